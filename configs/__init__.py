@@ -1,0 +1,1 @@
+"""One config per published system."""

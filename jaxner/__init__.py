@@ -1,0 +1,7 @@
+"""Sequence labelling in JAX: five published taggers as one composable library."""
+
+from jaxner.tagging import Params as Params
+from jaxner.tagging import encode as encode
+from jaxner.tagging import load as load
+from jaxner.tagging import relations as relations
+from jaxner.tagging import tag as tag

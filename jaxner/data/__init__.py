@@ -1,0 +1,1 @@
+"""Corpora, label schemes, vocabularies, vectors and batches: host code, no JAX."""

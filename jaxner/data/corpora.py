@@ -1,0 +1,308 @@
+"""The corpora by name: where their files are, what is in them, and where to get them.
+
+A corpus is a folder with one file per split. Known corpora have their columns, scheme
+and published sizes here, and what is loaded is held against them; any other folder with
+train, dev and test files will do too.
+"""
+
+import difflib
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jaxner.data import conll, schemes
+from jaxner.data.conll import ConllError, Example
+
+DATA_VARIABLE = "JAXNER_DATA"
+SPLITS = ("train", "dev", "test")
+
+Sizes = tuple[int, int, int]
+_COUNTED = ("sentences", "tokens", "entities")
+
+_ENDINGS = ("conll", "txt", "tsv", "bio", "iob")
+_STEMS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
+_FILES = {
+    split: tuple(f"{s}.{e}" for s in stems for e in _ENDINGS)
+    for split, stems in _STEMS.items()
+}
+_GLOVE = "https://nlp.stanford.edu/projects/glove"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is known of a corpus."""
+
+    name: str  # and that of its folder
+    source: str  # where one gets it
+    scheme: str | None = None  # as published
+    token_column: int = 0
+    label_column: int = -1
+    # For each split the names that its file may have, with or without .gz.
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _FILES)
+    sizes: Mapping[str, Sizes] = field(default_factory=dict)  # as published
+
+
+def _per_split(*values: Any) -> dict[str, Any]:
+    return dict(zip(SPLITS, values, strict=True))
+
+
+CORPORA: dict[str, Corpus] = {
+    "sample": Corpus("sample", "It is part of jaxner: reinstall.", scheme="BIO"),
+    "conll2003": Corpus(
+        "conll2003",
+        "Request the Reuters corpus RCV1 from NIST (https://trec.nist.gov/data/reuters)"
+        " and add the annotations of https://www.clips.uantwerpen.be/conll2003/ner.",
+        scheme="IOB1",
+        files=_per_split(
+            ("train.conll", "eng.train", "train.txt"),
+            ("dev.conll", "eng.testa", "valid.txt"),
+            ("test.conll", "eng.testb", "test.txt"),
+        ),
+        sizes=_per_split(
+            (14_041, 203_621, 23_499), (3_250, 51_362, 5_942), (3_453, 46_435, 5_648)
+        ),
+    ),
+    "wnut17": Corpus(
+        "wnut17",
+        "Download it from https://github.com/leondz/emerging_entities_17.",
+        scheme="BIO",
+        files=_per_split(
+            ("train.conll", "wnut17train.conll"),
+            ("dev.conll", "emerging.dev.conll"),
+            ("test.conll", "emerging.test.annotated"),
+        ),
+        sizes=_per_split(
+            (3_394, 62_730, 1_975), (1_009, 15_733, 836), (1_287, 23_394, 1_079)
+        ),
+    ),
+    "ontonotes5": Corpus(
+        "ontonotes5",
+        "Get LDC2013T19 from https://catalog.ldc.upenn.edu/LDC2013T19 and make the "
+        "CoNLL-2012 splits, without the New Testament, in columns with BIO labels.",
+        scheme="BIO",
+        sizes=_per_split(
+            (59_924, 1_088_503, 81_828),
+            (8_528, 147_724, 11_066),
+            (8_262, 152_728, 11_257),
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split of a corpus as it was read.
+
+    Attributes:
+        name: Name of the corpus, or of its folder.
+        split: `train`, `dev` or `test`.
+        path: The file.
+        examples: The sentences, their labels as they stand in the file.
+        scheme: The corpus's scheme if the labels fit it, else the one they fit best.
+        ill_formed: How many labels break that scheme.
+        sha256: Checksum of the decompressed file.
+        notes: What is ill-formed, or differs from the published corpus.
+    """
+
+    name: str
+    split: str
+    path: Path
+    examples: tuple[Example, ...]
+    scheme: str
+    ill_formed: int
+    sha256: str
+    notes: tuple[str, ...] = ()
+
+    def to_scheme(self, scheme: str) -> tuple[Example, ...]:
+        """Gives the sentences with their labels in another scheme, well-formed.
+
+        Example:
+            >>> split = load("sample", "dev")
+            >>> schemes.detect(e.labels or () for e in split.to_scheme("BIOES"))
+            'BIOES'
+        """
+        return tuple(
+            replace(example, labels=tuple(schemes.convert(labels, scheme)))
+            for example, labels in zip(self.examples, self._labels(), strict=True)
+        )
+
+    def types(self) -> tuple[str, ...]:
+        """Gives the entity types, sorted."""
+        names = {label for labels in self._labels() for label in labels}
+        return tuple(sorted({schemes.parse(name)[1] for name in names - {"O"}}))
+
+    def sizes(self) -> Sizes:
+        """Counts sentences, tokens and entities."""
+        tokens = sum(len(example.tokens) for example in self.examples)
+        entities = sum(len(schemes.to_spans(labels)) for labels in self._labels())
+        return len(self.examples), tokens, entities
+
+    def summary(self) -> str:
+        """Says in a line what was read, and in further lines what is notable."""
+        what = ", ".join(map("{:,} {}".format, self.sizes(), _COUNTED))
+        line = f"{self.name} {self.split}: {what} of {len(self.types())} types"
+        return "\n  ".join([f"{line}, {self.scheme}", *self.notes])
+
+    def _labels(self) -> list[tuple[str, ...]]:
+        return [example.labels or () for example in self.examples]
+
+
+def data_folder() -> Path:
+    """Gives the folder of the corpora: the variable JAXNER_DATA, else `data`."""
+    return Path(os.environ.get(DATA_VARIABLE) or "data")
+
+
+def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
+    """Finds the file of one split.
+
+    `name_or_dir` is a key of `CORPORA`, or a folder with one file per split, named
+    `train`, `dev` or `valid`, and `test`, with the ending `.conll`, `.txt`, `.tsv`,
+    `.bio` or `.iob`, and perhaps `.gz`.
+
+    Raises:
+        FileNotFoundError: There is no such file; the message says where one gets it.
+        ValueError: The name or the split is unknown, or several files would do.
+    """
+    is_folder = str(name_or_dir) not in CORPORA and Path(name_or_dir).is_dir()
+    name, folder = (None, name_or_dir) if is_folder else (str(name_or_dir), None)
+    return _find(*_place(name, folder), split)
+
+
+def load(
+    name: str | None,
+    split: str,
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    token_column: int | None = None,
+    label_column: int | None = None,
+) -> Split:
+    """Reads one split of a corpus, with the labels as they stand in the file.
+
+    What differs from the published corpus is no error, but stands in the notes.
+
+    Args:
+        name: A key of `CORPORA`; None for a corpus of your own.
+        split: `train`, `dev` or `test`.
+        directory: The folder with its files, as in `find`; None: that of the same name
+            in `data_folder()`.
+        token_column: Column of the tokens; None: the corpus's, or the first.
+        label_column: Column of the labels; None: the corpus's, or the last.
+
+    Raises:
+        ConllError: The file is not as `conll.read` expects, or labels are malformed.
+        FileNotFoundError: There is no such file.
+        ValueError: The corpus or the split is unknown, or several files would do.
+
+    Example:
+        >>> load("sample", "dev").scheme
+        'BIO'
+    """
+    corpus, folder = _place(name, directory)
+    path = _find(corpus, folder, split)
+    examples = conll.read(
+        path,
+        token_column=corpus.token_column if token_column is None else token_column,
+        label_column=corpus.label_column if label_column is None else label_column,
+    )
+    _check_labels(path, examples)
+    scheme, ill_formed, notes = _scheme(corpus, examples)
+    checksum = hashlib.sha256(conll.read_bytes(path)).hexdigest()
+    facts = (path, tuple(examples), scheme, ill_formed, checksum)
+    found = Split(corpus.name, split, *facts)
+    sizes = found.sizes()
+    known = corpus.sizes.get(split, sizes)
+    for what, expected, got in zip(_COUNTED, known, sizes, strict=True):
+        if expected != got:
+            notes.append(f"expected {expected:,} {what} as published, got {got:,}")
+    return replace(found, notes=tuple(notes))
+
+
+def find_vectors(name: str | os.PathLike[str]) -> Path:
+    """Finds a file of word vectors; raises FileNotFoundError if there is none.
+
+    `name` is a path, or the name of a file in `data_folder()` or in its folder
+    `vectors`; `.gz` may be left out.
+    """
+    places = (Path(), data_folder() / "vectors", data_folder())
+    tried = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
+    if there := [path for path in tried if path.is_file()]:
+        return there[0]
+    # Of an absolute path all places make the same.
+    places_tried = ", ".join(dict.fromkeys(map(str, tried)))
+    raise FileNotFoundError(
+        f"No word vectors {str(name)!r}; tried {places_tried}. Set {DATA_VARIABLE} to "
+        f"the folder that holds vectors/, or give a path. GloVe is at {_GLOVE}; unzip it"
+    )
+
+
+def _place(
+    name: str | None, directory: str | os.PathLike[str] | None
+) -> tuple[Corpus, Path]:
+    if name is None and directory is not None:
+        folder = Path(directory)
+        return Corpus(folder.resolve().name, "It is a corpus of your own."), folder
+    if name is None or name not in CORPORA:
+        raise ValueError(_unknown("corpus", name, CORPORA) + "; or a directory")
+    inside = Path(__file__).parent if name == "sample" else data_folder()
+    return CORPORA[name], Path(directory or inside / name)
+
+
+def _find(corpus: Corpus, folder: Path, split: str) -> Path:
+    if split not in SPLITS:
+        raise ValueError(_unknown("split", split, SPLITS))
+    names = corpus.files[split]
+    tried = [folder / f"{name}{zipped}" for name in names for zipped in ("", ".gz")]
+    there = [path for path in tried if path.is_file()]
+    if len(there) > 1:
+        files = ", ".join(path.name for path in there)
+        raise ValueError(f"Several {split} files in {folder}: {files}; leave only one")
+    if not there:
+        raise FileNotFoundError(
+            f"No {split} file of {corpus.name}; tried {', '.join(map(str, tried))}. Set"
+            f" {DATA_VARIABLE} to the folder that holds the corpora, or name the corpus's"
+            f" directory. {corpus.source}"
+        )
+    return there[0]
+
+
+def _scheme(corpus: Corpus, examples: Sequence[Example]) -> tuple[str, int, list[str]]:
+    """Finds the scheme, how many labels break it, and what is to be said about it."""
+    labels = [example.labels or () for example in examples]
+    notes: list[str] = []
+
+    def breaches(scheme: str) -> list[int]:
+        found = ((e.line, schemes.violations(e.labels or (), scheme)) for e in examples)
+        return [line + position for line, positions in found for position in positions]
+
+    scheme = corpus.scheme or schemes.detect(labels)
+    lines = breaches(scheme)
+    if lines and corpus.scheme and (other := schemes.detect(labels)) != scheme:
+        notes.append(f"labels are {other}, not {scheme} as published")
+        scheme, lines = other, breaches(other)
+    if lines:
+        where = ", ".join(map(str, lines[:5]))
+        notes.append(f"{len(lines):,} labels break {scheme}, first in lines {where}")
+    return scheme, len(lines), notes
+
+
+def _check_labels(path: Path, examples: Iterable[Example]) -> None:
+    """Raises for malformed labels, with their lines."""
+    problems = []
+    for example in examples:
+        for line, label in enumerate(example.labels or (), example.line):
+            try:
+                schemes.parse(label)
+            except ValueError as error:
+                problems.append(f"{path}:{line}: {error}")
+    if problems:
+        raise ConllError(problems, ["Is it the right column? Pass label_column."])
+
+
+def _unknown(what: str, name: str | None, known: Iterable[str]) -> str:
+    known = list(known)
+    close = difflib.get_close_matches(str(name).lower(), known, 1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"Unknown {what} {name!r}; {hint}known: {', '.join(known)}"

@@ -1,0 +1,300 @@
+"""Label schemes: IOB1, BIO, BIOES and BILOU, and the entity spans they write down.
+
+One rule reads labels of all four schemes (`to_spans`, the rule of the CoNLL shared
+task's conlleval), so ill-formed labels have spans too; each scheme has one way to
+write spans (`to_labels`) and one strict grammar (`violations`, `allowed`).
+
+Source: Tjong Kim Sang and De Meulder (2003) for IOB1 and the scorer's rule; Ratinov
+and Roth (2009) for BILOU, of which BIOES is a respelling.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU")
+
+# In the order in which label names are made: begin, inside, end, single.
+_PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
+# The prefixes that may only go on with an open span.
+_CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
+_ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
+# Only all-O labels are well-formed under two schemes; they pass for BIO, the usual one.
+_DETECTION_ORDER = ("BIO", "IOB1", "BIOES", "BILOU")
+_READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
+
+
+class Span(NamedTuple):
+    """One entity: the tokens from `start` up to but without `end`, and its type."""
+
+    start: int
+    end: int
+    type: str
+
+
+@lru_cache(maxsize=1 << 16)
+def parse(label: str) -> tuple[str, str]:
+    """Splits a label at its first hyphen into prefix and type; `("O", "")` for `O`.
+
+    Raises:
+        ValueError: It is neither `O` nor B, I, E, S, L or U, a hyphen and a type.
+
+    Example:
+        >>> parse("B-PER-x")
+        ('B', 'PER-x')
+    """
+    if label == "O":
+        return "O", ""
+    prefix, _, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
+    if prefix == "O" or prefix not in _READ_AS or not kind:
+        raise ValueError(
+            f"Label {label!r} is neither 'O' nor PREFIX-TYPE, with one of the prefixes "
+            "B, I, E, S, L, U and a type, such as 'B-PER'"
+        )
+    return prefix, kind
+
+
+def to_spans(labels: Sequence[str]) -> list[Span]:
+    """Reads the entity spans of one sentence, in any scheme, well-formed or not.
+
+    L is read as E and U as S. A span starts at a token whose prefix is B or S, and at
+    an I or E at the sentence's beginning, after an O, after an E or S, or after another
+    type. It ends before the next start, before the next O, or with the sentence. This
+    is conlleval's rule, and that of seqeval's default mode.
+
+    The spans come from left to right and don't overlap.
+
+    Raises:
+        ValueError: A label is malformed.
+
+    Example:
+        >>> [tuple(span) for span in to_spans(["I-PER", "I-PER", "O", "B-LOC"])]
+        [(0, 2, 'PER'), (3, 4, 'LOC')]
+    """
+    _check(labels)
+    spans = []
+    start = None
+    before, before_kind = "O", ""  # so that an I or E on the first token starts a span
+    for position, label in enumerate(labels):
+        prefix, kind = parse(label)
+        prefix = _READ_AS[prefix]
+        starts = prefix != "O" and (
+            prefix in "BS" or before in "OES" or kind != before_kind
+        )
+        if start is not None and (starts or prefix == "O"):
+            spans.append(Span(start, position, before_kind))
+            start = None
+        if starts:
+            start = position
+        before, before_kind = prefix, kind
+    if start is not None:
+        spans.append(Span(start, len(labels), before_kind))
+    return spans
+
+
+def to_labels(
+    spans: Iterable[tuple[int, int, str]], length: int, scheme: str
+) -> list[str]:
+    """Writes spans, in any order, as the labels of one sentence: undoes `to_spans`.
+
+    Args:
+        spans: The spans.
+        length: Number of tokens of the sentence.
+        scheme: One of `SCHEMES`.
+
+    Returns:
+        One label per token, well-formed under the scheme.
+
+    Raises:
+        ValueError: Spans overlap, are empty, lie outside the sentence or have no type,
+            or the scheme is unknown.
+
+    Example:
+        >>> to_labels([Span(0, 2, "PER"), Span(3, 4, "LOC")], 4, "BIOES")
+        ['B-PER', 'E-PER', 'O', 'S-LOC']
+    """
+    _check_scheme(scheme)
+    labels = ["O"] * length
+    last = Span(0, 0, "")
+    for span in sorted(Span(*span) for span in spans):
+        if not 0 <= span.start < span.end <= length:
+            raise ValueError(
+                f"{span} does not fit a sentence of {length} tokens: expected "
+                f"0 <= start < end <= {length}"
+            )
+        if span.start < last.end:
+            raise ValueError(
+                f"{last} and {span} overlap; a token has one label: keep one of them"
+            )
+        if not span.type:
+            raise ValueError(f"{span} has no type; give it one, such as 'PER'")
+        touches = last.end == span.start and last.type == span.type
+        prefixes = _written(span.end - span.start, scheme, touches)
+        labels[span.start : span.end] = [f"{p}-{span.type}" for p in prefixes]
+        last = span
+    return labels
+
+
+def convert(labels: Sequence[str], scheme: str) -> list[str]:
+    """Rewrites the labels of one sentence in another scheme, keeping their spans.
+
+    Labels of any scheme do; ill-formed ones are read as `to_spans` does, and the
+    result is well-formed.
+
+    Raises:
+        ValueError: A label is malformed, or the scheme is unknown.
+
+    Example:
+        >>> convert(["I-PER", "I-PER", "B-PER"], "BILOU")
+        ['B-PER', 'L-PER', 'U-PER']
+    """
+    return to_labels(to_spans(labels), len(labels), scheme)
+
+
+def violations(labels: Sequence[str], scheme: str) -> list[int]:
+    """Lists the positions whose label breaks the strict grammar of a scheme.
+
+    A label breaks it, given the label before it, if
+
+    - its prefix is not one of the scheme's;
+    - IOB1: it is a B that does not follow a B or I of its own type;
+    - BIO: it is an I that does not follow a B or I of its own type;
+    - BIOES, BILOU: it is an I or E (I or L) that does not follow a B or I of its own
+      type; or it follows a B or I and is no I or E (I or L) of that type.
+
+    In BIOES and BILOU so does a B or I on the last token: its span is never closed.
+
+    Returns:
+        The positions in ascending order, each once; none if the labels are well-formed.
+
+    Raises:
+        ValueError: A label is malformed, or the scheme is unknown.
+
+    Example:
+        >>> violations(["B-PER", "O", "B-LOC"], "BIOES")
+        [1, 2]
+    """
+    _check_scheme(scheme)
+    _check(labels)
+    steps = enumerate(pairwise([None, *labels]))
+    found = [position for position, step in steps if _breaks(*step, scheme)]
+    last = len(labels) - 1
+    if labels and last not in found[-1:] and _breaks(labels[-1], None, scheme):
+        found.append(last)
+    return found
+
+
+def allowed(
+    label_names: Sequence[str], scheme: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gives the grammar of a scheme as hard constraints for decoding.
+
+    One label or more satisfy them exactly if `violations` finds nothing.
+
+    Returns:
+        Boolean arrays over label ids, True where allowed: `start` [L], `transitions`
+        [L, L] from row to column, `end` [L].
+
+    Raises:
+        ValueError: A label is malformed, or the scheme is unknown.
+
+    Example:
+        >>> start, transitions, end = allowed(("O", "B-PER", "I-PER"), "BIO")
+        >>> start.tolist(), transitions[0].tolist(), end.tolist()
+        ([True, True, False], [True, True, False], [True, True, True])
+    """
+    _check_scheme(scheme)
+    _check(label_names)
+    size = len(label_names)
+    rows = [[_breaks(a, b, scheme) for b in label_names] for a in label_names]
+    start = ~np.array([_breaks(None, name, scheme) for name in label_names], bool)
+    end = ~np.array([_breaks(name, None, scheme) for name in label_names], bool)
+    return start, ~np.array(rows, bool).reshape(size, size), end
+
+
+def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
+    """Names all labels of a scheme: `O`, then all prefixes of each type, types sorted.
+
+    A label's index is its id; repeated types count once.
+
+    Raises:
+        ValueError: A type is empty, or the scheme is unknown.
+
+    Example:
+        >>> label_names(["PER"], "BIO")
+        ('O', 'B-PER', 'I-PER')
+    """
+    _check_scheme(scheme)
+    kinds = sorted(set(types))
+    if "" in kinds:
+        raise ValueError(f"An entity type is empty: {kinds}; name it, such as 'PER'")
+    return ("O", *(f"{p}-{kind}" for kind in kinds for p in _PREFIXES[scheme]))
+
+
+def detect(sequences: Iterable[Sequence[str]]) -> str:
+    """Tells the scheme of a file from the labels of its sentences.
+
+    The scheme is that under which nothing is ill-formed, else the one with the fewest
+    breaches; on a tie (such as nothing but `O`) the first of BIO, IOB1, BIOES, BILOU.
+
+    Raises:
+        ValueError: A label is malformed.
+
+    Example:
+        >>> detect([["I-PER", "O"], ["I-LOC", "B-LOC"]])
+        'IOB1'
+    """
+    steps: Counter[tuple[str | None, str | None]] = Counter()
+    for labels in sequences:
+        _check(labels)
+        steps.update(pairwise([None, *labels, None]))
+
+    def breaches(scheme: str) -> int:
+        return sum(n for step, n in steps.items() if _breaks(*step, scheme))
+
+    return min(_DETECTION_ORDER, key=breaches)
+
+
+def _written(length: int, scheme: str, touches: bool) -> str:
+    # `touches`: a span of the same type ends where this one starts.
+    if scheme == "IOB1":
+        return ("B" if touches else "I") + "I" * (length - 1)
+    if scheme == "BIO":
+        return "B" + "I" * (length - 1)
+    begin, inside, end, single = _PREFIXES[scheme]
+    return single if length == 1 else begin + inside * (length - 2) + end
+
+
+@lru_cache(maxsize=1 << 16)
+def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
+    # None stands for the sentence's bounds, which act as an O.
+    prefix, kind = parse(label or "O")
+    before_prefix, before_kind = parse(before or "O")
+    if prefix not in "O" + _PREFIXES[scheme]:
+        return True
+    is_open = before_prefix in "BI"
+    follows = is_open and kind == before_kind
+    if scheme == "IOB1":
+        return prefix == "B" and not follows
+    if prefix in _CONTINUING[scheme]:
+        return not follows
+    return is_open and scheme in ("BIOES", "BILOU")
+
+
+def _check(labels: Sequence[str]) -> None:
+    for position, label in enumerate(labels):
+        try:
+            parse(label)
+        except ValueError as error:
+            raise ValueError(f"Position {position}: {error}") from None
+
+
+def _check_scheme(scheme: str) -> None:
+    if scheme not in SCHEMES:
+        hint = f"; {scheme} is {_ALIASES[scheme]}" if scheme in _ALIASES else ""
+        known = ", ".join(SCHEMES)
+        raise ValueError(f"Unknown scheme {scheme!r}; known: {known}{hint}")

@@ -1,0 +1,230 @@
+"""The lexicon: what turns tokens into ids, and ids into labels.
+
+It is built from the training split and the vector file alone, never from dev or test.
+Shape letters: `T` tokens, `C` characters, `V` words, `D` dimensions.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxner.data import schemes
+from jaxner.data.vectors import Vectors
+from jaxner.types import Sentence, WordVectors
+
+PADDING, UNKNOWN = 0, 1
+_SPECIAL = ("<pad>", "<unk>")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Lexicon:
+    """The words, characters and labels of a tagger, and its rule of looking words up.
+
+    Compares and hashes by a fingerprint of its content, which is computed once, so that
+    it can be a static argument of `jax.jit` whatever its size.
+
+    Attributes:
+        words: The word of each id; 0 is padding and 1 the unknown word.
+        num_trained: The first so many words have vectors that training changes.
+        chars: The character of each id; 0 is padding and 1 the unknown character.
+        label_names: The label of each id.
+        scheme: The label scheme, one of `schemes.SCHEMES`.
+        lowercase: Whether words are lower-cased before they are looked up. Characters
+            never are.
+    """
+
+    words: tuple[str, ...]
+    num_trained: int
+    chars: tuple[str, ...]
+    label_names: tuple[str, ...]
+    scheme: str
+    lowercase: bool
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the content."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self.fingerprint)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Lexicon) and self.fingerprint == other.fingerprint
+
+    def __repr__(self) -> str:
+        return (
+            f"Lexicon({len(self.words):,} words, {len(self.chars)} characters, "
+            f"{len(self.label_names)} labels, {self.fingerprint[:8]})"
+        )
+
+    @functools.cached_property
+    def _word_ids(self) -> dict[str, int]:
+        # The special entries are no words: a text may contain "<unk>".
+        start = len(_SPECIAL)
+        return {word: i for i, word in enumerate(self.words[start:], start)}
+
+    @functools.cached_property
+    def _char_ids(self) -> dict[str, int]:
+        start = len(_SPECIAL)
+        return {char: i for i, char in enumerate(self.chars[start:], start)}
+
+    @functools.cached_property
+    def _label_ids(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.label_names)}
+
+    def word_id(self, token: str) -> int:
+        """Looks a token up: as it is, else lower-cased, else the unknown word."""
+        found = _look_up(token, self._word_ids, self.lowercase)
+        return UNKNOWN if found is None else self._word_ids[found]
+
+    def encode(self, tokens: Sequence[str]) -> Sentence:
+        """Encodes one sentence, without padding.
+
+        Args:
+            tokens: Its words; there may be none.
+
+        Returns:
+            `words` [T], `chars` [T, C] with C the length of the longest word (at least
+            1), and `mask` [T], as NumPy arrays.
+        """
+        words = np.array([self.word_id(token) for token in tokens], np.int32)
+        width = max((len(token) for token in tokens), default=1) or 1
+        chars = np.zeros((len(tokens), width), np.int32)
+        for row, token in zip(chars, tokens, strict=True):
+            row[: len(token)] = [self._char_ids.get(char, UNKNOWN) for char in token]
+        return Sentence(words, chars, np.ones(len(tokens), bool))
+
+    def label_ids(self, labels: Sequence[str]) -> np.ndarray:
+        """Encodes labels.
+
+        Raises:
+            ValueError: A label is not in the label set.
+        """
+        for label in labels:
+            if label not in self._label_ids:
+                raise ValueError(
+                    f"Label {label!r} is not in the label set, which comes from the "
+                    f"training data: {', '.join(self.label_names)}"
+                )
+        return np.array([self._label_ids[label] for label in labels], np.int32)
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Turns label ids into labels."""
+        return [self.label_names[i] for i in ids]
+
+    def to_json(self) -> str:
+        """Writes the content as JSON."""
+        return json.dumps(
+            {f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Lexicon:
+        """Reads what `to_json` wrote."""
+        content: dict[str, Any] = json.loads(text)
+        return cls(
+            **{k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
+        )
+
+
+def build(
+    sentences: Sequence[Sequence[str]],
+    types: Iterable[str],
+    *,
+    scheme: str = "BIOES",
+    vectors: Vectors | None = None,
+    lowercase: bool = False,
+    min_count: int = 1,
+) -> tuple[Lexicon, WordVectors | None]:
+    """Builds a lexicon from the training sentences and a vector file.
+
+    Args:
+        sentences: The tokens of the training split.
+        types: The entity types of the training split.
+        scheme: The label scheme to train on.
+        vectors: Pretrained vectors; all their words join the vocabulary.
+        lowercase: Whether words are lower-cased before they are looked up.
+        min_count: Training words seen less often, and without a vector, are unknown.
+
+    Returns:
+        The lexicon, and the vectors aligned with it (None without vectors).
+
+    Example:
+        >>> lexicon, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
+        >>> lexicon.label_names
+        ('O', 'B-LOC', 'I-LOC')
+        >>> lexicon.encode(["Rome", "loses"]).words.tolist()
+        [2, 1]
+    """
+    tokens = collections.Counter(token for sentence in sentences for token in sentence)
+    counts = collections.Counter()
+    for token, count in tokens.items():
+        counts[token.lower() if lowercase else token] += count
+    given = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
+    # A cased key can never be met by a lower-cased word.
+    reachable = [w for w in given if not lowercase or w == w.lower()]
+    known = dict.fromkeys(reachable)
+    known.update(dict.fromkeys(w for w, count in counts.items() if count >= min_count))
+    # Exactly the words that training tokens are looked up as can get a gradient.
+    used = collections.Counter()
+    for token, count in tokens.items():
+        found = _look_up(token, known, lowercase)
+        if found is not None:
+            used[found] += count
+    trained = sorted(used, key=lambda word: (-used[word], word))
+    frozen = [word for word in reachable if word not in used]
+    lexicon = Lexicon(
+        words=(*_SPECIAL, *trained, *frozen),
+        num_trained=len(_SPECIAL) + len(trained),
+        chars=(*_SPECIAL, *sorted({char for token in tokens for char in token})),
+        label_names=schemes.label_names(types, scheme),
+        scheme=scheme,
+        lowercase=lowercase,
+    )
+    if vectors is None:
+        return lexicon, None
+    return lexicon, _align(lexicon, vectors, given, counts)
+
+
+def _look_up(token: str, known, lowercase: bool) -> str | None:
+    """Returns the known word that stands for a token: itself, or its lower case."""
+    if not lowercase and token in known:
+        return token
+    lowered = token.lower()
+    return lowered if lowered in known else None
+
+
+def _align(
+    lexicon: Lexicon, vectors: Vectors, given: dict[str, int], counts
+) -> WordVectors:
+    sources = [
+        None if word in _SPECIAL else _look_up(word, given, lexicon.lowercase)
+        for word in lexicon.words[: lexicon.num_trained]
+    ]
+    rows = np.array([i for i, word in enumerate(sources) if word is not None], np.int64)
+    trained = vectors.values[[given[word] for word in sources if word is not None]]
+    frozen_words = lexicon.words[lexicon.num_trained :]
+    frozen = vectors.values[[given[word] for word in frozen_words]]
+    matched = {w for w in counts if _look_up(w, given, lexicon.lowercase) is not None}
+    return WordVectors(
+        rows=rows,
+        trained=trained,
+        frozen=frozen,
+        types_matched=len(matched) / max(len(counts), 1),
+        tokens_matched=sum(counts[w] for w in matched) / max(counts.total(), 1),
+    )

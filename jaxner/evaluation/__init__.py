@@ -1,0 +1,1 @@
+"""Scores and reports: host code, no JAX."""

@@ -1,0 +1,82 @@
+"""Scores for people: one line, or a table per entity type."""
+
+from rich.table import Table
+from rich.text import Text
+
+from jaxner.evaluation.scoring import Counts, Scores
+
+
+def summary_line(scores: Scores) -> str:
+    """Puts the overall figures into one line, in percent.
+
+    Args:
+        scores: What `score` returned.
+
+    Returns:
+        Precision, recall and F1, the rule, and the number of ill-formed predictions.
+
+    Example:
+        >>> from jaxner.evaluation.scoring import score
+        >>> summary_line(score([["B-PER"], ["O"]], [["I-PER"], ["O"]]))
+        'P 100.00  R 100.00  F1 100.00 (conlleval rule; 1 ill-formed label in 1 of 2 sentences)'
+    """  # noqa: E501 - the example's output is one line
+    precision, recall, f1 = _figures(scores.overall)
+    note = f"{scores.rule} rule; {_ill_formed(scores)}"
+    return f"P {precision}  R {recall}  F1 {f1} ({note})"
+
+
+def per_type_table(scores: Scores, title: str | None = None) -> Table:
+    """Lays out the figures per entity type and overall, in percent.
+
+    Args:
+        scores: What `score` returned.
+        title: What was scored, such as `CoNLL-2003 test`; printed as it stands.
+
+    Returns:
+        A table with a row per type, sorted, and a last one for all types together. Its
+        caption names the rule and the number of ill-formed predictions.
+
+    Example:
+        >>> from jaxner.evaluation.scoring import score
+        >>> per_type_table(score([["B-PER"]], [["B-PER"]]), "test").row_count
+        2
+    """
+    table = Table(
+        # Text, because a string in brackets would be read as markup.
+        title=None if title is None else Text(title),
+        caption=Text(f"{scores.rule} rule; {_ill_formed(scores)}"),
+    )
+    table.add_column("type")
+    for name in ("precision", "recall", "F1", "gold", "predicted", "correct"):
+        table.add_column(name, justify="right")
+    for kind, counts in sorted(scores.by_type.items()):
+        table.add_row(Text(kind), *_cells(counts))
+    table.add_section()
+    table.add_row("overall", *_cells(scores.overall), style="bold")
+    return table
+
+
+def _cells(counts: Counts) -> list[str]:
+    """Gives the cells of a row after the type."""
+    numbers = (counts.gold, counts.predicted, counts.correct)
+    return [*_figures(counts), *(f"{number:,}" for number in numbers)]
+
+
+def _figures(counts: Counts) -> list[str]:
+    """Gives precision, recall and F1 in percent, with two decimals."""
+    figures = (counts.precision, counts.recall, counts.f1)
+    return [f"{100 * figure:.2f}" for figure in figures]
+
+
+def _ill_formed(scores: Scores) -> str:
+    """Says how many labels are ill-formed, and in how many sentences."""
+    sentences = _number(scores.sentences, "sentence")
+    if not scores.ill_formed:
+        return f"no ill-formed label in {sentences}"
+    labels = _number(scores.ill_formed, "ill-formed label")
+    return f"{labels} in {scores.ill_formed_sentences:,} of {sentences}"
+
+
+def _number(number: int, noun: str) -> str:
+    """Writes a number with its noun, in the plural where it is due."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""Training: objectives, optimizers and the step."""

@@ -1,0 +1,119 @@
+"""Checks before a run starts, and the record of what it ran on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxner.data.corpora import Split
+from jaxner.data.vectors import Vectors
+from jaxner.data.vocab import Lexicon
+from jaxner.types import WordVectors
+from jaxner.workdir import Workdir
+
+# A run may be prolonged; nothing else of its config may change.
+_MAY_CHANGE = ("num_epochs", "patience", "tensorboard")
+_PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+
+
+def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
+    """Checks that a folder is new, or holds a run of this config.
+
+    Raises:
+        ValueError: It holds a run of another config; the message lists what differs.
+    """
+    if not (folder.path / "config.json").exists():
+        return
+    old, new = _flatten(folder.read_json("config.json")), _flatten(config)
+    different = [
+        f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now"
+        for name in sorted(old.keys() | new.keys())
+        if name not in _MAY_CHANGE and old.get(name) != new.get(name)
+    ]
+    if different:
+        lines = "\n".join(different)
+        raise ValueError(
+            f"{folder.path} holds a run of another config:\n{lines}\n"
+            "Choose another --workdir, or remove that folder to start anew."
+        )
+
+
+def check_same_lexicon(folder: Workdir, lexicon: Lexicon) -> None:
+    """Checks that the data of a resumed run are still what they were.
+
+    Raises:
+        ValueError: They are not.
+    """
+    if (folder.path / "lexicon.json").exists() and folder.lexicon() != lexicon:
+        raise ValueError(
+            f"The training data or the vectors have changed since the run in "
+            f"{folder.path} began, so it cannot be resumed. Its environment.json has the "
+            "hashes of the old ones. Choose another --workdir."
+        )
+
+
+def check_dimensions(vectors: Vectors, path: Path, options: dict[str, Any]) -> None:
+    """Checks that the model's word vectors are as long as the file's.
+
+    Raises:
+        ValueError: They are not, or the model has no words.
+    """
+    words = options["representation"]["words"]
+    if words is None:
+        raise ValueError(f"{path} is given, but the model has no word vectors.")
+    dim = vectors.values.shape[1]
+    if words["dim"] != dim:
+        raise ValueError(
+            f"{path} has vectors of {dim} dimensions, the config says {words['dim']}. "
+            f"Set --config.model.representation.words.dim={dim}."
+        )
+
+
+def check_match(vectors: WordVectors, floor: float) -> str:
+    """Describes how many training words have a vector.
+
+    Raises:
+        ValueError: Fewer than the share `floor` of the distinct words: the file is
+            likely for another language, or written in another case.
+    """
+    line = (
+        f"vectors: {vectors.types_matched:.1%} of the distinct training words and "
+        f"{vectors.tokens_matched:.1%} of the tokens have one"
+    )
+    if vectors.types_matched < floor:
+        raise ValueError(
+            f"{line}; expected at least {floor:.0%} of the words. Are they of the same "
+            "language, and is --config.data.lowercase right for them? "
+            "--config.data.min_vector_match sets the floor."
+        )
+    return line
+
+
+def describe(splits: Iterable[Split]) -> dict[str, Any]:
+    """Lists versions, devices and the hashes of the data."""
+    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "versions": versions,
+        "devices": [device.device_kind for device in jax.devices()],
+        "data": {
+            split.split: {"path": str(split.path), "sha256": split.sha256}
+            for split in splits
+        },
+    }
+
+
+def _flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat.update(_flatten(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = list(value) if isinstance(value, tuple) else value
+    return flat

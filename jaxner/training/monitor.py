@@ -1,0 +1,111 @@
+"""What a run shows while it goes on: a progress bar, a line for each epoch, scalars."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+
+class Monitor:
+    """A context that shows the progress of a run.
+
+    Args:
+        console: Where to.
+        steps_per_epoch: Optimizer steps in an epoch.
+        tensorboard: Folder for TensorBoard's scalars, or None.
+
+    Raises:
+        ImportError: TensorBoard is wanted and tensorboardX is not installed.
+    """
+
+    def __init__(
+        self, console: Console, steps_per_epoch: int, tensorboard: Path | None = None
+    ):
+        self._console = console
+        self._steps = steps_per_epoch
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}  loss {task.fields[loss]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._writer = None if tensorboard is None else _summary_writer(tensorboard)
+
+    def __enter__(self) -> Monitor:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+        if self._writer is not None:
+            self._writer.close()
+
+    def begin(self, name: str, done: int) -> None:
+        """Starts the bar of an epoch, `done` steps of which lie behind."""
+        for task in self._progress.task_ids:
+            self._progress.remove_task(task)
+        self._task = self._progress.add_task(
+            name, total=self._steps, completed=done, speed="compiling", loss="–"
+        )
+        self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
+
+    def advance(self, tokens: int, total_loss: Any, done: int) -> None:
+        """Moves the bar by a step; looks at the loss twice a second at the most.
+
+        Args:
+            tokens: In the batch.
+            total_loss: Sum over the epoch so far, perhaps still being computed.
+            done: Steps of the epoch so far.
+
+        Raises:
+            FloatingPointError: The loss is not finite.
+        """
+        self._tokens += tokens
+        now = time.perf_counter()
+        if now - self._shown < 0.5 and done < self._steps:
+            return
+        self._shown = now
+        loss = float(total_loss) / done
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"The loss is {loss} at step {done} of the epoch, or since shortly before. "
+                "Try a lower --config.optimizer.learning_rate or a lower "
+                "--config.optimizer.clip_norm; the last checkpoint is kept."
+            )
+        speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
+        self._progress.update(
+            self._task, completed=done, speed=speed, loss=f"{loss:.3f}"
+        )
+
+    def report(self, line: str, metrics: dict[str, Any]) -> None:
+        """Prints the line of an epoch and writes its scalars."""
+        self._console.print(line, highlight=False)
+        if self._writer is not None:
+            for name, value in metrics.items():
+                if isinstance(value, (int, float)):
+                    self._writer.add_scalar(name, value, metrics["step"])
+
+
+def _summary_writer(folder: Path):
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise ImportError(
+            "--config.tensorboard needs tensorboardX: pip install 'jaxner[tensorboard]'"
+        ) from None
+    return SummaryWriter(str(folder))

@@ -1,0 +1,208 @@
+"""The folder of a run: what lies where, written so that a kill never leaves half of it.
+
+    config.json        the resolved config
+    environment.json   versions, devices and hashes of the data
+    lexicon.json       words, characters and labels
+    metrics.jsonl      one JSON object for each epoch
+    checkpoints/       frozen (vectors that no step changes), latest (to resume), best
+    result.json        the scores of the best checkpoint, when the run is done
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from jaxner.data.vocab import Lexicon
+
+
+class Workdir:
+    """Reads and writes the folder of a run.
+
+    Args:
+        path: The folder; it is made when something is first written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path).absolute()
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Reads a JSON file of the folder.
+
+        Raises:
+            FileNotFoundError: The folder holds no such file; the message says what it
+                holds.
+        """
+        file = self.path / name
+        if not file.is_file():
+            raise FileNotFoundError(f"{file} is missing. {self._describe()}")
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    def _describe(self) -> str:
+        if not self.path.is_dir():
+            return f"There is no folder {self.path}; train.py --workdir makes one."
+        found = ", ".join(sorted(p.name for p in self.path.iterdir())) or "nothing"
+        return f"A finished or resumable run has it; {self.path} holds: {found}."
+
+    def write_json(self, name: str, content: Any) -> None:
+        """Writes a JSON file; it is there whole, or as it was before."""
+        self.write_text(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Writes a text file; it is there whole, or as it was before."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        temporary = self.path / f"{name}.tmp"
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(self.path / name)
+
+    def log(self, metrics: dict[str, Any]) -> None:
+        """Appends one line to `metrics.jsonl`."""
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(metrics) + "\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Reads `metrics.jsonl`; a last line that a kill cut off is left out."""
+        file = self.path / "metrics.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        if lines:
+            try:
+                json.loads(lines[-1])
+            except json.JSONDecodeError:
+                lines.pop()
+        return [json.loads(line) for line in lines]
+
+    def forget_after(self, epoch: int) -> None:
+        """Drops the metrics of later epochs, which a resumed run computes again."""
+        kept = [json.dumps(m) + "\n" for m in self.metrics() if m["epoch"] <= epoch]
+        self.write_text("metrics.jsonl", "".join(kept))
+
+    def lexicon(self) -> Lexicon:
+        """Reads the lexicon."""
+        self.read_json("config.json")  # says what is missing if this is no run
+        return Lexicon.from_json((self.path / "lexicon.json").read_text("utf-8"))
+
+    def save_frozen(self, frozen: Any) -> None:
+        """Saves the arrays that no step changes, once for the whole run."""
+        path = self.path / "checkpoints" / "frozen"
+        with ocp.StandardCheckpointer() as checkpointer:
+            if frozen and not path.exists():
+                checkpointer.save(path, frozen)
+
+    def load_frozen(self, like: Any) -> Any:
+        """Restores them."""
+        if not like:
+            return like
+        with ocp.StandardCheckpointer() as checkpointer:
+            return checkpointer.restore(
+                self.path / "checkpoints" / "frozen", _target(like)
+            )
+
+    def latest(self) -> Checkpoints:
+        """Opens the checkpoints to resume from."""
+        return Checkpoints(self.path / "checkpoints" / "latest")
+
+    def best(self) -> Checkpoints:
+        """Opens the checkpoint of the best dev score."""
+        return Checkpoints(self.path / "checkpoints" / "best")
+
+
+class Checkpoints:
+    """The newest of a series of checkpoints; older ones are deleted after each save.
+
+    Args:
+        path: Their folder.
+    """
+
+    def __init__(self, path: Path):
+        self._manager = ocp.CheckpointManager(
+            path,
+            options=ocp.CheckpointManagerOptions(
+                max_to_keep=1,
+                cleanup_tmp_directories=True,
+                # The next step reuses the arrays' memory (donation), so they must be
+                # on disk before it begins.
+                enable_async_checkpointing=False,
+            ),
+        )
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._manager.close()
+
+    @property
+    def step(self) -> int | None:
+        """The step of the newest checkpoint, or None."""
+        return self._manager.latest_step()
+
+    def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
+        """Saves; a kill at any moment leaves the last one whole.
+
+        Args:
+            step: Optimizer steps so far.
+            arrays: A pytree.
+            progress: What else belongs to the moment, as JSON.
+        """
+        if step in self._manager.all_steps():
+            return  # resumed just before it: the same run saves the same arrays
+        self._manager.save(
+            step,
+            args=ocp.args.Composite(
+                arrays=ocp.args.StandardSave(arrays), progress=ocp.args.JsonSave(progress)
+            ),
+        )
+
+    def progress(self) -> dict[str, Any]:
+        """Reads the progress of the newest checkpoint alone."""
+        restored = self._manager.restore(
+            self._newest(), args=ocp.args.Composite(progress=ocp.args.JsonRestore())
+        )
+        return restored["progress"]
+
+    def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
+        """Restores the newest checkpoint onto this process's device.
+
+        Args:
+            like: A pytree of the same structure, shapes and dtypes.
+
+        Returns:
+            The arrays, and the progress.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        restored = self._manager.restore(
+            self._newest(),
+            args=ocp.args.Composite(
+                arrays=ocp.args.StandardRestore(_target(like)),
+                progress=ocp.args.JsonRestore(),
+            ),
+        )
+        return restored["arrays"], restored["progress"]
+
+    def _newest(self) -> int:
+        if self.step is None:
+            raise FileNotFoundError(
+                f"{self._manager.directory} holds no checkpoint: the run was stopped "
+                "before its first one. Run train.py again with the same --workdir."
+            )
+        return self.step
+
+
+def _target(like: Any) -> Any:
+    """Describes arrays for Orbax, which wants to know where to put them."""
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+    def describe(leaf):
+        return jax.ShapeDtypeStruct(
+            np.shape(leaf), jax.numpy.result_type(leaf), sharding=sharding
+        )
+
+    return jax.tree.map(describe, like)

@@ -1,0 +1,356 @@
+"""The gated relation network against an independent NumPy reading of its equations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import models
+from jaxner.inference import crf
+from jaxner.models.grn import GRN
+from jaxner.models.relation import gated_sum
+from jaxner.types import Sentence
+
+SIZES = {
+    "num_labels": 5,
+    "num_trained_words": 12,
+    "num_frozen_words": 6,
+    "num_chars": 9,
+}
+
+
+def build(context="all", relation="gated", hidden_dim=8, **sizes):
+    return models.build(
+        **{**SIZES, **sizes},
+        representation={
+            "words": {"dim": 6},
+            "chars": {"name": "cnn", "dim": 3, "num_filters": 4, "width": 3},
+            "dropout": 0.5,
+        },
+        encoder={
+            "name": "grn",
+            "hidden_dim": hidden_dim,
+            "context": context,
+            "relation": relation,
+        },
+        head={"name": "crf", "dropout": 0.5},
+    )
+
+
+def draw_weights(model, seed=0):
+    """Random weights with no zeros in them, so that no term can be forgotten."""
+    rng = np.random.default_rng(seed)
+    weights = models.init(model, 0)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype), weights
+    )
+
+
+def draw_sentence(length, padding=0, extra_chars=0, seed=0):
+    rng = np.random.default_rng(seed)
+    total = length + padding
+    words = np.zeros(total, np.int32)
+    words[:length] = rng.integers(1, 18, length)
+    chars = np.zeros((total, 5 + extra_chars), np.int32)
+    for row in chars[:length]:
+        count = rng.integers(1, 6)
+        row[:count] = rng.integers(1, 9, count)
+    return Sentence(*map(jnp.asarray, (words, chars, np.arange(total) < length)))
+
+
+# --- The paper's equations, one token at a time --------------------------------
+
+
+def convolve(rows, kernel, bias, width):
+    """Eq. 2 and 3: `kernel` holds the taps from left to right, zeros outside."""
+    dim, out = rows.shape[1], []
+    taps = kernel.reshape(width, dim, -1)
+    for i in range(len(rows)):
+        total = bias.copy()
+        for k in range(width):
+            j = i + k - width // 2
+            if 0 <= j < len(rows):
+                total = total + rows[j] @ taps[k]
+        out.append(total)
+    return np.array(out)
+
+
+def numpy_grn(weights, words, chars, context="all", relation="gated"):
+    """Emissions of one sentence; `chars` is a list of lists, without padding."""
+    p = jax.tree.map(lambda a: np.asarray(a, np.float64), weights["params"])
+    rep, enc, head = p["representation"], p["encoder"], p["head"]
+    frozen = np.asarray(weights["frozen"]["representation"]["words"]["vectors"])
+    table = np.concatenate([rep["words"]["trained"], frozen])
+    z = []
+    for word, its_chars in zip(words, chars, strict=True):
+        embedded = rep["chars"]["table"][its_chars]
+        conv = rep["chars"]["conv"]
+        features = convolve(embedded, conv["kernel"], conv["bias"], 3).max(axis=0)
+        z.append(np.concatenate([table[word], features]))
+    x = np.array(z)
+    widths = {"all": [1, 3, 5], "branch3": [3], "none": []}[context]
+    if widths:
+        branches = [
+            np.tanh(convolve(x, enc[f"conv{k}"]["kernel"], enc[f"conv{k}"]["bias"], k))
+            for k in widths
+        ]
+        x = np.max(branches, axis=0)
+    count = len(x)
+    if relation != "none":
+        fused = []
+        for i in range(count):
+            total = 0.0
+            for j in range(count):
+                r = (
+                    x[i] @ enc["from"]["kernel"]
+                    + enc["from"]["bias"]
+                    + x[j] @ enc["to"]["kernel"]
+                    + enc["to"]["bias"]
+                )
+                gate = 1 / (1 + np.exp(-r))
+                total = total + (r if relation == "fusion" else gate * x[j])
+            fused.append(np.tanh(total / count))
+        x = np.array(fused)
+    return x @ head["emissions"]["kernel"] + head["emissions"]["bias"]
+
+
+@pytest.mark.parametrize("context", ["all", "branch3", "none"])
+@pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_forward_pass_equals_numpy(context, relation, length):
+    model = build(context, relation)
+    weights = draw_weights(model)
+    sentence = draw_sentence(length, padding=4, seed=length)
+    found = models.apply(model, weights, sentence)
+    words = sentence.words[:length].tolist()
+    chars = [[c for c in row if c] for row in sentence.chars[:length].tolist()]
+    expected = numpy_grn(weights, words, chars, context, relation)
+    np.testing.assert_allclose(found.emissions[:length], expected, rtol=2e-4, atol=2e-5)
+    for name in ("transitions", "start", "end"):
+        np.testing.assert_array_equal(
+            getattr(found, name), weights["params"]["head"][name]
+        )
+
+
+def plain_gated_sum(a, b, x):
+    return jnp.sum(jax.nn.sigmoid(a[:, None] + b[None]) * x[None], axis=1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0, 60.0])
+@pytest.mark.parametrize("offset", [0.0, 500.0])
+def test_gated_sum_equals_the_plain_form(scale, offset):
+    # An offset between a and b leaves the gates as they are; e^500 is no float32.
+    rng = np.random.default_rng(0)
+    a, b = (scale * rng.uniform(-1, 1, size=(9, 4)) for _ in range(2))
+    x, weight = rng.normal(size=(2, 9, 4))
+    a32, b32, x32 = (jnp.asarray(v, jnp.float32) for v in (a + offset, b - offset, x))
+
+    def loss(function, weight, *arguments):
+        return jnp.sum(function(*arguments) * weight)
+
+    with jax.enable_x64(True):
+        exact = [jnp.asarray(np.asarray(v), jnp.float64) for v in (a32, b32, x32)]
+        value = plain_gated_sum(*exact)
+        grads = jax.grad(loss, argnums=(2, 3, 4))(
+            plain_gated_sum, jnp.asarray(weight), *exact
+        )
+    # Differences of arguments near 500 carry a rounding error of 3e-5 in themselves.
+    tolerance = 1e-5 if not offset else 3e-4
+    np.testing.assert_allclose(gated_sum(a32, b32, x32), value, atol=tolerance)
+    found = jax.grad(loss, argnums=(2, 3, 4))(
+        gated_sum, jnp.asarray(weight, jnp.float32), a32, b32, x32
+    )
+    for left, right in zip(found, grads, strict=True):
+        np.testing.assert_allclose(left, right, atol=tolerance)
+
+
+def test_gated_sum_saturates_without_nan():
+    a = jnp.array([[-1e4], [0.0], [1e4]])
+    value, vjp = jax.vjp(gated_sum, a, a, jnp.ones_like(a))
+    assert jnp.isfinite(value).all()
+    assert all(jnp.isfinite(g).all() for g in vjp(jnp.ones_like(a)))
+
+
+def test_relation_memory_is_linear_in_the_sentence():
+    """The gradient holds no array of T·T·H numbers."""
+
+    def temporary_bytes(length, dim=16):
+        x = jax.ShapeDtypeStruct((length, dim), jnp.float32)
+        loss = lambda a, b, x: jnp.sum(gated_sum(a, b, x))  # noqa: E731
+        grad = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))
+        return grad.lower(x, x, x).compile().memory_analysis().temp_size_in_bytes
+
+    small, large = temporary_bytes(256), temporary_bytes(1024)
+    assert large < 6 * small
+    assert large < 1024 * 1024 * 16
+
+
+@pytest.mark.parametrize("context", ["all", "branch3", "none"])
+@pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
+def test_padding_changes_nothing(context, relation):
+    model = build(context, relation)
+    weights = draw_weights(model)
+    alone = models.apply(model, weights, draw_sentence(4)).emissions
+    for padding, chars in ((1, 0), (9, 0), (0, 7), (3, 3)):
+        padded = draw_sentence(4, padding, chars)
+        # What stands in the padding's ids must not matter either.
+        dirty = padded._replace(words=padded.words.at[4:].set(11))
+        for sentence in (padded, dirty):
+            found = models.apply(model, weights, sentence).emissions[:4]
+            np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-5)
+
+
+def test_batch_mates_change_nothing():
+    model = build()
+    weights = draw_weights(model)
+    sentences = [draw_sentence(n, 8 - n, seed=n) for n in (3, 8, 1, 5)]
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sentences)
+    together = jax.vmap(lambda s: models.apply(model, weights, s))(batch).emissions
+    for sentence, found in zip(sentences, together, strict=True):
+        alone = models.apply(model, weights, sentence).emissions
+        length = int(sentence.mask.sum())
+        np.testing.assert_allclose(found[:length], alone[:length], rtol=1e-5, atol=1e-5)
+
+
+def test_dropout_is_the_same_whatever_the_padding():
+    model, key = build(), jax.random.key(3)
+    weights = draw_weights(model)
+    short = models.apply(model, weights, draw_sentence(4), key).emissions
+    padded = models.apply(model, weights, draw_sentence(4, 6, 2), key).emissions
+    np.testing.assert_allclose(padded[:4], short, rtol=1e-5, atol=1e-5)
+    assert not np.allclose(
+        short, models.apply(model, weights, draw_sentence(4)).emissions
+    )
+
+
+def test_gradients_reach_every_parameter_and_no_frozen_vector():
+    model = build()
+    weights = draw_weights(model)
+    sentence = draw_sentence(9, 2)
+    # Ids 12 to 17 are frozen; take some of each kind.
+    sentence = sentence._replace(words=jnp.arange(11) % 12 + 3)
+
+    def loss(weights):
+        potentials = models.apply(model, weights, sentence)
+        return crf.log_partition(potentials, sentence.mask)
+
+    gradient = jax.grad(loss)(weights)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(gradient["params"]):
+        assert jnp.isfinite(leaf).all()
+        assert leaf.any(), jax.tree_util.keystr(path)
+    rows = gradient["params"]["representation"]["words"]["trained"]
+    assert not rows[:3].any()
+    assert rows[3:].any(axis=1).all()
+
+
+def test_parameter_tree_is_a_contract():
+    """Names and shapes at the paper's sizes: old checkpoints depend on them."""
+    model = models.build(
+        num_labels=17,
+        num_trained_words=1000,
+        num_frozen_words=0,
+        num_chars=80,
+        representation={"words": {"dim": 100}, "chars": {}, "dropout": 0.5},
+        encoder={"name": "grn"},
+        head={"name": "crf", "dropout": 0.5},
+    )
+    weights = jax.eval_shape(lambda: models.init(model, 0))
+    shapes = {
+        "/".join(k.key for k in path): leaf.shape
+        for path, leaf in jax.tree_util.tree_leaves_with_path(weights["params"])
+    }
+    assert weights["frozen"] == {}
+    assert shapes == {
+        "representation/words/trained": (1000, 100),
+        "representation/chars/table": (80, 30),
+        "representation/chars/conv/kernel": (90, 30),
+        "representation/chars/conv/bias": (30,),
+        "encoder/conv1/kernel": (130, 400),
+        "encoder/conv1/bias": (400,),
+        "encoder/conv3/kernel": (390, 400),
+        "encoder/conv3/bias": (400,),
+        "encoder/conv5/kernel": (650, 400),
+        "encoder/conv5/bias": (400,),
+        "encoder/from/kernel": (400, 400),
+        "encoder/from/bias": (400,),
+        "encoder/to/kernel": (400, 400),
+        "encoder/to/bias": (400,),
+        "head/emissions/kernel": (400, 17),
+        "head/emissions/bias": (17,),
+        "head/transitions": (17, 17),
+        "head/start": (17,),
+        "head/end": (17,),
+    }
+
+
+def test_initialisation_follows_the_paper_and_its_code():
+    model = models.build(
+        num_labels=17,
+        num_trained_words=2000,
+        num_frozen_words=0,
+        num_chars=80,
+        representation={"words": {"dim": 100}, "chars": {}, "dropout": 0.5},
+        encoder={"name": "grn"},
+        head={"name": "crf", "dropout": 0.5},
+    )
+    p = models.init(model, 0)["params"]
+    uniform = {  # the bound of each uniform distribution
+        (6 / 100) ** 0.5: p["representation"]["words"]["trained"],
+        (6 / 30) ** 0.5: p["representation"]["chars"]["table"],
+        (6 / 90) ** 0.5: p["representation"]["chars"]["conv"]["kernel"],
+        (6 / 130) ** 0.5: p["encoder"]["conv1"]["kernel"],
+        (6 / 650) ** 0.5: p["encoder"]["conv5"]["kernel"],
+        (6 / 400) ** 0.5: p["head"]["emissions"]["kernel"],
+        1 / 20: p["encoder"]["from"]["kernel"],
+    }
+    uniform[1 / 20 + 1e-9] = p["encoder"]["to"]["kernel"]
+    for bound, leaf in uniform.items():
+        assert 0.97 * bound < jnp.abs(leaf).max() <= bound * (1 + 1e-6)
+        assert jnp.std(leaf) == pytest.approx(bound / 3**0.5, rel=0.05)
+    assert 0.04 < jnp.abs(p["encoder"]["from"]["bias"]).max() <= 0.05
+    for zero in ("transitions", "start", "end"):
+        assert not p["head"][zero].any()
+    assert not p["encoder"]["conv3"]["bias"].any()
+
+
+def test_relation_scores_equal_numpy():
+    model = build()
+    weights = draw_weights(model)
+    sentence = draw_sentence(5, 3)
+    _, out = models.apply_with_intermediates(model, weights, sentence)
+    found = models.relation_scores(out, sentence.mask)
+    a, b = (np.asarray(out[k])[:5] for k in ("relation_from", "relation_to"))
+    norms = np.array(
+        [[np.sqrt(np.sum(1 / (1 + np.exp(-(x + y))) ** 2)) for y in b] for x in a]
+    )
+    expected = (norms - norms.min()) / (norms.max() - norms.min())
+    np.testing.assert_allclose(found[:5, :5], expected, atol=1e-4)
+    assert not found[5:].any()
+    assert not found[:, 5:].any()
+
+
+def test_unknown_settings_name_the_known_ones():
+    with pytest.raises(ValueError, match="Unknown relation 'gate'.*gated, attention"):
+        GRN(relation="gate")
+    with pytest.raises(ValueError, match="Unknown context 'most'.*all, branch3, none"):
+        GRN(context="most")
+    with pytest.raises(ValueError, match="Unknown encoder 'lstm'; known: .*grn"):
+        models.build(
+            **SIZES,
+            representation={"words": {}, "chars": None},
+            encoder={"name": "lstm"},
+            head={"name": "crf"},
+        )
+    with pytest.raises(ValueError, match=r"Unknown option encoder\.width"):
+        models.build(
+            **SIZES,
+            representation={"words": {}, "chars": None},
+            encoder={"name": "grn", "width": 3},
+            head={"name": "crf"},
+        )
+
+
+def test_models_compare_by_value():
+    assert build() == build()
+    assert hash(build()) == hash(build())
+    assert build() != build(relation="none")
