@@ -10,33 +10,49 @@ the run made; running the same command again resumes it where it was stopped.
 
 from __future__ import annotations
 
-import json
-import resource
-import sys
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
 
 import jax
+import optax
 from absl import app, flags, logging
-from ml_collections import ConfigDict, config_flags
+from ml_collections import config_flags
 from rich.console import Console
 
 from jaxner import models, tagging
-from jaxner.data import batching, corpora, vectors, vocab
-from jaxner.data.corpora import Split
+from jaxner.data.batching import Batches
+from jaxner.data.conll import Example
 from jaxner.evaluation import report, scoring
-from jaxner.training import environment, monitor, optim, signals, step
+from jaxner.training import environment, monitor, optim, prepare, signals, step
 from jaxner.workdir import Workdir
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "File of the run's config.")
 WORKDIR = flags.DEFINE_string("workdir", None, "Run folder; default runs/<config>.")
 flags.mark_flag_as_required("config")
 
-console = Console()
+console = Console(highlight=False, soft_wrap=True)
 
 
-def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What stays the same while a run trains."""
+
+    config: Any  # a ConfigDict, whose attributes no type checker knows
+    folder: Workdir
+    batches: Batches
+    dev: tuple[Example, ...]
+    tx: optax.GradientTransformation
+    start: tagging.Params  # before the first step
+
+    def params(self, state: step.State) -> tagging.Params:
+        """Returns the tagger as it is now."""
+        weights = {**self.start.weights, "params": state.params}
+        return dataclasses.replace(self.start, weights=weights)
+
+
+def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     """Trains, or resumes, the run of a config, and scores its best checkpoint.
 
     Args:
@@ -54,99 +70,54 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
     environment.check_same_config(folder, config.to_dict())
 
     # --- Data ----------------------------------------------------------------
-    splits = {name: load_split(config, name) for name in ("train", "dev")}
-    lexicon, word_vectors = build_lexicon(config, splits["train"])
+    data = config.data.to_dict()
+    train_split, dev = (prepare.load_split(data, name) for name in ("train", "dev"))
+    console.print(f"{train_split.summary()}\n{dev.summary()}")
+    words = config.model.representation.words
+    lexicon, vectors = prepare.build_lexicon(data, train_split, words and words.dim)
     environment.check_same_lexicon(folder, lexicon)
-    batches = make_batches(config, lexicon, splits["train"])
+    if vectors is not None:
+        console.print(prepare.describe_match(vectors))
+    batches = prepare.make_batches(
+        lexicon,
+        train_split,
+        batch_size=config.batch_size,
+        num_shapes=config.data.num_shapes,
+    )
+    console.print(batches.summary())
 
     # --- Model, weights and optimizer ----------------------------------------
     model = tagging.build_model(lexicon, config.model.to_dict())
     weights = models.init(model, config.seed)
-    if word_vectors is not None:
-        weights = models.with_vectors(weights, word_vectors)
+    if vectors is not None:
+        weights = models.with_vectors(weights, vectors)
     size = sum(leaf.size for leaf in jax.tree.leaves(weights["params"]))
     console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
     tx = optim.build(config.optimizer.to_dict(), batches.num_batches)
-    state = step.init(weights["params"], tx)
 
     # --- Run folder ----------------------------------------------------------
     folder.write_json("config.json", config.to_dict())
     folder.write_text("lexicon.json", lexicon.to_json())
-    folder.write_json("environment.json", environment.describe(splits.values()))
+    folder.write_json("environment.json", environment.describe([train_split, dev]))
     folder.save_frozen(weights["frozen"])
 
     # --- Training ------------------------------------------------------------
-    start = time.perf_counter()
-    train(config, folder, model, lexicon, tx, state, weights, batches, splits["dev"])
-    seconds = time.perf_counter() - start
+    params = tagging.Params(weights, model, lexicon)
+    examples = dev.to_scheme(config.data.scheme)
+    train(Run(config, folder, batches, examples, tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
     result = final_scores(config, folder)
-    result["seconds"] = round(seconds, 1)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result["peak_memory_mb"] = round(peak / (2**20 if sys.platform == "darwin" else 1024))
     folder.write_json("result.json", result)
-    console.print(f"Everything is in {folder.path}", highlight=False)
+    console.print(f"Everything is in {folder.path}")
     return result
 
 
-def load_split(config: ConfigDict, name: str) -> Split:
-    """Loads one split of the configured corpus, and says what is unusual about it."""
-    data = config.data
-    split = corpora.load(
-        None if data.dir else data.name,
-        name,
-        directory=data.dir,
-        token_column=data.token_column,
-        label_column=data.label_column,
-    )
-    console.print(split.summary(), highlight=False)
-    return split
-
-
-def build_lexicon(config: ConfigDict, split: Split):
-    """Builds the lexicon from the training split and the vector file."""
-    data, given = config.data, None
-    if data.vectors:
-        path = corpora.find_vectors(data.vectors)
-        given = vectors.read(path)
-        environment.check_dimensions(given, path, config.model.to_dict())
-    lexicon, word_vectors = vocab.build(
-        [example.tokens for example in split.examples],
-        split.types(),
-        scheme=data.scheme,
-        vectors=given,
-        lowercase=data.lowercase,
-        min_count=data.min_count,
-    )
-    if word_vectors is not None:
-        console.print(environment.check_match(word_vectors, data.min_vector_match))
-    return lexicon, word_vectors
-
-
-def make_batches(config: ConfigDict, lexicon, split: Split) -> batching.Batches:
-    """Encodes the training split and pads it into batches."""
-    examples = split.to_scheme(config.data.scheme)
-    batches = batching.Batches.make(
-        [lexicon.encode(example.tokens) for example in examples],
-        [lexicon.label_ids(example.labels) for example in examples],
-        batch_size=config.batch_size,
-        num_shapes=config.data.num_shapes,
-    )
-    console.print(
-        f"{batches.num_batches:,} batches an epoch of {config.batch_size} sentences, "
-        f"{len(batches.shapes)} shapes, {batches.padding_share:.1%} padding"
-    )
-    return batches
-
-
-def train(config, folder, model, lexicon, tx, state, weights, batches, dev) -> None:
+def train(run: Run) -> None:
     """Trains until the last epoch, or until dev F1 has stopped rising."""
-    key = jax.random.fold_in(jax.random.key(config.seed), 1)
-    steps = batches.num_batches
-    progress = {"epoch": 0, "best_f1": -1.0, "best_epoch": 0}
-    dev_examples = dev.to_scheme(config.data.scheme)
-    dev_sentences = [lexicon.encode(example.tokens) for example in dev_examples]
+    config, folder, steps = run.config, run.folder, run.batches.num_batches
+    state = step.init(run.start.weights["params"], run.tx)
+    progress: dict[str, Any] = {"epoch": 0, "best_f1": -1.0, "best_epoch": 0}
     scalars = folder.path / "tensorboard" if config.tensorboard else None
     with (
         signals.stop_requests() as stop,
@@ -160,88 +131,87 @@ def train(config, folder, model, lexicon, tx, state, weights, batches, dev) -> N
         folder.forget_after(progress["epoch"])
         for epoch in range(progress["epoch"], config.num_epochs):
             if 0 < config.patience <= epoch - progress["best_epoch"]:
-                console.print(f"No better dev F1 in {config.patience} epochs: stopping")
+                console.print(f"No better dev F1 in {config.patience} epochs")
                 break
-            start, done = time.perf_counter(), int(state.step) % steps
-            show.begin(f"epoch {epoch + 1}/{config.num_epochs}", done)
-            for batch, labels in batches.epoch(config.seed, epoch, skip=done):
-                state = step.train_step(
-                    model,
-                    tx,
-                    state,
-                    weights["frozen"],
-                    batch,
-                    labels,
-                    key,
-                    reduction=config.objective.reduction,
-                )
-                done += 1
-                show.advance(int(batch.mask.sum()), state.loss, done)
-                if stop and done < steps:
-                    latest.save(int(state.step), state, progress)
-                    stopped(stop, int(state.step))
-
-            # --- End of an epoch: score dev, keep the best, save all ---------
-            trained = time.perf_counter() - start
-            params = tagging.Params({**weights, "params": state.params}, model, lexicon)
-            ids = tagging.label_ids(
-                params, dev_sentences, constrained=config.evaluation.constrained
-            )
-            scores = scoring.score(
-                [example.labels for example in dev_examples],
-                [lexicon.decode(row) for row in ids],
-                scheme=config.data.scheme,
-            )
-            metrics = {
-                "epoch": epoch + 1,
-                "step": int(state.step),
-                "loss": float(state.loss) / steps,
-                "seconds": round(trained, 2),
-                "dev_precision": 100 * scores.precision,
-                "dev_recall": 100 * scores.recall,
-                "dev_f1": 100 * scores.f1,
-                "dev_ill_formed": scores.ill_formed,
-            }
-            progress = {**progress, "epoch": epoch + 1}
-            better = metrics["dev_f1"] > progress["best_f1"]
-            if better:
-                progress.update(best_f1=metrics["dev_f1"], best_epoch=epoch + 1)
-            line = f"epoch {epoch + 1:3}  loss {metrics['loss']:8.4f}  {trained:6.1f} s"
-            mark = "  *" if better else ""
-            show.report(f"{line}  dev {report.summary_line(scores)}{mark}", metrics)
-            folder.log(metrics)
-            if better:
-                best.save(int(state.step), state.params, metrics)
-            state = step.reset_loss(state)
+            state, seconds = train_epoch(run, state, epoch, show, stop)
+            if int(state.step) == (epoch + 1) * steps:
+                metrics, scores = end_of_epoch(run, state, epoch + 1, seconds)
+                is_better = metrics["dev_f1"] > progress["best_f1"]
+                show.report(metrics, report.summary_line(scores), is_better)
+                folder.log(metrics)
+                progress = {**progress, "epoch": epoch + 1}
+                if is_better:
+                    progress |= {"best_f1": metrics["dev_f1"], "best_epoch": epoch + 1}
+                    best.save(int(state.step), state.params, metrics)
+                state = step.reset_loss(state)
             latest.save(int(state.step), state, progress)
-            if stop and epoch + 1 < config.num_epochs:
-                stopped(stop, int(state.step))
+            if stop and int(state.step) < config.num_epochs * steps:
+                console.print("Stopped; the same command resumes from here.")
+                raise SystemExit(stop.exit_status)
 
 
-def stopped(stop: signals.StopRequest, at: int) -> None:
-    """Ends the process after a polite stop; the exit status is the signal's."""
-    console.print(f"Stopped at step {at:,}. The same command resumes there.")
-    raise SystemExit(128 + (stop.signal or 0))
+def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
+    """Takes the steps that are left of an epoch; fewer if the run is asked to stop."""
+    config = run.config
+    key = jax.random.fold_in(jax.random.key(config.seed), 1)
+    done = int(state.step) - epoch * run.batches.num_batches
+    show.begin(f"epoch {epoch + 1}/{config.num_epochs}", done)
+    start = time.perf_counter()
+    for batch, labels in run.batches.epoch(config.seed, epoch, skip=done):
+        state = step.train_step(
+            run.start.model,
+            run.tx,
+            state,
+            run.start.weights["frozen"],
+            batch,
+            labels,
+            key,
+            reduction=config.objective.reduction,
+        )
+        done += 1
+        show.advance(int(batch.mask.sum()), state.loss, done)
+        if stop:
+            break
+    return state, time.perf_counter() - start
 
 
-def final_scores(config: ConfigDict, folder: Workdir) -> dict[str, Any]:
+def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
+    """Scores the dev split, and gathers what is written down of an epoch."""
+    scores = score(run.config, run.params(state), run.dev, scoring.score)
+    metrics = {
+        "epoch": epoch,
+        "step": int(state.step),
+        "loss": float(state.loss) / run.batches.num_batches,
+        "seconds": round(seconds, 2),
+        "dev_precision": 100 * scores.precision,
+        "dev_recall": 100 * scores.recall,
+        "dev_f1": 100 * scores.f1,
+        "dev_ill_formed": scores.ill_formed,
+    }
+    return metrics, scores
+
+
+def score(config: Any, params, examples, scorer) -> scoring.Scores:
+    """Labels the sentences of a split, and compares."""
+    tokens = [example.tokens for example in examples]
+    predicted = tagging.tag(params, tokens, constrained=config.evaluation.constrained)
+    gold = [example.labels or () for example in examples]
+    return scorer(gold, predicted, scheme=config.data.scheme)
+
+
+def final_scores(config: Any, folder: Workdir) -> dict[str, Any]:
     """Scores dev and test with the best checkpoint."""
     params = tagging.load(folder.path)
     with folder.best() as best:
-        epoch = best.progress()["epoch"]
-    result: dict[str, Any] = {"best_epoch": epoch, "config": config.data.name}
+        result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
     for name in ("dev", "test"):
-        split = load_split(config, name)
+        split = prepare.load_split(config.data.to_dict(), name)
         examples = split.to_scheme(config.data.scheme)
-        predicted = tagging.tag(
-            params,
-            [list(example.tokens) for example in examples],
-            constrained=config.evaluation.constrained,
-        )
-        gold = [example.labels for example in examples]
-        scores = scoring.score_with_seqeval(gold, predicted, scheme=config.data.scheme)
+        scores = score(config, params, examples, scoring.score_with_seqeval)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         result[name] = {**scores.to_dict(), "sha256": split.sha256}
+    result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
+    result["peak_memory_mb"] = environment.peak_memory_mb()
     return result
 
 
@@ -249,14 +219,20 @@ def main(argv: list[str]) -> None:
     """Runs what the command line says."""
     logging.set_verbosity(logging.WARNING)  # Orbax tells a lot
     if len(argv) > 1:
-        raise app.UsageError(f"Unexpected arguments: {json.dumps(argv[1:])}")
+        raise app.UsageError(f"Expected flags only, got {' '.join(argv[1:])!r}")
     workdir = WORKDIR.value
     if workdir is None:
         name = config_flags.get_config_filename(flags.FLAGS["config"])
         file, _, variant = name.partition(":")
         parts = [Path(file).stem, *filter(None, variant.replace("=", "-").split(","))]
         workdir = Path("runs") / "-".join(parts)
-    run(CONFIG.value, workdir)
+    try:
+        main_run(CONFIG.value, workdir)
+    except (ValueError, OSError, ImportError, FloatingPointError) as error:
+        if flags.FLAGS.verbosity > 0:
+            raise
+        console.print(f"train.py: {error}", style="red", markup=False)
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from ml_collections import ConfigDict, config_dict
 DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5")
 
 
-def parse_arg(arg: str | None, **defaults: Any) -> ConfigDict:
+def parse_arg(arg: str | None, **defaults: Any) -> Any:
     """Reads the part of `--config file.py:ARG` after the colon.
 
     Args:
-        arg: Comma-separated `name=value`; the first option may be given bare, and so may
-            a switch that is to be True.
+        arg: Comma-separated `name=value`; the first option may be given bare,
+            and so may a switch that is to be True.
         **defaults: The options; a value is read as the type of its default.
 
     Returns:
@@ -61,7 +61,7 @@ def _unknown(name: str, defaults: dict[str, Any]) -> str:
     return f"Unknown config option {name!r}; known: {', '.join(defaults)}.{hint}"
 
 
-def base(dataset: str) -> ConfigDict:
+def base(dataset: str) -> Any:
     """Returns the sections of a run that do not depend on the system.
 
     Args:
@@ -75,7 +75,7 @@ def base(dataset: str) -> ConfigDict:
             f"Unknown data set {dataset!r}; known: {', '.join(DATASETS)}. For files of "
             "your own, give --config.data.dir=FOLDER."
         )
-    config = ConfigDict()
+    config: Any = ConfigDict()
     config.seed = 0
     config.num_epochs = 20
     config.patience = 0  # epochs without a better dev F1 before stopping; 0: never

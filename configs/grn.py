@@ -26,6 +26,7 @@ def get_config(arg=""):
 
     if arg.dataset == "sample":
         config.num_epochs = 15
+        config.data.num_shapes = 3  # a small corpus compiles longer than it trains
     else:
         config.num_epochs = 200
         config.data.vectors = "glove.6B.100d.txt"

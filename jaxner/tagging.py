@@ -22,9 +22,10 @@ from jaxner.data.vocab import Lexicon
 from jaxner.types import Sentence, Weights
 from jaxner.workdir import Workdir
 
-# Sentences are tagged in batches of about this many token positions, so that memory
-# stays bounded whatever the corpus.
-_BATCH_POSITIONS = 4096
+# Sentences are tagged in batches of at most so many positions (or one by one), so that
+# memory stays bounded whatever the corpus.
+_BATCH_TOKENS = 1 << 12
+_BATCH_CHARS = 1 << 17
 
 
 @functools.partial(
@@ -97,7 +98,9 @@ def load(workdir: str | os.PathLike[str]) -> Params:
     return Params(weights, model, lexicon)
 
 
-def encode(params: Params, sentences: Sequence[str] | Sequence[Sequence[str]]) -> Sentence:
+def encode(
+    params: Params, sentences: Sequence[str] | Sequence[Sequence[str]]
+) -> Sentence:
     """Encodes tokens for `tag` under a transformation of the caller's.
 
     Args:
@@ -123,7 +126,7 @@ def encode(params: Params, sentences: Sequence[str] | Sequence[Sequence[str]]) -
 @overload
 def tag(
     params: Params, tokens: Sentence, *, constrained: bool = ...
-) -> Int[Array, "..."]: ...
+) -> Int[Array, ...]: ...
 @overload
 def tag(
     params: Params, tokens: Sequence[str], *, constrained: bool = ...
@@ -132,7 +135,7 @@ def tag(
 def tag(
     params: Params, tokens: Sequence[Sequence[str]], *, constrained: bool = ...
 ) -> list[list[str]]: ...
-def tag(params: Params, tokens, *, constrained: bool = False):
+def tag(params: Params, tokens: Any, *, constrained: bool = False) -> Any:
     """Labels tokens.
 
     Strings are labelled in batches of similar length, each padded to one of few shapes;
@@ -199,6 +202,11 @@ def relations(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "T T"]
         return np.zeros((0, 0), np.float32)
     padded = batching.pad([sentence], _shape_for(*sentence.chars.shape))
     scores = _relations(params, jax.tree.map(lambda array: array[0], padded))
+    if scores is None:
+        raise ValueError(
+            "This tagger has no relation layer: it needs the encoder 'grn' with a "
+            "relation other than 'none'."
+        )
     return np.asarray(scores)[: len(tokens), : len(tokens)]
 
 
@@ -206,10 +214,7 @@ def relations(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "T T"]
 def _relations(params: Params, sentence: Sentence):
     _, out = models.apply_with_intermediates(params.model, params.weights, sentence)
     if "relation_from" not in out:
-        raise ValueError(
-            "This tagger has no relation layer: it needs the encoder 'grn' with a "
-            "relation other than 'none'."
-        )
+        return None
     return models.relation_scores(out, sentence.mask)
 
 
@@ -226,10 +231,9 @@ def label_ids(
     groups: dict[batching.Shape, list[int]] = {}
     for i, sentence in enumerate(sentences):
         groups.setdefault(_shape_for(*sentence.chars.shape), []).append(i)
-    pending = []
+    pending: list[tuple[list[int], Any]] = []
     for shape, members in groups.items():
-        largest = max(1, _BATCH_POSITIONS // shape.tokens)
-        size = min(largest, _next_power(len(members)))
+        size = min(_largest_batch(shape), _next_power(len(members)))
         for start in range(0, len(members), size):
             chunk = members[start : start + size]
             batch = batching.pad([sentences[i] for i in chunk], shape, size)
@@ -243,7 +247,8 @@ def label_ids(
 
 @functools.partial(jax.jit, static_argnames="constrained")
 def _decode(params: Params, batch: Sentence, *, constrained: bool):
-    return tag(params, batch, constrained=constrained)
+    one = functools.partial(_label_ids, params, constrained=constrained)
+    return jax.vmap(one)(batch)
 
 
 def _label_ids(params: Params, sentence: Sentence, *, constrained: bool):
@@ -251,8 +256,14 @@ def _label_ids(params: Params, sentence: Sentence, *, constrained: bool):
     if constrained:
         lexicon = params.lexicon
         allowed = schemes.allowed(lexicon.label_names, lexicon.scheme)
-        potentials = inference.constrain(potentials, inference.Constraints(*allowed))
+        constraints = inference.Constraints(*map(jnp.asarray, allowed))
+        potentials = inference.constrain(potentials, constraints)
     return inference.viterbi(potentials, sentence.mask)
+
+
+def _largest_batch(shape: batching.Shape) -> int:
+    tokens, chars = shape
+    return max(1, min(_BATCH_TOKENS // tokens, _BATCH_CHARS // (tokens * chars)))
 
 
 def _shape_for(length: int, width: int) -> batching.Shape:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jax import Array
     from jaxtyping import Bool, Float, Int
 
-    IntArray = np.ndarray | Array
+    AnyArray = Any  # a NumPy array on the host, a JAX array on the device
 
 Weights = dict[str, Any]
 """`{"params": …, "frozen": …}`: the trained arrays, and those that no step changes."""
@@ -29,9 +29,9 @@ class Sentence(NamedTuple):
         mask: True at a token; the tokens come first.
     """
 
-    words: Int[IntArray, " T"]
-    chars: Int[IntArray, " T C"]
-    mask: Bool[IntArray, " T"]
+    words: Int[AnyArray, " T"]
+    chars: Int[AnyArray, " T C"]
+    mask: Bool[AnyArray, " T"]
 
 
 class WordVectors(NamedTuple):

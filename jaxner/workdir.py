@@ -1,11 +1,11 @@
 """The folder of a run: what lies where, written so that a kill never leaves half of it.
 
-    config.json        the resolved config
-    environment.json   versions, devices and hashes of the data
-    lexicon.json       words, characters and labels
-    metrics.jsonl      one JSON object for each epoch
-    checkpoints/       frozen (vectors that no step changes), latest (to resume), best
-    result.json        the scores of the best checkpoint, when the run is done
+config.json        the resolved config
+environment.json   versions, devices and hashes of the data
+lexicon.json       words, characters and labels
+metrics.jsonl      one JSON object for each epoch
+checkpoints/       frozen (vectors that no step changes), latest (to resume), best
+result.json        the scores of the best checkpoint, when the run is done
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ class Checkpoints:
         self._manager.save(
             step,
             args=ocp.args.Composite(
-                arrays=ocp.args.StandardSave(arrays), progress=ocp.args.JsonSave(progress)
+                arrays=ocp.args.StandardSave(arrays),
+                progress=ocp.args.JsonSave(progress),
             ),
         )
 

@@ -21,7 +21,7 @@ class Shape(NamedTuple):
     chars: int
 
 
-def bounds(lengths: Sequence[int], count: int) -> list[int]:
+def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
     """Chooses bucket bounds that minimise the padding.
 
     Args:
@@ -192,6 +192,13 @@ class Batches:
         )
         return 1 - self.num_tokens / positions
 
+    def summary(self) -> str:
+        """Says in a line how the corpus is cut."""
+        return (
+            f"{self.num_batches:,} batches an epoch of {self.batch_size} sentences, "
+            f"{len(self.shapes)} shapes to compile, {self.padding_share:.1%} padding"
+        )
+
     def epoch(
         self, seed: int, epoch: int, *, skip: int = 0
     ) -> Iterator[tuple[Sentence, np.ndarray]]:
@@ -210,14 +217,8 @@ class Batches:
             plan += [(bucket, order[i : i + self.batch_size]) for i in starts]
         for i in rng.permutation(len(plan))[skip:]:
             bucket, rows = plan[i]
-            sentences, labels = (
-                Sentence(*(array[rows] for array in bucket.sentences)),
-                bucket.labels[rows],
-            )
-            yield self._fill(sentences), _fill_rows(labels, self.batch_size)
-
-    def _fill(self, sentences: Sentence) -> Sentence:
-        return Sentence(*(_fill_rows(array, self.batch_size) for array in sentences))
+            sentences = (_fill_rows(a[rows], self.batch_size) for a in bucket.sentences)
+            yield Sentence(*sentences), _fill_rows(bucket.labels[rows], self.batch_size)
 
 
 def _fill_rows(array: np.ndarray, count: int) -> np.ndarray:

@@ -26,8 +26,7 @@ class ConllError(ValueError):
         self.problems = tuple(problems)
         lines = list(self.problems[:_SHOWN])
         if len(self.problems) > _SHOWN:
-            more = len(self.problems) - _SHOWN
-            lines.append(f"... and {more:,} more, {len(self.problems):,} in all")
+            lines.append(f"... the first {_SHOWN} of {len(self.problems):,} problems")
         # A dict keeps the order and drops repetitions.
         super().__init__("\n".join([*lines, *dict.fromkeys(remedies)]))
 

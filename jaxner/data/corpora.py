@@ -6,21 +6,17 @@ train, dev and test files will do too.
 """
 
 import difflib
-import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import conll, schemes
-from jaxner.data.conll import ConllError, Example
+from jaxner.data import splits
+from jaxner.data.splits import Sizes, Split
 
 DATA_VARIABLE = "JAXNER_DATA"
 SPLITS = ("train", "dev", "test")
-
-Sizes = tuple[int, int, int]
-_COUNTED = ("sentences", "tokens", "entities")
 
 _ENDINGS = ("conll", "txt", "tsv", "bio", "iob")
 _STEMS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
@@ -28,7 +24,6 @@ _FILES = {
     split: tuple(f"{s}.{e}" for s in stems for e in _ENDINGS)
     for split, stems in _STEMS.items()
 }
-_GLOVE = "https://nlp.stanford.edu/projects/glove"
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,14 @@ def _per_split(*values: Any) -> dict[str, Any]:
 
 
 CORPORA: dict[str, Corpus] = {
-    "sample": Corpus("sample", "It is part of jaxner: reinstall.", scheme="BIO"),
+    "sample": Corpus(
+        "sample",
+        "It is part of jaxner: reinstall.",
+        scheme="BIO",
+        sizes=_per_split(
+            (1_500, 20_454, 3_383), (352, 4_659, 869), (401, 5_525, 1_063)
+        ),
+    ),
     "conll2003": Corpus(
         "conll2003",
         "Request the Reuters corpus RCV1 from NIST (https://trec.nist.gov/data/reuters)"
@@ -92,64 +94,6 @@ CORPORA: dict[str, Corpus] = {
 }
 
 
-@dataclass(frozen=True)
-class Split:
-    """One split of a corpus as it was read.
-
-    Attributes:
-        name: Name of the corpus, or of its folder.
-        split: `train`, `dev` or `test`.
-        path: The file.
-        examples: The sentences, their labels as they stand in the file.
-        scheme: The corpus's scheme if the labels fit it, else the one they fit best.
-        ill_formed: How many labels break that scheme.
-        sha256: Checksum of the decompressed file.
-        notes: What is ill-formed, or differs from the published corpus.
-    """
-
-    name: str
-    split: str
-    path: Path
-    examples: tuple[Example, ...]
-    scheme: str
-    ill_formed: int
-    sha256: str
-    notes: tuple[str, ...] = ()
-
-    def to_scheme(self, scheme: str) -> tuple[Example, ...]:
-        """Gives the sentences with their labels in another scheme, well-formed.
-
-        Example:
-            >>> split = load("sample", "dev")
-            >>> schemes.detect(e.labels or () for e in split.to_scheme("BIOES"))
-            'BIOES'
-        """
-        return tuple(
-            replace(example, labels=tuple(schemes.convert(labels, scheme)))
-            for example, labels in zip(self.examples, self._labels(), strict=True)
-        )
-
-    def types(self) -> tuple[str, ...]:
-        """Gives the entity types, sorted."""
-        names = {label for labels in self._labels() for label in labels}
-        return tuple(sorted({schemes.parse(name)[1] for name in names - {"O"}}))
-
-    def sizes(self) -> Sizes:
-        """Counts sentences, tokens and entities."""
-        tokens = sum(len(example.tokens) for example in self.examples)
-        entities = sum(len(schemes.to_spans(labels)) for labels in self._labels())
-        return len(self.examples), tokens, entities
-
-    def summary(self) -> str:
-        """Says in a line what was read, and in further lines what is notable."""
-        what = ", ".join(map("{:,} {}".format, self.sizes(), _COUNTED))
-        line = f"{self.name} {self.split}: {what} of {len(self.types())} types"
-        return "\n  ".join([f"{line}, {self.scheme}", *self.notes])
-
-    def _labels(self) -> list[tuple[str, ...]]:
-        return [example.labels or () for example in self.examples]
-
-
 def data_folder() -> Path:
     """Gives the folder of the corpora: the variable JAXNER_DATA, else `data`."""
     return Path(os.environ.get(DATA_VARIABLE) or "data")
@@ -181,13 +125,12 @@ def load(
 ) -> Split:
     """Reads one split of a corpus, with the labels as they stand in the file.
 
-    What differs from the published corpus is no error, but stands in the notes.
+    Differences from the published corpus are no errors, but stand in the notes.
 
     Args:
         name: A key of `CORPORA`; None for a corpus of your own.
         split: `train`, `dev` or `test`.
-        directory: The folder with its files, as in `find`; None: that of the same name
-            in `data_folder()`.
+        directory: The folder with its files; None: `data_folder()` and the name.
         token_column: Column of the tokens; None: the corpus's, or the first.
         label_column: Column of the labels; None: the corpus's, or the last.
 
@@ -201,20 +144,17 @@ def load(
         'BIO'
     """
     corpus, folder = _place(name, directory)
-    path = _find(corpus, folder, split)
-    examples = conll.read(
-        path,
+    found = splits.read(
+        _find(corpus, folder, split),
+        name=corpus.name,
+        split=split,
+        scheme=corpus.scheme,
         token_column=corpus.token_column if token_column is None else token_column,
         label_column=corpus.label_column if label_column is None else label_column,
     )
-    _check_labels(path, examples)
-    scheme, ill_formed, notes = _scheme(corpus, examples)
-    checksum = hashlib.sha256(conll.read_bytes(path)).hexdigest()
-    facts = (path, tuple(examples), scheme, ill_formed, checksum)
-    found = Split(corpus.name, split, *facts)
-    sizes = found.sizes()
+    notes, sizes = list(found.notes), found.sizes()
     known = corpus.sizes.get(split, sizes)
-    for what, expected, got in zip(_COUNTED, known, sizes, strict=True):
+    for what, expected, got in zip(splits.COUNTED, known, sizes, strict=True):
         if expected != got:
             notes.append(f"expected {expected:,} {what} as published, got {got:,}")
     return replace(found, notes=tuple(notes))
@@ -230,11 +170,11 @@ def find_vectors(name: str | os.PathLike[str]) -> Path:
     tried = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
     if there := [path for path in tried if path.is_file()]:
         return there[0]
-    # Of an absolute path all places make the same.
-    places_tried = ", ".join(dict.fromkeys(map(str, tried)))
+    sought = ", ".join(dict.fromkeys(map(str, tried)))  # an absolute path only once
     raise FileNotFoundError(
-        f"No word vectors {str(name)!r}; tried {places_tried}. Set {DATA_VARIABLE} to "
-        f"the folder that holds vectors/, or give a path. GloVe is at {_GLOVE}; unzip it"
+        f"No word vectors {str(name)!r}; tried {sought}. Set {DATA_VARIABLE} to the "
+        "folder that holds vectors/, or give a path. GloVe vectors are at "
+        "https://nlp.stanford.edu/projects/glove; unzip them"
     )
 
 
@@ -253,8 +193,8 @@ def _place(
 def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if split not in SPLITS:
         raise ValueError(_unknown("split", split, SPLITS))
-    names = corpus.files[split]
-    tried = [folder / f"{name}{zipped}" for name in names for zipped in ("", ".gz")]
+    endings = ("", ".gz")
+    tried = [folder / f"{name}{end}" for name in corpus.files[split] for end in endings]
     there = [path for path in tried if path.is_file()]
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
@@ -262,43 +202,10 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if not there:
         raise FileNotFoundError(
             f"No {split} file of {corpus.name}; tried {', '.join(map(str, tried))}. Set"
-            f" {DATA_VARIABLE} to the folder that holds the corpora, or name the corpus's"
-            f" directory. {corpus.source}"
+            f" {DATA_VARIABLE} to the folder that holds the folder {corpus.name}, or "
+            f"name a directory. {corpus.source}"
         )
     return there[0]
-
-
-def _scheme(corpus: Corpus, examples: Sequence[Example]) -> tuple[str, int, list[str]]:
-    """Finds the scheme, how many labels break it, and what is to be said about it."""
-    labels = [example.labels or () for example in examples]
-    notes: list[str] = []
-
-    def breaches(scheme: str) -> list[int]:
-        found = ((e.line, schemes.violations(e.labels or (), scheme)) for e in examples)
-        return [line + position for line, positions in found for position in positions]
-
-    scheme = corpus.scheme or schemes.detect(labels)
-    lines = breaches(scheme)
-    if lines and corpus.scheme and (other := schemes.detect(labels)) != scheme:
-        notes.append(f"labels are {other}, not {scheme} as published")
-        scheme, lines = other, breaches(other)
-    if lines:
-        where = ", ".join(map(str, lines[:5]))
-        notes.append(f"{len(lines):,} labels break {scheme}, first in lines {where}")
-    return scheme, len(lines), notes
-
-
-def _check_labels(path: Path, examples: Iterable[Example]) -> None:
-    """Raises for malformed labels, with their lines."""
-    problems = []
-    for example in examples:
-        for line, label in enumerate(example.labels or (), example.line):
-            try:
-                schemes.parse(label)
-            except ValueError as error:
-                problems.append(f"{path}:{line}: {error}")
-    if problems:
-        raise ConllError(problems, ["Is it the right column? Pass label_column."])
 
 
 def _unknown(what: str, name: str | None, known: Iterable[str]) -> str:

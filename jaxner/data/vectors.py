@@ -85,7 +85,7 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
     header = _header(first)
     first = first[1:] if header else first
     found = header[1] if header else _dimensions(first)
-    if found < 1 or not first:
+    if found < 1 or not any(first):
         raise ValueError(f"{path}: expected rows of a word and its numbers, got none")
     if dim not in (None, found):
         raise ValueError(f"{path}: expected {dim} dimensions, got {found}")
@@ -119,11 +119,11 @@ class _Table:
             single = [_floats([numbers], self.dim) for _, numbers in cut]
             nan = np.full((1, self.dim), np.nan, np.float32)
             values = np.concatenate([nan if row is None else row for row in single])
-        good = np.isfinite(values).all(axis=1, keepdims=True)
+        good = np.all(np.isfinite(values), axis=1)
         kept = []
         for index, (number, line) in enumerate(rows):
             word = cut[index][0]
-            if not word or not good[index, 0]:
+            if not word or not good[index]:
                 self.malformed += 1
                 if len(self.quotes) < _QUOTED:
                     shown = line if len(line) <= 80 else line[:77] + b"..."
@@ -225,8 +225,8 @@ def _header(lines: Sequence[bytes]) -> tuple[int, int] | None:
     if len(fields) != 2 or not all(text.isdigit() for text in fields):
         return None
     words, dim = map(int, fields)
-    # The first row of one-dimensional vectors looks the same, if its word is a number.
-    return (words, dim) if _dimensions(lines[1:]) in (dim, 0) or dim > 1 else None
+    # In a file of one dimension this may be the row of a word that is a number.
+    return None if _dimensions(lines[1:]) == 1 != dim else (words, dim)
 
 
 def _dimensions(lines: Sequence[bytes]) -> int:

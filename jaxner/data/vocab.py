@@ -137,9 +137,9 @@ class Lexicon:
     def from_json(cls, text: str) -> Lexicon:
         """Reads what `to_json` wrote."""
         content: dict[str, Any] = json.loads(text)
-        return cls(
-            **{k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
-        )
+        for name in ("words", "chars", "label_names"):
+            content[name] = tuple(content[name])
+        return cls(**content)
 
 
 def build(

@@ -26,16 +26,12 @@ def score(
     return _kernels(potentials).score(potentials, labels, mask)
 
 
-def log_partition(
-    potentials: Potentials, mask: Bool[Array, " T"]
-) -> Float[Array, ""]:
+def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
     """Computes log Z, in nats; see `crf.log_partition`."""
     return _kernels(potentials).log_partition(potentials, mask)
 
 
-def marginals(
-    potentials: Potentials, mask: Bool[Array, " T"]
-) -> Float[Array, "T L"]:
+def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
     """Computes p(label at t), zero under padding; see `crf.marginals`."""
     return _kernels(potentials).marginals(potentials, mask)
 

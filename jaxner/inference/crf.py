@@ -61,17 +61,28 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
         >>> viterbi(constrain(independent, no_repeat), jnp.array([True, True])).tolist()
         [0, 1]
     """
-    emissions, transitions, start, end = potentials
-    size = emissions.shape[-1]
-    if transitions is None:
-        transitions = jnp.zeros((size, size), emissions.dtype)
-        start = end = jnp.zeros(size, emissions.dtype)
+    if potentials.transitions is None:
+        size, dtype = potentials.emissions.shape[-1], potentials.emissions.dtype
+        none = jnp.zeros(size, dtype)
+        free = jnp.zeros((size, size), dtype)
+        potentials = Potentials(potentials.emissions, free, none, none)
+    emissions, transitions, start, end = _chain(potentials)
     return Potentials(
         emissions,
         jnp.where(constraints.transitions, transitions, FORBIDDEN),
         jnp.where(constraints.start, start, FORBIDDEN),
         jnp.where(constraints.end, end, FORBIDDEN),
     )
+
+
+def _chain(potentials: Potentials):
+    emissions, transitions, start, end = potentials
+    if transitions is None or start is None or end is None:
+        raise ValueError(
+            "Expected the potentials of a CRF, got those of independent labels "
+            "(transitions=None). The functions of jaxner.inference take both."
+        )
+    return emissions, transitions, start, end
 
 
 def score(
@@ -86,13 +97,12 @@ def score(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> potentials = Potentials(
-        ...     jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.eye(2), jnp.ones(2), jnp.zeros(2)
-        ... )
+        >>> emissions = jnp.array([[1.0, 0.0], [0.0, 2.0]])
+        >>> potentials = Potentials(emissions, jnp.eye(2), jnp.ones(2), jnp.zeros(2))
         >>> float(score(potentials, jnp.array([0, 1]), jnp.array([True, True])))
         4.0
     """
-    emissions, transitions, start, end = potentials
+    emissions, transitions, start, end = _chain(potentials)
     if not labels.shape[0]:
         return jnp.zeros((), emissions.dtype)
     chosen = jnp.take_along_axis(emissions, labels[:, None], axis=1)[:, 0]
@@ -114,7 +124,7 @@ def _filter(
 
     Under padding the messages of the last token are repeated.
     """
-    emissions, transitions, start, end = potentials
+    emissions, transitions, start, end = _chain(potentials)
 
     def step(alpha, inputs):
         emission, is_token = inputs
@@ -136,10 +146,10 @@ def _smooth(
 ) -> tuple[Float[Array, "T L"], Float[Array, "L L"], Float[Array, " L"]]:
     """Returns p(label at t), the expected transition counts, and p(last label).
 
-    Going backwards, p(y_t) = Σ_j p(y_t | y_{t+1} = j, the past) p(y_{t+1} = j): sums and
-    products of probabilities only, so nothing can overflow or cancel.
+    Going backwards, p(y_t) = Σ_j p(y_t | y_{t+1} = j, the past) p(y_{t+1} = j): sums
+    and products of probabilities only, so nothing can overflow or cancel.
     """
-    _, transitions, _, end = potentials
+    _, transitions, _, end = _chain(potentials)
     last = jax.nn.softmax(alphas[-1] + end)
 
     def step(carry, inputs):
@@ -179,9 +189,7 @@ def _log_partition_backward(residuals, cotangent):
 _log_partition.defvjp(_log_partition_forward, _log_partition_backward)
 
 
-def log_partition(
-    potentials: Potentials, mask: Bool[Array, " T"]
-) -> Float[Array, ""]:
+def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
     """Computes the log of the summed exponentiated scores of all labellings, in nats.
 
     Its gradient is computed from the posteriors and needs O(T·L) memory. Second
@@ -205,9 +213,7 @@ def log_partition(
     return _log_partition(potentials, mask)
 
 
-def marginals(
-    potentials: Potentials, mask: Bool[Array, " T"]
-) -> Float[Array, "T L"]:
+def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
     """Computes p(label at t); zero under padding.
 
     Args:
@@ -247,7 +253,7 @@ def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]
         >>> viterbi(potentials, jnp.array([True, True, False])).tolist()
         [0, 0, 0]
     """
-    emissions, transitions, start, end = potentials
+    emissions, transitions, start, end = _chain(potentials)
     if not emissions.shape[0]:
         return jnp.zeros(0, jnp.int32)
 

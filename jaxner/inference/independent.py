@@ -26,9 +26,7 @@ def score(
     return jnp.sum(jnp.where(mask, chosen, 0.0))
 
 
-def log_partition(
-    potentials: Potentials, mask: Bool[Array, " T"]
-) -> Float[Array, ""]:
+def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
     """Computes the sum of the tokens' logsumexps, in nats; see `crf.log_partition`.
 
     Example:
@@ -41,9 +39,7 @@ def log_partition(
     return jnp.sum(jnp.where(mask, norms, 0.0))
 
 
-def marginals(
-    potentials: Potentials, mask: Bool[Array, " T"]
-) -> Float[Array, "T L"]:
+def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
     """Computes p(label at t); zero under padding.
 
     Example:

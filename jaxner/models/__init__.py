@@ -185,7 +185,8 @@ def apply_with_intermediates(
         key: Switches dropout on.
     """
     rngs = {} if key is None else {"dropout": key}
-    return model.apply(weights, sentence, train=key is not None, rngs=rngs)
+    output: Any = model.apply(weights, sentence, train=key is not None, rngs=rngs)
+    return output
 
 
 def apply(

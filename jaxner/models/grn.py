@@ -50,7 +50,7 @@ class GRN(nn.Module):
     ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
         """Returns the features of each token, zero under padding, and intermediates.
 
-        Those are `relation_from` and `relation_to`, `[T, H]` (`[T, 1]` for "attention"):
+        Those are `relation_from` and `relation_to`, `[T, H]` ("attention": `[T, 1]`):
         the relation score of eq. 4 is r_ij = relation_from_i + relation_to_j.
         """
         del train  # dropout stands before (representation) and after (head)
@@ -114,7 +114,9 @@ def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
     """
 
     def row(from_i):
-        return jnp.linalg.norm(jax.nn.sigmoid(from_i[None] + out["relation_to"]), axis=1)
+        return jnp.linalg.norm(
+            jax.nn.sigmoid(from_i[None] + out["relation_to"]), axis=1
+        )
 
     pairs = mask[:, None] & mask[None, :]
     norms = jax.lax.map(row, out["relation_from"])

@@ -79,9 +79,7 @@ def _backward(residuals, cotangent):
         grad_a = grad_a + slope * x_j[None]
         return grad_a, (x_j * jnp.sum(slope, axis=0), jnp.sum(open_, axis=0))
 
-    grad_a, (grad_b, grad_x) = jax.lax.scan(
-        add, jnp.zeros_like(x), (factor_b, x)
-    )
+    grad_a, (grad_b, grad_x) = jax.lax.scan(add, jnp.zeros_like(x), (factor_b, x))
     return grad_a, grad_b, grad_x
 
 

@@ -71,7 +71,9 @@ class CharacterCNN(nn.Module):
     @nn.compact
     def __call__(self, chars: Int[Array, " T C"]) -> Float[Array, " T D"]:
         """Returns the features of each word; zero for a word without characters."""
-        table = self.param("table", layers.kaiming_embedding, (self.num_chars, self.dim))
+        table = self.param(
+            "table", layers.kaiming_embedding, (self.num_chars, self.dim)
+        )
         present = (chars > 0)[:, :, None]
         x = jnp.where(present, table[chars], 0.0)
         x = jax.vmap(lambda word: layers.windows(word, self.width))(x)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import resource
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import jax
 
-from jaxner.data.corpora import Split
-from jaxner.data.vectors import Vectors
+from jaxner.data.splits import Split
 from jaxner.data.vocab import Lexicon
-from jaxner.types import WordVectors
 from jaxner.workdir import Workdir
 
 # A run may be prolonged; nothing else of its config may change.
@@ -52,46 +50,9 @@ def check_same_lexicon(folder: Workdir, lexicon: Lexicon) -> None:
     if (folder.path / "lexicon.json").exists() and folder.lexicon() != lexicon:
         raise ValueError(
             f"The training data or the vectors have changed since the run in "
-            f"{folder.path} began, so it cannot be resumed. Its environment.json has the "
-            "hashes of the old ones. Choose another --workdir."
+            f"{folder.path} began, so it cannot be resumed. Its environment.json has "
+            "the hashes of the old ones. Choose another --workdir."
         )
-
-
-def check_dimensions(vectors: Vectors, path: Path, options: dict[str, Any]) -> None:
-    """Checks that the model's word vectors are as long as the file's.
-
-    Raises:
-        ValueError: They are not, or the model has no words.
-    """
-    words = options["representation"]["words"]
-    if words is None:
-        raise ValueError(f"{path} is given, but the model has no word vectors.")
-    dim = vectors.values.shape[1]
-    if words["dim"] != dim:
-        raise ValueError(
-            f"{path} has vectors of {dim} dimensions, the config says {words['dim']}. "
-            f"Set --config.model.representation.words.dim={dim}."
-        )
-
-
-def check_match(vectors: WordVectors, floor: float) -> str:
-    """Describes how many training words have a vector.
-
-    Raises:
-        ValueError: Fewer than the share `floor` of the distinct words: the file is
-            likely for another language, or written in another case.
-    """
-    line = (
-        f"vectors: {vectors.types_matched:.1%} of the distinct training words and "
-        f"{vectors.tokens_matched:.1%} of the tokens have one"
-    )
-    if vectors.types_matched < floor:
-        raise ValueError(
-            f"{line}; expected at least {floor:.0%} of the words. Are they of the same "
-            "language, and is --config.data.lowercase right for them? "
-            "--config.data.min_vector_match sets the floor."
-        )
-    return line
 
 
 def describe(splits: Iterable[Split]) -> dict[str, Any]:
@@ -107,6 +68,13 @@ def describe(splits: Iterable[Split]) -> dict[str, Any]:
             for split in splits
         },
     }
+
+
+def peak_memory_mb() -> int:
+    """Returns the most memory that this process has held, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if platform.system() == "Darwin" else 1024  # bytes there, kibibytes here
+    return round(peak * unit / 2**20)
 
 
 def _flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

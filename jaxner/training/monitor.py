@@ -83,8 +83,8 @@ class Monitor:
         loss = float(total_loss) / done
         if not math.isfinite(loss):
             raise FloatingPointError(
-                f"The loss is {loss} at step {done} of the epoch, or since shortly before. "
-                "Try a lower --config.optimizer.learning_rate or a lower "
+                f"The loss is {loss} at step {done} of the epoch, or since shortly "
+                "before. Try a lower --config.optimizer.learning_rate or a lower "
                 "--config.optimizer.clip_norm; the last checkpoint is kept."
             )
         speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
@@ -92,13 +92,15 @@ class Monitor:
             self._task, completed=done, speed=speed, loss=f"{loss:.3f}"
         )
 
-    def report(self, line: str, metrics: dict[str, Any]) -> None:
+    def report(self, metrics: dict[str, Any], scores: str, is_best: bool) -> None:
         """Prints the line of an epoch and writes its scalars."""
-        self._console.print(line, highlight=False)
+        self._console.print(
+            f"epoch {metrics['epoch']:3}  loss {metrics['loss']:8.4f}  "
+            f"{metrics['seconds']:6.1f} s  dev {scores}{'  *' if is_best else ''}"
+        )
         if self._writer is not None:
             for name, value in metrics.items():
-                if isinstance(value, (int, float)):
-                    self._writer.add_scalar(name, value, metrics["step"])
+                self._writer.add_scalar(name, value, metrics["step"])
 
 
 def _summary_writer(folder: Path):

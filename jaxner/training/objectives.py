@@ -10,8 +10,8 @@ from jaxner import inference, models
 from jaxner.types import Potentials, Sentence, Weights
 
 REDUCTIONS = ("sentence", "token", "sum")
-"""How the papers add sentences up: the mean over the sentences of a batch, the mean over
-its tokens, or the sum. Published learning rates are tied to them."""
+"""How the papers add sentences up: the mean over the sentences of a batch, the mean
+over its tokens, or the sum. Published learning rates are tied to them."""
 
 
 def negative_log_likelihood(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +29,9 @@ def inverse_epoch_decay(
     return schedule
 
 
-def build(options: Mapping[str, Any], steps_per_epoch: int):
+def build(
+    options: Mapping[str, Any], steps_per_epoch: int
+) -> optax.GradientTransformation:
     """Builds an optimizer from the options of a config.
 
     Args:
@@ -44,7 +47,12 @@ def build(options: Mapping[str, Any], steps_per_epoch: int):
         >>> tx = build({"name": "sgd", "learning_rate": 0.1, "momentum": 0.9}, 10)
         >>> state = tx.init({"w": 1.0})
     """
-    options = dict(options)
+    return _build(tuple(sorted(options.items())), steps_per_epoch)
+
+
+@functools.cache  # equal options give the same object, and so share compiled steps
+def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int):
+    options = dict(items)
     name, rate = options.pop("name"), options.pop("learning_rate")
     decay, clip_norm = options.pop("decay", 0.0), options.pop("clip_norm", None)
     if name not in OPTIMIZERS:

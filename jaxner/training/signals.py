@@ -12,6 +12,11 @@ class StopRequest:
 
     signal: int | None = None
 
+    @property
+    def exit_status(self) -> int:
+        """What a shell expects of a process that ended on the signal."""
+        return 128 + (self.signal or 0)
+
     def __bool__(self) -> bool:
         return self.signal is not None
 

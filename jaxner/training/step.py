@@ -22,8 +22,8 @@ class State(NamedTuple):
         step: Optimizer steps so far; decides the dropout masks and the batches to come.
         params: The trained arrays.
         opt_state: The optimizer's.
-        loss: Sum of the batch losses since the epoch began, in nats. Kept on the device,
-            so that no step waits for the host.
+        loss: Sum of the batch losses since the epoch began, in nats. Kept on the
+            device, so that no step waits for the host.
     """
 
     step: Int[Array, ""]

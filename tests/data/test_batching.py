@@ -25,9 +25,7 @@ def make(lengths, batch_size=4, num_shapes=3, widths=None):
         sentence(n, w, s) for n, w, s in zip(lengths, widths, starts, strict=True)
     ]
     labels = [s.words + 1_000_000 for s in sentences]
-    return Batches.make(
-        sentences, labels, batch_size=batch_size, num_shapes=num_shapes
-    )
+    return Batches.make(sentences, labels, batch_size=batch_size, num_shapes=num_shapes)
 
 
 def padded_size(lengths, chosen):
@@ -120,5 +118,5 @@ def test_pad_keeps_what_it_is_given():
 
 
 def test_no_sentence_is_an_error():
-    with pytest.raises(ValueError, match="at least one training sentence"):
+    with pytest.raises(ValueError, match=r"at least one training sentence"):
         make([])

@@ -105,5 +105,5 @@ def test_labels_both_ways():
         "B-LOC",
         "I-LOC",
     ]
-    with pytest.raises(ValueError, match="'B-PER' is not in the label set.*I-LOC"):
+    with pytest.raises(ValueError, match=r"'B-PER' is not in the label set.*I-LOC"):
         lexicon.label_ids(["B-PER"])

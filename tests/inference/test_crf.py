@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 from jaxner import inference
 from jaxner.data import schemes
@@ -16,9 +17,7 @@ from jaxner.types import Potentials
 def potentials(length, size, seed=0, scale=1.0, dtype=np.float64):
     rng = np.random.default_rng(seed)
     draw = lambda *shape: jnp.asarray(scale * rng.normal(size=shape), dtype)  # noqa: E731
-    return Potentials(
-        draw(length, size), draw(size, size), draw(size), draw(size)
-    )
+    return Potentials(draw(length, size), draw(size, size), draw(size), draw(size))
 
 
 def enumerate_scores(p, length):
@@ -39,6 +38,13 @@ def log_sum_exp(scores):
     return top + np.log(np.exp(scores - top).sum())
 
 
+# Compiled once for each shape: an eager scan would be compiled at every call.
+log_partition = jax.jit(crf.log_partition)
+marginals = jax.jit(crf.marginals)
+viterbi = jax.jit(inference.viterbi)
+score_of = jax.jit(crf.score)
+gradient_of = jax.jit(jax.grad(crf.log_partition))
+
 CASES = [(1, 1), (1, 3), (2, 2), (3, 4), (5, 3), (6, 2)]
 
 
@@ -50,10 +56,10 @@ def test_kernels_equal_enumeration(float64, length, size, padding, scale):
     mask = jnp.arange(length + padding) < length
     labellings, scores = enumerate_scores(p, length)
     total = log_sum_exp(scores)
-    assert crf.log_partition(p, mask) == pytest.approx(total, rel=1e-12)
+    assert log_partition(p, mask) == pytest.approx(total, rel=1e-12)
 
     best = labellings[int(scores.argmax())]
-    found = crf.viterbi(p, mask)
+    found = viterbi(p, mask)
     assert tuple(found[:length].tolist()) == best
     assert not found[length:].any()
 
@@ -61,11 +67,13 @@ def test_kernels_equal_enumeration(float64, length, size, padding, scale):
     for labels, score in zip(labellings, scores, strict=True):
         for t, label in enumerate(labels):
             expected[t, label] += np.exp(score - total)
-    np.testing.assert_allclose(crf.marginals(p, mask), expected, atol=1e-10)
+    np.testing.assert_allclose(marginals(p, mask), expected, atol=1e-10)
 
-    for labels, score in list(zip(labellings, scores, strict=True))[:: max(1, len(labellings) // 9)]:
+    for labels, score in list(zip(labellings, scores, strict=True))[
+        :: max(1, len(labellings) // 9)
+    ]:
         padded = jnp.array([*labels, *[0] * padding])
-        assert crf.score(p, padded, mask) == pytest.approx(score, rel=1e-12)
+        assert score_of(p, padded, mask) == pytest.approx(score, rel=1e-12)
 
 
 @pytest.mark.parametrize(("length", "size"), CASES)
@@ -80,19 +88,17 @@ def test_gradient_is_the_expected_count(float64, length, size):
         end[labels[-1]] += chance
         for a, b in itertools.pairwise(labels):
             transitions[a, b] += chance
-    gradient = jax.grad(crf.log_partition)(p, mask)
+    gradient = gradient_of(p, mask)
     np.testing.assert_allclose(gradient.transitions, transitions, atol=1e-12)
     np.testing.assert_allclose(gradient.start, start, atol=1e-12)
     np.testing.assert_allclose(gradient.end, end, atol=1e-12)
-    np.testing.assert_allclose(gradient.emissions, crf.marginals(p, mask), atol=1e-12)
+    np.testing.assert_allclose(gradient.emissions, marginals(p, mask), atol=1e-12)
 
 
 def test_gradients_equal_finite_differences(float64):
     p = potentials(6, 3, seed=5)
     mask = jnp.arange(6) < 4
-    jax.test_util.check_grads(
-        lambda q: crf.log_partition(q, mask), (p,), order=2, modes=["rev"]
-    )
+    check_grads(lambda q: log_partition(q, mask), (p,), order=2, modes=["rev"])
 
 
 def test_second_derivative_is_the_covariance(float64):
@@ -105,10 +111,10 @@ def test_second_derivative_is_the_covariance(float64):
     covariance = (counts * chances[:, None]).T @ counts - np.outer(mean, mean)
 
     def total(emissions):
-        return crf.log_partition(p._replace(emissions=emissions), mask)
+        return log_partition(p._replace(emissions=emissions), mask)
 
     # Reverse over reverse: a custom backward pass has no forward mode.
-    hessian = jax.jacrev(jax.grad(total))(p.emissions).reshape(6, 6)
+    hessian = jax.jit(jax.jacrev(jax.grad(total)))(p.emissions).reshape(6, 6)
     np.testing.assert_allclose(hessian, covariance, atol=1e-12)
 
 
@@ -131,12 +137,12 @@ def test_padding_may_hold_anything():
     dirty = p._replace(emissions=p.emissions.at[3:].set(1e4))
     short = p._replace(emissions=p.emissions[:3])
     for other, its_mask in ((dirty, mask), (short, mask[:3])):
-        assert crf.log_partition(other, its_mask) == crf.log_partition(p, mask)
+        assert log_partition(other, its_mask) == log_partition(p, mask)
         np.testing.assert_array_equal(
-            crf.viterbi(other, its_mask)[:3], crf.viterbi(p, mask)[:3]
+            viterbi(other, its_mask)[:3], viterbi(p, mask)[:3]
         )
         np.testing.assert_array_equal(
-            crf.marginals(other, its_mask)[:3], crf.marginals(p, mask)[:3]
+            marginals(other, its_mask)[:3], marginals(p, mask)[:3]
         )
 
 
@@ -149,10 +155,10 @@ def test_one_allowed_path(scale):
     forced = crf.constrain(p, only)
     mask = jnp.ones(length, bool)
     path = (1 + jnp.arange(length)) % size
-    np.testing.assert_array_equal(crf.viterbi(forced, mask), path)
-    np.testing.assert_allclose(crf.marginals(forced, mask), jnp.eye(size)[path])
-    total, gradient = jax.value_and_grad(crf.log_partition)(forced, mask)
-    assert total == pytest.approx(float(crf.score(forced, path, mask)), rel=1e-6)
+    np.testing.assert_array_equal(viterbi(forced, mask), path)
+    np.testing.assert_allclose(marginals(forced, mask), jnp.eye(size)[path])
+    total, gradient = log_partition(forced, mask), gradient_of(forced, mask)
+    assert total == pytest.approx(float(score_of(forced, path, mask)), rel=1e-6)
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     np.testing.assert_allclose(gradient.emissions, jnp.eye(size)[path])
 
@@ -163,7 +169,7 @@ def test_forbidden_transitions_leave_gradients_finite():
     transitions = p.transitions.at[:, 4].set(FORBIDDEN).at[3, :].set(FORBIDDEN)
     p = p._replace(transitions=transitions, start=p.start.at[4].set(FORBIDDEN))
     mask = jnp.arange(8) < 6
-    gradient = jax.grad(crf.log_partition)(p, mask)
+    gradient = gradient_of(p, mask)
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     assert not gradient.emissions[:, 4].any()
     np.testing.assert_allclose(gradient.emissions.sum(1)[:6], 1, atol=1e-6)
@@ -173,15 +179,15 @@ def test_forbidden_transitions_leave_gradients_finite():
 def test_float32_is_accurate_for_long_sentences(length):
     p32 = potentials(length, 9, seed=1, dtype=np.float32)
     mask = np.ones(length, bool)
-    total = crf.log_partition(p32, mask)
-    marginals = crf.marginals(p32, mask)
+    total = log_partition(p32, mask)
+    found = marginals(p32, mask)
     with jax.enable_x64(True):
         p64 = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), jnp.float64), p32)
-        exact = crf.log_partition(p64, mask)
-        exact_marginals = crf.marginals(p64, mask)
+        exact = log_partition(p64, mask)
+        exact_marginals = marginals(p64, mask)
     assert total == pytest.approx(float(exact), rel=3e-7)
-    np.testing.assert_allclose(marginals, exact_marginals, atol=2e-5)
-    np.testing.assert_allclose(marginals.sum(axis=1), 1, atol=1e-4)
+    np.testing.assert_allclose(found, exact_marginals, atol=2e-5)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-4)
 
 
 def test_vmap_and_jit_change_nothing():
@@ -204,8 +210,11 @@ def test_constrained_decoding_is_never_ill_formed(scheme, is_crf):
         p = potentials(7, len(names), seed=seed, scale=30.0, dtype=np.float32)
         p = p if is_crf else Potentials(p.emissions)
         mask = jnp.arange(7) < 1 + seed % 7
-        for q, is_constrained in ((p, False), (inference.constrain(p, constraints), True)):
-            ids = inference.viterbi(q, mask)[: int(mask.sum())]
+        for q, is_constrained in (
+            (p, False),
+            (inference.constrain(p, constraints), True),
+        ):
+            ids = viterbi(q, mask)[: int(mask.sum())]
             wrong = schemes.violations([names[i] for i in ids], scheme)
             if is_constrained:
                 assert not wrong
@@ -220,17 +229,15 @@ def test_independent_labels_equal_a_crf_without_transitions(float64):
     mask = jnp.arange(5) < 4
     labels = jnp.array([0, 2, 1, 1, 0])
     assert inference.log_partition(alone, mask) == pytest.approx(
-        float(crf.log_partition(zeros, mask)), rel=1e-12
+        float(log_partition(zeros, mask)), rel=1e-12
     )
     assert inference.score(alone, labels, mask) == pytest.approx(
-        float(crf.score(zeros, labels, mask)), rel=1e-12
+        float(score_of(zeros, labels, mask)), rel=1e-12
     )
     np.testing.assert_allclose(
-        inference.marginals(alone, mask), crf.marginals(zeros, mask), atol=1e-12
+        inference.marginals(alone, mask), marginals(zeros, mask), atol=1e-12
     )
-    np.testing.assert_array_equal(
-        inference.viterbi(alone, mask), crf.viterbi(zeros, mask)
-    )
+    np.testing.assert_array_equal(inference.viterbi(alone, mask), viterbi(zeros, mask))
 
 
 def test_independent_labels_need_no_scan():

@@ -1,0 +1,230 @@
+"""Schemes against seqeval, against regular grammars, and against themselves."""
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seqeval.metrics.sequence_labeling import get_entities
+
+from jaxner.data import schemes
+from jaxner.data.schemes import SCHEMES, Span
+
+TYPES = ["PER", "PER-x", "événement", "S-B", "O", "组织"]
+
+# The grammars again, as regular expressions over one-letter prefixes of one type.
+GRAMMARS = {
+    # One type: a B only follows a B or I.
+    "IOB1": r"(O|I[BI]*)*",
+    "BIO": r"(O|BI*)*",
+    "BIOES": r"(O|S|BI*E)*",
+    "BILOU": r"(O|U|BI*L)*",
+}
+
+
+@st.composite
+def sentences(draw):
+    """A length and spans that fit it."""
+    spans, at = [], 0
+    for _ in range(draw(st.integers(0, 5))):
+        start = at + draw(st.integers(0, 2))
+        at = start + draw(st.integers(1, 4))
+        spans.append(Span(start, at, draw(st.sampled_from(TYPES))))
+    return at + draw(st.integers(0, 2)), spans
+
+
+def random_labels(prefixes, types=("A", "B", "A-B")):
+    names = ["O", *(f"{p}-{t}" for p in prefixes for t in types)]
+    return st.lists(st.sampled_from(names), max_size=10)
+
+
+@settings(max_examples=500)
+@given(random_labels("BIES"))
+def test_spans_are_those_of_seqeval_also_of_ill_formed_labels(labels):
+    expected = [(start, end + 1, kind) for kind, start, end in get_entities(labels)]
+    assert schemes.to_spans(labels) == expected
+
+
+@given(random_labels("BIES"))
+def test_l_is_read_as_e_and_u_as_s(labels):
+    swapped = [re.sub("^E", "L", re.sub("^S", "U", label)) for label in labels]
+    assert schemes.to_spans(swapped) == schemes.to_spans(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "spans"),
+    [
+        ("I-PER I-PER O", [(0, 2, "PER")]),
+        ("B-PER I-LOC O", [(0, 1, "PER"), (1, 2, "LOC")]),
+        ("B-PER I-PER O", [(0, 2, "PER")]),
+        ("I-PER E-PER O", [(0, 2, "PER")]),
+        ("B-PER O E-PER", [(0, 1, "PER"), (2, 3, "PER")]),
+        ("S-PER E-PER O", [(0, 1, "PER"), (1, 2, "PER")]),
+        ("B-PER B-PER E-PER", [(0, 1, "PER"), (1, 3, "PER")]),
+        ("E-PER I-PER", [(0, 1, "PER"), (1, 2, "PER")]),
+        ("B-S-B I-S-B", [(0, 2, "S-B")]),
+    ],
+)
+def test_spans_of_known_cases(labels, spans):
+    assert schemes.to_spans(labels.split()) == spans
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(sentence=sentences())
+def test_labels_give_back_their_spans_and_are_well_formed(scheme, sentence):
+    length, spans = sentence
+    labels = schemes.to_labels(reversed(spans), length, scheme)
+    assert len(labels) == length
+    assert schemes.to_spans(labels) == spans
+    assert schemes.violations(labels, scheme) == []
+    assert {*labels} <= {*schemes.label_names(TYPES, scheme)}
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(SCHEMES, 2)))
+@given(sentence=sentences())
+@settings(max_examples=30)
+def test_converting_there_and_back_changes_nothing(one, other, sentence):
+    length, spans = sentence
+    labels = schemes.to_labels(spans, length, one)
+    there = schemes.convert(labels, other)
+    assert schemes.to_spans(there) == spans
+    assert schemes.convert(there, one) == labels
+
+
+@pytest.mark.parametrize(
+    ("scheme", "expected"),
+    [
+        ("IOB1", "I-A I-A B-A I-B O I-B"),
+        ("BIO", "B-A I-A B-A B-B O B-B"),
+        ("BIOES", "B-A E-A S-A S-B O S-B"),
+        ("BILOU", "B-A L-A U-A U-B O U-B"),
+    ],
+)
+def test_each_scheme_has_one_way_to_write_spans(scheme, expected):
+    spans = [(0, 2, "A"), (2, 3, "A"), (3, 4, "B"), (5, 6, "B")]
+    assert schemes.to_labels(spans, 6, scheme) == expected.split()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_violations_and_constraints_agree_with_the_grammar(scheme):
+    # All prefixes, also those of other schemes, which must always be ill-formed.
+    names = ("O", *(f"{prefix}-X" for prefix in "BIESLU"))
+    start, transitions, end = schemes.allowed(names, scheme)
+    seen = {True: 0, False: 0}
+    for length in range(1, 5):
+        for ids in itertools.product(range(len(names)), repeat=length):
+            labels = [names[i] for i in ids]
+            letters = "".join(label[0] for label in labels)
+            expected = re.fullmatch(GRAMMARS[scheme], letters) is not None
+            assert (schemes.violations(labels, scheme) == []) is expected, labels
+            steps = all(transitions[a, b] for a, b in itertools.pairwise(ids))
+            assert bool(start[ids[0]] and steps and end[ids[-1]]) is expected, labels
+            seen[expected] += 1
+    assert all(seen.values())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_well_formed_labels_are_those_that_spans_write(scheme):
+    # With two types: only BIOES and BILOU close spans, so only their labels are unique.
+    names = schemes.label_names(["X", "Y-x"], scheme)
+    start, transitions, end = schemes.allowed(names, scheme)
+    for length in range(1, 4):
+        for ids in itertools.product(range(len(names)), repeat=length):
+            labels = [names[i] for i in ids]
+            fine = schemes.convert(labels, scheme) == labels
+            assert (schemes.violations(labels, scheme) == []) is fine, labels
+            steps = all(transitions[a, b] for a, b in itertools.pairwise(ids))
+            assert bool(start[ids[0]] and steps and end[ids[-1]]) is fine, labels
+
+
+@pytest.mark.parametrize(
+    ("scheme", "labels", "expected"),
+    [
+        ("IOB1", "B-A I-A B-A", [0]),
+        ("IOB1", "I-A B-B", [1]),
+        ("BIO", "I-A I-A O I-A", [0, 3]),
+        ("BIO", "B-A I-B", [1]),
+        ("BIO", "B-A E-A", [1]),
+        ("BIOES", "B-A O B-A", [1, 2]),
+        ("BIOES", "B-A", [0]),
+        ("BIOES", "O I-A E-A", [1]),
+        ("BIOES", "O I-A", [1]),
+        ("BIOES", "B-A E-B S-A", [1]),
+        ("BILOU", "B-A L-A U-A B-A E-A", [4]),
+        ("BILOU", "", []),
+    ],
+)
+def test_violations_of_known_cases(scheme, labels, expected):
+    assert schemes.violations(labels.split(), scheme) == expected
+
+
+def test_constraints_of_no_labels_are_empty():
+    start, transitions, end = schemes.allowed((), "BIO")
+    assert (start.shape, transitions.shape, end.shape) == ((0,), (0, 0), (0,))
+
+
+def test_label_names_are_sorted_by_type_with_o_first():
+    assert schemes.label_names(iter(["b", "a", "b"]), "BILOU") == (
+        "O",
+        *("B-a", "I-a", "L-a", "U-a"),
+        *("B-b", "I-b", "L-b", "U-b"),
+    )
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(corpus=st.lists(sentences(), min_size=1))
+@settings(max_examples=40)
+def test_the_scheme_of_well_formed_labels_is_found(scheme, corpus):
+    labels = [schemes.to_labels(spans, length, scheme) for length, spans in corpus]
+    entities = sum(len(spans) for _, spans in corpus)
+    assert schemes.detect(labels) == (scheme if entities else "BIO")
+
+
+def test_of_ill_formed_labels_the_scheme_with_fewest_breaches_is_found():
+    right = ["B-A", "E-A", "O", "S-A"]
+    assert schemes.detect([right, right, ["B-A", "O"]]) == "BIOES"
+    assert schemes.detect([]) == "BIO"
+
+
+@pytest.mark.parametrize("bad", ["X-PER", "B-", "B", "", "b-PER", "O-PER", "BPER", 3])
+def test_malformed_labels_are_named_with_their_position(bad):
+    message = re.escape(f"Position 1: Label {bad!r} is neither 'O' nor PREFIX-TYPE")
+    for function in (schemes.to_spans, lambda labels: schemes.detect([labels])):
+        with pytest.raises(ValueError, match=message):
+            function(["O", bad])
+    for function in (schemes.convert, schemes.violations, schemes.allowed):
+        with pytest.raises(ValueError, match=message):
+            function(["O", bad], "BIO")
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        ([(0, 2, "A"), (1, 3, "B")], "overlap"),
+        ([(0, 4, "A")], "does not fit a sentence of 3 tokens"),
+        ([(-1, 1, "A")], "does not fit"),
+        ([(1, 1, "A")], "does not fit"),
+        ([(0, 1, "")], "has no type"),
+    ],
+)
+def test_spans_that_no_labels_can_write_are_refused(spans, message):
+    with pytest.raises(ValueError, match=message):
+        schemes.to_labels(spans, 3, "BIO")
+
+
+def test_unknown_schemes_are_refused_with_the_known_ones():
+    known = "Unknown scheme 'IOB2'; known: IOB1, BIO, BIOES, BILOU; IOB2 is BIO"
+    for call in (
+        lambda: schemes.to_labels([], 1, "IOB2"),
+        lambda: schemes.violations(["O"], "IOB2"),
+        lambda: schemes.allowed(["O"], "IOB2"),
+        lambda: schemes.label_names(["A"], "IOB2"),
+    ):
+        with pytest.raises(ValueError, match=known):
+            call()
+
+
+def test_empty_types_are_refused():
+    with pytest.raises(ValueError, match="entity type is empty"):
+        schemes.label_names(["A", ""], "BIO")

@@ -1,0 +1,309 @@
+"""The training script: what it writes, how it resumes, and what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+import train
+from jaxner.data import conll, corpora
+from jaxner.training import monitor
+from jaxner.workdir import Workdir
+from tests import tiny
+
+ROOT = Path(__file__).parents[2]
+
+
+def metrics_without_times(folder):
+    return [
+        {k: v for k, v in line.items() if k != "seconds"}
+        for line in Workdir(folder).metrics()
+    ]
+
+
+def assert_same_run(folder, other):
+    """Bitwise the same weights, the same history, the same scores."""
+    left, right = jaxner.load(folder), jaxner.load(other)
+    assert left.lexicon == right.lexicon
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert metrics_without_times(folder) == metrics_without_times(other)
+    results = [Workdir(f).read_json("result.json") for f in (folder, other)]
+    for result in results:
+        del result["seconds"], result["peak_memory_mb"]
+    assert results[0] == results[1]
+
+
+def test_run_folder(finished, corpus):
+    folder = Workdir(finished)
+    assert folder.read_json("config.json")["model"]["encoder"]["hidden_dim"] == 16
+    record = folder.read_json("environment.json")
+    assert record["versions"]["jax"] == jax.__version__
+    assert len(record["data"]["train"]["sha256"]) == 64
+    assert "test" not in record["data"]
+    lines = folder.metrics()
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert lines[0]["loss"] > lines[-1]["loss"]
+    assert set(lines[0]) == {
+        *("epoch", "step", "loss", "seconds"),
+        *("dev_precision", "dev_recall", "dev_f1", "dev_ill_formed"),
+    }
+    result = folder.read_json("result.json")
+    assert result["best_epoch"] == 1 + int(np.argmax([m["dev_f1"] for m in lines]))
+    assert result["dev"]["f1"] == pytest.approx(max(m["dev_f1"] for m in lines))
+    assert "seqeval" in result["test"]["rule"]
+    assert (
+        result["test"]["gold"]
+        == corpora.load(None, "test", directory=corpus).sizes()[2]
+    )
+    assert not list(folder.path.rglob("*.tmp"))
+
+
+def test_stopped_and_resumed_equals_uninterrupted(
+    finished, corpus, tmp_path, monkeypatch
+):
+    config = tiny.config(corpus)
+    original, calls = monitor.Monitor.advance, []
+
+    def advance(self, *arguments):
+        calls.append(arguments)
+        if len(calls) in (3, 9):  # within the first epoch, and within a later one
+            os.kill(os.getpid(), signal.SIGINT)
+        original(self, *arguments)
+
+    monkeypatch.setattr(monitor.Monitor, "advance", advance)
+    for attempt in range(2):
+        with pytest.raises(SystemExit) as stop:
+            train.main_run(config, tmp_path / "run")
+        assert stop.value.code == 130
+        step = Workdir(tmp_path / "run").latest().step
+        assert step == (3, 9)[attempt]
+    train.main_run(config, tmp_path / "run")
+    assert_same_run(tmp_path / "run", finished)
+
+
+_KILLED = """
+import sys, os, signal
+import jax
+import train
+from pathlib import Path
+from jaxner.training import monitor
+from tests import tiny
+original = monitor.Monitor.begin
+def begin(self, name, done):
+    if name.startswith("epoch 3"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    original(self, name, done)
+monitor.Monitor.begin = begin
+train.main_run(tiny.config(Path(sys.argv[1])), sys.argv[2])
+"""
+
+
+def test_killed_and_resumed_equals_uninterrupted(finished, corpus, tmp_path):
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(corpus), str(tmp_path / "run")],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    train.main_run(tiny.config(corpus), tmp_path / "run")
+    assert_same_run(tmp_path / "run", finished)
+
+
+def test_prolonged_run_equals_a_long_one(finished, corpus, tmp_path):
+    train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
+    assert len(metrics_without_times(tmp_path / "run")) == 1
+    train.main_run(tiny.config(corpus, num_epochs=3), tmp_path / "run")
+    assert_same_run(tmp_path / "run", finished)
+
+
+def test_finished_run_trains_no_more(finished, corpus, monkeypatch):
+    before = metrics_without_times(finished)
+    monkeypatch.setattr(train.step, "train_step", None)
+    train.main_run(tiny.config(corpus), finished)
+    assert metrics_without_times(finished) == before
+
+
+def test_torn_metrics_line_is_dropped(finished, tmp_path):
+    folder = Workdir(tmp_path)
+    folder.write_text("metrics.jsonl", '{"epoch": 1}\n{"epoch": 2, "lo')
+    assert folder.metrics() == [{"epoch": 1}]
+
+
+def test_seed_decides(finished, corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=1)
+    config.seed = 1
+    train.main_run(config, tmp_path / "run")
+    assert (
+        metrics_without_times(tmp_path / "run")[0] != metrics_without_times(finished)[0]
+    )
+
+
+def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
+    opened, original = [], conll.read
+
+    def read(path, **options):
+        opened.append(Path(path).stem)
+        return original(path, **options)
+
+    def epoch(*arguments):
+        assert "test" not in opened
+        return original_epoch(*arguments)
+
+    original_epoch = train.train_epoch
+    monkeypatch.setattr(conll, "read", read)
+    monkeypatch.setattr(train, "train_epoch", epoch)
+    train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
+    assert opened[-1] == "test"
+
+
+def test_early_stopping(corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=20)
+    config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
+    config.patience = 2
+    result = train.main_run(config, tmp_path / "run")
+    assert result["best_epoch"] == 1
+    assert len(metrics_without_times(tmp_path / "run")) == 3
+
+
+def test_compilations_are_bounded(corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=2)
+    config.data.num_shapes = 2
+    train.step.train_step.clear_cache()
+    train.main_run(config, tmp_path / "run")
+    assert train.step.train_step._cache_size() <= 2 + 1
+
+
+def test_tensorboard_scalars(corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=1)
+    config.tensorboard = True
+    train.main_run(config, tmp_path / "run")
+    assert list((tmp_path / "run" / "tensorboard").glob("events*"))
+
+
+def test_another_config_is_refused(finished, corpus):
+    config = tiny.config(corpus)
+    config.model.head.dropout = 0.25
+    with pytest.raises(
+        ValueError, match=r"model\.head\.dropout: 0\.5 there, 0\.25 now"
+    ):
+        train.main_run(config, finished)
+
+
+def test_changed_data_are_refused(finished, corpus, tmp_path):
+    folder = tiny.write_corpus(tmp_path / "corpus", sentences=40)
+    config = tiny.config(folder)
+    saved = Workdir(finished).read_json("config.json")
+    run = Workdir(tmp_path / "run")
+    run.write_json("config.json", {**saved, "data": config.data.to_dict()})
+    run.write_text("lexicon.json", (finished / "lexicon.json").read_text("utf-8"))
+    with pytest.raises(ValueError, match="training data or the vectors have changed"):
+        train.main_run(config, run.path)
+
+
+def test_divergence_is_an_error(corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=2)
+    config.optimizer.learning_rate = 1e30
+    config.optimizer.clip_norm = 1e30
+    with pytest.raises(FloatingPointError, match=r"Try a lower .*learning_rate"):
+        train.main_run(config, tmp_path / "run")
+
+
+def vectors_file(folder, dim=8, words=("the", "of", "said", "Estravia")):
+    rows = [" ".join([w, *(["0.5"] * dim)]) for w in words]
+    path = folder / "vectors.txt"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_vectors_of_another_length_are_refused(corpus, tmp_path):
+    config = tiny.config(corpus)
+    config.data.vectors = vectors_file(tmp_path, dim=5)
+    with pytest.raises(ValueError, match=r"5 dimensions.*words\.dim=5"):
+        train.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_vectors_that_match_too_little_are_refused(corpus, tmp_path):
+    config = tiny.config(corpus)
+    config.data.vectors = vectors_file(tmp_path)
+    with pytest.raises(ValueError, match=r"expected at least 50% of the words"):
+        train.main_run(config, tmp_path / "run")
+
+
+def test_frozen_vectors_are_restored(corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=1)
+    words = ("the", "of", "zyzzyva", "quetzal")
+    config.data.vectors = vectors_file(tmp_path, words=words)
+    config.data.min_vector_match = 0.0
+    train.main_run(config, tmp_path / "run")
+    params = jaxner.load(tmp_path / "run")
+    frozen = params.weights["frozen"]["representation"]["words"]["vectors"]
+    np.testing.assert_array_equal(frozen, np.full((2, 8), 0.5, np.float32))
+    assert params.lexicon.words[-2:] == ("zyzzyva", "quetzal")
+
+
+def run_script(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "configs/grn.py:conl2003"], "Unknown data set 'conl2003'"),
+        (["--config", "configs/grn.py:sample,relatoin=none"], "'relation'"),
+        (["--config", "configs/grn.py", "--config.model.head.dropuot=0.1"], "dropout"),
+        (["--config", "configs/grn.py", "--config.data.dir=/nowhere"], "/nowhere"),
+        (["--config", "configs/grn.py", "extra"], "Expected flags only"),
+        ([], "config"),
+    ],
+)
+def test_wrong_command_lines_say_what_is_wrong(arguments, message, tmp_path):
+    arguments = [*arguments, "--workdir", str(tmp_path / "run")]
+    done = run_script("train.py", *arguments)
+    assert done.returncode
+    assert message in done.stdout + done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_sigterm_of_the_script_saves_and_the_same_command_resumes(corpus, tmp_path):
+    command = [
+        *("train.py", "--config", "configs/grn.py", "--config.data.num_shapes=1"),
+        *("--config.model.encoder.hidden_dim=16", "--config.num_epochs=2"),
+        *(f"--config.data.dir={corpus}", f"--workdir={tmp_path / 'run'}"),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    while not (metrics.exists() and metrics.read_text()):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=120)
+    if process.returncode:  # else the run was already over
+        assert process.returncode == 128 + signal.SIGTERM
+        assert "the same command resumes" in out
+    done = run_script(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(metrics.read_text().splitlines()) == 2
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["test"]
