@@ -23,25 +23,7 @@ from jaxner.evaluation import report, scoring
 from jaxner.training import prepare
 from jaxner.workdir import Workdir
 
-WORKDIR = flags.DEFINE_string("workdir", "", "Folder of the run.")
-SPLIT = flags.DEFINE_enum("split", "test", ["train", "dev", "test"], "Split to score.")
-DATA = flags.DEFINE_string("data", None, "File to score instead of a split.")
-TOKEN_COLUMN = flags.DEFINE_integer(
-    "token_column", 0, "Column of the tokens of --data."
-)
-LABEL_COLUMN = flags.DEFINE_integer(
-    "label_column", -1, "Column of the labels of --data."
-)
-OUTPUT = flags.DEFINE_string(
-    "output", None, "File for token, gold and predicted label."
-)
-JSON = flags.DEFINE_string("json", None, "File for the scores as JSON.")
-RULE = flags.DEFINE_enum("rule", "seqeval", ["seqeval", "strict"], "How spans count.")
-CONSTRAINED = flags.DEFINE_bool(
-    "constrained", None, "Rule out ill-formed labellings; default: as the run did."
-)
-flags.register_validator("workdir", bool, "give the folder of a run")
-
+FLAGS = flags.FLAGS
 console = Console(highlight=False, soft_wrap=True)
 
 
@@ -87,28 +69,28 @@ def run(workdir: str) -> dict[str, Any]:
     """Does what the flags say; returns the scores."""
     params = tagging.load(workdir)
     config = Workdir(workdir).read_json("config.json")
-    if DATA.value is not None:
+    if FLAGS.data is not None:
         split = splits.read(
-            DATA.value,
-            token_column=TOKEN_COLUMN.value,
-            label_column=LABEL_COLUMN.value,
+            FLAGS.data,
+            token_column=FLAGS.token_column,
+            label_column=FLAGS.label_column,
         )
     else:
-        split = prepare.load_split(config["data"], SPLIT.value)
+        split = prepare.load_split(config["data"], FLAGS.split)
     console.print(split.summary())
-    constrained = CONSTRAINED.value
+    constrained = FLAGS.constrained
     if constrained is None:
         constrained = config["evaluation"]["constrained"]
     scores, predicted = evaluate(
-        params, split, rule=RULE.value, constrained=constrained
+        params, split, rule=FLAGS.rule, constrained=constrained
     )
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
-    if OUTPUT.value is not None:
-        write_predictions(OUTPUT.value, split, predicted)
-        console.print(f"Predictions are in {OUTPUT.value}")
+    if FLAGS.output is not None:
+        write_predictions(FLAGS.output, split, predicted)
+        console.print(f"Predictions are in {FLAGS.output}")
     result = {**scores.to_dict(), "file": str(split.path), "sha256": split.sha256}
-    if JSON.value is not None:
-        Path(JSON.value).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    if FLAGS.json is not None:
+        Path(FLAGS.json).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
     return result
 
 
@@ -118,13 +100,30 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"Expected flags only, got {' '.join(argv[1:])!r}")
     try:
-        run(WORKDIR.value)
+        run(FLAGS.workdir)
     except (ValueError, OSError) as error:
-        if flags.FLAGS.verbosity > 0:
+        if FLAGS.verbosity > 0:
             raise
         console.print(f"evaluate.py: {error}", style="red", markup=False)
         raise SystemExit(1) from None
 
 
+def define_flags() -> None:
+    """Declares the command line."""
+    flags.DEFINE_string("workdir", "", "Folder of the run.")
+    flags.DEFINE_enum("split", "test", ["train", "dev", "test"], "Split to score.")
+    flags.DEFINE_string("data", None, "File to score instead of a split.")
+    flags.DEFINE_integer("token_column", 0, "Column of the tokens of --data.")
+    flags.DEFINE_integer("label_column", -1, "Column of the labels of --data.")
+    flags.DEFINE_string("output", None, "File for token, gold and predicted label.")
+    flags.DEFINE_string("json", None, "File for the scores as JSON.")
+    flags.DEFINE_enum("rule", "seqeval", ["seqeval", "strict"], "How spans count.")
+    flags.DEFINE_bool(
+        "constrained", None, "Rule out ill-formed labellings; default: as the run did."
+    )
+    flags.register_validator("workdir", bool, "give the folder of a run")
+
+
 if __name__ == "__main__":
+    define_flags()
     app.run(main)

@@ -28,10 +28,7 @@ from jaxner.evaluation import report, scoring
 from jaxner.training import environment, monitor, optim, prepare, signals, step
 from jaxner.workdir import Workdir
 
-CONFIG = config_flags.DEFINE_config_file("config", None, "File of the run's config.")
-WORKDIR = flags.DEFINE_string("workdir", None, "Run folder; default runs/<config>.")
-flags.mark_flag_as_required("config")
-
+FLAGS = flags.FLAGS
 console = Console(highlight=False, soft_wrap=True)
 
 
@@ -220,20 +217,28 @@ def main(argv: list[str]) -> None:
     logging.set_verbosity(logging.WARNING)  # Orbax tells a lot
     if len(argv) > 1:
         raise app.UsageError(f"Expected flags only, got {' '.join(argv[1:])!r}")
-    workdir = WORKDIR.value
+    workdir = FLAGS.workdir
     if workdir is None:
-        name = config_flags.get_config_filename(flags.FLAGS["config"])
+        name = config_flags.get_config_filename(FLAGS["config"])
         file, _, variant = name.partition(":")
         parts = [Path(file).stem, *filter(None, variant.replace("=", "-").split(","))]
         workdir = Path("runs") / "-".join(parts)
     try:
-        main_run(CONFIG.value, workdir)
+        main_run(FLAGS.config, workdir)
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
-        if flags.FLAGS.verbosity > 0:
+        if FLAGS.verbosity > 0:
             raise
         console.print(f"train.py: {error}", style="red", markup=False)
         raise SystemExit(1) from None
 
 
+def define_flags() -> None:
+    """Declares the command line."""
+    config_flags.DEFINE_config_file("config", None, "File of the run's config.")
+    flags.DEFINE_string("workdir", None, "Run folder; default runs/<config>.")
+    flags.mark_flag_as_required("config")
+
+
 if __name__ == "__main__":
+    define_flags()
     app.run(main)

@@ -84,9 +84,9 @@ def load(workdir: str | os.PathLike[str]) -> Params:
         FileNotFoundError: The folder holds no run, or no checkpoint yet.
 
     Example:
-        >>> params = load("runs/grn")  # doctest: +SKIP
-        >>> tag(params, ["Rome", "is", "old"])  # doctest: +SKIP
-        ['S-LOC', 'O', 'O']
+        >>> params = load("runs/grn")
+        >>> len(tag(params, ["Rome", "is", "old"]))
+        3
     """
     folder = Workdir(workdir)
     config, lexicon = folder.read_json("config.json"), folder.lexicon()
@@ -113,10 +113,16 @@ def encode(
 
     Raises:
         TypeError: The argument is neither.
+
+    Example:
+        >>> params = load("runs/grn")
+        >>> encode(params, [["Rome", "is", "old"], ["Yes"]]).mask.tolist()
+        [[True, True, True], [True, False, False]]
     """
     if _is_one_sentence(sentences):
-        return jax.tree.map(jnp.asarray, params.lexicon.encode(sentences))  # type: ignore
-    encoded = [params.lexicon.encode(tokens) for tokens in sentences]
+        one: Any = list(sentences)
+        return jax.tree.map(jnp.asarray, params.lexicon.encode(one))
+    encoded = [params.lexicon.encode(list(tokens)) for tokens in sentences]
     width = max((s.chars.shape[1] for s in encoded), default=1)
     length = max((len(s.words) for s in encoded), default=0)
     batch = batching.pad(encoded, batching.Shape(length, width))
@@ -158,9 +164,13 @@ def tag(params: Params, tokens: Any, *, constrained: bool = False) -> Any:
         TypeError: `tokens` is none of these.
 
     Example:
-        >>> params = load("runs/grn")  # doctest: +SKIP
-        >>> tag(params, [["Rome", "wins"], []])  # doctest: +SKIP
-        [['S-ORG', 'O'], []]
+        >>> params = load("runs/grn")
+        >>> labels = tag(params, [["Rome", "is", "old"], []])
+        >>> [len(sentence) for sentence in labels]
+        [3, 0]
+        >>> ids = jax.jit(tag)(params, encode(params, ["Rome", "is", "old"]))
+        >>> params.lexicon.decode(ids.tolist()) == labels[0]
+        True
     """
     if isinstance(tokens, Sentence):
         rank = np.ndim(tokens.words)
@@ -172,7 +182,8 @@ def tag(params: Params, tokens: Any, *, constrained: bool = False) -> Any:
         one = functools.partial(_label_ids, params, constrained=constrained)
         return one(tokens) if rank == 1 else jax.vmap(one)(tokens)
     single = _is_one_sentence(tokens)
-    encoded = [params.lexicon.encode(s) for s in ([tokens] if single else tokens)]
+    chosen = [tokens] if single else tokens
+    encoded = [params.lexicon.encode(list(sentence)) for sentence in chosen]
     ids = label_ids(params, encoded, constrained=constrained)
     labels = [params.lexicon.decode(sentence.tolist()) for sentence in ids]
     return labels[0] if single else labels
@@ -192,14 +203,18 @@ def relations(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "T T"]
     Raises:
         ValueError: The encoder has no relation layer.
 
+    Example:
+        >>> relations(load("runs/grn"), ["Rome", "is", "old"]).shape
+        (3, 3)
+
     References:
         Chen et al. (2019), Figure 4.
     """
+    if not len(tokens):
+        return np.zeros((0, 0), np.float32)
     if not _is_one_sentence(tokens):
         raise TypeError("Expected one sentence, a list of strings, got several.")
     sentence = params.lexicon.encode(tokens)
-    if not tokens:
-        return np.zeros((0, 0), np.float32)
     padded = batching.pad([sentence], _shape_for(*sentence.chars.shape))
     scores = _relations(params, jax.tree.map(lambda array: array[0], padded))
     if scores is None:

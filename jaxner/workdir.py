@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
@@ -99,9 +100,8 @@ class Workdir:
         if not like:
             return like
         with ocp.StandardCheckpointer() as checkpointer:
-            return checkpointer.restore(
-                self.path / "checkpoints" / "frozen", _target(like)
-            )
+            path = self.path / "checkpoints" / "frozen"
+            return _placed(checkpointer.restore(path, _target(like)))
 
     def latest(self) -> Checkpoints:
         """Opens the checkpoints to resume from."""
@@ -168,7 +168,7 @@ class Checkpoints:
         return restored["progress"]
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
-        """Restores the newest checkpoint onto this process's device.
+        """Restores the newest checkpoint onto the default device.
 
         Args:
             like: A pytree of the same structure, shapes and dtypes.
@@ -186,7 +186,7 @@ class Checkpoints:
                 progress=ocp.args.JsonRestore(),
             ),
         )
-        return restored["arrays"], restored["progress"]
+        return _placed(restored["arrays"]), restored["progress"]
 
     def _newest(self) -> int:
         if self.step is None:
@@ -198,12 +198,14 @@ class Checkpoints:
 
 
 def _target(like: Any) -> Any:
-    """Describes arrays for Orbax, which wants to know where to put them."""
-    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    """Describes arrays for Orbax: they come as NumPy's, wherever they were saved."""
+    return jax.tree.map(lambda leaf: np.empty(np.shape(leaf), leaf.dtype), like)
 
-    def describe(leaf):
-        return jax.ShapeDtypeStruct(
-            np.shape(leaf), jax.numpy.result_type(leaf), sharding=sharding
-        )
 
-    return jax.tree.map(describe, like)
+def _placed(arrays: Any) -> Any:
+    """Copies NumPy arrays to the default device, free to follow others elsewhere.
+
+    Restored straight onto a device, they would be committed to it, and could not meet a
+    batch that is sharded over several.
+    """
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), arrays)

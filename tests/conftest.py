@@ -2,15 +2,17 @@
 
 import os
 
-# Halves the compile time of the many small programs.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# The first halves the compile time of the many small programs; the second gives the
+# tests of sharding two devices on any machine.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=2",
+)
 
 import jax
 import pytest
 
-import jaxner
-import train
-from tests import tiny
+# jaxner is imported inside the fixtures: jaxtyping's pytest plugin has to come first.
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -25,12 +27,17 @@ def float64():
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     """A folder with a tiny train, dev and test file."""
+    from tests import tiny
+
     return tiny.write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="session")
 def finished(corpus, tmp_path_factory):
     """The folder of a finished tiny run."""
+    import train
+    from tests import tiny
+
     folder = tmp_path_factory.mktemp("runs") / "finished"
     train.main_run(tiny.config(corpus), folder)
     return folder
@@ -39,4 +46,6 @@ def finished(corpus, tmp_path_factory):
 @pytest.fixture(scope="session")
 def params(finished):
     """The tagger of the finished run."""
+    import jaxner
+
     return jaxner.load(finished)

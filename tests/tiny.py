@@ -21,7 +21,11 @@ def config(folder: Path, num_epochs: int = 3):
     tiny = grn.get_config("")
     tiny.num_epochs = num_epochs
     tiny.data.dir = str(folder)
+    tiny.batch_size = 4
     tiny.data.num_shapes = 1
     tiny.model.representation.words.dim = 8
-    tiny.model.encoder.hidden_dim = 16
+    tiny.model.encoder.hidden_dim = 32
+    tiny.model.representation.dropout = 0.1
+    tiny.model.head.dropout = 0.1
+    tiny.optimizer.learning_rate = 0.1
     return tiny

@@ -12,7 +12,16 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, Protocol, cast, runtime_checkable
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A text file open for writing."""
+
+    def write(self, text: str, /) -> object:
+        """Takes a text."""
+
 
 DOCSTART = "-DOCSTART-"
 DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
@@ -125,7 +134,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def write(
-    target: str | os.PathLike[str] | TextIO,
+    target: str | os.PathLike[str] | Writable,
     sentences: Iterable[Iterable[Sequence[str]]],
     *,
     separator: str = " ",

@@ -52,7 +52,7 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
 
     Example:
         >>> import jax.numpy as jnp
-        >>> independent = Potentials(jnp.array([[0.0, 5.0], [0.0, 5.0]]))
+        >>> independent = Potentials(jnp.array([[0.0, 4.0], [0.0, 5.0]]))
         >>> no_repeat = Constraints(
         ...     start=jnp.array([True, True]),
         ...     transitions=jnp.array([[True, True], [True, False]]),

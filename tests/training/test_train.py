@@ -44,7 +44,7 @@ def assert_same_run(folder, other):
 
 def test_run_folder(finished, corpus):
     folder = Workdir(finished)
-    assert folder.read_json("config.json")["model"]["encoder"]["hidden_dim"] == 16
+    assert folder.read_json("config.json")["model"]["encoder"]["hidden_dim"] == 32
     record = folder.read_json("environment.json")
     assert record["versions"]["jax"] == jax.__version__
     assert len(record["data"]["train"]["sha256"]) == 64
@@ -75,7 +75,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
 
     def advance(self, *arguments):
         calls.append(arguments)
-        if len(calls) in (3, 9):  # within the first epoch, and within a later one
+        if len(calls) in (3, 20):  # within the first epoch, and within a later one
             os.kill(os.getpid(), signal.SIGINT)
         original(self, *arguments)
 
@@ -85,7 +85,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
             train.main_run(config, tmp_path / "run")
         assert stop.value.code == 130
         step = Workdir(tmp_path / "run").latest().step
-        assert step == (3, 9)[attempt]
+        assert step == (3, 20)[attempt]
     train.main_run(config, tmp_path / "run")
     assert_same_run(tmp_path / "run", finished)
 
@@ -195,7 +195,7 @@ def test_another_config_is_refused(finished, corpus):
     config = tiny.config(corpus)
     config.model.head.dropout = 0.25
     with pytest.raises(
-        ValueError, match=r"model\.head\.dropout: 0\.5 there, 0\.25 now"
+        ValueError, match=r"model\.head\.dropout: 0\.1 there, 0\.25 now"
     ):
         train.main_run(config, finished)
 

@@ -1,0 +1,78 @@
+"""Arrows point down only, and host code imports no JAX (design: the rooms)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
+
+# What each room may import from the package, besides itself.
+ALLOWED = {
+    "types": set(),
+    "data": {"types"},
+    "inference": {"types"},
+    "models": {"types", "inference"},
+    "workdir": {"types", "data"},
+    "evaluation": {"data"},
+    "tagging": {"types", "data", "models", "inference", "workdir"},
+    "training": {"types", "data", "models", "inference", "workdir"},
+    "__init__": {"tagging"},
+}
+HOST = {"types", "data", "evaluation"}
+DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
+
+
+def room_of(path):
+    first = path.relative_to(ROOT / "jaxner").parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(path):
+    """Names of the modules that a file imports when it is loaded."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    lazy = {
+        node
+        for outer in ast.walk(tree)
+        if isinstance(outer, ast.If) and "TYPE_CHECKING" in ast.dump(outer.test)
+        for node in ast.walk(outer)
+    }
+    for node in ast.walk(tree):
+        if node in lazy:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_down(path):
+    room = room_of(path)
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "jaxner":
+            assert parts[1] in ALLOWED[room] | {room}, f"{room} imports {name}"
+        assert parts[0] not in ("train", "evaluate", "configs", "tests")
+        if room in HOST:
+            assert parts[0] not in DEVICE_LIBRARIES, f"{room} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_modules_can_be_held_in_the_head(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 350
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+            assert lines <= 40, f"{node.name} has {lines} lines"
+
+
+def test_configs_import_only_their_common_part():
+    for path in (ROOT / "configs").glob("*.py"):
+        for name in imports(path):
+            if name.split(".")[0] in ("configs", "jaxner"):
+                assert name == "configs.common"

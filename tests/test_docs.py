@@ -1,0 +1,130 @@
+"""Every example in a docstring and every code block of the README runs."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner.data import conll, corpora
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    "configs.common",
+    *(m.name for m in pkgutil.walk_packages(jaxner.__path__, "jaxner.")),
+]
+
+
+@pytest.fixture
+def with_run(finished, tmp_path, monkeypatch):
+    """A working directory in which `runs/grn` is a finished run."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "grn").symlink_to(finished)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name, with_run):
+    assert not doctest.testmod(importlib.import_module(name)).failed
+
+
+def test_public_names_have_an_example():
+    for name in vars(jaxner):
+        thing = getattr(jaxner, name)
+        if callable(thing) and thing.__module__.startswith("jaxner"):
+            assert name == "Params" or ">>>" in thing.__doc__, name
+
+
+def readme_blocks(language):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def test_readme_has_only_blocks_that_are_run():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    fences = re.findall(r"^```(\w*)$", text, re.MULTILINE)
+    assert set(fences) <= {"", "sh", "python", "text", "bibtex"}
+    assert len(readme_blocks("sh")) >= 3
+    assert len(readme_blocks("python")) >= 2
+
+
+def test_readme_python_blocks(with_run):
+    namespace = {}
+    for block in readme_blocks("python"):
+        exec(compile(block, "README.md", "exec"), namespace)
+
+
+# Stands for the interpreter of the README's virtual environment: installs nothing, and
+# makes the runs small. Everything else is what the reader would type.
+_SHIM = """#!{python}
+import os, sys
+arguments = sys.argv[1:]
+if arguments[:2] in (["-m", "pip"], ["-m", "pytest"], ["-m", "venv"]):
+    print("skipped:", *arguments)
+    raise SystemExit
+if arguments[0] == "train.py":
+    arguments += ["--config.num_epochs=1", "--config.data.num_shapes=1"]
+    arguments += ["--config.model.encoder.hidden_dim=8"]
+os.execv({python!r}, [{python!r}, *arguments])
+"""
+
+
+def fake_data(folder):
+    """Writes a corpus and vectors under the names that the README speaks of."""
+    (folder / "conll2003").mkdir(parents=True)
+    words = set()
+    for split in ("train", "dev", "test"):
+        examples = corpora.load("sample", split).examples[:60]
+        words.update(token.lower() for e in examples for token in e.tokens)
+        rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
+        conll.write(folder / "conll2003" / f"{split}.conll", rows)
+    (folder / "vectors").mkdir()
+    values = np.random.default_rng(0).normal(size=(len(words), 100)).round(3)
+    (folder / "vectors" / "glove.6B.100d.txt").write_text(
+        "".join(
+            f"{word} {' '.join(map(str, row))}\n"
+            for word, row in zip(sorted(words), values, strict=True)
+        ),
+        encoding="utf-8",
+    )
+
+
+def test_readme_shell_blocks(tmp_path):
+    for name in ("train.py", "evaluate.py", "configs", "jaxner", "pyproject.toml"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, tmp_path / name)
+    fake_data(tmp_path / "data")
+    for split in ("train", "dev", "test"):  # the embedded corpus, cut short
+        small = tmp_path / "data" / "conll2003" / f"{split}.conll"
+        shutil.copy(small, tmp_path / "jaxner" / "data" / "sample")
+    tools = tmp_path / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    for name in ("python", "python3", "pip"):
+        shim = _SHIM.format(python=sys.executable)
+        if name == "pip":
+            shim = f"#!{sys.executable}\nprint('skipped')\n"
+        (tools / name).write_text(shim)
+        (tools / name).chmod(stat.S_IRWXU)
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    env.pop("JAXNER_DATA", None)
+    for block in readme_blocks("sh"):
+        done = subprocess.run(
+            ["bash", "-euc", block],
+            cwd=tmp_path,
+            env=env,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"

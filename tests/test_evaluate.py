@@ -1,0 +1,110 @@
+"""The evaluation script."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evaluate
+import jaxner
+from jaxner.data import conll, corpora, schemes, splits
+from jaxner.evaluation import scoring
+from jaxner.workdir import Workdir
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "evaluate.py", *map(str, arguments)],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_scores_are_those_of_the_run(finished, params, corpus, tmp_path):
+    done = run("--workdir", finished, "--json", tmp_path / "scores.json")
+    assert done.returncode == 0, done.stderr
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    result = Workdir(finished).read_json("result.json")["test"]
+    assert {k: scores[k] for k in result} == result
+    assert f"{scores['f1']:.2f}" in done.stdout
+    assert "seqeval" in done.stdout
+    assert "ill-formed" in done.stdout
+
+
+def test_predictions_of_a_file(finished, params, corpus, tmp_path):
+    data = corpus / "dev.conll"
+    done = run("--workdir", finished, "--data", data, "--output", tmp_path / "p.conll")
+    assert done.returncode == 0, done.stderr
+    gold = conll.read(data)
+    predicted = conll.read(tmp_path / "p.conll")
+    assert [e.tokens for e in predicted] == [e.tokens for e in gold]
+    expected = jaxner.tag(params, [list(e.tokens) for e in gold])
+    for example, labels in zip(predicted, expected, strict=True):
+        assert list(example.labels) == schemes.convert(labels, "BIO")
+    again = conll.read(tmp_path / "p.conll", label_column=1)
+    assert [e.labels for e in again] == [e.labels for e in gold]
+
+
+def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):
+    examples = corpora.load(None, "dev", directory=corpus).to_scheme("IOB1")
+    rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
+    conll.write(tmp_path / "iob1.conll", rows)
+    found = [
+        evaluate.evaluate(params, splits.read(path), rule="seqeval", constrained=False)
+        for path in (tmp_path / "iob1.conll", corpus / "dev.conll")
+    ]
+    assert found[0] == found[1]
+    assert found[0][0].overall.gold > 0
+
+
+def test_strict_counts_no_more_than_seqeval(params, corpus):
+    split = corpora.load(None, "dev", directory=corpus)
+    loose, labels = evaluate.evaluate(params, split, rule="seqeval", constrained=False)
+    strict, _ = evaluate.evaluate(params, split, rule="strict", constrained=False)
+    assert strict.rule == "strict"
+    assert strict.overall.predicted <= loose.overall.predicted
+    gold = [e.labels for e in split.to_scheme("BIOES")]
+    assert strict == scoring.score(gold, labels, rule="strict", scheme="BIOES")
+
+
+def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
+    (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n", encoding="utf-8")
+    scores, _ = evaluate.evaluate(
+        params,
+        splits.read(tmp_path / "new.conll"),
+        rule="seqeval",
+        constrained=False,
+    )
+    assert scores.by_type["DRAGON"].gold == 1
+    assert scores.by_type["DRAGON"].correct == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--workdir"),
+        (["--workdir", "nowhere"], "There is no folder"),
+        (["--workdir", "{run}", "--data", "nowhere.conll"], "No file nowhere.conll"),
+        (["--workdir", "{run}", "--data", "{bad}"], "expected 2 columns"),
+        (["--workdir", "{run}", "--data", "{empty}"], "expected lines of tokens"),
+        (["--workdir", "{run}", "--split", "tset"], "tset"),
+    ],
+)
+def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path):
+    (tmp_path / "bad.conll").write_text("Rome B-LOC\nfell\n", encoding="utf-8")
+    (tmp_path / "empty.conll").touch()
+    names = {
+        "run": finished,
+        "bad": tmp_path / "bad.conll",
+        "empty": tmp_path / "empty.conll",
+    }
+    done = run(*(a.format(**names) for a in arguments))
+    assert done.returncode
+    assert message in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
