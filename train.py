@@ -22,6 +22,7 @@ from ml_collections import config_flags
 from rich.console import Console
 
 from jaxner import models, tagging
+from jaxner.data import corpora
 from jaxner.data.batching import Batches
 from jaxner.data.conll import Example
 from jaxner.evaluation import report, scoring
@@ -70,9 +71,15 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     data = config.data.to_dict()
     train_split, dev = (prepare.load_split(data, name) for name in ("train", "dev"))
     console.print(f"{train_split.summary()}\n{dev.summary()}")
-    words = config.model.representation.words
-    lexicon, vectors = prepare.build_lexicon(data, train_split, words and words.dim)
-    environment.check_same_lexicon(folder, lexicon)
+    path, given = None, None
+    if data["vectors"]:
+        path = corpora.find_vectors(data["vectors"])
+        words = config.model.representation.words
+        given = prepare.read_vectors(path, words and words.dim)
+        console.print(prepare.describe_vectors(path, given))
+    lexicon, vectors = prepare.build_lexicon(data, train_split, given)
+    record = environment.describe([train_split, dev], path)
+    environment.check_same_data(folder, record, lexicon)
     if vectors is not None:
         console.print(prepare.describe_match(vectors))
     batches = prepare.make_batches(
@@ -95,7 +102,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     # --- Run folder ----------------------------------------------------------
     folder.write_json("config.json", config.to_dict())
     folder.write_text("lexicon.json", lexicon.to_json())
-    folder.write_json("environment.json", environment.describe([train_split, dev]))
+    folder.write_json("environment.json", record)
     folder.save_frozen(weights["frozen"])
 
     # --- Training ------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import platform
 import resource
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -41,32 +43,47 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         )
 
 
-def check_same_lexicon(folder: Workdir, lexicon: Lexicon) -> None:
+def check_same_data(folder: Workdir, record: dict[str, Any], lexicon: Lexicon) -> None:
     """Checks that the data of a resumed run are still what they were.
 
+    Args:
+        folder: The run's.
+        record: What `describe` returned, now.
+        lexicon: What the data give, now.
+
     Raises:
-        ValueError: They are not.
+        ValueError: A file has changed, or is read in another way than before.
     """
-    if (folder.path / "lexicon.json").exists() and folder.lexicon() != lexicon:
+    if not (folder.path / "environment.json").exists():
+        return
+    old, new = folder.read_json("environment.json")["data"], record["data"]
+    changed = [
+        f"{name} ({new[name]['path']})"
+        for name in new
+        if name in old and old[name]["sha256"] != new[name]["sha256"]
+    ]
+    if changed or folder.lexicon() != lexicon:
+        what = ", ".join(changed) or "how this version of jaxner reads the data"
         raise ValueError(
-            f"The training data or the vectors have changed since the run in "
-            f"{folder.path} began, so it cannot be resumed. Its environment.json has "
-            "the hashes of the old ones. Choose another --workdir."
+            f"Since the run in {folder.path} began, this has changed: {what}. So it "
+            "cannot be resumed. Choose another --workdir, or remove that folder."
         )
 
 
-def describe(splits: Iterable[Split]) -> dict[str, Any]:
+def describe(splits: Iterable[Split], vectors: Path | None) -> dict[str, Any]:
     """Lists versions, devices and the hashes of the data."""
+    data = {s.split: {"path": str(s.path), "sha256": s.sha256} for s in splits}
+    if vectors is not None:
+        with vectors.open("rb") as file:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        data["vectors"] = {"path": str(vectors), "sha256": checksum}
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "versions": versions,
         "devices": [device.device_kind for device in jax.devices()],
-        "data": {
-            split.split: {"path": str(split.path), "sha256": split.sha256}
-            for split in splits
-        },
+        "data": data,
     }
 
 

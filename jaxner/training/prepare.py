@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from jaxner.data import corpora, vectors, vocab
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
+from jaxner.data.vectors import Vectors
 from jaxner.data.vocab import Lexicon
 from jaxner.types import WordVectors
 
@@ -29,31 +31,50 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
     )
 
 
-def build_lexicon(
-    options: Mapping[str, Any], train: Split, word_dim: int | None
-) -> tuple[Lexicon, WordVectors | None]:
-    """Builds the lexicon from the training split and the configured vector file.
+def read_vectors(path: Path, word_dim: int | None) -> Vectors:
+    """Reads a vector file, and checks that it suits the model.
 
     Args:
-        options: `vectors`, a file or None; `min_vector_match`, the share of the
-            distinct training words that must have a vector; `scheme`, `lowercase` and
-            `min_count` as in `vocab.build`.
-        train: The training split.
+        path: The file.
         word_dim: Length of the model's word vectors; None if it has none.
 
     Raises:
-        ValueError: The vectors have another length, or match too few words.
+        ValueError: The vectors have another length.
     """
-    given = None
-    if options["vectors"]:
-        path = corpora.find_vectors(options["vectors"])
-        given = vectors.read(path)
-        dim = given.values.shape[1]
-        if word_dim != dim:
-            raise ValueError(
-                f"{path} has vectors of {dim} dimensions, the model expects "
-                f"{word_dim}. Set --config.model.representation.words.dim={dim}."
-            )
+    given = vectors.read(path)
+    dim = given.values.shape[1]
+    if word_dim != dim:
+        raise ValueError(
+            f"{path} has vectors of {dim} dimensions, the model expects {word_dim}. "
+            f"Set --config.model.representation.words.dim={dim}."
+        )
+    return given
+
+
+def describe_vectors(path: Path, given: Vectors) -> str:
+    """Says what was read, and in further lines what was odd."""
+    size, dim = given.values.shape
+    line = f"{path.name}: {size:,} vectors of {dim} dimensions"
+    if given.malformed or given.duplicates:
+        line += f"; {given.malformed:,} malformed rows and {given.duplicates:,} words"
+        line += " that came before were left out"
+    return "\n  ".join([line, *given.notes])
+
+
+def build_lexicon(
+    options: Mapping[str, Any], train: Split, given: Vectors | None
+) -> tuple[Lexicon, WordVectors | None]:
+    """Builds the lexicon from the training split and the word vectors.
+
+    Args:
+        options: `min_vector_match`, the share of the distinct training words that must
+            have a vector; `scheme`, `lowercase` and `min_count` as in `vocab.build`.
+        train: The training split.
+        given: Pretrained vectors.
+
+    Raises:
+        ValueError: The vectors match too few words.
+    """
     lexicon, aligned = vocab.build(
         [example.tokens for example in train.examples],
         train.types(),

@@ -1,5 +1,6 @@
 """The training script: what it writes, how it resumes, and what it refuses."""
 
+import hashlib
 import json
 import os
 import signal
@@ -200,15 +201,15 @@ def test_another_config_is_refused(finished, corpus):
         train.main_run(config, finished)
 
 
-def test_changed_data_are_refused(finished, corpus, tmp_path):
-    folder = tiny.write_corpus(tmp_path / "corpus", sentences=40)
-    config = tiny.config(folder)
-    saved = Workdir(finished).read_json("config.json")
-    run = Workdir(tmp_path / "run")
-    run.write_json("config.json", {**saved, "data": config.data.to_dict()})
-    run.write_text("lexicon.json", (finished / "lexicon.json").read_text("utf-8"))
-    with pytest.raises(ValueError, match="training data or the vectors have changed"):
-        train.main_run(config, run.path)
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_changed_data_are_refused(split, tmp_path):
+    config = tiny.config(tiny.write_corpus(tmp_path / "corpus", 8), num_epochs=1)
+    train.main_run(config, tmp_path / "run")
+    with (tmp_path / "corpus" / f"{split}.conll").open("a", encoding="utf-8") as file:
+        file.write("\nMore O\n")
+    config.num_epochs = 2
+    with pytest.raises(ValueError, match=rf"has changed: {split} \(.*{split}\.conll"):
+        train.main_run(config, tmp_path / "run")
 
 
 def test_divergence_is_an_error(corpus, tmp_path):
@@ -251,6 +252,22 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     frozen = params.weights["frozen"]["representation"]["words"]["vectors"]
     np.testing.assert_array_equal(frozen, np.full((2, 8), 0.5, np.float32))
     assert params.lexicon.words[-2:] == ("zyzzyva", "quetzal")
+    record = Workdir(tmp_path / "run").read_json("environment.json")["data"]["vectors"]
+    content = Path(config.data.vectors).read_bytes()
+    assert record["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_odd_vector_rows_are_told(corpus, tmp_path, capsys):
+    config = tiny.config(corpus, num_epochs=1)
+    path = vectors_file(tmp_path, words=[f"w{i}" for i in range(40)])
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("broken 1 2\nw1" + " 1" * 8 + "\n")
+    config.data.vectors, config.data.min_vector_match = path, 0.0
+    train.main_run(config, tmp_path / "run")
+    out = capsys.readouterr().out
+    assert "40 vectors of 8 dimensions" in out
+    assert "1 malformed rows and 1 words" in out
+    assert "broken" in out
 
 
 def run_script(*arguments, **options):
