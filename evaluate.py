@@ -10,6 +10,7 @@ Spans are read and counted by seqeval in its default mode, which is conlleval's 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,15 @@ def evaluate(params: tagging.Params, split: Split, *, rule: str, constrained: bo
         The scores, and the predicted labels of each sentence in the tagger's scheme.
     """
     scheme = params.lexicon.scheme
-    examples = split.to_scheme(scheme)
-    tokens = [example.tokens for example in examples]
-    predicted = tagging.tag(params, tokens, constrained=constrained)
-    gold = [example.labels or () for example in examples]
+    gold, predicted = tagging.label_split(params, split, constrained=constrained)
     if rule == "strict":
         return scoring.score(gold, predicted, rule="strict", scheme=scheme), predicted
     return scoring.score_with_seqeval(gold, predicted, scheme=scheme), predicted
 
 
-def write_predictions(path: str, split: Split, predicted: list[list[str]]) -> None:
+def write_predictions(
+    path: str, split: Split, predicted: Sequence[Sequence[str]]
+) -> None:
     """Writes token, gold and predicted label in columns; both labels are BIO."""
     rows = [
         zip(

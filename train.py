@@ -22,9 +22,8 @@ from ml_collections import config_flags
 from rich.console import Console
 
 from jaxner import models, tagging
-from jaxner.data import corpora
 from jaxner.data.batching import Batches
-from jaxner.data.conll import Example
+from jaxner.data.splits import Split
 from jaxner.evaluation import report, scoring
 from jaxner.training import environment, monitor, optim, prepare, signals, step
 from jaxner.workdir import Workdir
@@ -40,7 +39,7 @@ class Run:
     config: Any  # a ConfigDict, whose attributes no type checker knows
     folder: Workdir
     batches: Batches
-    dev: tuple[Example, ...]
+    dev: Split
     tx: optax.GradientTransformation
     start: tagging.Params  # before the first step
 
@@ -68,47 +67,33 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     environment.check_same_config(folder, config.to_dict())
 
     # --- Data ----------------------------------------------------------------
-    data = config.data.to_dict()
-    train_split, dev = (prepare.load_split(data, name) for name in ("train", "dev"))
-    console.print(f"{train_split.summary()}\n{dev.summary()}")
-    path, given = None, None
-    if data["vectors"]:
-        path = corpora.find_vectors(data["vectors"])
-        words = config.model.representation.words
-        given = prepare.read_vectors(path, words and words.dim)
-        console.print(prepare.describe_vectors(path, given))
-    lexicon, vectors = prepare.build_lexicon(data, train_split, given)
-    record = environment.describe([train_split, dev], path)
-    environment.check_same_data(folder, record, lexicon)
-    if vectors is not None:
-        console.print(prepare.describe_match(vectors))
-    batches = prepare.make_batches(
-        lexicon,
-        train_split,
+    words = config.model.representation.words
+    data = prepare.load_data(
+        config.data.to_dict(),
+        word_dim=words and words.dim,
         batch_size=config.batch_size,
-        num_shapes=config.data.num_shapes,
+        tell=console.print,
     )
-    console.print(batches.summary())
+    environment.check_same_data(folder, data.record, data.lexicon)
 
     # --- Model, weights and optimizer ----------------------------------------
-    model = tagging.build_model(lexicon, config.model.to_dict())
+    model = tagging.build_model(data.lexicon, config.model.to_dict())
     weights = models.init(model, config.seed)
-    if vectors is not None:
-        weights = models.with_vectors(weights, vectors)
+    if data.vectors is not None:
+        weights = models.with_vectors(weights, data.vectors)
     size = sum(leaf.size for leaf in jax.tree.leaves(weights["params"]))
     console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
-    tx = optim.build(config.optimizer.to_dict(), batches.num_batches)
+    tx = optim.build(config.optimizer.to_dict(), data.batches.num_batches)
 
     # --- Run folder ----------------------------------------------------------
     folder.write_json("config.json", config.to_dict())
-    folder.write_text("lexicon.json", lexicon.to_json())
-    folder.write_json("environment.json", record)
+    folder.write_json("environment.json", data.record)
+    folder.write_text("lexicon.json", data.lexicon.to_json())
     folder.save_frozen(weights["frozen"])
 
     # --- Training ------------------------------------------------------------
-    params = tagging.Params(weights, model, lexicon)
-    examples = dev.to_scheme(config.data.scheme)
-    train(Run(config, folder, batches, examples, tx, params))
+    params = tagging.Params(weights, model, data.lexicon)
+    train(Run(config, folder, data.batches, data.dev, tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
     result = final_scores(config, folder)
@@ -181,7 +166,10 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
 
 def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
     """Scores the dev split, and gathers what is written down of an epoch."""
-    scores = score(run.config, run.params(state), run.dev, scoring.score)
+    gold, predicted = tagging.label_split(
+        run.params(state), run.dev, constrained=run.config.evaluation.constrained
+    )
+    scores = scoring.score(gold, predicted, scheme=run.config.data.scheme)
     metrics = {
         "epoch": epoch,
         "step": int(state.step),
@@ -195,14 +183,6 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
     return metrics, scores
 
 
-def score(config: Any, params, examples, scorer) -> scoring.Scores:
-    """Labels the sentences of a split, and compares."""
-    tokens = [example.tokens for example in examples]
-    predicted = tagging.tag(params, tokens, constrained=config.evaluation.constrained)
-    gold = [example.labels or () for example in examples]
-    return scorer(gold, predicted, scheme=config.data.scheme)
-
-
 def final_scores(config: Any, folder: Workdir) -> dict[str, Any]:
     """Scores dev and test with the best checkpoint."""
     params = tagging.load(folder.path)
@@ -210,8 +190,10 @@ def final_scores(config: Any, folder: Workdir) -> dict[str, Any]:
         result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
     for name in ("dev", "test"):
         split = prepare.load_split(config.data.to_dict(), name)
-        examples = split.to_scheme(config.data.scheme)
-        scores = score(config, params, examples, scoring.score_with_seqeval)
+        labels = tagging.label_split(
+            params, split, constrained=config.evaluation.constrained
+        )
+        scores = scoring.score_with_seqeval(*labels, scheme=config.data.scheme)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         result[name] = {**scores.to_dict(), "sha256": split.sha256}
     result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)

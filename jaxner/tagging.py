@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxner import inference, models
 from jaxner.data import batching, schemes
+from jaxner.data.splits import Split
 from jaxner.data.vocab import Lexicon
 from jaxner.types import Sentence, Weights
 from jaxner.workdir import Workdir
@@ -187,6 +188,32 @@ def tag(params: Params, tokens: Any, *, constrained: bool = False) -> Any:
     ids = label_ids(params, encoded, constrained=constrained)
     labels = [params.lexicon.decode(sentence.tolist()) for sentence in ids]
     return labels[0] if single else labels
+
+
+def label_split(
+    params: Params, split: Split, *, constrained: bool = False
+) -> tuple[Sequence[Sequence[str]], Sequence[list[str]]]:
+    """Labels the sentences of a split.
+
+    Args:
+        params: What `load` returned.
+        split: Sentences with gold labels, in any scheme.
+        constrained: As in `tag`.
+
+    Returns:
+        The gold and the predicted labels of each sentence, in the tagger's scheme.
+
+    Example:
+        >>> from jaxner.data import corpora
+        >>> dev = corpora.load("sample", "dev")
+        >>> gold, predicted = label_split(load("runs/grn"), dev)
+        >>> [len(labels) for labels in gold] == [len(labels) for labels in predicted]
+        True
+    """
+    examples = split.to_scheme(params.lexicon.scheme)
+    tokens = [example.tokens for example in examples]
+    gold = [example.labels or () for example in examples]
+    return gold, tag(params, tokens, constrained=constrained)
 
 
 def relations(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "T T"]:

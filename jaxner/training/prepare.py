@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocab import Lexicon
+from jaxner.training import environment
 from jaxner.types import WordVectors
 
 
@@ -102,14 +104,62 @@ def describe_match(aligned: WordVectors) -> str:
     )
 
 
-def make_batches(
-    lexicon: Lexicon, train: Split, *, batch_size: int, num_shapes: int
-) -> Batches:
-    """Encodes the training split and pads it into batches."""
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """What a run trains on.
+
+    Attributes:
+        lexicon: From the training split and the vectors.
+        vectors: Those of the lexicon's words, if any were given.
+        batches: The training split.
+        dev: The split that picks the best epoch.
+        record: Versions, devices, and hashes of the files; see `environment.describe`.
+    """
+
+    lexicon: Lexicon
+    vectors: WordVectors | None
+    batches: Batches
+    dev: Split
+    record: dict[str, Any]
+
+
+def load_data(
+    options: Mapping[str, Any],
+    *,
+    word_dim: int | None,
+    batch_size: int,
+    tell: Callable[[str], object],
+) -> Data:
+    """Loads all that a run trains on, and tells what was found.
+
+    Args:
+        options: The section `data` of a config.
+        word_dim: Length of the model's word vectors; None if it has none.
+        batch_size: Sentences in a batch.
+        tell: Is called with lines for the user.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is malformed, or the vectors do not suit the model or the
+            corpus.
+    """
+    train, dev = (load_split(options, name) for name in ("train", "dev"))
+    tell(f"{train.summary()}\n{dev.summary()}")
+    path, given = None, None
+    if options["vectors"]:
+        path = corpora.find_vectors(options["vectors"])
+        given = read_vectors(path, word_dim)
+        tell(describe_vectors(path, given))
+    lexicon, aligned = build_lexicon(options, train, given)
+    if aligned is not None:
+        tell(describe_match(aligned))
     examples = train.to_scheme(lexicon.scheme)
-    return Batches.make(
+    batches = Batches.make(
         [lexicon.encode(example.tokens) for example in examples],
         [lexicon.label_ids(example.labels or ()) for example in examples],
         batch_size=batch_size,
-        num_shapes=num_shapes,
+        num_shapes=options["num_shapes"],
     )
+    tell(batches.summary())
+    record = environment.describe([train, dev], path)
+    return Data(lexicon, aligned, batches, dev, record)
