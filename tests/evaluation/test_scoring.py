@@ -4,7 +4,6 @@ import time
 from importlib.metadata import version
 
 import pytest
-from conlleval_reference import conlleval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
@@ -13,6 +12,7 @@ from seqeval.scheme import BILOU, IOB2, IOBES
 
 from jaxner.data.schemes import Span, convert, to_labels, violations
 from jaxner.evaluation.scoring import Counts, score, score_with_seqeval
+from tests.evaluation.conlleval_reference import conlleval
 
 TYPES = ("LOC", "PER", "x-y")
 LETTERS = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
