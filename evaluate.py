@@ -18,7 +18,7 @@ from absl import app, flags, logging
 from rich.console import Console
 
 from jaxner import tagging
-from jaxner.data import conll, schemes, splits
+from jaxner.data import conll, schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation import report, scoring
 from jaxner.training import prepare
@@ -67,16 +67,20 @@ def write_predictions(
 
 def run(workdir: str) -> dict[str, Any]:
     """Does what the flags say; returns the scores."""
+    for path in filter(None, (FLAGS.output, FLAGS.json)):
+        if not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(f"There is no folder to write {path} into")
+    if FLAGS.data and FLAGS.split:
+        raise ValueError("Expected --data or --split, got both")
     params = tagging.load(workdir)
     config = Workdir(workdir).read_json("config.json")
-    if FLAGS.data is not None:
-        split = splits.read(
-            FLAGS.data,
-            token_column=FLAGS.token_column,
-            label_column=FLAGS.label_column,
-        )
+    # A file is read like those of the run, where the flags do not say otherwise.
+    given = {name: FLAGS[name].value for name in prepare.READING}
+    options = config["data"] | {k: v for k, v in given.items() if v is not None}
+    if FLAGS.data:
+        split = prepare.load_file(options, FLAGS.data)
     else:
-        split = prepare.load_split(config["data"], FLAGS.split)
+        split = prepare.load_split(options, FLAGS.split or "test")
     console.print(split.summary())
     constrained = FLAGS.constrained
     if constrained is None:
@@ -85,24 +89,26 @@ def run(workdir: str) -> dict[str, Any]:
         params, split, rule=FLAGS.rule, constrained=constrained
     )
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
-    if FLAGS.output is not None:
+    if FLAGS.output:
         write_predictions(FLAGS.output, split, predicted)
         console.print(f"Predictions are in {FLAGS.output}")
-    result = {**scores.to_dict(), "file": str(split.path), "sha256": split.sha256}
-    if FLAGS.json is not None:
+    about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
+    result = {**scores.to_dict(), **about}
+    if FLAGS.json:
         Path(FLAGS.json).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
     return result
 
 
 def main(argv: list[str]) -> None:
     """Runs what the command line says."""
+    wants_traceback = FLAGS.verbosity > 0
     logging.set_verbosity(logging.WARNING)  # Orbax tells a lot
     if len(argv) > 1:
         raise app.UsageError(f"Expected flags only, got {' '.join(argv[1:])!r}")
     try:
         run(FLAGS.workdir)
     except (ValueError, OSError) as error:
-        if FLAGS.verbosity > 0:
+        if wants_traceback:
             raise
         console.print(f"evaluate.py: {error}", style="red", markup=False)
         raise SystemExit(1) from None
@@ -111,10 +117,13 @@ def main(argv: list[str]) -> None:
 def define_flags() -> None:
     """Declares the command line."""
     flags.DEFINE_string("workdir", "", "Folder of the run.")
-    flags.DEFINE_enum("split", "test", ["train", "dev", "test"], "Split to score.")
+    splits = ["train", "dev", "test"]
+    flags.DEFINE_enum("split", None, splits, "Split to score; default test.")
     flags.DEFINE_string("data", None, "File to score instead of a split.")
-    flags.DEFINE_integer("token_column", 0, "Column of the tokens of --data.")
-    flags.DEFINE_integer("label_column", -1, "Column of the labels of --data.")
+    flags.DEFINE_integer("token_column", None, "Its tokens; default: as the run did.")
+    flags.DEFINE_integer("label_column", None, "Its labels; default: as the run did.")
+    flags.DEFINE_string("comments", None, "How its comment lines begin.")
+    flags.DEFINE_string("encoding", None, "Its encoding; default: as the run did.")
     flags.DEFINE_string("output", None, "File for token, gold and predicted label.")
     flags.DEFINE_string("json", None, "File for the scores as JSON.")
     flags.DEFINE_enum("rule", "seqeval", ["seqeval", "strict"], "How spans count.")

@@ -64,6 +64,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         ValueError: The folder holds a run of another config or of other data.
     """
     folder = Workdir(workdir)
+    environment.check_values(config.to_dict())
     environment.check_same_config(folder, config.to_dict())
 
     # --- Data ----------------------------------------------------------------
@@ -75,6 +76,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         tell=console.print,
     )
     environment.check_same_data(folder, data.record, data.lexicon)
+    to_score = prepare.splits_to_score(config.data.to_dict(), console.print)
 
     # --- Model, weights and optimizer ----------------------------------------
     model = tagging.build_model(data.lexicon, config.model.to_dict())
@@ -96,8 +98,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     train(Run(config, folder, data.batches, data.dev, tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
-    result = final_scores(config, folder)
-    folder.write_json("result.json", result)
+    result = final_scores(config, folder, to_score)
     console.print(f"Everything is in {folder.path}")
     return result
 
@@ -110,9 +111,10 @@ def train(run: Run) -> None:
     scalars = folder.path / "tensorboard" if config.tensorboard else None
     with (
         signals.stop_requests() as stop,
+        folder.locked(),
         folder.latest() as latest,
         folder.best() as best,
-        monitor.Monitor(console, steps, scalars) as show,
+        monitor.Monitor(console, steps, config.num_epochs, scalars) as show,
     ):
         if latest.step is not None:
             state, progress = latest.restore(state)
@@ -144,7 +146,7 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     config = run.config
     key = jax.random.fold_in(jax.random.key(config.seed), 1)
     done = int(state.step) - epoch * run.batches.num_batches
-    show.begin(f"epoch {epoch + 1}/{config.num_epochs}", done)
+    show.begin(epoch, done)
     start = time.perf_counter()
     for batch, labels in run.batches.epoch(config.seed, epoch, skip=done):
         state = step.train_step(
@@ -183,26 +185,30 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
     return metrics, scores
 
 
-def final_scores(config: Any, folder: Workdir) -> dict[str, Any]:
-    """Scores dev and test with the best checkpoint."""
+def final_scores(config: Any, folder: Workdir, names) -> dict[str, Any]:
+    """Scores dev and test with the best checkpoint, and writes `result.json`."""
     params = tagging.load(folder.path)
-    with folder.best() as best:
+    with folder.best(read_only=True) as best:
         result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
-    for name in ("dev", "test"):
+    result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
+    for name in names:
         split = prepare.load_split(config.data.to_dict(), name)
+        console.print(split.summary())
         labels = tagging.label_split(
             params, split, constrained=config.evaluation.constrained
         )
         scores = scoring.score_with_seqeval(*labels, scheme=config.data.scheme)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
-        result[name] = {**scores.to_dict(), "sha256": split.sha256}
-    result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
-    result["peak_memory_mb"] = environment.peak_memory_mb()
+        about = {"sha256": split.sha256, "notes": split.notes}
+        result[name] = {**scores.to_dict(), **about}
+        result["peak_memory_mb"] = environment.peak_memory_mb()
+        folder.write_json("result.json", result)
     return result
 
 
 def main(argv: list[str]) -> None:
     """Runs what the command line says."""
+    wants_traceback = FLAGS.verbosity > 0
     logging.set_verbosity(logging.WARNING)  # Orbax tells a lot
     if len(argv) > 1:
         raise app.UsageError(f"Expected flags only, got {' '.join(argv[1:])!r}")
@@ -215,7 +221,7 @@ def main(argv: list[str]) -> None:
     try:
         main_run(FLAGS.config, workdir)
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
-        if FLAGS.verbosity > 0:
+        if wants_traceback:
             raise
         console.print(f"train.py: {error}", style="red", markup=False)
         raise SystemExit(1) from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from ml_collections import ConfigDict, config_dict
 
-DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5")
+DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", "files")
 
 
 def parse_arg(arg: str | None, **defaults: Any) -> Any:
@@ -72,8 +72,8 @@ def base(dataset: str) -> Any:
     """
     if dataset not in DATASETS:
         raise ValueError(
-            f"Unknown data set {dataset!r}; known: {', '.join(DATASETS)}. For files of "
-            "your own, give --config.data.dir=FOLDER."
+            f"Unknown data set {dataset!r}; known: {', '.join(DATASETS)}. 'files' are "
+            "your own, in --config.data.dir=FOLDER."
         )
     config: Any = ConfigDict()
     config.seed = 0
@@ -87,6 +87,8 @@ def base(dataset: str) -> Any:
     config.data.dir = config_dict.placeholder(str)  # a folder instead of a known name
     config.data.token_column = config_dict.placeholder(int)
     config.data.label_column = config_dict.placeholder(int)
+    config.data.comments = config_dict.placeholder(str)  # how comment lines begin
+    config.data.encoding = "utf-8"
     config.data.scheme = "BIOES"  # what the model is trained on
     config.data.lowercase = False
     config.data.min_count = 1  # rarer training words without a vector are unknown

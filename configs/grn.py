@@ -7,7 +7,8 @@ Published: entity F1 91.44 ± .16 on CoNLL-2003 test and 87.67 ± .17 on OntoNot
 mean of 5 runs, best dev epoch of 200, with GloVe 6B vectors of 100 dimensions.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
-ontonotes5), and the paper's ablations, with their F1 on CoNLL-2003 / OntoNotes 5:
+ontonotes5, or files for a folder of your own, --config.data.dir), and the paper's
+ablations, with their F1 on CoNLL-2003 / OntoNotes 5:
 
     context=none              relations of the embeddings themselves   88.36 / 82.21
     context=branch3           one convolution, of width 3              90.88 / 86.66
@@ -25,6 +26,8 @@ def get_config(arg=""):
     config = common.base(arg.dataset)
 
     if arg.dataset == "sample":
+        # There are no vectors, so every training word is known, and only the characters
+        # tell anything of a word that is not.
         config.num_epochs = 15
         config.data.num_shapes = 3  # a small corpus compiles longer than it trains
     else:

@@ -1,4 +1,4 @@
-"""Sequence labelling in JAX: five published taggers as one composable library."""
+"""Sequence labelling in JAX: published taggers as one composable library."""
 
 from jaxner.tagging import Params as Params
 from jaxner.tagging import encode as encode

@@ -48,7 +48,7 @@ class Params:
     """
 
     weights: Weights
-    model: models.Model
+    model: models.Tagger
     lexicon: Lexicon
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Params:
         return f"Params({count:,} weights, {self.lexicon!r})"
 
 
-def build_model(lexicon: Lexicon, options: dict[str, Any]) -> models.Model:
+def build_model(lexicon: Lexicon, options: dict[str, Any]) -> models.Tagger:
     """Builds a model whose sizes are those of a lexicon.
 
     Args:
@@ -93,7 +93,7 @@ def load(workdir: str | os.PathLike[str]) -> Params:
     config, lexicon = folder.read_json("config.json"), folder.lexicon()
     model = build_model(lexicon, config["model"])
     like = jax.eval_shape(functools.partial(models.init, model, 0))
-    with folder.best() as best:
+    with folder.best(read_only=True) as best:
         params, _ = best.restore(like["params"])
     weights = {"params": params, "frozen": folder.load_frozen(like["frozen"])}
     return Params(weights, model, lexicon)
@@ -155,7 +155,7 @@ def tag(params: Params, tokens: Any, *, constrained: bool = False) -> Any:
         tokens: One sentence as a list of strings, a list of such lists, or what
             `encode` returned for either.
         constrained: Whether labellings that are ill-formed in the label scheme are
-            ruled out.
+            ruled out. A Python bool: under `jit`, bind it with `functools.partial`.
 
     Returns:
         A list of label strings, a list of such lists, or label ids of the shape of
@@ -181,7 +181,8 @@ def tag(params: Params, tokens: Any, *, constrained: bool = False) -> Any:
                 "over further axes with jax.vmap."
             )
         one = functools.partial(_label_ids, params, constrained=constrained)
-        return one(tokens) if rank == 1 else jax.vmap(one)(tokens)
+        arrays = jax.tree.map(jnp.asarray, tokens)
+        return one(arrays) if rank == 1 else jax.vmap(one)(arrays)
     single = _is_one_sentence(tokens)
     chosen = [tokens] if single else tokens
     encoded = [params.lexicon.encode(list(sentence)) for sentence in chosen]

@@ -20,6 +20,11 @@ Weights = dict[str, Any]
 """`{"params": …, "frozen": …}`: the trained arrays, and those that no step changes."""
 
 
+FORBIDDEN = -1e30
+"""Score of what must not happen. Finite, since -inf gives NaN gradients once a label is
+unreachable; so low that no score can outweigh it, whatever the model's scale."""
+
+
 class Sentence(NamedTuple):
     """One encoded sentence.
 

@@ -10,8 +10,11 @@ result.json        the scores of the best checkpoint, when the run is done
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +107,30 @@ class Workdir:
             return _placed(checkpointer.restore(path, _target(like)))
 
     def latest(self) -> Checkpoints:
-        """Opens the checkpoints to resume from."""
+        """Opens the checkpoints to resume from, to write them."""
         return Checkpoints(self.path / "checkpoints" / "latest")
 
-    def best(self) -> Checkpoints:
+    def best(self, *, read_only: bool = False) -> Checkpoints:
         """Opens the checkpoint of the best dev score."""
-        return Checkpoints(self.path / "checkpoints" / "best")
+        return Checkpoints(self.path / "checkpoints" / "best", read_only=read_only)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from training in the folder.
+
+        Raises:
+            BlockingIOError: One already does.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BlockingIOError(
+                    f"Another process is training in {self.path}. Wait for it, or "
+                    "choose another --workdir."
+                ) from None
+            yield
 
 
 class Checkpoints:
@@ -117,14 +138,21 @@ class Checkpoints:
 
     Args:
         path: Their folder.
+        read_only: Whether nothing is to be written. A writer removes what a killed one
+            left half-written; a reader must not, for another process may be writing.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, *, read_only: bool = False):
+        self.name = path.name
+        if read_only and not path.is_dir():
+            raise _no_checkpoint(path)
         self._manager = ocp.CheckpointManager(
             path,
             options=ocp.CheckpointManagerOptions(
-                max_to_keep=1,
-                cleanup_tmp_directories=True,
+                max_to_keep=None if read_only else 1,
+                create=not read_only,
+                read_only=read_only,
+                cleanup_tmp_directories=not read_only,
                 # The next step reuses the arrays' memory (donation), so they must be
                 # on disk before it begins.
                 enable_async_checkpointing=False,
@@ -190,11 +218,15 @@ class Checkpoints:
 
     def _newest(self) -> int:
         if self.step is None:
-            raise FileNotFoundError(
-                f"{self._manager.directory} holds no checkpoint: the run was stopped "
-                "before its first one. Run train.py again with the same --workdir."
-            )
+            raise _no_checkpoint(self._manager.directory)
         return self.step
+
+
+def _no_checkpoint(path: os.PathLike[str]) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"{path} holds no checkpoint: the run was stopped before its first one. Run "
+        "train.py again with the same --workdir."
+    )
 
 
 def _target(like: Any) -> Any:

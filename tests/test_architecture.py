@@ -13,7 +13,7 @@ ALLOWED = {
     "types": set(),
     "data": {"types"},
     "inference": {"types"},
-    "models": {"types", "inference"},
+    "models": {"types"},
     "workdir": {"types", "data"},
     "evaluation": {"data"},
     "tagging": {"types", "data", "models", "inference", "workdir"},

@@ -7,6 +7,7 @@ import pytest
 
 from configs import common, grn
 from jaxner import models
+from jaxner.data import corpora
 from jaxner.models.grn import CONTEXTS, RELATIONS
 
 
@@ -29,6 +30,10 @@ def test_arguments():
     }.items():
         with pytest.raises(ValueError, match=message):
             parse(arg, **defaults)
+
+
+def test_data_sets_are_the_known_corpora_and_ones_own():
+    assert set(common.DATASETS) == {*corpora.CORPORA, "files"}
 
 
 def test_unknown_data_sets_name_the_known_ones():

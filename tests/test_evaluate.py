@@ -94,6 +94,9 @@ def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
         (["--workdir", "{run}", "--data", "{bad}"], "expected 2 columns"),
         (["--workdir", "{run}", "--data", "{empty}"], "expected lines of tokens"),
         (["--workdir", "{run}", "--split", "tset"], "tset"),
+        (["--workdir", "{run}", "--data", "tests"], "tests is a folder"),
+        (["--workdir", "{run}", "--data", "x", "--split", "dev"], "got both"),
+        (["--workdir", "{run}", "--output", "/no/where"], "no folder to write /no/w"),
     ],
 )
 def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path):

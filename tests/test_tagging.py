@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +40,9 @@ def test_empty_input(params):
     assert jaxner.tag(params, [[]]) == [[]]
     assert jaxner.tag(params, [["Rome"], [], ["x", "y"]])[1] == []
     assert len(jaxner.tag(params, [""])) == 1
+    for empty, shape in (([], (0, 0)), ([[]], (1, 0)), ([[], []], (2, 0))):
+        assert jaxner.tag(params, jaxner.encode(params, empty)).shape == shape
+    assert jaxner.tag(params, params.lexicon.encode([])).shape == (0,)
 
 
 def test_batch_mates_and_order_change_nothing(params, sentences, labels):
@@ -144,13 +148,15 @@ def test_loading_twice_traces_once(params, finished):
 
 
 class Word(str):
-    """A word that does not want to be compared."""
+    """A word that does not want to be looked at."""
 
     __slots__ = ()
-    __hash__ = str.__hash__
 
     def __eq__(self, other):
         raise AssertionError("a word was compared")
+
+    def __hash__(self):
+        raise AssertionError("a word was hashed")
 
 
 def test_lexicons_compare_by_fingerprint(params):
@@ -246,6 +252,17 @@ def test_load_says_what_is_missing(tmp_path, finished):
         (tmp_path / name).write_bytes((finished / name).read_bytes())
     with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
         jaxner.load(tmp_path)
+
+
+def test_loading_writes_and_removes_nothing(finished, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    # Another process is writing its next checkpoint.
+    half_written = run / "checkpoints" / "best" / "99.orbax-checkpoint-tmp"
+    half_written.mkdir()
+    before = sorted(run.rglob("*"))
+    jaxner.load(run)
+    assert sorted(run.rglob("*")) == before
 
 
 def test_loading_again_labels_the_same(params, finished, sentences, labels):

@@ -156,6 +156,11 @@ class Batches:
         """
         if not sentences:
             raise ValueError("Expected at least one training sentence, got none.")
+        if batch_size < 1 or num_shapes < 1:
+            raise ValueError(
+                "Expected a batch size and a number of shapes of at least 1, got "
+                f"{batch_size} and {num_shapes}."
+            )
         chosen = shapes(sentences, num_shapes)
         members: dict[Shape, list[int]] = {shape: [] for shape in chosen}
         for i, sentence in enumerate(sentences):

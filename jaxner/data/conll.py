@@ -6,13 +6,14 @@ reported together, each with its line.
 """
 
 import gzip
+import io
 import itertools
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
@@ -112,15 +113,17 @@ def read(
     return examples
 
 
-def open_binary(path: str | os.PathLike[str]) -> BinaryIO:
+def open_binary(path: str | os.PathLike[str]) -> io.BufferedIOBase:
     """Opens a file for reading bytes, decompressing gzip (told by its first bytes)."""
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"Expected a file, {path} is a folder")
     if not path.exists():
         beside = sorted(entry.name for entry in path.parent.glob("*"))[:20]
         raise FileNotFoundError(f"No file {path}; beside it: {', '.join(beside)}")
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
-    return cast(BinaryIO, gzip.open(path)) if zipped else path.open("rb")
+    return gzip.GzipFile(path) if zipped else path.open("rb")
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -221,12 +224,12 @@ class _Sheet:
         count = self.columns = len(self._split(text))
         self.remedy = f"Each token line needs as many columns as line {line}."
         if text.startswith("#"):
-            self.remedy = f'If line {line} is a comment, pass comments="#".'
+            self.remedy = f'If line {line} is a comment, set comments to "#".'
         places = {c % count for c in self.wanted if -count <= c < count}
         if len(places) < len(self.wanted):
             columns = ", ".join(map(str, self.wanted))
             problem = f"expected tokens and labels in columns {columns}, got {count}"
-            remedy = "Choose two columns, or label_column=None to read no labels."
+            remedy = "Set token_column and label_column to two columns of the file."
             self.report(line, problem, text, remedy)
             raise ConllError(self.problems, self.remedies)
 
@@ -254,7 +257,7 @@ def _lines(data: bytes, sheet: _Sheet, encoding: str) -> list[str]:
     except UnicodeDecodeError as error:
         at = error.start
         problem = f"byte 0x{data[at]:02x} (number {at} from 0) is not {encoding}"
-        remedy = "Save the file as UTF-8, or pass the encoding that it has."
+        remedy = "Save the file as UTF-8, or set encoding to the one that it has."
         context = data[max(0, at - 9) : at + 9]
         sheet.report(data.count(b"\n", 0, at) + 1, problem, context, remedy)
         raise ConllError(sheet.problems, sheet.remedies) from None

@@ -122,6 +122,8 @@ def load(
     directory: str | os.PathLike[str] | None = None,
     token_column: int | None = None,
     label_column: int | None = None,
+    comments: str | None = None,
+    encoding: str = "utf-8",
 ) -> Split:
     """Reads one split of a corpus, with the labels as they stand in the file.
 
@@ -133,6 +135,8 @@ def load(
         directory: The folder with its files; None: `data_folder()` and the name.
         token_column: Column of the tokens; None: the corpus's, or the first.
         label_column: Column of the labels; None: the corpus's, or the last.
+        comments: Beginning of comment lines; None: there are none.
+        encoding: Encoding of the text.
 
     Raises:
         ConllError: The file is not as `conll.read` expects, or labels are malformed.
@@ -151,6 +155,8 @@ def load(
         scheme=corpus.scheme,
         token_column=corpus.token_column if token_column is None else token_column,
         label_column=corpus.label_column if label_column is None else label_column,
+        comments=comments,
+        encoding=encoding,
     )
     notes, sizes = list(found.notes), found.sizes()
     known = corpus.sizes.get(split, sizes)
@@ -199,6 +205,16 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
         raise ValueError(f"Several {split} files in {folder}: {files}; leave only one")
+    if not folder.is_dir() and folder.exists():
+        raise NotADirectoryError(f"{folder} is a file; give the folder that it is in")
+    if not there and corpus.name not in CORPORA:
+        names = ", ".join(corpus.files[split])
+        held = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
+        what = f"it holds {held or 'nothing'}" if folder.is_dir() else "there is none"
+        raise FileNotFoundError(
+            f"Expected a {split} file in the folder {folder}, but {what}. It may be "
+            f"named {names}, each also with .gz"
+        )
     if not there:
         raise FileNotFoundError(
             f"No {split} file of {corpus.name}; tried {', '.join(map(str, tried))}. Set"

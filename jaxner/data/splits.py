@@ -73,6 +73,8 @@ def read(
     scheme: str | None = None,
     token_column: int = 0,
     label_column: int = -1,
+    comments: str | None = None,
+    encoding: str = "utf-8",
 ) -> Split:
     """Reads one file of columns, with the labels as they stand in it.
 
@@ -83,13 +85,21 @@ def read(
         scheme: The scheme that the labels are said to be in; None: it is detected.
         token_column: Column of the tokens, from 0 (or from the end, if negative).
         label_column: Column of the labels.
+        comments: Beginning of comment lines; None: there are none.
+        encoding: Encoding of the text.
 
     Raises:
         ConllError: The file is not as `conll.read` expects, or labels are malformed.
         FileNotFoundError: There is no such file.
     """
     path = Path(path)
-    examples = conll.read(path, token_column=token_column, label_column=label_column)
+    examples = conll.read(
+        path,
+        token_column=token_column,
+        label_column=label_column,
+        comments=comments,
+        encoding=encoding,
+    )
     _check_labels(path, examples)
     scheme, ill_formed, notes = _scheme(scheme, examples)
     checksum = hashlib.sha256(conll.read_bytes(path)).hexdigest()
@@ -130,4 +140,4 @@ def _check_labels(path: Path, examples: Iterable[Example]) -> None:
             except ValueError as error:
                 problems.append(f"{path}:{line}: {error}")
     if problems:
-        raise ConllError(problems, ["Is it the right column? Pass label_column."])
+        raise ConllError(problems, ["Is it the right column? Set label_column."])

@@ -122,7 +122,7 @@ class Lexicon:
                 )
         return np.array([self._label_ids[label] for label in labels], np.int32)
 
-    def decode(self, ids: Iterable[int]) -> list[str]:
+    def decode(self, ids: Iterable[int] | np.ndarray) -> list[str]:
         """Turns label ids into labels."""
         return [self.label_names[i] for i in ids]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.inference import crf, independent
-from jaxner.inference.crf import FORBIDDEN as FORBIDDEN
 from jaxner.inference.crf import Constraints as Constraints
 from jaxner.inference.crf import constrain as constrain
+from jaxner.types import FORBIDDEN as FORBIDDEN
 from jaxner.types import Potentials
 
 

@@ -23,11 +23,7 @@ import jax.numpy as jnp
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.types import Potentials
-
-FORBIDDEN = -1e30
-"""Score of what must not happen. Finite, since -inf gives NaN gradients once a label is
-unreachable; so low that no emission can outweigh it, whatever the model's scale."""
+from jaxner.types import FORBIDDEN, Potentials
 
 
 class Constraints(NamedTuple):

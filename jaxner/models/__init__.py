@@ -46,9 +46,6 @@ class Tagger(nn.Module):
         return self.head(x, train=train), out
 
 
-Model = Tagger
-
-
 def build(
     *,
     num_labels: int,
@@ -58,7 +55,7 @@ def build(
     representation: Mapping[str, Any],
     encoder: Mapping[str, Any],
     head: Mapping[str, Any],
-) -> Model:
+) -> Tagger:
     """Builds a model from the sizes that the data give and the choices of a config.
 
     Args:
@@ -130,7 +127,7 @@ def _make(module: type[nn.Module], part: str, options: Mapping[str, Any]) -> Any
 _LINEN = ("parent", "name")
 
 
-def init(model: Model, seed: int) -> Weights:
+def init(model: Tagger, seed: int) -> Weights:
     """Draws the weights of a model.
 
     Args:
@@ -172,7 +169,7 @@ def _replaced(tree: dict[str, Any], path: tuple[str, ...], leaf: Array):
 
 
 def apply_with_intermediates(
-    model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
+    model: Tagger, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> tuple[Potentials, dict[str, Array]]:
     """Computes the potentials of one sentence, and what the encoder lays open.
 
@@ -190,7 +187,7 @@ def apply_with_intermediates(
 
 
 def apply(
-    model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
+    model: Tagger, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> Potentials:
     """Computes the potentials of one sentence; a key switches dropout on.
 

@@ -12,22 +12,8 @@ from jaxtyping import Array, Float
 # exp(±87) is a normal float32. Both factors stay inside, so neither is 0 or infinite;
 # their product may overflow, and the gate is then 0, which is right.
 _LARGEST = 87.0
-
-
-def _factors(a: Float[Array, "T H"], b: Float[Array, "T H"]):
-    """Returns e^(-a) and e^(-b) up to a shift of `a` against `b` for each feature.
-
-    σ(a_i + b_j) = 1 / (1 + e^(-a_i) e^(-b_j)): T exponentials in place of T². Centring
-    `a` makes it exact to rounding while, for each feature, the values of `a` within a
-    sentence span less than 140 nats: whatever is clipped in `b` is then saturated for
-    every i. With |x| < 1, as after a tanh, the span is at most twice the sum of the
-    absolute weights of the feature.
-    """
-    low, high = jnp.min(a, 0, keepdims=True), jnp.max(a, 0, keepdims=True)
-    centre = (low + high) / 2
-    factor_a = jnp.exp(-jnp.clip(a - centre, -_LARGEST, _LARGEST))
-    factor_b = jnp.exp(-jnp.clip(b + centre, -_LARGEST, _LARGEST))
-    return factor_a, factor_b
+# Beyond this span of `a`, in nats, what is clipped in `b` may matter for some i.
+_WIDEST = 140.0
 
 
 @jax.custom_vjp
@@ -38,6 +24,7 @@ def gated_sum(
 
     Forward and backward scan over j and hold one `[T, H]` slice of the gates at a time,
     so memory is O(T·H) where the plain form's gradient takes O(T²·H). Time is O(T²·H).
+    Second derivatives are refused.
 
     Args:
         a: What each token asks of the others.
@@ -58,29 +45,63 @@ def gated_sum(
 
 
 def _forward(a, b, x):
-    factor_a, factor_b = _factors(a, b)
+    if not x.shape[0]:
+        return x, (a, b, x)
 
-    def add(total, inputs):
-        b_j, x_j = inputs
-        return total + x_j[None] / (1 + factor_a * b_j[None]), None
+    def by(gate, left, right):
+        def add(total, inputs):
+            right_j, x_j = inputs
+            return total + gate(left, right_j[None]) * x_j[None], None
 
-    total, _ = jax.lax.scan(add, jnp.zeros_like(x), (factor_b, x))
-    return total, (factor_a, factor_b, x)
+        return jax.lax.scan(add, jnp.zeros_like(x), (right, x))[0]
+
+    return _by_fast_or_exact_gate(by, a, b), (a, b, x)
 
 
 def _backward(residuals, cotangent):
-    factor_a, factor_b, x = residuals
+    a, b, x = residuals
+    if not x.shape[0]:
+        return residuals
 
-    def add(grad_a, inputs):
-        b_j, x_j = inputs
-        gate = 1 / (1 + factor_a * b_j[None])
-        open_ = gate * cotangent
-        slope = open_ * (1 - gate)
-        grad_a = grad_a + slope * x_j[None]
-        return grad_a, (x_j * jnp.sum(slope, axis=0), jnp.sum(open_, axis=0))
+    def by(gate, left, right):
+        def add(grad_a, inputs):
+            right_j, x_j = inputs
+            values = gate(left, right_j[None])
+            grad_x = values * cotangent
+            slope = grad_x * (1 - values)
+            grad_b = x_j * jnp.sum(slope, axis=0)
+            return grad_a + slope * x_j[None], (grad_b, jnp.sum(grad_x, axis=0))
 
-    grad_a, (grad_b, grad_x) = jax.lax.scan(add, jnp.zeros_like(x), (factor_b, x))
-    return grad_a, grad_b, grad_x
+        grad_a, (grad_b, grad_x) = jax.lax.scan(add, jnp.zeros_like(x), (right, x))
+        return grad_a, grad_b, grad_x
+
+    return _by_fast_or_exact_gate(by, a, b)
+
+
+def _by_fast_or_exact_gate(by, a: Float[Array, "T H"], b: Float[Array, "T H"]):
+    """Calls `by(gate, left, right)` with the fast gate where it is exact.
+
+    σ(a_i + b_j) = 1 / (1 + e^(-a_i) e^(-b_j)) takes T exponentials in place of T².
+    Centring `a` for each feature makes it exact to rounding while the values of `a`
+    span less than 140 nats: whatever is clipped in `b` is then saturated for every i.
+
+    The exact gate stands in a loop that runs once or not at all. Under `vmap` such a
+    loop is skipped if no sentence of the batch needs it, where both branches of a
+    `cond` would be computed.
+    """
+    low, high = jnp.min(a, 0, keepdims=True), jnp.max(a, 0, keepdims=True)
+    centre = (low + high) / 2
+    left = jnp.exp(-jnp.clip(a - centre, -_LARGEST, _LARGEST))
+    right = jnp.exp(-jnp.clip(b + centre, -_LARGEST, _LARGEST))
+    fast = by(lambda left, right_j: 1 / (1 + left * right_j), left, right)
+
+    def compute_exactly(carry):
+        exact = by(lambda left, right_j: jax.nn.sigmoid(left + right_j), a, b)
+        return carry[0] & False, exact
+
+    is_too_wide = jnp.max(high - low) > _WIDEST
+    start = (is_too_wide, fast)
+    return jax.lax.while_loop(lambda carry: carry[0], compute_exactly, start)[1]
 
 
 gated_sum.defvjp(_forward, _backward)

@@ -10,9 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jaxner.inference import FORBIDDEN
 from jaxner.models import layers
-from jaxner.types import Sentence
+from jaxner.types import FORBIDDEN, Sentence
 
 
 class Words(nn.Module):

@@ -14,11 +14,30 @@ import jax
 
 from jaxner.data.splits import Split
 from jaxner.data.vocab import Lexicon
+from jaxner.training import objectives
 from jaxner.workdir import Workdir
 
 # A run may be prolonged; nothing else of its config may change.
 _MAY_CHANGE = ("num_epochs", "patience", "tensorboard")
 _PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+
+
+def check_values(config: dict[str, Any]) -> None:
+    """Checks what nothing else checks before the run folder is written.
+
+    Raises:
+        ValueError: A value can not work.
+    """
+    if config["num_epochs"] < 1:
+        raise ValueError(
+            f"Expected --config.num_epochs of at least 1, got {config['num_epochs']}"
+        )
+    reduction, known = config["objective"]["reduction"], objectives.REDUCTIONS
+    if reduction not in known:
+        raise ValueError(
+            f"Unknown --config.objective.reduction {reduction!r}; known: "
+            f"{', '.join(known)}"
+        )
 
 
 def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ class Monitor:
     Args:
         console: Where to.
         steps_per_epoch: Optimizer steps in an epoch.
+        num_epochs: Epochs in the run, for the time that is left.
         tensorboard: Folder for TensorBoard's scalars, or None.
 
     Raises:
@@ -30,10 +31,14 @@ class Monitor:
     """
 
     def __init__(
-        self, console: Console, steps_per_epoch: int, tensorboard: Path | None = None
+        self,
+        console: Console,
+        steps_per_epoch: int,
+        num_epochs: int,
+        tensorboard: Path | None = None,
     ):
         self._console = console
-        self._steps = steps_per_epoch
+        self._steps, self._total = steps_per_epoch, steps_per_epoch * num_epochs
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -55,13 +60,15 @@ class Monitor:
         if self._writer is not None:
             self._writer.close()
 
-    def begin(self, name: str, done: int) -> None:
-        """Starts the bar of an epoch, `done` steps of which lie behind."""
-        for task in self._progress.task_ids:
-            self._progress.remove_task(task)
-        self._task = self._progress.add_task(
-            name, total=self._steps, completed=done, speed="compiling", loss="–"
-        )
+    def begin(self, epoch: int, done: int) -> None:
+        """Starts an epoch (from 0), `done` steps of which lie behind."""
+        self._before = epoch * self._steps
+        if not self._progress.task_ids:
+            self._progress.add_task(
+                "", total=self._total, completed=self._before + done, speed="", loss="–"
+            )
+        name = f"epoch {epoch + 1}/{self._total // self._steps}"
+        self._progress.update(self._progress.task_ids[0], description=name)
         self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
 
     def advance(self, tokens: int, total_loss: Any, done: int) -> None:
@@ -89,7 +96,10 @@ class Monitor:
             )
         speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
         self._progress.update(
-            self._task, completed=done, speed=speed, loss=f"{loss:.3f}"
+            self._progress.task_ids[0],
+            completed=self._before + done,
+            speed=speed,
+            loss=f"{loss:.3f}",
         )
 
     def report(self, metrics: dict[str, Any], scores: str, is_best: bool) -> None:

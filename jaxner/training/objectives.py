@@ -30,7 +30,7 @@ def negative_log_likelihood(
 
 
 def batch_loss(
-    model: models.Model,
+    model: models.Tagger,
     weights: Weights,
     batch: Sentence,
     labels: Int[Array, "B T"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +42,7 @@ def build(
         steps_per_epoch: Number of batches.
 
     Raises:
-        ValueError: The name is unknown.
+        ValueError: The name or an option is unknown.
 
     Example:
         >>> tx = build({"name": "sgd", "learning_rate": 0.1, "momentum": 0.9}, 10)
@@ -58,6 +59,13 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int):
     if name not in OPTIMIZERS:
         known = ", ".join(sorted(OPTIMIZERS))
         raise ValueError(f"Unknown optimizer {name!r}; known: {known}")
+    known = list(inspect.signature(OPTIMIZERS[name]).parameters)[1:]
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"Unknown option optimizer.{option} of {name}; known: learning_rate, "
+                f"decay, clip_norm, {', '.join(known)}"
+            )
     schedule = inverse_epoch_decay(rate, decay, steps_per_epoch)
     optimizer = OPTIMIZERS[name](schedule, **options)
     if clip_norm is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import corpora, vectors, vocab
+from jaxner.data import corpora, splits, vectors, vocab
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.data.vectors import Vectors
@@ -20,17 +20,46 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
     """Loads one split of the configured corpus.
 
     Args:
-        options: `name` of a known corpus, or `dir` of one of your own; `token_column`
-            and `label_column`, or None.
+        options: `name` of a known corpus, or `dir` of one of your own, and how its
+            files are read: `token_column`, `label_column`, `comments`, `encoding`.
         name: "train", "dev" or "test".
     """
     return corpora.load(
         None if options["dir"] else options["name"],
         name,
         directory=options["dir"],
-        token_column=options["token_column"],
-        label_column=options["label_column"],
+        **{option: options[option] for option in READING},
     )
+
+
+def load_file(options: Mapping[str, Any], path: str) -> Split:
+    """Loads a file of columns that is read like the configured corpus.
+
+    Args:
+        options: As in `load_split`.
+        path: The file.
+    """
+    reading = {k: options[k] for k in READING if options[k] is not None}
+    return splits.read(path, **reading)
+
+
+READING = ("token_column", "label_column", "comments", "encoding")
+"""Options of a config that say how a file of columns is read."""
+
+
+def splits_to_score(options: Mapping[str, Any], tell: Callable[[str], object]):
+    """Lists the splits that are scored at the end; opens no file.
+
+    Args:
+        options: The section `data` of a config.
+        tell: Is called with a line for the user if there is no test split.
+    """
+    try:
+        corpora.find(options["dir"] or options["name"], "test")
+    except FileNotFoundError as error:
+        tell(f"Only dev will be scored at the end. {error}")
+        return ("dev",)
+    return ("dev", "test")
 
 
 def read_vectors(path: Path, word_dim: int | None) -> Vectors:
@@ -104,6 +133,17 @@ def describe_match(aligned: WordVectors) -> str:
     )
 
 
+def _check_types(train: Split, dev: Split, tell: Callable[[str], object]) -> None:
+    if not train.types():
+        raise ValueError(
+            f"{train.path} has no entity: all its labels are O. Is "
+            "--config.data.label_column right?"
+        )
+    unseen = sorted(set(dev.types()) - set(train.types()))
+    if unseen:
+        tell(f"dev has types that train lacks, all to be missed: {', '.join(unseen)}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Data:
     """What a run trains on.
@@ -145,6 +185,7 @@ def load_data(
     """
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     tell(f"{train.summary()}\n{dev.summary()}")
+    _check_types(train, dev, tell)
     path, given = None, None
     if options["vectors"]:
         path = corpora.find_vectors(options["vectors"])

@@ -47,7 +47,7 @@ def reset_loss(state: State) -> State:
     jax.jit, static_argnames=("model", "tx", "reduction"), donate_argnames="state"
 )
 def train_step(
-    model: models.Model,
+    model: models.Tagger,
     tx: optax.GradientTransformation,
     state: State,
     frozen: Any,

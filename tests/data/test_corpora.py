@@ -118,7 +118,7 @@ def test_malformed_labels_are_reported_with_their_lines(tmp_path):
         f"{path}:5:",
     ]
     assert "Label 'NNP' is neither 'O' nor PREFIX-TYPE" in str(caught.value)
-    assert "Is it the right column? Pass label_column." in str(caught.value)
+    assert "Is it the right column? Set label_column." in str(caught.value)
 
 
 def test_unknown_corpora_are_refused_with_the_known_ones():
@@ -158,7 +158,8 @@ def test_a_missing_corpus_is_an_error_that_says_where_to_get_it(data, name, sour
 def test_a_missing_split_of_your_own_folder_is_an_error(tmp_path):
     put(tmp_path, "train.conll")
     with pytest.raises(
-        FileNotFoundError, match=r"No dev file of .*dev\.conll, .*valid"
+        FileNotFoundError,
+        match=r"Expected a dev file .* but it holds train\.conll.*valid",
     ):
         corpora.load(None, "dev", directory=tmp_path)
 

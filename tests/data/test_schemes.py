@@ -187,7 +187,7 @@ def test_of_ill_formed_labels_the_scheme_with_fewest_breaches_is_found():
     assert schemes.detect([]) == "BIO"
 
 
-@pytest.mark.parametrize("bad", ["X-PER", "B-", "B", "", "b-PER", "O-PER", "BPER", 3])
+@pytest.mark.parametrize("bad", ["X-PER", "B-", "B", "", "b-PER", "O-PER", "BPER"])
 def test_malformed_labels_are_named_with_their_position(bad):
     message = re.escape(f"Position 1: Label {bad!r} is neither 'O' nor PREFIX-TYPE")
     for function in (schemes.to_spans, lambda labels: schemes.detect([labels])):

@@ -1,13 +1,16 @@
 """Objectives: the reductions, and that empty sentences do not count."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxner import models
 from jaxner.data.batching import Shape, pad
-from jaxner.training import objectives, step
+from jaxner.training import objectives, optim, step
 from jaxner.types import Sentence
+
+batch_loss = jax.jit(objectives.batch_loss, static_argnames=("model", "reduction"))
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +51,11 @@ def batch_of(sentences, labels, count):
 def test_reductions(setting, reduction, divisor, count):
     model, weights, sentences, labels = setting
     alone = [
-        objectives.batch_loss(model, weights, *batch_of([s], [y], 1), None, "sum")
+        batch_loss(model, weights, *batch_of([s], [y], 1), None, "sum")
         for s, y in zip(sentences, labels, strict=True)
     ]
     batch = batch_of(sentences, labels, count)
-    found = objectives.batch_loss(model, weights, *batch, None, reduction)
+    found = batch_loss(model, weights, *batch, None, reduction)
     assert float(found) == pytest.approx(float(sum(alone)) / divisor, rel=1e-5)
 
 
@@ -65,10 +68,6 @@ def test_unknown_reduction(setting):
 
 
 def test_a_step_changes_every_parameter_and_counts(setting):
-    import jax
-
-    from jaxner.training import optim
-
     model, weights, sentences, labels = setting
     tx = optim.build({"name": "sgd", "learning_rate": 0.1}, 1)
     state = step.init(jax.tree.map(jnp.copy, weights["params"]), tx)

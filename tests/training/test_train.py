@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import jaxner
 import train
 from jaxner.data import conll, corpora
 from jaxner.training import monitor
-from jaxner.workdir import Workdir
+from jaxner.workdir import Checkpoints, Workdir
 from tests import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -99,10 +100,10 @@ from pathlib import Path
 from jaxner.training import monitor
 from tests import tiny
 original = monitor.Monitor.begin
-def begin(self, name, done):
-    if name.startswith("epoch 3"):
+def begin(self, epoch, done):
+    if epoch == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    original(self, name, done)
+    original(self, epoch, done)
 monitor.Monitor.begin = begin
 train.main_run(tiny.config(Path(sys.argv[1])), sys.argv[2])
 """
@@ -118,6 +119,40 @@ def test_killed_and_resumed_equals_uninterrupted(finished, corpus, tmp_path):
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     train.main_run(tiny.config(corpus), tmp_path / "run")
+    assert_same_run(tmp_path / "run", finished)
+
+
+@pytest.mark.parametrize("moment", ["log", "best", "latest"])
+def test_broken_off_between_saves_equals_uninterrupted(
+    moment, finished, corpus, tmp_path, monkeypatch
+):
+    """At the end of an epoch come metrics, best and latest; each may be the last."""
+    config = tiny.config(corpus)
+
+    class Killed(BaseException):
+        pass
+
+    original_log, original_save = Workdir.log, Checkpoints.save
+
+    def log(self, metrics):
+        original_log(self, metrics)
+        if moment == "log" and metrics["epoch"] == 3:
+            raise Killed
+
+    def save(self, step, arrays, progress):
+        if self.name == moment == "latest" and progress["epoch"] == 3:
+            raise Killed
+        original_save(self, step, arrays, progress)
+        if self.name == moment == "best" and progress["epoch"] == 3:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Workdir, "log", log)
+        patch.setattr(Checkpoints, "save", save)
+        with pytest.raises(Killed):
+            train.main_run(config, tmp_path / "run")
+    assert [m["epoch"] for m in Workdir(tmp_path / "run").metrics()] == [1, 2, 3]
+    train.main_run(config, tmp_path / "run")
     assert_same_run(tmp_path / "run", finished)
 
 
@@ -166,6 +201,73 @@ def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(train, "train_epoch", epoch)
     train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
     assert opened[-1] == "test"
+
+
+def test_two_runs_in_one_folder_are_refused(corpus, tmp_path):
+    with (
+        Workdir(tmp_path / "run").locked(),
+        pytest.raises(BlockingIOError, match="Another process is training"),
+    ):
+        train.main_run(tiny.config(corpus), tmp_path / "run")
+
+
+def test_without_a_test_split_only_dev_is_scored(corpus, tmp_path, capsys):
+    folder = tmp_path / "corpus"
+    shutil.copytree(corpus, folder)
+    (folder / "test.conll").unlink()
+    result = train.main_run(tiny.config(folder, num_epochs=1), tmp_path / "run")
+    assert "test" not in result
+    assert result["dev"]["gold"] > 0
+    out = capsys.readouterr().out
+    assert out.index("Only dev will be scored") < out.index("epoch   1")
+
+
+def test_a_malformed_test_split_costs_no_dev_score(corpus, tmp_path):
+    folder = tmp_path / "corpus"
+    shutil.copytree(corpus, folder)
+    (folder / "test.conll").write_text("a O\nb\n")
+    with pytest.raises(conll.ConllError, match=r"test\.conll:2"):
+        train.main_run(tiny.config(folder, num_epochs=1), tmp_path / "run")
+    assert Workdir(tmp_path / "run").read_json("result.json")["dev"]["gold"] > 0
+
+
+def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
+    folder = tmp_path / "corpus"
+    shutil.copytree(corpus, folder)
+    with (folder / "dev.conll").open("a") as file:
+        file.write("\nSmaug S-DRAGON\n")
+    train.main_run(tiny.config(folder, num_epochs=1), tmp_path / "run")
+    assert "dev has types that train lacks, all to be missed: DRAGON" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("num_epochs", 0, "num_epochs of at least 1, got 0"),
+        ("batch_size", 0, "batch size and a number of shapes of at least 1"),
+        ("data.num_shapes", 0, "batch size and a number of shapes of at least 1"),
+        ("objective.reduction", "mean", "'mean'; known: sentence, token, sum"),
+        ("optimizer.name", "adam", r"Unknown option optimizer\.momentum of adam"),
+        ("data.scheme", "IOBES", "IOBES"),
+        ("data.label_column", 0, "column"),
+    ],
+)
+def test_unusable_values_leave_no_run_behind(path, value, message, corpus, tmp_path):
+    config = tiny.config(corpus)
+    section, _, name = path.rpartition(".")
+    (config[section] if section else config)[name] = value
+    with pytest.raises(ValueError, match=message):
+        train.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_training_split_without_entities_is_refused(tmp_path):
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.conll").write_text("Nothing O\n\n")
+    with pytest.raises(ValueError, match="no entity: all its labels are O"):
+        train.main_run(tiny.config(tmp_path), tmp_path / "run")
 
 
 def test_early_stopping(corpus, tmp_path):
@@ -289,6 +391,11 @@ def run_script(*arguments, **options):
         (["--config", "configs/grn.py", "--config.model.head.dropuot=0.1"], "dropout"),
         (["--config", "configs/grn.py", "--config.data.dir=/nowhere"], "/nowhere"),
         (["--config", "configs/grn.py", "extra"], "Expected flags only"),
+        (["--config", "configs/grn.py", "--config.data.dir=README.md"], "is a file"),
+        (
+            ["--config", "configs/grn.py:conll2003,context=no", "--verbosity=1"],
+            "Traceback",
+        ),
         ([], "config"),
     ],
 )
