@@ -6,6 +6,10 @@ r"""Gated relation network (Chen et al., AAAI 2019).
 Published: entity F1 91.44 ± .16 on CoNLL-2003 test and 87.67 ± .17 on OntoNotes 5 test,
 mean of 5 runs, best dev epoch of 200, with GloVe 6B vectors of 100 dimensions.
 
+As in the authors' code, the loss of a batch is the mean over its sentences (eq. 11 has
+the sum). Unlike there, a batch holds sentences of similar length, so that few shapes
+are compiled; the last batch of each shape may be smaller.
+
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and the paper's
 ablations, with their F1 on CoNLL-2003 / OntoNotes 5:

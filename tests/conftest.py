@@ -1,6 +1,7 @@
 """Strict JAX for all tests; shapes in signatures are checked (see pyproject.toml)."""
 
 import os
+from pathlib import Path
 
 # The first halves the compile time of the many small programs; the second gives the
 # tests of sharding two devices on any machine.
@@ -8,6 +9,11 @@ os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=2",
 )
+
+# The same small programs are compiled by many tests and scripts: compile them once.
+_CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import jax
 import pytest

@@ -15,6 +15,10 @@ from jaxner.types import Potentials
 class Head(nn.Module):
     """Scores labels by a linear layer, and label pairs if it is a CRF.
 
+    `start` and `end` take the place of the START and STOP labels that the code of Chen
+    et al. (2019) adds to the label set, with scores of -10,000 for what must not be:
+    the same model, without two labels that no token has. All begin at 0, as there.
+
     Attributes:
         num_labels: Size of the label set.
         transitions: Whether neighbouring labels depend on each other (a CRF).
