@@ -102,7 +102,7 @@ def run(workdir: str) -> dict[str, Any]:
 def main(argv: list[str]) -> None:
     """Runs what the command line says."""
     wants_traceback = FLAGS.verbosity > 0
-    logging.set_verbosity(logging.WARNING)  # Orbax tells a lot
+    logging.set_verbosity(logging.ERROR)  # Orbax tells a lot
     if len(argv) > 1:
         raise app.UsageError(f"Expected flags only, got {' '.join(argv[1:])!r}")
     try:

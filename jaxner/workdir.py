@@ -150,6 +150,7 @@ class Checkpoints:
             path,
             options=ocp.CheckpointManagerOptions(
                 max_to_keep=None if read_only else 1,
+                save_interval_steps=0 if read_only else 1,
                 create=not read_only,
                 read_only=read_only,
                 cleanup_tmp_directories=not read_only,
