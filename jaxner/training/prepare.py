@@ -28,7 +28,7 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
         None if options["dir"] else options["name"],
         name,
         directory=options["dir"],
-        **{option: options[option] for option in READING},
+        **_reading(options),
     )
 
 
@@ -39,8 +39,12 @@ def load_file(options: Mapping[str, Any], path: str) -> Split:
         options: As in `load_split`.
         path: The file.
     """
-    reading = {k: options[k] for k in READING if options[k] is not None}
-    return splits.read(path, **reading)
+    return splits.read(path, **_reading(options))
+
+
+def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
+    # An option that the run did not set, or is too old to know, has its default.
+    return {k: options[k] for k in READING if options.get(k) is not None}
 
 
 READING = ("token_column", "label_column", "comments", "encoding")
