@@ -26,6 +26,23 @@ FORBIDDEN = -1e30
 unreachable; so low that no score can outweigh it, whatever the model's scale."""
 
 
+class Pieces(NamedTuple):
+    """The word pieces of a sentence, for a pretrained encoder of limited length.
+
+    `W` windows of `S` pieces, special pieces included; `Q` pieces of the longest token.
+
+    Attributes:
+        windows: Piece ids; windows overlap where the sentence needs several.
+        mask: False under padding.
+        places: Where the pieces of each token stand in the windows laid end to end
+            (window · S + place); -1 where a token has fewer.
+    """
+
+    windows: Int[AnyArray, " W S"]
+    mask: Bool[AnyArray, " W S"]
+    places: Int[AnyArray, " T Q"]
+
+
 class Sentence(NamedTuple):
     """One encoded sentence, or one document.
 
@@ -38,12 +55,17 @@ class Sentence(NamedTuple):
         mask: True at a token; the tokens come first.
         caps: How each word is capitalised, one of `Caps`; 0 under padding. None where
             no model asks for it.
+        vectors: Vectors that were computed beforehand, of one or more layers; 0 under
+            padding. None where no model asks for them.
+        pieces: Word pieces; None where no model asks for them.
     """
 
     words: Int[AnyArray, " T"]
     chars: Int[AnyArray, " T C"]
     mask: Bool[AnyArray, " T"]
     caps: Int[AnyArray, " T"] | None = None
+    vectors: Float[AnyArray, " T S D"] | None = None
+    pieces: Pieces | None = None
 
 
 class Caps(enum.IntEnum):

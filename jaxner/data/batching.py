@@ -6,8 +6,8 @@ Shape letters: `B` sentences, `T` tokens, `C` characters. All arrays are NumPy's
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def pad(sentences: Sequence[Sentence], shape: Shape, count: int | None = None):
         np.zeros((count, shape.tokens), bool),
         all_caps,
     )
-    for i, (words, chars, mask, caps) in enumerate(sentences):
+    for i, (words, chars, mask, caps, *_) in enumerate(sentences):
         batch.words[i, : len(words)] = words
         batch.chars[i, : len(words), : chars.shape[1]] = chars
         batch.mask[i, : len(words)] = mask
@@ -230,8 +230,18 @@ class Batches:
             plan += [(bucket, order[i : i + self.batch_size]) for i in starts]
         for i in rng.permutation(len(plan))[skip:]:
             bucket, rows = plan[i]
-            sentences = (_fill_rows(a[rows], self.batch_size) for a in bucket.sentences)
-            yield Sentence(*sentences), _fill_rows(bucket.labels[rows], self.batch_size)
+
+            def take(array, rows=rows):
+                return _fill_rows(array[rows], self.batch_size)
+
+            yield _map(take, bucket.sentences), take(bucket.labels)
+
+
+def _map(change: Callable[[np.ndarray], np.ndarray], fields: Any) -> Any:
+    """Changes every array of a tuple of arrays, tuples and None."""
+    if isinstance(fields, tuple):
+        return type(fields)(*(_map(change, field) for field in fields))  # type: ignore
+    return None if fields is None else change(fields)
 
 
 def _fill_rows(array: np.ndarray, count: int) -> np.ndarray:

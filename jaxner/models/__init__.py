@@ -94,7 +94,7 @@ def build(
     """
     sizes = {"num_trained": num_trained_words, "num_frozen": num_frozen_words}
     characters = {"num_chars": num_chars}
-    encode = _encoder("encoder", encoder)
+    encode = _encoder("encoder", encoder, num_labels)
     head = dict(head)
     per_stage = head.pop("per_stage", False)
     (kind, given), head = _choose(HEADS, "head", head)
@@ -130,7 +130,7 @@ def _representation(options: Mapping[str, Any], sizes, characters, char_types):
     return _make(Representation, "representation", options)
 
 
-def _encoder(part: str, options: Mapping[str, Any] | nn.Module) -> Any:
+def _encoder(part: str, options: Mapping[str, Any] | nn.Module, num_labels: int) -> Any:
     if isinstance(options, nn.Module):
         return options
     kind, options = _choose(ENCODERS, part, options)
@@ -141,7 +141,9 @@ def _encoder(part: str, options: Mapping[str, Any] | nn.Module) -> Any:
                 f"Expected {part}.first and {part}.then of a chain, got "
                 f"{sorted(options)}"
             )
-        options = {n: _encoder(f"{part}.{n}", options[n]) for n in ("first", "then")}
+        options = {n: _encoder(f"{part}.{n}", options[n], num_labels) for n in links}
+    if "num_labels" in inspect.signature(kind).parameters:
+        options = {**options, "num_labels": num_labels}
     return _make(kind, part, options)
 
 
