@@ -6,6 +6,9 @@ r"""Scores a trained tagger.
 Spans are read and counted by seqeval in its default mode, which is conlleval's rule;
 `--rule=strict` counts only spans that are well-formed in the tagger's label scheme.
 
+Of a tagger of parts of speech it is the accuracy that is told, also of words that the
+training text lacks; neither the rule nor chunks concern it.
+
 `--chunks` adds the recall of each chunk label, whatever the type. `--model` changes an
 option of the model that needs no training, such as which parts of an attention encoder
 are kept (the others are zeroed):
@@ -26,7 +29,8 @@ from rich.console import Console
 from jaxner import tagging
 from jaxner.data import conll, schemes
 from jaxner.data.splits import Split
-from jaxner.evaluation import chunks, report, scoring
+from jaxner.evaluation import chunks, report
+from jaxner.evaluation.tasks import Task
 from jaxner.training import prepare
 from jaxner.workdir import Workdir
 
@@ -34,7 +38,14 @@ FLAGS = flags.FLAGS
 console = Console(highlight=False, soft_wrap=True)
 
 
-def evaluate(params: tagging.Params, split: Split, *, rule: str, constrained: bool):
+def evaluate(
+    params: tagging.Params,
+    split: Split,
+    *,
+    rule: str,
+    constrained: bool,
+    vocabulary: frozenset[str] | None = None,
+):
     """Scores the labels that a tagger gives to a split.
 
     Args:
@@ -42,29 +53,30 @@ def evaluate(params: tagging.Params, split: Split, *, rule: str, constrained: bo
         split: Sentences with gold labels, in any scheme.
         rule: "seqeval" or "strict".
         constrained: As in `jaxner.tag`.
+        vocabulary: The distinct words of the training text; tags of others are also
+            counted apart.
 
     Returns:
         The scores, and the predicted labels of each sentence in the tagger's scheme.
     """
-    scheme = params.lexicon.scheme
     gold, predicted = tagging.label_split(params, split, constrained=constrained)
-    if rule == "strict":
-        return scoring.score(gold, predicted, rule="strict", scheme=scheme), predicted
-    return scoring.score_with_seqeval(gold, predicted, scheme=scheme), predicted
+    task = Task(params.lexicon.scheme, vocabulary)
+    tokens = [example.tokens for example in split.examples]
+    return task.score(tokens, gold, predicted, rule=rule), predicted
 
 
 def write_predictions(
     path: str, split: Split, predicted: Sequence[Sequence[str]]
 ) -> None:
-    """Writes token, gold and predicted label in columns; both labels are BIO."""
+    """Writes token, gold and predicted label in columns; spans are in BIO."""
+    if split.scheme == schemes.TAGS:
+        examples = split.examples
+    else:
+        examples = split.to_scheme("BIO")
+        predicted = [schemes.convert(labels, "BIO") for labels in predicted]
     rows = [
-        zip(
-            example.tokens,
-            example.labels or (),
-            schemes.convert(labels, "BIO"),
-            strict=True,
-        )
-        for example, labels in zip(split.to_scheme("BIO"), predicted, strict=True)
+        zip(example.tokens, example.labels or (), labels, strict=True)
+        for example, labels in zip(examples, predicted, strict=True)
     ]
     blank = any(" " in token for example in split.examples for token in example.tokens)
     documents = [example.document for example in split.examples]
@@ -97,13 +109,18 @@ def run(workdir: str) -> dict[str, Any]:
             raise FileNotFoundError(f"There is no folder to write {path} into")
     if FLAGS.data and FLAGS.split:
         raise ValueError("Expected --data or --split, got both")
+    if FLAGS.contextual and not FLAGS.data:
+        raise ValueError("--contextual is the file for --data, which is not given")
     params = tagging.load(workdir, dict(map(read_change, FLAGS.model)))
+    has_tags = params.lexicon.scheme == schemes.TAGS
+    if has_tags and FLAGS.chunks:
+        raise ValueError("--chunks counts prefixes of spans; this tagger gives tags")
     config = Workdir(workdir).read_json("config.json")
     # A file is read like those of the run, where the flags do not say otherwise.
     given = {name: FLAGS[name].value for name in prepare.READING}
     options = config["data"] | {k: v for k, v in given.items() if v is not None}
     if FLAGS.data:
-        split = prepare.load_file(options, FLAGS.data)
+        split = prepare.load_file(options, FLAGS.data, FLAGS.contextual)
     else:
         split = prepare.load_split(options, FLAGS.split or "test")
     console.print(split.summary())
@@ -112,8 +129,12 @@ def run(workdir: str) -> dict[str, Any]:
     constrained = FLAGS.constrained
     if constrained is None:
         constrained = config["evaluation"]["constrained"]
+    words = prepare.training_words(config["data"]) if has_tags else None
+    if has_tags and words is None:
+        console.print("The training file is missing: known words are not told apart")
+    prepare.tell_unknown_tags(split, params.lexicon, console.print)
     scores, predicted = evaluate(
-        params, split, rule=FLAGS.rule, constrained=constrained
+        params, split, rule=FLAGS.rule, constrained=constrained, vocabulary=words
     )
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
     about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
@@ -139,7 +160,7 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(f"Expected flags only, got {' '.join(argv[1:])!r}")
     try:
         run(FLAGS.workdir)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         if wants_traceback:
             raise
         console.print(f"evaluate.py: {error}", style="red", markup=False)
@@ -152,6 +173,7 @@ def define_flags() -> None:
     splits = ["train", "dev", "test"]
     flags.DEFINE_enum("split", None, splits, "Split to score; default test.")
     flags.DEFINE_string("data", None, "File to score instead of a split.")
+    flags.DEFINE_string("contextual", None, "File of vectors for the tokens of --data.")
     flags.DEFINE_integer("token_column", None, "Its tokens; default: as the run did.")
     flags.DEFINE_integer("label_column", None, "Its labels; default: as the run did.")
     flags.DEFINE_string("comments", None, "How its comment lines begin.")

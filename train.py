@@ -21,10 +21,11 @@ from absl import app, flags, logging
 from ml_collections import config_flags
 from rich.console import Console
 
-from jaxner import models, tagging
+from jaxner import models, pretrained, tagging
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
-from jaxner.evaluation import report, scoring
+from jaxner.evaluation import report
+from jaxner.evaluation.tasks import Task
 from jaxner.training import (
     environment,
     monitor,
@@ -48,6 +49,7 @@ class Run:
     folder: Workdir
     batches: Batches
     dev: Split
+    task: Task
     tx: optax.GradientTransformation
     objective: objectives.Objective
     start: tagging.Params  # before the first step
@@ -92,13 +94,16 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     weights = models.init(model, config.seed)
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
+    if config.data.pretrained:
+        weights = pretrained.fill(weights, config.data.pretrained)
     if config.init_from and not folder.is_begun():
         trained = tagging.load(config.init_from)
         source = trained.weights, trained.lexicon
         weights = prepare.start_from(source, weights, data.lexicon, console.print)
     size = sum(leaf.size for leaf in jax.tree.leaves(weights["params"]))
     console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
-    tx = optim.build(config.optimizer.to_dict(), data.batches.num_batches)
+    steps = data.batches.num_batches
+    tx = optim.build(config.optimizer.to_dict(), steps, config.num_epochs)
 
     # --- Run folder ----------------------------------------------------------
     folder.write_json("config.json", config.to_dict())
@@ -109,19 +114,21 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     # --- Training ------------------------------------------------------------
     params = tagging.Params(weights, model, data.lexicon)
     objective = objectives.Objective.of(config.objective.to_dict())
-    train(Run(config, folder, data.batches, data.dev, tx, objective, params))
+    task = Task(config.data.scheme, data.words)
+    train(Run(config, folder, data.batches, data.dev, task, tx, objective, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
-    result = final_scores(config, folder, to_score)
+    result = final_scores(config, folder, to_score, task)
     console.print(f"Everything is in {folder.path}")
     return result
 
 
 def train(run: Run) -> None:
-    """Trains until the last epoch, or until dev F1 has stopped rising."""
+    """Trains until the last epoch, or until the dev score has stopped rising."""
     config, folder, steps = run.config, run.folder, run.batches.num_batches
     state = step.init(run.start.weights["params"], run.tx)
-    progress: dict[str, Any] = {"epoch": 0, "best_f1": -1.0, "best_epoch": 0}
+    figure = f"dev_{run.task.main_figure}"  # of the metrics; it picks the best epoch
+    progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
     scalars = folder.path / "tensorboard" if config.tensorboard else None
     with (
         signals.stop_requests() as stop,
@@ -136,17 +143,18 @@ def train(run: Run) -> None:
         folder.forget_after(progress["epoch"])
         for epoch in range(progress["epoch"], config.num_epochs):
             if 0 < config.patience <= epoch - progress["best_epoch"]:
-                console.print(f"No better dev F1 in {config.patience} epochs")
+                name = "accuracy" if run.task.has_tags else "F1"
+                console.print(f"No better dev {name} in {config.patience} epochs")
                 break
             state, seconds = train_epoch(run, state, epoch, show, stop)
             if int(state.step) == (epoch + 1) * steps:
                 metrics, scores = end_of_epoch(run, state, epoch + 1, seconds)
-                is_better = metrics["dev_f1"] > progress["best_f1"]
+                is_better = metrics[figure] > progress["best_score"]
                 show.report(metrics, report.summary_line(scores), is_better)
                 folder.log(metrics)
                 progress = {**progress, "epoch": epoch + 1}
                 if is_better:
-                    progress |= {"best_f1": metrics["dev_f1"], "best_epoch": epoch + 1}
+                    progress |= {"best_score": metrics[figure], "best_epoch": epoch + 1}
                     best.save(int(state.step), state.params, metrics)
                 state = step.reset_loss(state)
             latest.save(int(state.step), state, progress)
@@ -185,21 +193,19 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
     gold, predicted = tagging.label_split(
         run.params(state), run.dev, constrained=run.config.evaluation.constrained
     )
-    scores = scoring.score(gold, predicted, scheme=run.config.data.scheme)
+    tokens = [example.tokens for example in run.dev.examples]
+    scores = run.task.score(tokens, gold, predicted)
     metrics = {
         "epoch": epoch,
         "step": int(state.step),
         "loss": float(state.loss) / run.batches.num_batches,
         "seconds": round(seconds, 2),
-        "dev_precision": 100 * scores.precision,
-        "dev_recall": 100 * scores.recall,
-        "dev_f1": 100 * scores.f1,
-        "dev_ill_formed": scores.ill_formed,
+        **{f"dev_{name}": figure for name, figure in scores.figures().items()},
     }
     return metrics, scores
 
 
-def final_scores(config: Any, folder: Workdir, names) -> dict[str, Any]:
+def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, Any]:
     """Scores dev and test with the best checkpoint, and writes `result.json`."""
     params = tagging.load(folder.path)
     with folder.best(read_only=True) as best:
@@ -208,10 +214,12 @@ def final_scores(config: Any, folder: Workdir, names) -> dict[str, Any]:
     for name in names:
         split = prepare.load_split(config.data.to_dict(), name)
         console.print(split.summary())
+        prepare.tell_unknown_tags(split, params.lexicon, console.print)
         labels = tagging.label_split(
             params, split, constrained=config.evaluation.constrained
         )
-        scores = scoring.score_with_seqeval(*labels, scheme=config.data.scheme)
+        tokens = [example.tokens for example in split.examples]
+        scores = task.score(tokens, *labels, rule="seqeval")
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         about = {"sha256": split.sha256, "notes": split.notes}
         result[name] = {**scores.to_dict(), **about}

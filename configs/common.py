@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict, config_dict
 
-DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", "files")
+# Corpora whose labels are tags (parts of speech), not spans.
+TAGGED = ("ud_ewt", "wsj")
+DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAGGED, "files")
 
 
 class Row(NamedTuple):
@@ -94,7 +96,7 @@ def base(dataset: str) -> Any:
     config: Any = ConfigDict()
     config.seed = 0
     config.num_epochs = 20
-    config.patience = 0  # epochs without a better dev F1 before stopping; 0: never
+    config.patience = 0  # epochs without a better dev score before stopping; 0: never
     config.batch_size = 10
     config.tensorboard = False
     config.init_from = config_dict.placeholder(str)  # a run whose weights to begin with
@@ -104,10 +106,11 @@ def base(dataset: str) -> Any:
     config.data.unit = "sentence"  # or "document": what is trained on and tagged as one
     config.data.dir = config_dict.placeholder(str)  # a folder instead of a known name
     config.data.token_column = config_dict.placeholder(int)
-    config.data.label_column = config_dict.placeholder(int)
+    config.data.label_column = config_dict.placeholder(int)  # CoNLL-U: 3 UPOS, 4 XPOS
     config.data.comments = config_dict.placeholder(str)  # how comment lines begin
     config.data.encoding = "utf-8"
-    config.data.scheme = "BIOES"  # what the model is trained on
+    # What the model is trained on; "tags" are labels without spans.
+    config.data.scheme = "tags" if dataset in TAGGED else "BIOES"
     config.data.lowercase = False
     config.data.lowercase_fallback = True  # unknown words stand for their lower case
     config.data.zero_digits = False
@@ -120,10 +123,13 @@ def base(dataset: str) -> Any:
     )
     config.data.min_count = 1  # rarer training words without a vector are unknown
     config.data.vectors = config_dict.placeholder(str)  # a file, or a name in the data
+    config.data.standardise_vectors = False  # divided by their standard deviation
     config.data.min_vector_match = 0.5  # of the distinct training words
+    config.data.contextual = config_dict.placeholder(str)  # elmo/{split}.hdf5
+    config.data.pretrained = config_dict.placeholder(str)  # BERT's local folder
     config.data.num_shapes = 6  # padded lengths; each is compiled once
 
-    config.model = ConfigDict()
+    config.model = ConfigDict({"sampling": sampling()})
     config.objective = ConfigDict(
         {
             "reduction": "sentence",  # or "token", "sum"
@@ -184,6 +190,50 @@ def attention(**options: Any) -> Any:
     )
 
 
+def transformer(**options: Any) -> Any:
+    """Returns the section of a Transformer; see `RelativeTransformer`."""
+    return _section(
+        options,
+        name="transformer",
+        num_layers=2,
+        num_heads=7,
+        head_dim=160,
+        dropout=0.15,
+        attention_dropout=0.05,
+    )
+
+
+def sampling(**options: Any) -> Any:
+    """Returns the section that says how labels are drafted; see `Sampling`."""
+    return _section(
+        options,
+        num_samples=0,
+        parts=("representation", "encoder", "head"),
+        average="scores",
+        seed=0,
+    )
+
+
+def refinement(**options: Any) -> Any:
+    """Returns the section of a refinement; see `Refinement` and `TwoStream`."""
+    return _section(
+        options,
+        own_representation=True,
+        threshold=0.45,
+        label_dim=400,
+        label_scale=600.0,
+        soft=True,
+        labels=True,
+        num_layers=2,
+        num_heads=7,
+        head_dim=160,
+        dropout=0.15,
+        attention_dropout=0.05,
+        form="code",
+        head={"name": "softmax", "dropout": 0.15, "initializer": "torch"},
+    )
+
+
 def optimizer(name: str, learning_rate: float, **options: Any) -> Any:
     """Returns the section of an optimizer.
 
@@ -192,7 +242,8 @@ def optimizer(name: str, learning_rate: float, **options: Any) -> Any:
         learning_rate: Before any decay.
         **options: Those that are not to be the optimizer's own defaults.
     """
-    own = ("decay", "clip_norm", "momentum", "b1", "b2", "eps")
+    own = ("decay", "warmup", "clip_norm", "weight_decay")
+    own += ("momentum", "b1", "b2", "eps")
     defaults = {option: config_dict.placeholder(float) for option in own}
     return _section(options, name=name, learning_rate=learning_rate, **defaults)
 
@@ -216,7 +267,8 @@ def strubell_data(config: Any, document: bool) -> None:
     """Sets the data section."""
     config.num_epochs = 100
     config.data.unit = "document" if document else "sentence"
-    config.data.scheme = "BILOU"
+    if config.data.scheme != "tags":
+        config.data.scheme = "BILOU"
     config.data.zero_digits = True
     if config.data.name != "sample":
         config.data.min_count = 4
@@ -284,3 +336,44 @@ def chen_settings(config: Any) -> None:
         decay=0.02,  # the rate is 0.02 / (1 + 0.02 · epoch)
         clip_norm=5.0,
     )
+
+
+# --- What the systems of Gui et al. (2020) share, as their code has it ---------------
+
+
+def gui_settings(config: Any, chars: str) -> None:
+    """Sets data, batches, representation and the sum over a batch as its loss.
+
+    Args:
+        config: What `base` returned.
+        chars: "cnn", as in NCRF++, or "intnet" (Xin et al., 2018).
+    """
+    known("chars", chars, ("cnn", "intnet"))
+    config.num_epochs = 100
+    config.data.zero_digits = True
+    if config.data.name == "sample":
+        config.num_epochs = 15
+        config.data.num_shapes = 2
+    else:
+        config.data.vectors = "glove.6B.100d.txt"
+        config.data.standardise_vectors = True
+    config.objective.reduction = "sum"
+    cnn = {"name": "cnn", "dim": 30, "num_filters": 50, "width": 3, "dropout": 0.5}
+    config.model.representation = {
+        "words": {"dim": 100, "initializer": "lecun"},
+        "chars": cnn if chars == "cnn" else {"name": "intnet", "dropout": 0.5},
+        "dropout": 0.5,
+    }
+
+
+def gui_transformer(config: Any) -> dict[str, int]:
+    """Returns the sizes of the Transformer: on the embedded sample, small ones."""
+    if config.data.name == "sample":
+        return {"num_layers": 2, "num_heads": 2, "head_dim": 32}
+    layers = 3 if config.data.name == "ontonotes5" else 2
+    return {"num_layers": layers, "num_heads": 7, "head_dim": 160}
+
+
+def gui_adamw(**options: Any) -> Any:
+    """Returns the section of an optimizer: AdamW with warm-up."""
+    return optimizer("adamw", 1e-4, eps=1e-6, weight_decay=1e-6, warmup=0.1, **options)

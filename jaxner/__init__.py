@@ -2,6 +2,9 @@
 
 from jaxner.heatmaps import attention as attention
 from jaxner.heatmaps import relations as relations
+from jaxner.sampling import Uncertainty as Uncertainty
+from jaxner.sampling import sample as sample
+from jaxner.sampling import uncertainty as uncertainty
 from jaxner.tagging import Params as Params
 from jaxner.tagging import encode as encode
 from jaxner.tagging import load as load

@@ -51,13 +51,24 @@ def build_model(lexicon: Lexicon, options: dict[str, Any]) -> models.Tagger:
     Args:
         lexicon: Gives the sizes.
         options: `representation`, `encoder` and `head`, as in `models.build`.
+
+    Raises:
+        ValueError: As `models.build`; or the head cannot label documents.
     """
+    head = options["head"].get("name")
+    if lexicon.reads_documents and head == "seq2seq":
+        raise ValueError(
+            "A tagger of documents gives separators their label after the model has "
+            "scored it, which head 'seq2seq' has no scores for; take 'softmax' or 'crf'"
+        )
     return models.build(
         num_labels=len(lexicon.label_names),
         num_trained_words=lexicon.num_trained,
         num_frozen_words=len(lexicon.words) - lexicon.num_trained,
         num_chars=len(lexicon.chars),
         char_types=lexicon.char_types,
+        vector_sizes=lexicon.vector_sizes,
+        encoder_sizes=dict(lexicon.encoder_sizes or ()) or None,
         **options,
     )
 

@@ -6,7 +6,7 @@ Shape letters: `B` sentences, `T` tokens, `C` characters.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, overload
 
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from jaxner import inference, models
+from jaxner import batched, inference, models
 from jaxner.data import batching, schemes
 from jaxner.data import documents as joining
 from jaxner.data.splits import Split
@@ -24,37 +24,37 @@ from jaxner.params import build_model as build_model
 from jaxner.params import load as load
 from jaxner.types import FORBIDDEN, Potentials, Sentence
 
-# Sentences are tagged in batches of at most so many positions (or one by one), so that
-# memory stays bounded whatever the corpus.
-_BATCH_TOKENS = 1 << 12
-_BATCH_CHARS = 1 << 17
-
 
 def encode(
-    params: Params, sentences: Sequence[str] | Sequence[Sequence[str]]
+    params: Params,
+    sentences: Sequence[str] | Sequence[Sequence[str]],
+    *,
+    vectors: Any = None,
 ) -> Sentence:
     """Encodes tokens for `tag` under a transformation of the caller's.
 
     Args:
         params: What `load` returned.
         sentences: One sentence (a list of strings) or several.
+        vectors: As in `tag`.
 
     Returns:
         Arrays for one sentence ([T], [T, C], [T], [T]), or a batch padded to its
-        longest sentence ([B, T], [B, T, C], [B, T], [B, T]). For a tagger of documents
-        a sentence stands between two separators, so T counts two more than its tokens.
+        longest sentence ([B, T], [B, T, C], [B, T], [B, T]), and those of contextual
+        inputs. For a tagger of documents a sentence stands between two separators, so T
+        counts two more than its tokens.
 
     Raises:
         TypeError: The argument is neither.
+        ValueError: Vectors are missing, of another size, or not asked for.
 
     Example:
         >>> params = load("runs/grn")
         >>> encode(params, [["Rome", "is", "old"], ["Yes"]]).mask.tolist()
         [[True, True, True], [True, False, False]]
     """
-    is_one = _is_one_sentence(sentences)
-    chosen: Any = [sentences] if is_one else sentences
-    encoded = [params.lexicon.encode(list(tokens)) for tokens in chosen]
+    is_one = is_one_sentence(sentences)
+    encoded = encode_each(params, sentences, vectors)
     if params.lexicon.reads_documents:
         encoded = [joining.join([sentence]) for sentence in encoded]
     if is_one:
@@ -65,26 +65,60 @@ def encode(
     return jax.tree.map(jnp.asarray, batch)
 
 
+def encode_each(params: Params, sentences: Any, vectors: Any = None) -> list[Sentence]:
+    """Encodes one sentence or several, each by itself, without padding.
+
+    Args:
+        params: What `load` returned.
+        sentences: As for `encode`.
+        vectors: As in `tag`.
+
+    Raises:
+        TypeError, ValueError: As for `encode`.
+    """
+    if is_one_sentence(sentences):
+        sentences, vectors = [sentences], None if vectors is None else [vectors]
+    given = [None] * len(sentences) if vectors is None else vectors
+    if len(given) != len(sentences):
+        raise ValueError(
+            f"Expected the vectors of each of {len(sentences)} sentences, got those of "
+            f"{len(given)}."
+        )
+    return [
+        params.lexicon.encode(list(tokens), own)
+        for tokens, own in zip(sentences, given, strict=True)
+    ]
+
+
 def encode_one(params: Params, tokens: Sequence[str]) -> Sentence:
     """Encodes one sentence, padded to one of few shapes, without any separator.
 
     Raises:
         TypeError: It is not one sentence.
     """
-    if len(tokens) and not _is_one_sentence(tokens):
+    if len(tokens) and not is_one_sentence(tokens):
         raise TypeError("Expected one sentence, a list of strings, got several.")
     sentence = params.lexicon.encode(tokens)
-    padded = batching.pad([sentence], _shape_for(*sentence.chars.shape))
+    padded = batching.pad([sentence], batched.shape_for(*sentence.chars.shape))
     return jax.tree.map(lambda array: array[0], padded)
 
 
 @overload
 def tag(
-    params: Params, tokens: Sentence, *, constrained: bool = ...
+    params: Params,
+    tokens: Sentence,
+    *,
+    constrained: bool = ...,
+    key: Array | None = ...,
 ) -> Int[Array, ...]: ...
 @overload
 def tag(
-    params: Params, tokens: Sequence[str], *, constrained: bool = ...
+    params: Params,
+    tokens: Sequence[str],
+    *,
+    constrained: bool = ...,
+    key: Array | None = ...,
+    vectors: Any = ...,
 ) -> list[str]: ...
 @overload
 def tag(
@@ -93,6 +127,8 @@ def tag(
     *,
     constrained: bool = ...,
     documents: Sequence[Hashable] | None = ...,
+    key: Array | None = ...,
+    vectors: Any = ...,
 ) -> list[list[str]]: ...
 def tag(
     params: Params,
@@ -100,6 +136,8 @@ def tag(
     *,
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
+    key: Array | None = None,
+    vectors: Any = None,
 ) -> Any:
     """Labels tokens.
 
@@ -113,17 +151,24 @@ def tag(
         tokens: One sentence as a list of strings, a list of such lists, or what
             `encode` returned for either.
         constrained: Whether labellings that are ill-formed in the label scheme are
-            ruled out. A Python bool: under `jit`, bind it with `functools.partial`.
+            ruled out; of tags none is. A Python bool: under `jit`, bind it with
+            `functools.partial`.
         documents: The document of each sentence, for a tagger that reads documents;
             without them each sentence is one.
+        key: Of the dropout masks, for a tagger that samples; None: those of its config,
+            the same in every call. Sentences share them.
+        vectors: For a tagger of vectors that were computed beforehand: an array [T, D]
+            or, of S layers, [S, T, D], for each sentence.
 
     Returns:
         A list of label strings, a list of such lists, or label ids of the shape of
         `tokens.words`, 0 under padding.
 
     Raises:
-        TypeError: `tokens` is none of these, or there are documents of encoded ones.
-        ValueError: The documents are not as many as the sentences.
+        TypeError: `tokens` is none of these, or there are documents or vectors of
+            encoded ones.
+        ValueError: The documents are not as many as the sentences; or the vectors,
+            which may also be missing, of another size, or not asked for.
 
     Example:
         >>> params = load("runs/grn")
@@ -137,21 +182,23 @@ def tag(
     if isinstance(tokens, Sentence):
         if documents is not None:
             raise TypeError("Encoded sentences take no documents: give strings.")
+        if vectors is not None:
+            raise TypeError("Encoded sentences have their vectors: see `encode`.")
         rank = np.ndim(tokens.words)
         if rank not in (1, 2):
             raise TypeError(
                 f"Expected encoded words of shape [T] or [B, T], got {rank} axes. Map "
                 "over further axes with jax.vmap."
             )
-        one = functools.partial(_label_ids, params, constrained=constrained)
+        one = functools.partial(_label_ids, params, key=key, constrained=constrained)
         arrays = jax.tree.map(jnp.asarray, tokens)
         return one(arrays) if rank == 1 else jax.vmap(one)(arrays)
-    single = _is_one_sentence(tokens)
-    chosen = [tokens] if single else tokens
-    encoded = [params.lexicon.encode(list(sentence)) for sentence in chosen]
-    ids = label_ids(params, encoded, constrained=constrained, documents=documents)
+    encoded = encode_each(params, tokens, vectors)
+    ids = label_ids(
+        params, encoded, constrained=constrained, documents=documents, key=key
+    )
     labels = [params.lexicon.decode(sentence.tolist()) for sentence in ids]
-    return labels[0] if single else labels
+    return labels[0] if is_one_sentence(tokens) else labels
 
 
 def label_split(
@@ -174,16 +221,31 @@ def label_split(
         >>> [len(labels) for labels in gold] == [len(labels) for labels in predicted]
         True
     """
-    examples = split.to_scheme(params.lexicon.scheme)
-    tokens = [example.tokens for example in examples]
-    gold = [example.labels or () for example in examples]
+    gold = [e.labels or () for e in split.to_scheme(params.lexicon.scheme)]
+
+    def decode(batch):
+        return _decode(params, batch, None, constrained=constrained)
+
+    ids = over_split(params, split, decode, params.model.sampling.num_samples)
+    return gold, [params.lexicon.decode(sentence.tolist()) for sentence in ids]
+
+
+def over_split(
+    params: Params, split: Split, compute: Callable[[Sentence], Any], passes: int = 1
+) -> list[Any]:
+    """Computes something of each sentence of a split; see `batched.over`.
+
+    Args:
+        params: What `load` returned.
+        split: Its sentences and, where it has them, documents and vectors.
+        compute: From a batch to a tree of arrays `[B, T, …]`.
+        passes: As in `batched.over`.
+    """
+    sentences = encode_each(params, [e.tokens for e in split.examples], split.vectors)
     # A file need not say where documents begin; each sentence then is one.
-    numbers = (
-        [example.document for example in examples]
-        if any(example.document for example in examples)
-        else None
-    )
-    return gold, tag(params, tokens, constrained=constrained, documents=numbers)
+    numbers = [example.document for example in split.examples]
+    documents = numbers if any(numbers) else None
+    return batched.over_documents(params.lexicon, compute, sentences, documents, passes)
 
 
 def label_ids(
@@ -192,6 +254,7 @@ def label_ids(
     *,
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
+    key: Array | None = None,
 ) -> list[Int[np.ndarray, " T"]]:
     """Labels encoded sentences of any lengths; answers in the order of the input.
 
@@ -200,54 +263,25 @@ def label_ids(
         sentences: Without padding, as `Lexicon.encode` returns them.
         constrained: As in `tag`.
         documents: As in `tag`.
+        key: As in `tag`.
     """
-    if documents is not None and len(documents) != len(sentences):
-        raise ValueError(
-            f"Expected the document of each of {len(sentences)} sentences, got "
-            f"{len(documents)} documents."
-        )
-    if not params.lexicon.reads_documents:
-        return _label_sequences(params, sentences, constrained)
-    each = range(len(sentences)) if documents is None else documents
-    members = joining.groups(each)
-    joined = [joining.join([sentences[i] for i in group]) for group in members]
-    ids: list[Any] = [None] * len(sentences)
-    labelled = _label_sequences(params, joined, constrained)
-    for group, values in zip(members, labelled, strict=True):
-        lengths = [len(sentences[i].words) for i in group]
-        for i, part in zip(group, joining.split(values, lengths), strict=True):
-            ids[i] = part
-    return ids
 
+    def decode(batch):
+        return _decode(params, batch, key, constrained=constrained)
 
-def _label_sequences(
-    params: Params, sentences: Sequence[Sentence], constrained: bool
-) -> list[Int[np.ndarray, " T"]]:
-    groups: dict[batching.Shape, list[int]] = {}
-    for i, sentence in enumerate(sentences):
-        groups.setdefault(_shape_for(*sentence.chars.shape), []).append(i)
-    pending: list[tuple[list[int], Any]] = []
-    for shape, members in groups.items():
-        size = min(_largest_batch(shape), _next_power(len(members)))
-        for start in range(0, len(members), size):
-            chunk = members[start : start + size]
-            batch = batching.pad([sentences[i] for i in chunk], shape, size)
-            pending.append((chunk, _decode(params, batch, constrained=constrained)))
-    ids: list[Any] = [None] * len(sentences)
-    for chunk, decoded in pending:  # all are under way before the first is awaited
-        for i, row in zip(chunk, np.asarray(decoded), strict=False):
-            ids[i] = row[: len(sentences[i].words)]
-    return ids
+    return batched.over_documents(
+        params.lexicon, decode, sentences, documents, params.model.sampling.num_samples
+    )
 
 
 @functools.partial(jax.jit, static_argnames="constrained")
-def _decode(params: Params, batch: Sentence, *, constrained: bool):
-    one = functools.partial(_label_ids, params, constrained=constrained)
+def _decode(params: Params, batch: Sentence, key, *, constrained: bool):
+    one = functools.partial(_label_ids, params, key=key, constrained=constrained)
     return jax.vmap(one)(batch)
 
 
-def _label_ids(params: Params, sentence: Sentence, *, constrained: bool):
-    potentials = models.apply(params.model, params.weights, sentence)
+def _label_ids(params: Params, sentence: Sentence, *, key, constrained: bool):
+    potentials = models.predict(params.model, params.weights, sentence, key)
     lexicon = params.lexicon
     if lexicon.reads_documents:
         potentials = _with_known_separators(potentials, sentence)
@@ -269,21 +303,7 @@ def _with_known_separators(potentials: Potentials, sentence: Sentence) -> Potent
     return potentials._replace(emissions=jnp.where(fits, emissions, FORBIDDEN))
 
 
-def _largest_batch(shape: batching.Shape) -> int:
-    tokens, chars = shape
-    return max(1, min(_BATCH_TOKENS // tokens, _BATCH_CHARS // (tokens * chars)))
-
-
-def _shape_for(length: int, width: int) -> batching.Shape:
-    """Rounds up to powers of two, so that lengths share compiled programs."""
-    return batching.Shape(max(8, _next_power(length)), max(16, _next_power(width)))
-
-
-def _next_power(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()
-
-
-def _is_one_sentence(tokens: Any) -> bool:
+def is_one_sentence(tokens: Any) -> bool:
     """Tells a list of strings from a list of lists; anything else is an error."""
     wanted = (
         "Expected a list of strings (one sentence), a list of such lists, or what "

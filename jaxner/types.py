@@ -117,3 +117,47 @@ class Potentials(NamedTuple):
     transitions: Float[Array, " L L"] | None = None
     start: Float[Array, " L"] | None = None
     end: Float[Array, " L"] | None = None
+
+
+class Autoregressive(NamedTuple):
+    """The probability of each label given the words and all labels before it.
+
+    An LSTM reads the labels. At token t the arguments of its gates (in the order input,
+    forget, output, candidate) are `word_gates[t] + previous[y_{t-1}]` and its last
+    state times `recurrent`. With its new state s, the scores of the labels are
+
+        z = words[t] + s · from_state
+        z, or tanh(z) · output_kernel + output_bias where there is such a kernel,
+
+    and a softmax of the scores gives the probabilities. `N` state size; `M` sums z,
+    which are the labels if there is no kernel; `P` = L + 1 previous labels, the last of
+    which stands before the first token; `K` hypotheses of the beam search.
+
+    Attributes:
+        words: What the words add to the sums, biases included.
+        word_gates: What the words add to the gates; None: nothing.
+        previous: What each previous label adds to the gates, biases included.
+        recurrent: From state to gates.
+        from_state: From state to sums.
+        output_kernel: From tanh of the sums to scores; None: the sums are the scores.
+        output_bias: Of those; None where there is no kernel.
+        beam: The score that each hypothesis begins with: 0 the first, `FORBIDDEN` the
+            others. The number of them is the width of the beam.
+        allowed: Which label may follow which; None: each.
+        allowed_last: Which label may be that of the last token; None: each.
+    """
+
+    words: Float[Array, " T M"]
+    word_gates: Float[Array, " T 4 N"] | None
+    previous: Float[Array, " P 4 N"]
+    recurrent: Float[Array, " N 4 N"]
+    from_state: Float[Array, " N M"]
+    output_kernel: Float[Array, " M L"] | None
+    output_bias: Float[Array, " L"] | None
+    beam: Float[Array, " K"]
+    allowed: Bool[Array, " P L"] | None = None
+    allowed_last: Bool[Array, " L"] | None = None
+
+
+AnyPotentials = Potentials | Autoregressive
+"""What a head returns: all that inference over the labels of a sentence needs."""

@@ -87,6 +87,17 @@ def attending(corpus, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def refining(corpus, tmp_path_factory):
+    """The folder of a finished tiny run of UANet."""
+    import train
+    from tests import tiny
+
+    folder = tmp_path_factory.mktemp("runs") / "refining"
+    train.main_run(tiny.uanet_config(corpus), folder)
+    return folder
+
+
 @pytest.fixture
 def evaluated(monkeypatch):
     """Does what `python evaluate.py ...` does, in this process; returns the scores."""

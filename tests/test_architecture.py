@@ -13,14 +13,20 @@ ALLOWED = {
     "types": set(),
     "data": {"types"},
     "inference": {"types"},
-    "models": {"types"},
+    "models": {"types", "inference"},
     "workdir": {"types", "data"},
     "evaluation": {"data"},
     "params": {"types", "data", "models", "workdir"},
-    "tagging": {"types", "data", "models", "inference", "params"},
-    "training": {"types", "data", "models", "inference", "workdir"},
+    "batched": {"types", "data"},
+    "tagging": {"types", "data", "models", "inference", "params", "batched"},
+    "pretrained": {"types", "models"},
+    "training": {"types", "data", "models", "inference", "workdir", "pretrained"},
     "heatmaps": {"types", "models", "params", "tagging"},
-    "__init__": {"tagging", "heatmaps"},
+    "sweeps": {"data", "evaluation", "models", "inference", "params"} | {"tagging"},
+    "__main__": {"data", "params", "sweeps", "workdir", "training", "tagging"}
+    | {"evaluation"},
+    "sampling": {"types", "models", "inference", "params", "batched", "tagging"},
+    "__init__": {"tagging", "heatmaps", "sampling"},
 }
 HOST = {"types", "data", "evaluation"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

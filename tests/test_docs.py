@@ -25,11 +25,12 @@ MODULES = [
 
 
 @pytest.fixture
-def with_run(finished, attending, tmp_path, monkeypatch):
-    """A working directory in which `runs/grn` and `runs/att` are finished runs."""
+def with_run(finished, attending, refining, tmp_path, monkeypatch):
+    """A working directory in which the runs that examples load are finished."""
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "grn").symlink_to(finished)
     (tmp_path / "runs" / "att").symlink_to(attending)
+    (tmp_path / "runs" / "uanet").symlink_to(refining)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -77,6 +78,9 @@ if arguments[0] == "train.py":
     arguments += ["--config.num_epochs=1", "--config.data.num_shapes=1"]
     if "configs/grn.py" in str(arguments) or "configs/idcnn.py" in str(arguments):
         arguments += ["--config.model.encoder.hidden_dim=8"]
+    if "configs/uanet.py" in str(arguments):
+        arguments += ["--config.model.encoder.hidden_dim=8"]
+        arguments += ["--config.model.refinement.num_layers=1"]
 os.execv({python!r}, [{python!r}, *arguments])
 """
 

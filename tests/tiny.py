@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from configs import cross_bilstm, grn, idcnn
+from configs import cross_bilstm, grn, idcnn, uanet
 from jaxner.data import conll, corpora
 
 # What makes the GRN's config small. Scripts are given the same, as flags: so they find
@@ -65,4 +65,25 @@ def idcnn_config(folder: Path, arg: str = "", num_epochs: int = 1):
     tiny.model.representation.words.dim = 8
     tiny.model.encoder.hidden_dim = 12
     tiny.optimizer.learning_rate = 0.01
+    return tiny
+
+
+def uanet_config(folder: Path, num_epochs: int = 25):
+    """The config of UANet, shrunk, and with rates for few steps."""
+    tiny = uanet.get_config("")
+    tiny.num_epochs = num_epochs
+    tiny.data.dir = str(folder)
+    tiny.data.num_shapes = 1
+    tiny.batch_size = 4
+    tiny.model.representation.words.dim = 8
+    tiny.model.representation.dropout = 0.1
+    tiny.model.representation.chars.dim = 4
+    tiny.model.representation.chars.num_filters = 4
+    tiny.model.representation.chars.dropout = 0.0
+    tiny.model.encoder.hidden_dim = 16
+    tiny.model.refinement.num_layers = 1
+    tiny.model.refinement.head_dim = 8
+    tiny.model.refinement.label_dim = 8
+    tiny.model.refinement.threshold = 0.3
+    tiny.optimizer.parts.refinement.learning_rate = 5e-3
     return tiny

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxner.data.padding import PieceShape, pad_pieces, pad_vectors, piece_shape
 from jaxner.types import Sentence
 
 
@@ -79,16 +80,23 @@ def shapes(sentences: Sequence[Sentence], count: int) -> tuple[Shape, ...]:
     return tuple(sorted(chosen))
 
 
-def pad(sentences: Sequence[Sentence], shape: Shape, count: int | None = None):
+def pad(
+    sentences: Sequence[Sentence],
+    shape: Shape,
+    count: int | None = None,
+    pieces: PieceShape | None = None,
+) -> Sentence:
     """Stacks sentences of any size that fits into one batch.
 
     Args:
         sentences: Without padding.
         shape: What each is padded to.
         count: What the number of sentences is padded to, by sentences without tokens.
+        pieces: What their word pieces are padded to; None for one of few shapes.
 
     Returns:
-        A `Sentence` of arrays [B, T], [B, T, C], [B, T] and [B, T].
+        A `Sentence` of arrays [B, T], [B, T, C], [B, T] and [B, T]; and of vectors and
+        word pieces, if there are any, as in `data.padding`.
 
     Example:
         >>> one = Sentence(np.array([5]), np.array([[7, 8]]), np.array([True]))
@@ -102,6 +110,8 @@ def pad(sentences: Sequence[Sentence], shape: Shape, count: int | None = None):
         np.zeros((count, *shape), np.int32),
         np.zeros((count, shape.tokens), bool),
         all_caps,
+        pad_vectors([s.vectors for s in sentences], shape.tokens, count),
+        pad_pieces([s.pieces for s in sentences], shape.tokens, count, pieces),
     )
     for i, (words, chars, mask, caps, *_) in enumerate(sentences):
         batch.words[i, : len(words)] = words
@@ -113,8 +123,9 @@ def pad(sentences: Sequence[Sentence], shape: Shape, count: int | None = None):
 
 
 class _Bucket(NamedTuple):
-    sentences: Sentence
+    sentences: Sentence  # but for the vectors
     labels: np.ndarray
+    vectors: list[Any]  # of each sentence; they may be read from a file when needed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,8 +192,9 @@ class Batches:
                 padded = np.zeros((len(chosen_ids), shape.tokens), np.int32)
                 for row, i in zip(padded, chosen_ids, strict=True):
                     row[: len(labels[i])] = labels[i]
-                batch = pad([sentences[i] for i in chosen_ids], shape)
-                buckets.append(_Bucket(batch, padded))
+                here = [sentences[i] for i in chosen_ids]
+                vectors = [sentence.vectors for sentence in here]
+                buckets.append(_Bucket(_pad_all(here, shape), padded, vectors))
         tokens = sum(len(s.words) for s in sentences)
         return cls(tuple(buckets), batch_size, len(sentences), tokens, unit)
 
@@ -234,7 +246,20 @@ class Batches:
             def take(array, rows=rows):
                 return _fill_rows(array[rows], self.batch_size)
 
-            yield _map(take, bucket.sentences), take(bucket.labels)
+            batch = _map(take, bucket.sentences)
+            vectors = [bucket.vectors[row] for row in rows]
+            vectors = pad_vectors(vectors, batch.words.shape[1], self.batch_size)
+            yield batch._replace(vectors=vectors), take(bucket.labels)
+
+
+def _pad_all(sentences: Sequence[Sentence], shape: Shape) -> Sentence:
+    """Pads a whole bucket, but for the vectors: those are too many for the memory."""
+    pieces = [s.pieces for s in sentences if s.pieces is not None]
+    return pad(
+        [s._replace(vectors=None) for s in sentences],
+        shape,
+        pieces=piece_shape(pieces) if pieces else None,
+    )
 
 
 def _map(change: Callable[[np.ndarray], np.ndarray], fields: Any) -> Any:

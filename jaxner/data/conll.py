@@ -50,12 +50,44 @@ class Example:
         labels: The labels as they stand in the file, or None if none were asked for.
         document: How many `-DOCSTART-` lines precede the sentence.
         line: Number of the first token's line, from 1; the others are on the next ones.
+        skipped: Numbers of later lines that hold no token of the sentence (CoNLL-U).
     """
 
     tokens: tuple[str, ...]
     labels: tuple[str, ...] | None
     document: int
     line: int
+    skipped: tuple[int, ...] = ()
+
+    def line_of(self, position: int) -> int:
+        """Gives the number of a token's line."""
+        line = self.line + position
+        for skipped in self.skipped:  # ascending
+            line += skipped <= line
+        return line
+
+
+@dataclass
+class Report:
+    """Collects what is wrong with one file, so that all of it is told together."""
+
+    name: str
+    problems: list[str] = field(default_factory=list)
+    remedies: list[str] = field(default_factory=list)
+
+    def add(self, line: int, problem: str, text: object, remedy: str) -> None:
+        """Notes a problem and what would mend it."""
+        shown = text if len(repr(text)) <= 80 else f"{str(text)[:80]}..."
+        self.problems.append(f"{self.name}:{line}: {problem}: {shown!r}")
+        self.remedies.append(remedy)
+
+    def check(self, examples: Sequence[Example] | None = None) -> None:
+        """Raises ConllError if there is a problem, or not a single example."""
+        if not (self.problems or examples or examples is None):
+            self.problems.append(f"{self.name}: expected lines of tokens, got none")
+            self.remedies.append("Is it the right file, and was it written to its end?")
+        if self.problems:
+            raise ConllError(self.problems, self.remedies)
 
 
 def read(
@@ -102,14 +134,10 @@ def read(
         ('I-ORG', 'O')
     """
     wanted = [token_column] if label_column is None else [token_column, label_column]
-    sheet = _Sheet(str(path), wanted)
-    lines = _lines(read_bytes(path), sheet, encoding)
+    sheet = _Sheet(Report(str(path)), wanted)
+    lines = decode_lines(read_bytes(path), sheet.report, encoding)
     examples = [sheet.example(*block) for block in _blocks(lines, comments)]
-    if not (examples or sheet.problems):
-        sheet.problems.append(f"{path}: expected lines of tokens, got none")
-        sheet.remedies.append("Is it the right file, and was it written to its end?")
-    if sheet.problems:
-        raise ConllError(sheet.problems, sheet.remedies)
+    sheet.report.check(examples)
     return examples
 
 
@@ -188,13 +216,11 @@ def write(
 class _Sheet:
     """Makes examples of the lines of one file and collects what is wrong with them."""
 
-    name: str
+    report: Report
     wanted: list[int]  # the columns of tokens and, if any, labels
     columns: int = 0  # unknown until the first token line
     has_tabs: bool = False
     remedy: str = ""
-    problems: list[str] = field(default_factory=list)
-    remedies: list[str] = field(default_factory=list)
 
     def example(self, document: int, line: int, lines: Sequence[str]) -> Example:
         """Makes an example of the token lines of one sentence."""
@@ -205,12 +231,6 @@ class _Sheet:
             tuple([row[column] for row in rows if row]) for column in self.wanted
         )
         return Example(tokens, labels[0] if labels else None, document, line)
-
-    def report(self, line: int, problem: str, text: object, remedy: str) -> None:
-        """Notes a problem and what would mend it."""
-        shown = text if len(repr(text)) <= 80 else f"{str(text)[:80]}..."
-        self.problems.append(f"{self.name}:{line}: {problem}: {shown!r}")
-        self.remedies.append(remedy)
 
     def _split(self, text: str) -> list[str]:
         # Not str.split(): it would split tokens at no-break spaces and control codes.
@@ -230,8 +250,8 @@ class _Sheet:
             columns = ", ".join(map(str, self.wanted))
             problem = f"expected tokens and labels in columns {columns}, got {count}"
             remedy = "Set token_column and label_column to two columns of the file."
-            self.report(line, problem, text, remedy)
-            raise ConllError(self.problems, self.remedies)
+            self.report.add(line, problem, text, remedy)
+            self.report.check()
 
     def _cells(self, line: int, text: str) -> list[str]:
         cells = self._split(text)
@@ -246,12 +266,16 @@ class _Sheet:
             remedy = "Write out the token; no entity is O."
         else:
             return cells
-        self.report(line, problem, text, remedy)
+        self.report.add(line, problem, text, remedy)
         return []
 
 
-def _lines(data: bytes, sheet: _Sheet, encoding: str) -> list[str]:
-    """Decodes the text and cuts it at its line ends, and nowhere else."""
+def decode_lines(data: bytes, report: Report, encoding: str) -> list[str]:
+    """Decodes a text and cuts it at its line ends, and nowhere else.
+
+    Raises:
+        ConllError: Bytes are not text of the encoding.
+    """
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -259,8 +283,8 @@ def _lines(data: bytes, sheet: _Sheet, encoding: str) -> list[str]:
         problem = f"byte 0x{data[at]:02x} (number {at} from 0) is not {encoding}"
         remedy = "Save the file as UTF-8, or set encoding to the one that it has."
         context = data[max(0, at - 9) : at + 9]
-        sheet.report(data.count(b"\n", 0, at) + 1, problem, context, remedy)
-        raise ConllError(sheet.problems, sheet.remedies) from None
+        report.add(data.count(b"\n", 0, at) + 1, problem, context, remedy)
+        raise ConllError(report.problems, report.remedies) from None
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\r")
     return text.split("\n")
 

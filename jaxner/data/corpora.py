@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import splits
+from jaxner.data import schemes, splits
 from jaxner.data.splits import Sizes, Split
 
 DATA_VARIABLE = "JAXNER_DATA"
 SPLITS = ("train", "dev", "test")
 
-_ENDINGS = ("conll", "txt", "tsv", "bio", "iob")
+_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu")
 _STEMS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
+# The last name is that of the treebanks of Universal Dependencies.
 _FILES = {
-    split: tuple(f"{s}.{e}" for s in stems for e in _ENDINGS)
+    split: (*(f"{s}.{e}" for s in stems for e in _ENDINGS), f"*-ud-{split}.conllu")
     for split, stems in _STEMS.items()
 }
 
@@ -33,8 +34,6 @@ class Corpus:
     name: str  # and that of its folder
     source: str  # where one gets it
     scheme: str | None = None  # as published
-    token_column: int = 0
-    label_column: int = -1
     # For each split the names that its file may have, with or without .gz.
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _FILES)
     sizes: Mapping[str, Sizes] = field(default_factory=dict)  # as published
@@ -91,6 +90,21 @@ CORPORA: dict[str, Corpus] = {
             (8_262, 152_728, 11_257),
         ),
     ),
+    # Without sizes: they change with each release of Universal Dependencies.
+    "ud_ewt": Corpus(
+        "ud_ewt",
+        "Download it from https://github.com/UniversalDependencies/UD_English-EWT.",
+        scheme=schemes.TAGS,
+    ),
+    "wsj": Corpus(
+        "wsj",
+        "Get LDC99T42 (Penn Treebank 3) from https://catalog.ldc.upenn.edu/LDC99T42 and"
+        " write sections 0-18 of its Wall Street Journal as train, 19-21 as dev and "
+        "22-24 as test: a word and its tag in each line, a blank line after each "
+        "sentence.",
+        scheme=schemes.TAGS,
+        sizes=_per_split((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
+    ),
 }
 
 
@@ -104,7 +118,8 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
 
     `name_or_dir` is a key of `CORPORA`, or a folder with one file per split, named
     `train`, `dev` or `valid`, and `test`, with the ending `.conll`, `.txt`, `.tsv`,
-    `.bio` or `.iob`, and perhaps `.gz`.
+    `.bio`, `.iob` or `.conllu`, and perhaps `.gz`; or as treebanks of Universal
+    Dependencies are, such as `de_gsd-ud-train.conllu`.
 
     Raises:
         FileNotFoundError: There is no such file; the message says where one gets it.
@@ -120,6 +135,7 @@ def load(
     split: str,
     *,
     directory: str | os.PathLike[str] | None = None,
+    scheme: str | None = None,
     token_column: int | None = None,
     label_column: int | None = None,
     comments: str | None = None,
@@ -133,13 +149,15 @@ def load(
         name: A key of `CORPORA`; None for a corpus of your own.
         split: `train`, `dev` or `test`.
         directory: The folder with its files; None: `data_folder()` and the name.
-        token_column: Column of the tokens; None: the corpus's, or the first.
-        label_column: Column of the labels; None: the corpus's, or the last.
+        scheme: The scheme that the labels are said to be in, such as `schemes.TAGS` of
+            a corpus whose `label_column` has parts of speech; None: the corpus's.
+        token_column: Column of the tokens; None: the first, or FORM of CoNLL-U.
+        label_column: Column of the labels; None: the last, or UPOS of CoNLL-U.
         comments: Beginning of comment lines; None: there are none.
         encoding: Encoding of the text.
 
     Raises:
-        ConllError: The file is not as `conll.read` expects, or labels are malformed.
+        ConllError: The file is not as its reader expects, or labels are malformed.
         FileNotFoundError: There is no such file.
         ValueError: The corpus or the split is unknown, or several files would do.
 
@@ -152,15 +170,16 @@ def load(
         _find(corpus, folder, split),
         name=corpus.name,
         split=split,
-        scheme=corpus.scheme,
-        token_column=corpus.token_column if token_column is None else token_column,
-        label_column=corpus.label_column if label_column is None else label_column,
+        scheme=scheme or corpus.scheme,
+        token_column=token_column,
+        label_column=label_column,
         comments=comments,
         encoding=encoding,
     )
     notes, sizes = list(found.notes), found.sizes()
     known = corpus.sizes.get(split, sizes)
-    for what, expected, got in zip(splits.COUNTED, known, sizes, strict=True):
+    # Not strict: of tags, no entities are counted.
+    for what, expected, got in zip(splits.COUNTED, known, sizes, strict=False):
         if expected != got:
             notes.append(f"expected {expected:,} {what} as published, got {got:,}")
     return replace(found, notes=tuple(notes))
@@ -203,7 +222,8 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
         raise ValueError(_unknown("split", split, SPLITS))
     endings = ("", ".gz")
     tried = [folder / f"{name}{end}" for name in corpus.files[split] for end in endings]
-    there = [path for path in tried if path.is_file()]
+    found = (path for pattern in tried for path in sorted(folder.glob(pattern.name)))
+    there = [path for path in found if path.is_file()]
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
         raise ValueError(f"Several {split} files in {folder}: {files}; leave only one")

@@ -11,8 +11,9 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from jaxner.data import padding
 from jaxner.data.conll import Example
-from jaxner.types import Caps, Sentence
+from jaxner.types import Caps, Pieces, Sentence
 
 
 def groups(documents: Sequence[Hashable]) -> list[list[int]]:
@@ -55,7 +56,8 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
         sentences: Without padding.
 
     Returns:
-        One sequence of all tokens and one separator more than there are sentences.
+        One sequence of all tokens and one separator more than there are sentences. The
+        word pieces of each sentence stay in windows of its own.
 
     Example:
         >>> one = Sentence(np.array([5, 6]), np.array([[7], [8]]), np.ones(2, bool))
@@ -71,14 +73,50 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
         np.zeros((length, width), np.int32),
         np.ones(length, bool),
         all_caps,
+        _join_vectors(sentences, starts, length),
+        _join_pieces(sentences, starts, length),
     )
-    for start, (words, chars, _, caps) in zip(starts, sentences, strict=True):
+    for start, (words, chars, _, caps, *_) in zip(starts, sentences, strict=True):
         place = slice(start, start + len(words))
         joined.words[place] = words
         joined.chars[place, : chars.shape[1]] = chars
         if caps is not None:
             all_caps[place] = caps
     return joined
+
+
+def _join_vectors(
+    sentences: Sequence[Sentence], starts: Sequence[int], length: int
+) -> np.ndarray | None:
+    arrays = [np.asarray(s.vectors) for s in sentences if s.vectors is not None]
+    if not arrays:
+        return None
+    joined = np.zeros((length, *arrays[0].shape[1:]), np.float32)
+    for start, array in zip(starts, arrays, strict=True):
+        joined[start : start + len(array)] = array
+    return joined
+
+
+def _join_pieces(
+    sentences: Sequence[Sentence], starts: Sequence[int], length: int
+) -> Pieces | None:
+    given = [s.pieces for s in sentences if s.pieces is not None]
+    if not given:
+        return None
+    _, width, longest = padding.piece_shape(given)
+    count = sum(len(pieces.windows) for pieces in given)
+    windows = np.zeros((count, width), np.int32)
+    mask = np.zeros((count, width), bool)
+    places = np.full((length, longest), -1, np.int32)
+    before = 0
+    for start, pieces in zip(starts, given, strict=True):
+        rows, own_width = pieces.windows.shape
+        windows[before : before + rows, :own_width] = pieces.windows
+        mask[before : before + rows, :own_width] = pieces.mask
+        moved = padding.rehoused(pieces.places, own_width, width, before)
+        places[start : start + len(moved), : moved.shape[1]] = moved
+        before += rows
+    return Pieces(windows, mask, places)
 
 
 def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:

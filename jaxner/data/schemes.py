@@ -4,6 +4,9 @@ One rule reads labels of all four schemes (`to_spans`, the rule of the CoNLL sha
 task's conlleval), so ill-formed labels have spans too; each scheme has one way to
 write spans (`to_labels`) and one strict grammar (`violations`, `allowed`).
 
+A further one, `TAGS`, is for labels that are no spans, such as parts of speech: any
+strings, in any order, which are never converted.
+
 Source: Tjong Kim Sang and De Meulder (2003) for IOB1 and the scorer's rule; Ratinov
 and Roth (2009) for BILOU, of which BIOES is a respelling.
 """
@@ -17,6 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU")
+"""The schemes of spans."""
+TAGS = "tags"
+"""The scheme without spans."""
 
 # In the order in which label names are made: begin, inside, end, single.
 _PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
@@ -111,13 +117,13 @@ def to_labels(
 
     Raises:
         ValueError: Spans overlap, are empty, lie outside the sentence or have no type,
-            or the scheme is unknown.
+            or the scheme is unknown or has no spans.
 
     Example:
         >>> to_labels([Span(0, 2, "PER"), Span(3, 4, "LOC")], 4, "BIOES")
         ['B-PER', 'E-PER', 'O', 'S-LOC']
     """
-    _check_scheme(scheme)
+    _check_has_spans(scheme)
     labels = ["O"] * length
     last = Span(0, 0, "")
     for span in sorted(Span(*span) for span in spans):
@@ -146,12 +152,13 @@ def convert(labels: Sequence[str], scheme: str) -> list[str]:
     result is well-formed.
 
     Raises:
-        ValueError: A label is malformed, or the scheme is unknown.
+        ValueError: A label is malformed, or the scheme is unknown or has no spans.
 
     Example:
         >>> convert(["I-PER", "I-PER", "B-PER"], "BILOU")
         ['B-PER', 'L-PER', 'U-PER']
     """
+    _check_has_spans(scheme)
     return to_labels(to_spans(labels), len(labels), scheme)
 
 
@@ -167,6 +174,7 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
       type; or it follows a B or I and is no I or E (I or L) of that type.
 
     In BIOES and BILOU so does a B or I on the last token: its span is never closed.
+    Nothing breaks the scheme of tags.
 
     Returns:
         The positions in ascending order, each once; none if the labels are well-formed.
@@ -179,6 +187,8 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
         [1, 2]
     """
     _check_scheme(scheme)
+    if scheme == TAGS:
+        return []
     _check(labels)
     steps = enumerate(pairwise([None, *labels]))
     found = [position for position, step in steps if _breaks(*step, scheme)]
@@ -208,8 +218,10 @@ def allowed(
         ([True, True, False], [True, True, False], [True, True, True])
     """
     _check_scheme(scheme)
-    _check(label_names)
     size = len(label_names)
+    if scheme == TAGS:
+        return np.ones(size, bool), np.ones((size, size), bool), np.ones(size, bool)
+    _check(label_names)
     rows = [[_breaks(a, b, scheme) for b in label_names] for a in label_names]
     start = ~np.array([_breaks(None, name, scheme) for name in label_names], bool)
     end = ~np.array([_breaks(name, None, scheme) for name in label_names], bool)
@@ -219,7 +231,8 @@ def allowed(
 def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     """Names all labels of a scheme: `O`, then all prefixes of each type, types sorted.
 
-    A label's index is its id; repeated types count once.
+    In the scheme of tags they are the types. A label's index is its id; repeated types
+    count once.
 
     Raises:
         ValueError: A type is empty, or the scheme is unknown.
@@ -232,6 +245,8 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     kinds = sorted(set(types))
     if "" in kinds:
         raise ValueError(f"An entity type is empty: {kinds}; name it, such as 'PER'")
+    if scheme == TAGS:
+        return tuple(kinds)
     return ("O", *(f"{p}-{kind}" for kind in kinds for p in _PREFIXES[scheme]))
 
 
@@ -294,7 +309,16 @@ def _check(labels: Sequence[str]) -> None:
 
 
 def _check_scheme(scheme: str) -> None:
-    if scheme not in SCHEMES:
+    if scheme not in (*SCHEMES, TAGS):
         hint = f"; {scheme} is {_ALIASES[scheme]}" if scheme in _ALIASES else ""
-        known = ", ".join(SCHEMES)
+        known = ", ".join((*SCHEMES, TAGS))
         raise ValueError(f"Unknown scheme {scheme!r}; known: {known}{hint}")
+
+
+def _check_has_spans(scheme: str) -> None:
+    _check_scheme(scheme)
+    if scheme == TAGS:
+        raise ValueError(
+            f"The scheme {TAGS!r} has no spans, so none can be written in it; schemes "
+            f"of spans: {', '.join(SCHEMES)}"
+        )

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxner.data import features, schemes
+from jaxner.data import contextual, features, schemes
 from jaxner.data.vectors import Vectors
+from jaxner.data.wordpiece import WordPiece
 from jaxner.types import Sentence, WordVectors
 
 PADDING, UNKNOWN = 0, 1
@@ -39,12 +40,16 @@ class Lexicon:
         chars: The character of each id; 0 is padding and 1 the unknown character.
         label_names: The label of each id; `SEPARATOR` is the last one where documents
             are read.
-        scheme: The label scheme, one of `schemes.SCHEMES`.
+        scheme: The label scheme, one of `schemes.SCHEMES`, or `schemes.TAGS`.
         lowercase: Whether words are lower-cased before they are looked up. Characters
             never are.
         zero_digits: Whether digits are replaced by 0 before anything else.
         unescape: Whether treebank escapes are undone before anything else.
         lowercase_fallback: Whether a word that is not known stands for its lower case.
+        vector_sizes: Layers and dimensions of the vectors that come with each token;
+            None where none do.
+        pieces: Splits tokens into the pieces of a pretrained encoder; None without one.
+        encoder_sizes: That encoder's attributes, as name and value; see `models.bert`.
     """
 
     words: tuple[str, ...]
@@ -56,6 +61,9 @@ class Lexicon:
     zero_digits: bool = False
     unescape: bool = False
     lowercase_fallback: bool = True
+    vector_sizes: tuple[int, int] | None = None
+    pieces: WordPiece | None = None
+    encoder_sizes: tuple[tuple[str, Any], ...] | None = None
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -122,16 +130,28 @@ class Lexicon:
         found = _look_up(token, self._word_ids, self._case)
         return UNKNOWN if found is None else self._word_ids[found]
 
-    def encode(self, tokens: Sequence[str]) -> Sentence:
+    def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
         """Encodes one sentence, without padding.
 
         Args:
             tokens: Its words; there may be none.
+            vectors: For a tagger with vectors that were computed beforehand: an array
+                [T, D] or [S, T, D], or `TokenVectors`, which are read when needed.
 
         Returns:
             `words` [T], `chars` [T, C] with C the length of the longest word (at least
-            1), `mask` [T] and `caps` [T], as NumPy arrays.
+            1), `mask` [T] and `caps` [T], as NumPy arrays; and, for a tagger that asks
+            for them, `vectors` and `pieces`.
+
+        Raises:
+            ValueError: Vectors are missing, of another size, or not asked for.
         """
+        vectors = contextual.wanted(vectors, tokens, self.vector_sizes)
+        pieces = None
+        if self.pieces is not None:
+            # Case and digits are the encoder's own affair; escapes it never saw.
+            texts = [_normal(token, False, self.unescape) for token in tokens]
+            pieces = self.pieces.encode(texts)
         tokens = [self.normalise(token) for token in tokens]
         words = np.array([self._id_of_normal(token) for token in tokens], np.int32)
         width = max((len(token) for token in tokens), default=1) or 1
@@ -139,7 +159,8 @@ class Lexicon:
         for row, token in zip(chars, tokens, strict=True):
             row[: len(token)] = [self._char_ids.get(char, UNKNOWN) for char in token]
         caps = np.array([features.caps(token) for token in tokens], np.int32)
-        return Sentence(words, chars, np.ones(len(tokens), bool), caps)
+        mask = np.ones(len(tokens), bool)
+        return Sentence(words, chars, mask, caps, vectors, pieces)
 
     def label_ids(self, labels: Sequence[str]) -> np.ndarray:
         """Encodes labels.
@@ -164,6 +185,7 @@ class Lexicon:
         return json.dumps(
             {f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
             ensure_ascii=False,
+            default=WordPiece.to_dict,
         )
 
     @classmethod
@@ -172,6 +194,12 @@ class Lexicon:
         content: dict[str, Any] = json.loads(text)
         for name in ("words", "chars", "label_names"):
             content[name] = tuple(content[name])
+        if sizes := content.get("vector_sizes"):
+            content["vector_sizes"] = tuple(sizes)
+        if pieces := content.get("pieces"):
+            content["pieces"] = WordPiece.of(pieces)
+        if sizes := content.get("encoder_sizes"):
+            content["encoder_sizes"] = tuple(map(tuple, sizes))
         return cls(**content)
 
 
@@ -194,7 +222,7 @@ def build(
 
     Args:
         sentences: The tokens of the training split.
-        types: The entity types of the training split.
+        types: The entity types of the training split, or its tags.
         scheme: The label scheme to train on.
         vectors: Pretrained vectors; all their words join the vocabulary.
         lowercase: Whether words are lower-cased before they are looked up.
@@ -209,6 +237,9 @@ def build(
 
     Returns:
         The lexicon, and the vectors aligned with it (None without vectors).
+
+    Raises:
+        ValueError: The scheme is unknown, or a tag is the label of separators.
 
     Example:
         >>> lexicon, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
@@ -241,7 +272,7 @@ def build(
         words=(*_SPECIAL, *trained, *frozen),
         num_trained=len(_SPECIAL) + len(trained),
         chars=(*_SPECIAL, *sorted(set(alphabet))),
-        label_names=schemes.label_names(types, scheme) + (SEPARATOR,) * documents,
+        label_names=_label_names(types, scheme) + (SEPARATOR,) * documents,
         scheme=scheme,
         lowercase=lowercase,
         zero_digits=zero_digits,
@@ -251,6 +282,16 @@ def build(
     if vectors is None:
         return lexicon, None
     return lexicon, _align(lexicon, vectors, given, counts)
+
+
+def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
+    names = schemes.label_names(types, scheme)
+    if SEPARATOR in names:
+        raise ValueError(
+            f"{SEPARATOR!r} is the label of what stands between sentences; rename the "
+            "tag of that name"
+        )
+    return names
 
 
 def _counted(tokens: collections.Counter[str], change) -> collections.Counter[str]:

@@ -1,32 +1,40 @@
-"""Scores for people: one line, or a table per entity type."""
+"""Scores for people: one line, or a table per entity type or tag."""
 
 from rich.table import Table
 from rich.text import Text
 
 from jaxner.evaluation.scoring import Counts, Scores
+from jaxner.evaluation.tags import TagScores
 
 
-def summary_line(scores: Scores) -> str:
+def summary_line(scores: Scores | TagScores) -> str:
     """Puts the overall figures into one line, in percent.
 
     Args:
         scores: What `score` returned.
 
     Returns:
-        Precision, recall and F1, the rule, and the number of ill-formed predictions.
+        Precision, recall and F1, the rule, and the number of ill-formed predictions; of
+        tags the accuracy, and that of known and other words.
 
     Example:
         >>> from jaxner.evaluation.scoring import score
         >>> summary_line(score([["B-PER"], ["O"]], [["I-PER"], ["O"]]))
         'P 100.00  R 100.00  F1 100.00 (conlleval rule; 1 ill-formed label in 1 of 2 sentences)'
     """  # noqa: E501 - the example's output is one line
+    if isinstance(scores, TagScores):
+        known, oov = scores.known_accuracy, scores.oov_accuracy
+        apart = [f"known words {100 * known:.2f}"] if known is not None else []
+        apart += [f"out of vocabulary {100 * oov:.2f}"] if oov is not None else []
+        note = f" ({', '.join(apart)})" if apart else ""
+        return f"accuracy {100 * scores.accuracy:.2f}{note}"
     precision, recall, f1 = _figures(scores.overall)
     note = f"{scores.rule} rule; {_ill_formed(scores)}"
     return f"P {precision}  R {recall}  F1 {f1} ({note})"
 
 
-def per_type_table(scores: Scores, title: str | None = None) -> Table:
-    """Lays out the figures per entity type and overall, in percent.
+def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Table:
+    """Lays out the figures per entity type (or tag) and overall, in percent.
 
     Args:
         scores: What `score` returned.
@@ -34,26 +42,50 @@ def per_type_table(scores: Scores, title: str | None = None) -> Table:
 
     Returns:
         A table with a row per type, sorted, and a last one for all types together. Its
-        caption names the rule and the number of ill-formed predictions.
+        caption names the rule and the number of ill-formed predictions. Of tags, a row
+        per tag, and the accuracy above them.
 
     Example:
         >>> from jaxner.evaluation.scoring import score
         >>> per_type_table(score([["B-PER"]], [["B-PER"]]), "test").row_count
         2
     """
+    if isinstance(scores, TagScores):
+        return _tag_table(scores, title)
     table = Table(
         # Text, because a string in brackets would be read as markup.
         title=None if title is None else Text(title),
         caption=Text(f"{scores.rule} rule; {_ill_formed(scores)}"),
     )
-    table.add_column("type")
-    for name in ("precision", "recall", "F1", "gold", "predicted", "correct"):
-        table.add_column(name, justify="right")
-    for kind, counts in sorted(scores.by_type.items()):
-        table.add_row(Text(kind), *_cells(counts))
+    _add_types(table, "type", scores.by_type)
     table.add_section()
     table.add_row("overall", *_cells(scores.overall), style="bold")
     return table
+
+
+def _tag_table(scores: TagScores, title: str | None) -> Table:
+    parts: list[tuple[str, int, float | None]]
+    parts = [("all tokens", scores.tokens, scores.accuracy)]
+    if scores.oov_tokens is not None:
+        known = scores.tokens - scores.oov_tokens
+        parts.append(("known words", known, scores.known_accuracy))
+        parts.append(("out of vocabulary", scores.oov_tokens, scores.oov_accuracy))
+    lines = [] if title is None else [title]
+    for name, tokens, accuracy in parts:
+        figure = "–" if accuracy is None else f"{100 * accuracy:.2f}"
+        lines.append(f"accuracy, {name}: {figure} of {tokens:,}")
+    table = Table(title=Text("\n".join(lines)))
+    _add_types(table, "tag", scores.by_type)
+    return table
+
+
+def _add_types(table: Table, head: str, by_type: dict[str, Counts]) -> None:
+    """Adds the columns, and a row per type."""
+    table.add_column(head)
+    for name in ("precision", "recall", "F1", "gold", "predicted", "correct"):
+        table.add_column(name, justify="right")
+    for kind, counts in sorted(by_type.items()):
+        table.add_row(Text(kind), *_cells(counts))
 
 
 def _cells(counts: Counts) -> list[str]:

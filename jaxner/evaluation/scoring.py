@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from operator import eq
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ _Spans = list[list[Span]]
 
 
 class Counts(NamedTuple):
-    """Numbers of spans, and the figures that follow from them.
+    """Numbers of spans (or tags), and the figures that follow from them.
 
     The figures are fractions from 0 to 1, 0.0 where undefined. `+` adds the numbers.
 
@@ -99,6 +99,8 @@ class Scores:
     rule: str
     scheme: str
 
+    main_figure: ClassVar[str] = "f1"
+
     @property
     def precision(self) -> float:
         """Overall precision, 0 to 1."""
@@ -119,10 +121,16 @@ class Scores:
         """Share of tokens with the gold label, 0 to 1; flattered by the O tokens."""
         return self.correct_tokens / (self.tokens or 1)
 
+    def figures(self) -> dict[str, float | int]:
+        """Gives the figures of an epoch, in percent, and the number of ill-formed."""
+        figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+        percent = {name: 100 * figure for name, figure in figures.items()}
+        return percent | {"ill_formed": self.ill_formed}
+
     def to_dict(self) -> dict[str, Any]:
         """Gives everything as JSON values, and jaxner's version; figures in percent."""
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
-        rest = {"accuracy": 100 * self.accuracy, "jaxner": _version()}
+        rest = {"accuracy": 100 * self.accuracy, "jaxner": jaxner_version()}
         plain = self.overall.to_dict() | rest | vars(self) | {"by_type": by_type}
         return {name: x for name, x in plain.items() if name != "overall"}
 
@@ -293,7 +301,8 @@ def _count(gold: _Spans, predicted: _Spans) -> dict[str, Counts]:
     }
 
 
-def _version() -> str:
+def jaxner_version() -> str:
+    """Gives the version of this package."""
     try:
         return version("jaxner")
     except PackageNotFoundError:  # a bare checkout

@@ -1,41 +1,69 @@
 """Inference over the label sequences of one sentence.
 
-Each function takes any `Potentials`; those without transitions bypass all scans, which
-is settled while tracing. Shape letters: `T` tokens, `L` labels.
+Each function takes what any head returns. Potentials without transitions bypass all
+scans, and those of an autoregressive head have a beam search and no marginals, which is
+settled while tracing. Shape letters: `T` tokens, `L` labels.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.inference import crf, independent
+from jaxner.inference import autoregressive, crf, independent
 from jaxner.inference.crf import Constraints as Constraints
-from jaxner.inference.crf import constrain as constrain
+from jaxner.inference.uncertainty import Uncertainty as Uncertainty
+from jaxner.inference.uncertainty import entropy as entropy
+from jaxner.inference.uncertainty import summarise as summarise
 from jaxner.types import FORBIDDEN as FORBIDDEN
-from jaxner.types import Potentials
+from jaxner.types import AnyPotentials, Autoregressive
 
 
-def _kernels(potentials: Potentials):
+def _kernels(potentials: AnyPotentials) -> Any:
+    if isinstance(potentials, Autoregressive):
+        return autoregressive
     return independent if potentials.transitions is None else crf
 
 
+def constrain(potentials: AnyPotentials, constraints: Constraints) -> AnyPotentials:
+    """Forbids what the constraints rule out; see `crf.constrain`."""
+    if isinstance(potentials, Autoregressive):
+        return autoregressive.constrain(potentials, constraints)
+    return crf.constrain(potentials, constraints)
+
+
 def score(
-    potentials: Potentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
+    potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Scores one labelling, unnormalised, in nats; see `crf.score`."""
+    """Scores one labelling, in nats, unnormalised; see `crf.score`.
+
+    That of an autoregressive head is normalised: its log partition is 0.
+    """
     return _kernels(potentials).score(potentials, labels, mask)
 
 
-def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
+def log_partition(
+    potentials: AnyPotentials, mask: Bool[Array, " T"]
+) -> Float[Array, ""]:
     """Computes log Z, in nats; see `crf.log_partition`."""
     return _kernels(potentials).log_partition(potentials, mask)
 
 
-def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
-    """Computes p(label at t), zero under padding; see `crf.marginals`."""
+def marginals(
+    potentials: AnyPotentials, mask: Bool[Array, " T"]
+) -> Float[Array, "T L"]:
+    """Computes p(label at t), zero under padding; see `crf.marginals`.
+
+    Raises:
+        ValueError: The head is autoregressive.
+    """
     return _kernels(potentials).marginals(potentials, mask)
 
 
-def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
-    """Finds the best labelling, 0 under padding; see `crf.viterbi`."""
+def viterbi(potentials: AnyPotentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
+    """Finds the best labelling, 0 under padding; see `crf.viterbi`.
+
+    That of an autoregressive head is found by beam search, and need not be the best.
+    """
     return _kernels(potentials).viterbi(potentials, mask)

@@ -13,15 +13,34 @@ from typing import Any
 import flax.linen as nn
 
 from jaxner.models.attention import SelfAttention
-from jaxner.models.chain import Chain, Projection
+from jaxner.models.bert import BERT, WordPieces
+from jaxner.models.chain import Chain, Identity, Projection
 from jaxner.models.characters import CharacterCNN, CharacterLSTM
 from jaxner.models.grn import GRN
 from jaxner.models.grn import relation_scores as relation_scores
-from jaxner.models.heads import DirectionHead, Head
+from jaxner.models.heads import DirectionHead, Head, ScoresHead
 from jaxner.models.idcnn import IDCNN
+from jaxner.models.intnet import IntNet
+from jaxner.models.lan import LabelAttention
 from jaxner.models.lstm import BiLSTM
 from jaxner.models.lstm import candidate_kernels as candidate_kernels
-from jaxner.models.representation import Capitalisation, Representation, Words
+from jaxner.models.refinement import Refinement
+from jaxner.models.representation import (
+    Capitalisation,
+    Representation,
+    Vectors,
+    Words,
+)
+from jaxner.models.sampling import Sampling as Sampling
+from jaxner.models.sampling import average as average
+from jaxner.models.sampling import drafted as drafted
+from jaxner.models.sampling import mix as mix
+from jaxner.models.sampling import pass_keys as pass_keys
+from jaxner.models.sampling import predict as predict
+from jaxner.models.sampling import probabilities as probabilities
+from jaxner.models.sampling import refine as refine
+from jaxner.models.sampling import sample as sample
+from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.tagger import Keys as Keys
 from jaxner.models.tagger import Tagger as Tagger
 from jaxner.models.tagger import apply as apply
@@ -30,21 +49,27 @@ from jaxner.models.tagger import apply_with_intermediates as apply_with_intermed
 from jaxner.models.tagger import init as init
 from jaxner.models.tagger import transfer as transfer
 from jaxner.models.tagger import with_vectors as with_vectors
+from jaxner.models.transformer import RelativeTransformer, TwoStream
 
 ENCODERS = {
     "attention": SelfAttention,
     "bilstm": BiLSTM,
     "chain": Chain,
     "grn": GRN,
+    "identity": Identity,
     "idcnn": IDCNN,
+    "lan": LabelAttention,
     "projection": Projection,
+    "transformer": RelativeTransformer,
 }
 HEADS = {
     "crf": (Head, {"transitions": True}),
     "direction": (DirectionHead, {}),
+    "scores": (ScoresHead, {}),
+    "seq2seq": (Seq2seqHead, {}),
     "softmax": (Head, {"transitions": False}),
 }
-CHARACTERS = {"cnn": CharacterCNN, "lstm": CharacterLSTM}
+CHARACTERS = {"cnn": CharacterCNN, "intnet": IntNet, "lstm": CharacterLSTM}
 
 
 def build(
@@ -57,6 +82,10 @@ def build(
     encoder: Mapping[str, Any] | nn.Module,
     head: Mapping[str, Any],
     char_types: tuple[int, ...] | None = None,
+    vector_sizes: tuple[int, int] | None = None,
+    encoder_sizes: Mapping[str, Any] | None = None,
+    sampling: Mapping[str, Any] | None = None,
+    refinement: Mapping[str, Any] | None = None,
 ) -> Tagger:
     """Builds a model from the sizes that the data give and the choices of a config.
 
@@ -65,8 +94,8 @@ def build(
         num_trained_words: Words whose vectors are trained; see `Words`.
         num_frozen_words: Words whose vectors are not.
         num_chars: Size of the character vocabulary.
-        representation: `words`, `chars` and `caps`, each a mapping or None, and the
-            other attributes of `Representation`.
+        representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
+            or None, and the other attributes of `Representation`.
         encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
             `first` and `then`, are encoders again. Or an encoder of your own: a Linen
             module that maps `(x [T, D], mask [T], *, train)` to `(features [T, H],
@@ -74,6 +103,12 @@ def build(
         head: `name`, one of `HEADS`, and the other attributes of `Head`; `per_stage`,
             whether each stage of the encoder has a head of its own.
         char_types: The type of each character, for character features with `types`.
+        vector_sizes: Layers and dimensions of vectors that were computed beforehand.
+        encoder_sizes: The attributes of a pretrained encoder, for `bert`.
+        sampling: The attributes of `Sampling`: how labels are drafted.
+        refinement: `own_representation`, whether it has features of the words to
+            itself; `head`, as above; and the attributes of `TwoStream` and of
+            `Refinement`. None: there is none.
 
     Returns:
         A module that compares and hashes by value.
@@ -94,27 +129,58 @@ def build(
     """
     sizes = {"num_trained": num_trained_words, "num_frozen": num_frozen_words}
     characters = {"num_chars": num_chars}
+
+    def represent():
+        options = _contextual(representation, vector_sizes, encoder_sizes)
+        return _representation(options, sizes, characters, char_types)
+
     encode = _encoder("encoder", encoder, num_labels)
     head = dict(head)
     per_stage = head.pop("per_stage", False)
-    (kind, given), head = _choose(HEADS, "head", head)
-    head = {**head, **given, "num_labels": num_labels}
     earlier = getattr(encode, "num_stages", 1) - 1 if per_stage else 0
     return Tagger(
-        representation=_representation(representation, sizes, characters, char_types),
+        representation=represent(),
         encoder=encode,
-        head=_make(kind, "head", head),
+        head=_head("head", head, num_labels),
         # One module each: one that stands in two places has the same weights there.
-        earlier_heads=tuple(_make(kind, "head", head) for _ in range(earlier)),
+        earlier_heads=tuple(_head("head", head, num_labels) for _ in range(earlier)),
+        refinement=(
+            _refinement(refinement, represent, num_labels) if refinement else None
+        ),
+        sampling=_make(Sampling, "sampling", sampling or {}),
     )
+
+
+def _head(part: str, options: Mapping[str, Any], num_labels: int) -> Any:
+    (kind, given), options = _choose(HEADS, part, options)
+    return _make(kind, part, {**options, **given, "num_labels": num_labels})
+
+
+def _refinement(options: Mapping[str, Any], represent, num_labels) -> Any:
+    options = dict(options)
+    own, head = options.pop("own_representation", True), options.pop("head")
+    given = {name: options[name] for name in _arguments(TwoStream) if name in options}
+    rest = {n: v for n, v in options.items() if n not in given or n == "labels"}
+    parts = {
+        "representation": represent() if own else None,
+        "streams": _make(TwoStream, "refinement", given),
+        "head": _head("refinement.head", head, num_labels),
+    }
+    known = sorted({*_arguments(Refinement), *_arguments(TwoStream)})
+    for option in rest:
+        if option not in known:
+            raise ValueError(f"Unknown option refinement.{option}; known: {known}")
+    return _make(Refinement, "refinement", {**rest, **parts})
 
 
 def _representation(options: Mapping[str, Any], sizes, characters, char_types):
     options = dict(options)
     words, chars = options.pop("words", None), options.pop("chars", None)
     caps = options.pop("caps", None)
-    if words is None and chars is None:
-        raise ValueError("A representation needs `words` or `chars`; both are None.")
+    if all(p is None for p in (words, chars, options["vectors"], options["bert"])):
+        raise ValueError(
+            "A representation needs words, chars, vectors or bert; all are None."
+        )
     if words is not None:
         words = _make(Words, "representation.words", {**words, **sizes})
     if caps is not None:
@@ -128,6 +194,39 @@ def _representation(options: Mapping[str, Any], sizes, characters, char_types):
         chars = _make(kind, "representation.chars", {**chars, **characters})
     options = {**options, "words": words, "chars": chars, "caps": caps}
     return _make(Representation, "representation", options)
+
+
+def _contextual(
+    options: Mapping[str, Any], vector_sizes, encoder_sizes
+) -> dict[str, Any]:
+    """Makes the parts of a representation that see more than the word itself."""
+    vectors, bert = options.get("vectors"), options.get("bert")
+    for part, sizes in (("vectors", vector_sizes), ("bert", encoder_sizes)):
+        if sizes is not None and options.get(part) is None:
+            raise ValueError(
+                f"The data have what representation.{part} is for, but it is None"
+            )
+    if vectors is not None:
+        if vector_sizes is None:
+            raise ValueError("representation.vectors needs --config.data.contextual")
+        sizes = dict(zip(("num_layers", "dim"), vector_sizes, strict=True))
+        vectors = _make(Vectors, "representation.vectors", {**vectors, **sizes})
+    if bert is not None:
+        if encoder_sizes is None:
+            raise ValueError("representation.bert needs --config.data.pretrained")
+        bert, own = dict(bert), dict(encoder_sizes)
+        for option, name in _DROPOUTS.items():  # None: as the folder's config has it
+            if (rate := bert.pop(option, None)) is not None:
+                own[name] = rate
+        bert["encoder"] = BERT(**own)
+        bert = _make(WordPieces, "representation.bert", bert)
+    return {**options, "vectors": vectors, "bert": bert}
+
+
+_DROPOUTS = {
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+}
 
 
 def _encoder(part: str, options: Mapping[str, Any] | nn.Module, num_labels: int) -> Any:
@@ -156,8 +255,8 @@ def _choose(table: Mapping[str, Any], part: str, options, default: str | None = 
     return table[name], options
 
 
-def _make(module: type[nn.Module], part: str, options: Mapping[str, Any]) -> Any:
-    known = [p for p in inspect.signature(module).parameters if p not in _LINEN]
+def _make(module: type[Any], part: str, options: Mapping[str, Any]) -> Any:
+    known = _arguments(module)
     for option in options:
         if option not in known:
             raise ValueError(f"Unknown option {part}.{option}; known: {known}")
@@ -166,4 +265,6 @@ def _make(module: type[nn.Module], part: str, options: Mapping[str, Any]) -> Any
     return module(**values)
 
 
-_LINEN = ("parent", "name")
+def _arguments(module: type[Any]) -> list[str]:
+    linen = ("parent", "name")
+    return [p for p in inspect.signature(module).parameters if p not in linen]

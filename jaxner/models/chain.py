@@ -52,6 +52,22 @@ class Chain(nn.Module):
         return tuple(stages), {**out, **more}
 
 
+class Identity(nn.Module):
+    """Returns what it is given: the representation is all that the head reads.
+
+    For representations that see the context themselves, as `bert` does.
+    """
+
+    receptive_field = 1
+
+    def __call__(
+        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
+    ) -> tuple[Float[Array, " T D"], dict[str, Array]]:
+        """Returns the features as they are, and no intermediates."""
+        del mask, train
+        return x, {}
+
+
 class Projection(nn.Module):
     """A layer for each token alone.
 

@@ -41,6 +41,7 @@ class CharacterCNN(nn.Module):
         activation: One of `layers.ACTIVATIONS`.
         initializer: How filters are drawn, one of `layers.KERNELS`.
         table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+        dropout: Probability of zeroing an element of a character vector.
     """
 
     num_chars: int
@@ -53,6 +54,7 @@ class CharacterCNN(nn.Module):
     activation: str = "none"
     initializer: str = "kaiming"
     table_initializer: str = "kaiming"
+    dropout: float = 0.0
 
     def __post_init__(self):
         layers.check("activation", self.activation, layers.ACTIVATIONS, "CharacterCNN")
@@ -60,6 +62,7 @@ class CharacterCNN(nn.Module):
         layers.check(
             "table_initializer", self.table_initializer, layers.TABLES, "CharacterCNN"
         )
+        layers.check_rate("dropout", self.dropout, "CharacterCNN")
         for width in self._widths().values():
             if self.length is None and width % 2 == 0:
                 raise ValueError(
@@ -79,13 +82,15 @@ class CharacterCNN(nn.Module):
         return {f"conv{width}": width for width in self.width}
 
     @nn.compact
-    def __call__(self, chars: Int[Array, " T C"]) -> Float[Array, " T D"]:
+    def __call__(
+        self, chars: Int[Array, " T C"], *, train: bool
+    ) -> Float[Array, " T D"]:
         """Returns the features of each word; zero for a word without characters."""
         if self.length is not None:
             room = max(self.length - chars.shape[1], 0)
             chars = jnp.pad(chars[:, : self.length], ((0, 0), (0, room)))
         present = (chars > 0)[:, :, None]
-        x = self._vectors(chars)
+        x = nn.Dropout(self.dropout)(self._vectors(chars), deterministic=not train)
         if self.length is None:
             x = jnp.where(present, x, 0.0)
         features = [self._convolve(x, present, n, w) for n, w in self._widths().items()]
@@ -127,6 +132,7 @@ class CharacterLSTM(nn.Module):
         dim: Length of a character vector.
         hidden_dim: State of one direction; a word has twice as many features.
         initializer: How the kernels are drawn; see `BiLSTM`.
+        dropout: Probability of zeroing an element of a character vector.
 
     References:
         Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition With Parallel
@@ -139,13 +145,21 @@ class CharacterLSTM(nn.Module):
     dim: int = 25
     hidden_dim: int = 25
     initializer: str = "glorot"
+    dropout: float = 0.0
+
+    def __post_init__(self):
+        layers.check_rate("dropout", self.dropout, "CharacterLSTM")
+        super().__post_init__()
 
     @nn.compact
-    def __call__(self, chars: Int[Array, " T C"]) -> Float[Array, " T D"]:
+    def __call__(
+        self, chars: Int[Array, " T C"], *, train: bool
+    ) -> Float[Array, " T D"]:
         """Returns the features of each word; zero for a word without characters."""
         table = self.param("table", layers.TABLES["glorot"], (self.num_chars, self.dim))
         present = chars > 0
-        x = jnp.where(present[:, :, None], table[chars], 0.0)
+        x = nn.Dropout(self.dropout)(table[chars], deterministic=not train)
+        x = jnp.where(present[:, :, None], x, 0.0)
         over_words = nn.vmap(
             _Reader, variable_axes={"params": None}, split_rngs={"params": False}
         )

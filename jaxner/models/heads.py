@@ -5,6 +5,8 @@ Shape letters: `T` tokens, `H` features, `L` labels.
 
 from __future__ import annotations
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -55,19 +57,55 @@ class Head(nn.Module):
         )(x)
         if not self.transitions:
             return Potentials(emissions)
-        size, zeros = self.num_labels, nn.initializers.zeros
-        glorot = layers.KERNELS["glorot"](1)
-        transitions = self.param(
-            "transitions", zeros if self.boundaries else glorot, (size, size)
-        )
-        if not self.boundaries:
-            return Potentials(emissions, transitions, jnp.zeros(size), jnp.zeros(size))
-        return Potentials(
-            emissions,
-            transitions=transitions,
-            start=self.param("start", zeros, (size,)),
-            end=self.param("end", zeros, (size,)),
-        )
+        return _chain(self, emissions)
+
+
+def _chain(head: Any, emissions: Float[Array, " T L"]) -> Potentials:
+    """Adds the scores of label pairs, which are parameters of the head."""
+    size, zeros = head.num_labels, nn.initializers.zeros
+    glorot = layers.KERNELS["glorot"](1)
+    transitions = head.param(
+        "transitions", zeros if head.boundaries else glorot, (size, size)
+    )
+    if not head.boundaries:
+        return Potentials(emissions, transitions, jnp.zeros(size), jnp.zeros(size))
+    return Potentials(
+        emissions,
+        transitions=transitions,
+        start=head.param("start", zeros, (size,)),
+        end=head.param("end", zeros, (size,)),
+    )
+
+
+class ScoresHead(nn.Module):
+    """Takes the features as they are for the scores of the labels.
+
+    For an encoder that ends in scores, such as `LabelAttention`.
+
+    Attributes:
+        num_labels: Size of the label set.
+        transitions: Whether neighbouring labels depend on each other (a CRF).
+        boundaries: See `Head`.
+    """
+
+    num_labels: int
+    transitions: bool = False
+    boundaries: bool = True
+
+    @nn.compact
+    def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
+        """Returns the potentials of the sentence.
+
+        Raises:
+            ValueError: There is not one feature for each label.
+        """
+        del train  # there is nothing to drop: it would be a label's score
+        if x.shape[1] != self.num_labels:
+            raise ValueError(
+                f"ScoresHead takes one feature for each of the {self.num_labels} "
+                f"labels, got {x.shape[1]}; use the encoder 'lan', or another head"
+            )
+        return _chain(self, x) if self.transitions else Potentials(x)
 
 
 class DirectionHead(nn.Module):

@@ -38,15 +38,22 @@ def convolution_glorot(width: int) -> nn.initializers.Initializer:
     return init
 
 
-KERNELS = {"kaiming": lambda width: kaiming_uniform, "glorot": convolution_glorot}
+KERNELS = {
+    "kaiming": lambda width: kaiming_uniform,
+    "glorot": convolution_glorot,
+    # U(±1/√fan-in), PyTorch's default for linear layers and convolutions.
+    "torch": lambda width: nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform"),
+}
 """How the kernel of a convolution over `width` positions is drawn."""
 
 TABLES = {
     "kaiming": kaiming_embedding,
     "glorot": nn.initializers.glorot_uniform(),
     "normal": nn.initializers.normal(0.1),
+    "lecun": nn.initializers.variance_scaling(1.0, "fan_out", "uniform"),
 }
-"""How an embedding table [V, D] is drawn: U(±√(6/D)), U(±√(6/(V+D))), N(0, 0.1²)."""
+"""How an embedding table [V, D] is drawn: U(±√(6/D)), U(±√(6/(V+D))), N(0, 0.1²),
+U(±√(3/D)) (Yang and Zhang, 2018)."""
 
 ACTIVATIONS = {"none": lambda x: x, "tanh": jnp.tanh, "relu": jax.nn.relu}
 """The activations that configs name; all are monotonic."""

@@ -1,6 +1,6 @@
 """Representations: what a tagger knows of each token before it looks at the others.
 
-Shape letters: `T` tokens, `D` features.
+Shape letters: `T` tokens, `D` features; `S` layers of precomputed vectors.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxner.models import layers
-from jaxner.types import Caps, Sentence
+from jaxner.models.bert import WordPieces
+from jaxner.types import Caps, Pieces, Sentence
 
 _PADDING, _UNKNOWN = 0, 1  # the first two word ids
 
@@ -106,6 +107,49 @@ class Capitalisation(nn.Module):
         return x
 
 
+class Vectors(nn.Module):
+    """Takes vectors that were computed beforehand, of one or more layers.
+
+    "mix" is the learned sum of Peters et al. (2018), eq. 1: γ Σ_k softmax(w)_k h_k. It
+    begins as the average.
+
+    Attributes:
+        num_layers: Vectors of each token, S.
+        dim: Dimensions of each, D.
+        layer: "top" (the last), "average", "mix", or the number of a layer from 0.
+    """
+
+    num_layers: int
+    dim: int
+    layer: str | int = "mix"
+
+    def __post_init__(self):
+        if isinstance(self.layer, str):
+            layers.check("layer", self.layer, ("top", "average", "mix"), "Vectors")
+        elif not 0 <= self.layer < self.num_layers:
+            raise ValueError(
+                f"layer of Vectors must be 0 to {self.num_layers - 1}, since these "
+                f"vectors have {self.num_layers} layers, got {self.layer}"
+            )
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, vectors: Float[Array, " T S D"]) -> Float[Array, " T D"]:
+        """Returns one vector of each token."""
+        if vectors.shape[1:] != (self.num_layers, self.dim):
+            raise ValueError(
+                f"Expected vectors of {self.num_layers} layers and {self.dim} "
+                f"dimensions, got {vectors.shape[1]} and {vectors.shape[2]}"
+            )
+        if self.layer == "average":
+            return vectors.mean(axis=1)
+        if self.layer != "mix":
+            return vectors[:, -1 if self.layer == "top" else self.layer]
+        shares = self.param("shares", nn.initializers.zeros, (self.num_layers,))
+        scale = self.param("scale", nn.initializers.ones, ())
+        return scale * jnp.einsum("tsd,s->td", vectors, jax.nn.softmax(shares))
+
+
 class Representation(nn.Module):
     """Concatenates what is known of a word, and drops words and features.
 
@@ -113,6 +157,8 @@ class Representation(nn.Module):
         words: Word vectors, or None.
         chars: Character features, or None.
         caps: Features of its capitalisation, or None.
+        vectors: Vectors that were computed beforehand, or None.
+        bert: Features of its word pieces (`bert.WordPieces`), or None.
         dropout: Probability of zeroing a feature.
         word_dropout: Probability that a word counts as unknown.
     """
@@ -120,6 +166,8 @@ class Representation(nn.Module):
     words: nn.Module | None
     chars: nn.Module | None
     caps: nn.Module | None = None
+    vectors: Vectors | None = None
+    bert: WordPieces | None = None
     dropout: float = 0.5
     word_dropout: float = 0.0
 
@@ -145,9 +193,33 @@ class Representation(nn.Module):
                 raise ValueError("This model needs the field `caps` of a Sentence.")
             parts.append(self.caps(sentence.caps, words))
         if self.chars is not None:
-            parts.append(self.chars(sentence.chars))
+            parts.append(self.chars(sentence.chars, train=train))
+        parts += self._contextual(sentence, train)
         x = nn.Dropout(self.dropout)(
             jnp.concatenate(parts, axis=1), deterministic=not train
         )
         present = sentence.mask & (sentence.words != _PADDING)
         return jnp.where(present[:, None], x, 0.0)
+
+    def _contextual(self, sentence: Sentence, train: bool) -> list[Array]:
+        vectors, pieces = sentence.vectors, sentence.pieces
+        parts = []
+        if self.is_initializing():  # the sizes are known, whatever the sentence has
+            vectors, pieces = self._blank(len(sentence.words))
+        if self.vectors is not None:
+            if vectors is None:
+                raise ValueError("This model needs the field `vectors` of a Sentence.")
+            parts.append(self.vectors(vectors))
+        if self.bert is not None:
+            if pieces is None:
+                raise ValueError("This model needs the field `pieces` of a Sentence.")
+            parts.append(self.bert(pieces, train=train))
+        return parts
+
+    def _blank(self, length: int) -> tuple[Array | None, Pieces | None]:
+        vectors = self.vectors and jnp.zeros(
+            (length, self.vectors.num_layers, self.vectors.dim)
+        )
+        window = jnp.zeros((1, 1), jnp.int32)
+        pieces = Pieces(window, window == 0, jnp.zeros((length, 1), jnp.int32))
+        return vectors, pieces

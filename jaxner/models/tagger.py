@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from jaxner.types import Potentials, Sentence, Weights, WordVectors
+from jaxner import inference
+from jaxner.models.sampling import PARTS, Sampling
+from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, WordVectors
 
 
 class Keys(NamedTuple):
@@ -32,7 +34,7 @@ class Keys(NamedTuple):
 
 
 class Tagger(nn.Module):
-    """A representation, an encoder and a head.
+    """A representation, an encoder and a head; and a refinement of their labels.
 
     Attributes:
         representation: From a sentence to features of its tokens.
@@ -41,23 +43,60 @@ class Tagger(nn.Module):
         head: From those to potentials; of the last stage, and of all where no others
             are given.
         earlier_heads: Heads of the stages before the last one.
+        refinement: Labels the sentence once more, given the labels that the head drafts
+            (`models.refinement.Refinement`); its potentials are one more stage.
+        sampling: How labels are drafted when the tagger is used.
     """
 
     representation: nn.Module
     encoder: nn.Module
     head: nn.Module
     earlier_heads: tuple[nn.Module, ...] = ()
+    refinement: nn.Module | None = None
+    sampling: Sampling = Sampling()
 
     def __call__(self, sentence: Sentence, *, train: bool):
         """Returns the potentials of each stage, and a dict of intermediates."""
-        x = self.representation(sentence, train=train)
-        features, out = self.encoder(x, sentence.mask, train=train)
+        stages, out = self.draft(sentence, train=train)
+        if self.refinement is None:
+            return stages, out
+        probabilities = inference.marginals(stages[-1], sentence.mask)
+        return (*stages, self.refine(sentence, probabilities, train=train)), out
+
+    def draft(self, sentence: Sentence, *, train: bool, parts: tuple[str, ...] = PARTS):
+        """Does what `__call__` does, but without the refinement.
+
+        Args:
+            sentence: One sentence.
+            train: Whether there is dropout.
+            parts: The only parts that have any.
+        """
+        x = self.representation(sentence, train=train and "representation" in parts)
+        in_encoder, in_head = train and "encoder" in parts, train and "head" in parts
+        features, out = self.encoder(x, sentence.mask, train=in_encoder)
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
         return tuple(
-            head(stage, train=train)
+            head(stage, train=in_head)
             for head, stage in zip((*heads, self.head), stages, strict=True)
         ), out
+
+    def refine(
+        self,
+        sentence: Sentence,
+        probabilities: Float[Array, "T L"],
+        *,
+        train: bool = False,
+    ) -> Potentials:
+        """Returns the refinement's potentials, given those of the drafted labels.
+
+        No gradient reaches the draft through them.
+        """
+        refinement: Any = self.refinement
+        representation = refinement.representation or self.representation
+        x = representation(sentence, train=train)
+        given = jax.lax.stop_gradient(probabilities)
+        return refinement(x, given, sentence.mask, train=train)
 
 
 def init(model: Tagger, seed: int) -> Weights:
@@ -84,21 +123,18 @@ def with_vectors(weights: Weights, vectors: WordVectors) -> Weights:
         vectors: Aligned with the model's word ids.
 
     Returns:
-        New weights; trained words without a vector keep the one drawn.
+        New weights; trained words without a vector keep the one drawn. A refinement
+        with words of its own begins with the same vectors.
     """
-    params, frozen = weights["params"], weights["frozen"]
-    trained = params["representation"]["words"]["trained"]
-    trained = trained.at[vectors.rows].set(vectors.trained)
-    params = _replaced(params, ("representation", "words", "trained"), trained)
-    if frozen:
-        values = jnp.asarray(vectors.frozen)
-        frozen = _replaced(frozen, ("representation", "words", "vectors"), values)
-    return {"params": params, "frozen": frozen}
 
+    def fill(path, leaf):
+        if _name(path).endswith("representation/words/trained"):
+            return leaf.at[vectors.rows].set(vectors.trained)
+        if _name(path).endswith("representation/words/vectors"):
+            return jnp.asarray(vectors.frozen)
+        return leaf
 
-def _replaced(tree: dict[str, Any], path: tuple[str, ...], leaf: Array):
-    head, *rest = path
-    return {**tree, head: _replaced(tree[head], tuple(rest), leaf) if rest else leaf}
+    return jax.tree_util.tree_map_with_path(fill, weights)
 
 
 def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
@@ -140,7 +176,7 @@ def _name(path) -> str:
 
 def apply_stages(
     model: Tagger, weights: Weights, sentence: Sentence, keys: Keys | None = None
-) -> tuple[tuple[Potentials, ...], dict[str, Array]]:
+) -> tuple[tuple[AnyPotentials, ...], dict[str, Array]]:
     """Computes the potentials of every stage of one sentence, the last one last.
 
     Args:
@@ -160,7 +196,7 @@ def apply_stages(
 
 def apply_with_intermediates(
     model: Tagger, weights: Weights, sentence: Sentence, key: Array | None = None
-) -> tuple[Potentials, dict[str, Array]]:
+) -> tuple[AnyPotentials, dict[str, Array]]:
     """Computes the potentials of one sentence, and what the encoder lays open.
 
     `jit` removes the intermediates that are not used.
@@ -178,7 +214,7 @@ def apply_with_intermediates(
 
 def apply(
     model: Tagger, weights: Weights, sentence: Sentence, key: Array | None = None
-) -> Potentials:
+) -> AnyPotentials:
     """Computes the potentials of one sentence; a key switches dropout on.
 
     Args:

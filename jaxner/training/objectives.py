@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import inference, models
-from jaxner.types import Potentials, Sentence, Weights
+from jaxner.types import AnyPotentials, Potentials, Sentence, Weights
 
 REDUCTIONS = ("sentence", "token", "sum")
 """How the papers add sentences up: the mean over the sentences of a batch, the mean
@@ -73,7 +73,7 @@ class Objective:
 
 
 def negative_log_likelihood(
-    potentials: Potentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
+    potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
     """Computes -log p(labels | sentence), in nats; 0 for a sentence without tokens.
 
@@ -88,7 +88,7 @@ def negative_log_likelihood(
 
 
 def dropout_gap(
-    dropped: Potentials, full: Potentials, mask: Bool[Array, " T"]
+    dropped: AnyPotentials, full: AnyPotentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
     """Computes the squared distance of the emissions with dropout and without.
 
@@ -107,6 +107,11 @@ def dropout_gap(
         Ma, Gao, Hu, Yu, Deng and Hovy, "Dropout with Expectation-linear
         Regularization", ICLR 2017; Strubell et al. (2017), section 4.3.
     """
+    if not (isinstance(dropped, Potentials) and isinstance(full, Potentials)):
+        raise ValueError(
+            "objective.dropout_penalty compares scores of labels, which head 'seq2seq' "
+            "has none of before its labels are known; set it to 0"
+        )
     gap = jnp.sum((dropped.emissions - full.emissions) ** 2, axis=1)
     return jnp.sum(jnp.where(mask, gap, 0.0))
 

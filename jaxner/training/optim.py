@@ -115,6 +115,7 @@ def _adam_like(learning_rate, b1, b2, eps, nesterov):
 OPTIMIZERS = {
     "adam": optax.adam,
     "adam_eps_hat": adam_eps_hat,
+    "adamw": optax.adamw,
     "nadam": nadam,
     "sgd": optax.sgd,
 }
@@ -137,46 +138,138 @@ def inverse_epoch_decay(
     return schedule
 
 
+def warmup_linear(learning_rate: float, warmup: float, num_steps: int):
+    """Returns a schedule that rises linearly to a rate, and falls linearly to zero.
+
+    Args:
+        learning_rate: The highest.
+        warmup: Share of the steps in which it rises.
+        num_steps: All steps of the run.
+
+    Example:
+        >>> schedule = warmup_linear(1.0, 0.2, num_steps=10)
+        >>> [float(schedule(step)) for step in (0, 1, 2, 6, 10)]
+        [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    rise = round(warmup * num_steps)
+    return optax.join_schedules(
+        [
+            optax.linear_schedule(0.0, learning_rate, rise),
+            optax.linear_schedule(learning_rate, 0.0, num_steps - rise),
+        ],
+        [rise],
+    )
+
+
 def build(
-    options: Mapping[str, Any], steps_per_epoch: int
+    options: Mapping[str, Any], steps_per_epoch: int, num_epochs: int | None = None
 ) -> optax.GradientTransformation:
     """Builds an optimizer from the options of a config.
 
     Args:
         options: `name`, one of `OPTIMIZERS`; `learning_rate`; `decay` of it over epochs
-            (see `inverse_epoch_decay`); `clip_norm`, the largest global norm of the
-            gradient (0: any); and the named optimizer's own arguments. None stands for
-            the default.
+            (see `inverse_epoch_decay`), or `warmup` (see `warmup_linear`);
+            `weight_decay`, which is added to the clipped gradient, but of "adamw" to
+            the step; `clip_norm`, the largest global norm of the gradient (0: any); the
+            named optimizer's own arguments; and `parts`, such options for the
+            parameters below a path ("refinement", "representation/bert"), whose
+            gradients are clipped together with all others. None stands for the default.
         steps_per_epoch: Number of batches.
+        num_epochs: Of the run; needed for `warmup`.
 
     Raises:
-        ValueError: The name or an option is unknown.
+        ValueError: The name or an option is unknown; or, when the state is made, no
+            parameter lies below the path of a part.
 
     Example:
         >>> tx = build({"name": "sgd", "learning_rate": 0.1, "momentum": 0.9}, 10)
         >>> state = tx.init({"w": 1.0})
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    return _build(tuple(sorted(given.items())), steps_per_epoch)
+    return _build(_freeze(options), steps_per_epoch, num_epochs)
+
+
+def _freeze(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Makes options hashable; those that are None are left out."""
+    return tuple(
+        (name, _freeze(value) if isinstance(value, Mapping) else value)
+        for name, value in sorted(options.items())
+        if value is not None
+    )
 
 
 @functools.cache  # equal options give the same object, and so share compiled steps
-def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int):
+def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
+    clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
+    make = functools.partial(_one, steps_per_epoch=steps_per_epoch, epochs=num_epochs)
+    optimizer = make("optimizer", options)
+    if parts:
+        own = {
+            path: make(f"optimizer.parts.{path}", dict(part))
+            for path, part in parts.items()
+        }
+        choose = functools.partial(_part_of_each, paths=tuple(parts))
+        optimizer = optax.partition({**own, _REST: optimizer}, choose)
+    if not clip_norm:
+        return optimizer
+    return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
+
+
+_REST = ""
+
+
+def _part_of_each(params: Any, paths: tuple[str, ...]) -> Any:
+    """Names the part of every parameter: the longest path that it lies below."""
+    used = set()
+
+    def part(path, leaf):
+        del leaf
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        below = [p for p in paths if name.startswith(f"{p}/")]
+        used.update(below)
+        return max(below, key=len, default=_REST)
+
+    labels = jax.tree_util.tree_map_with_path(part, params)
+    for path in paths:
+        if path not in used:
+            raise ValueError(
+                f"optimizer.parts has {path!r}, but the model has no parameter below "
+                f"it; it has {', '.join(sorted(params))} at the top."
+            )
+    return labels
+
+
+def _one(
+    section: str, options: dict[str, Any], steps_per_epoch: int, epochs: int | None
+):
+    """Builds the optimizer of one section, without clipping."""
     name, rate = options.pop("name"), options.pop("learning_rate")
-    decay, clip_norm = options.pop("decay", 0.0), options.pop("clip_norm", 0.0)
     if name not in OPTIMIZERS:
         known = ", ".join(sorted(OPTIMIZERS))
         raise ValueError(f"Unknown optimizer {name!r}; known: {known}")
     known = list(inspect.signature(OPTIMIZERS[name]).parameters)[1:]
+    schedule = _schedule(section, rate, options, steps_per_epoch, epochs)
+    decay = 0.0 if "weight_decay" in known else options.pop("weight_decay", 0.0)
     for option in options:
         if option not in known:
             raise ValueError(
-                f"Unknown option optimizer.{option} of {name}; known: learning_rate, "
-                f"decay, clip_norm, {', '.join(known)}"
+                f"Unknown option {section}.{option} of {name}; known: learning_rate, "
+                f"decay, warmup, weight_decay, clip_norm, parts, {', '.join(known)}"
             )
-    schedule = inverse_epoch_decay(rate, decay, steps_per_epoch)
     optimizer = OPTIMIZERS[name](schedule, **options)
-    if not clip_norm:
+    if not decay:
         return optimizer
-    return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
+    return optax.chain(optax.add_decayed_weights(decay), optimizer)
+
+
+def _schedule(section, rate, options, steps_per_epoch, epochs):
+    decay, warmup = options.pop("decay", None), options.pop("warmup", None)
+    if warmup is None:
+        return inverse_epoch_decay(rate, decay or 0.0, steps_per_epoch)
+    if decay or not 0 <= warmup <= 1 or epochs is None:
+        raise ValueError(
+            f"{section}.warmup is a share of all steps: expected one from 0 to 1, a "
+            f"number of epochs, and no decay; got warmup={warmup}, decay={decay} and "
+            f"{epochs} epochs"
+        )
+    return warmup_linear(rate, warmup, steps_per_epoch * epochs)

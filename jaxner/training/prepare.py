@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import jax
 import numpy as np
 
 from jaxner import models
-from jaxner.data import corpora, documents, splits, vectors, vocab
+from jaxner.data import corpora, documents, schemes, splits, vectors, vocab
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocab import Lexicon
-from jaxner.training import environment
+from jaxner.training import environment, inputs
 from jaxner.types import Sentence, Weights, WordVectors
 
 
@@ -25,30 +25,39 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
 
     Args:
         options: `name` of a known corpus, or `dir` of one of your own, and how its
-            files are read: `token_column`, `label_column`, `comments`, `encoding`.
+            files are read: `token_column`, `label_column`, `comments`, `encoding`, and
+            `scheme`, which says whether labels are tags. `contextual`: see
+            `inputs.find`.
         name: "train", "dev" or "test".
     """
-    return corpora.load(
+    split = corpora.load(
         None if options["dir"] else options["name"],
         name,
         directory=options["dir"],
         **_reading(options),
     )
+    return inputs.with_vectors(split, inputs.find(options, name))
 
 
-def load_file(options: Mapping[str, Any], path: str) -> Split:
+def load_file(
+    options: Mapping[str, Any], path: str, vectors: str | None = None
+) -> Split:
     """Loads a file of columns that is read like the configured corpus.
 
     Args:
         options: As in `load_split`.
         path: The file.
+        vectors: A file of vectors that were computed for its tokens.
     """
-    return splits.read(path, **_reading(options))
+    return inputs.with_vectors(splits.read(path, **_reading(options)), vectors)
 
 
 def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
     # An option that the run did not set, or is too old to know, has its default.
-    return {k: options[k] for k in READING if options.get(k) is not None}
+    reading = {k: options[k] for k in READING if options.get(k) is not None}
+    # A scheme of spans is what is trained on; that of the file is its own affair.
+    is_tags = options.get("scheme") == schemes.TAGS
+    return reading | ({"scheme": schemes.TAGS} if is_tags else {})
 
 
 READING = ("token_column", "label_column", "comments", "encoding")
@@ -64,6 +73,7 @@ def splits_to_score(options: Mapping[str, Any], tell: Callable[[str], object]):
     """
     try:
         corpora.find(options["dir"] or options["name"], "test")
+        inputs.find(options, "test")
     except FileNotFoundError as error:
         tell(f"Only dev will be scored at the end. {error}")
         return ("dev",)
@@ -160,7 +170,8 @@ def start_from(
         ValueError: That run knows other words or characters, or nothing agrees.
     """
     source, old = trained
-    if (old.words, old.chars) != (lexicon.words, lexicon.chars):
+    known = ("words", "chars", "pieces")
+    if any(getattr(old, name) != getattr(lexicon, name) for name in known):
         raise ValueError(
             f"The run to begin with knows other words or characters ({old!r}) than "
             f"this one ({lexicon!r}), so that its weights mean others. Train it on the "
@@ -192,15 +203,49 @@ def describe_match(aligned: WordVectors) -> str:
     )
 
 
+def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
+    """Gives the distinct words of the training text; None if it is not there.
+
+    Args:
+        options: As in `load_split`.
+    """
+    name = None if options["dir"] else options["name"]
+    place, reading = options["dir"], _reading(options)
+    try:
+        return corpora.load(name, "train", directory=place, **reading).words()
+    except FileNotFoundError:
+        return None
+
+
+def tell_unknown_tags(
+    split: Split, lexicon: Lexicon, tell: Callable[[str], object]
+) -> None:
+    """Tells which tags of a split no training token had; of types a table tells."""
+    if lexicon.scheme == schemes.TAGS:
+        _tell_unseen(split, lexicon.label_names, "tags", tell)
+
+
+def _tell_unseen(split: Split, known: Iterable[str], what: str, tell) -> None:
+    unseen = sorted(set(split.types()) - set(known))
+    if unseen:
+        name = split.split or split.name
+        names = ", ".join(unseen)
+        tell(f"{name} has {what} that train lacks, all to be missed: {names}")
+
+
 def _check_types(train: Split, dev: Split, tell: Callable[[str], object]) -> None:
+    has_tags = train.scheme == schemes.TAGS
+    if has_tags and len(train.types()) < 2:
+        raise ValueError(
+            f"{train.path} has a single tag: all its labels are {train.types()[0]}. Is "
+            "--config.data.label_column right?"
+        )
     if not train.types():
         raise ValueError(
             f"{train.path} has no entity: all its labels are O. Is "
             "--config.data.label_column right?"
         )
-    unseen = sorted(set(dev.types()) - set(train.types()))
-    if unseen:
-        tell(f"dev has types that train lacks, all to be missed: {', '.join(unseen)}")
+    _tell_unseen(dev, train.types(), "tags" if has_tags else "types", tell)
 
 
 def encode_split(
@@ -212,7 +257,11 @@ def encode_split(
         ValueError: Documents are wanted, and the file does not say where they begin.
     """
     examples = split.to_scheme(lexicon.scheme)
-    sentences = [lexicon.encode(example.tokens) for example in examples]
+    vectors = split.vectors or [None] * len(examples)
+    sentences = [
+        lexicon.encode(example.tokens, given)
+        for example, given in zip(examples, vectors, strict=True)
+    ]
     labels = [lexicon.label_ids(example.labels or ()) for example in examples]
     if not lexicon.reads_documents:
         return sentences, labels
@@ -236,6 +285,7 @@ class Data:
         vectors: Those of the lexicon's words, if any were given.
         batches: The training split.
         dev: The split that picks the best epoch.
+        words: The distinct words of the training split.
         record: Versions, devices, and hashes of the files; see `environment.describe`.
     """
 
@@ -243,6 +293,7 @@ class Data:
     vectors: WordVectors | None
     batches: Batches
     dev: Split
+    words: frozenset[str]
     record: dict[str, Any]
 
 
@@ -273,10 +324,13 @@ def load_data(
     if options["vectors"]:
         path = corpora.find_vectors(options["vectors"])
         given = read_vectors(path, word_dim)
+        if options["standardise_vectors"]:
+            given = dataclasses.replace(given, values=given.values / given.values.std())
         tell(describe_vectors(path, given))
     lexicon, aligned = build_lexicon(options, train, given)
     if aligned is not None:
         tell(describe_match(aligned))
+    lexicon = inputs.complete(lexicon, options, train, tell)
     sentences, labels = encode_split(train, lexicon)
     batches = Batches.make(
         sentences,
@@ -287,4 +341,5 @@ def load_data(
     )
     tell(batches.summary())
     record = environment.describe([train, dev], path)
-    return Data(lexicon, aligned, batches, dev, record)
+    record["data"] |= inputs.describe(options)
+    return Data(lexicon, aligned, batches, dev, train.words(), record)

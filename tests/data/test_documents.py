@@ -66,7 +66,7 @@ def test_splitting_undoes_joining(sizes, seed):
     joined_labels = documents.join_labels(labels, separator=5)
     lengths = [n for n, _ in sizes]
     total = sum(lengths) + len(lengths) + 1
-    assert {len(values) for values in (*joined, joined_labels)} == {total}
+    assert {len(values) for values in (*joined[:4], joined_labels)} == {total}
     np.testing.assert_array_equal(joined.words == 0, joined_labels == 5)
     assert np.count_nonzero(joined.words == 0) == len(lengths) + 1
     for name, parts in (

@@ -214,7 +214,7 @@ def test_spans_that_no_labels_can_write_are_refused(spans, message):
 
 
 def test_unknown_schemes_are_refused_with_the_known_ones():
-    known = "Unknown scheme 'IOB2'; known: IOB1, BIO, BIOES, BILOU; IOB2 is BIO"
+    known = "Unknown scheme 'IOB2'; known: IOB1, BIO, BIOES, BILOU, tags; IOB2 is BIO"
     for call in (
         lambda: schemes.to_labels([], 1, "IOB2"),
         lambda: schemes.violations(["O"], "IOB2"),
@@ -228,3 +228,25 @@ def test_unknown_schemes_are_refused_with_the_known_ones():
 def test_empty_types_are_refused():
     with pytest.raises(ValueError, match="entity type is empty"):
         schemes.label_names(["A", ""], "BIO")
+
+
+def test_tags_are_any_strings_in_any_order():
+    tags = ["NN", "''", "-LRB-", "B-", "O", "I-PER"]
+    assert schemes.label_names([*tags, "NN"], schemes.TAGS) == tuple(sorted(tags))
+    assert schemes.violations(tags, schemes.TAGS) == []
+    start, transitions, end = schemes.allowed(tags, schemes.TAGS)
+    assert (start.shape, transitions.shape, end.shape) == ((6,), (6, 6), (6,))
+    assert start.all()
+    assert transitions.all()
+    assert end.all()
+
+
+def test_spans_cannot_be_written_as_tags():
+    for call in (
+        lambda: schemes.convert(["B-PER"], schemes.TAGS),
+        lambda: schemes.convert(["NN"], schemes.TAGS),
+        lambda: schemes.to_labels([(0, 1, "PER")], 1, schemes.TAGS),
+    ):
+        with pytest.raises(ValueError, match=r"'tags' has no spans.*: IOB1, BIO"):
+            call()
+    assert schemes.detect([["O"]]) != schemes.TAGS

@@ -250,3 +250,16 @@ def test_treebank_escapes_are_undone_for_words_characters_and_capitals():
         lexicon.encode(tokens), plain.encode(["(", "Rome", ")", "."]), strict=True
     ):
         np.testing.assert_array_equal(a, b)
+
+
+def test_tags_are_labels_as_they_are():
+    tags = ["VB", "NN", "''", "NN"]
+    lexicon, _ = vocab.build(SENTENCES, tags, scheme="tags")
+    assert lexicon.label_names == ("''", "NN", "VB")
+    assert lexicon.label_ids(["NN", "''"]).tolist() == [1, 0]
+    assert not lexicon.reads_documents
+    assert vocab.Lexicon.from_json(lexicon.to_json()) == lexicon
+    documents, _ = vocab.build(SENTENCES, tags, scheme="tags", documents=True)
+    assert documents.label_names == ("''", "NN", "VB", vocab.SEPARATOR)
+    with pytest.raises(ValueError, match="'<sep>' is the label of what stands between"):
+        vocab.build(SENTENCES, ["NN", "<sep>"], scheme="tags")

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner.models.lstm import BiLSTM, candidate_kernels, recur
+from jaxner.models.lstm import BiLSTM, candidate_kernels
+from jaxner.models.recurrence import Carry, recur
 
 DIM, SIZE = 3, 2
 
@@ -112,7 +113,7 @@ def test_two_directions_that_never_mix(float64):
         assert not np.allclose(left[:3, SIZE:], right[:3, SIZE:])
 
 
-def plain_recur(projected, kernel, mask, state_mask):
+def plain_recur(carry, projected, kernel, mask, state_mask):
     """The kernel's equations as a loop, which JAX differentiates by itself."""
 
     def step(carry, inputs):
@@ -129,18 +130,28 @@ def plain_recur(projected, kernel, mask, state_mask):
         h = jnp.where(real, jax.nn.sigmoid(o) * jnp.tanh(new), h)
         return (h, c), jnp.where(real, h, 0.0)
 
-    zero = jnp.zeros(state_mask.shape, projected.dtype)
-    return jax.lax.scan(step, (zero, zero), (projected, mask))[1]
+    end, outputs = jax.lax.scan(step, tuple(carry), (projected, mask))
+    return outputs, Carry(*end)
 
 
 def draw_recurrence(mask):
     rng = np.random.default_rng(0)
     length, cells = mask.shape
+    carry, end = (
+        Carry(*(jnp.asarray(rng.normal(size=(cells, SIZE))) for _ in range(2)))
+        for _ in range(2)
+    )
     projected = jnp.asarray(rng.normal(size=(length, cells, 4, SIZE)))
     kernel = jnp.asarray(rng.normal(size=(cells, SIZE, 4, SIZE)))
     state_mask = jnp.asarray([[0.0, 2.0], [1.5, 1.0]])
-    weight = jnp.asarray(rng.normal(size=(length, cells, SIZE)))
-    return projected, kernel, jnp.asarray(mask), state_mask, weight
+    outputs = jnp.asarray(rng.normal(size=(length, cells, SIZE)))
+    return carry, projected, kernel, jnp.asarray(mask), state_mask, (outputs, end)
+
+
+def weigh(results, weights):
+    """The sum of all results, each with a weight of its own."""
+    products = jax.tree.map(lambda x, w: jnp.sum(x * w), results, weights)
+    return sum(jax.tree.leaves(products))
 
 
 MASKS = {  # [T, G]: each of the two cells has its own
@@ -152,16 +163,16 @@ MASKS = {  # [T, G]: each of the two cells has its own
 
 
 def derivatives(function):
-    def loss(projected, kernel, mask, state_mask, weight):
-        return jnp.sum(function(projected, kernel, mask, state_mask) * weight)
+    def loss(*arguments):
+        return weigh(function(*arguments[:-1]), arguments[-1])
 
-    def slope(projected, kernel, *rest):
+    def slope(*arguments):
         """A number that depends on all first derivatives."""
-        grads = jax.grad(loss, argnums=(0, 1))(projected, kernel, *rest)
-        return sum(jnp.sum(jnp.sin(leaf)) for leaf in grads)
+        grads = jax.grad(loss, argnums=(0, 1, 2))(*arguments)
+        return sum(jnp.sum(jnp.sin(leaf)) for leaf in jax.tree.leaves(grads))
 
-    first = jax.value_and_grad(loss, argnums=(0, 1))
-    return jax.jit(first), jax.jit(jax.grad(slope, argnums=(0, 1)))
+    first = jax.value_and_grad(loss, argnums=(0, 1, 2))
+    return jax.jit(first), jax.jit(jax.grad(slope, argnums=(0, 1, 2)))
 
 
 OURS, PLAIN = derivatives(recur), derivatives(plain_recur)
@@ -177,17 +188,34 @@ def test_derivatives_equal_those_of_a_plain_loop(case, float64):
 
 
 def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
-    *arguments, weight = draw_recurrence(MASKS["full"])
-    loss = lambda state_mask: jnp.sum(recur(*arguments[:3], state_mask) * weight)  # noqa: E731
-    assert not jax.jit(jax.grad(loss))(arguments[3]).any()
+    *arguments, state_mask, weights = draw_recurrence(MASKS["full"])
+    loss = lambda state_mask: weigh(recur(*arguments, state_mask), weights)  # noqa: E731
+    assert not jax.jit(jax.grad(loss))(state_mask).any()
     # With all states masked, what is left is the memory.
-    projected = np.asarray(arguments[0])
-    found = jax.jit(recur)(*arguments[:3], jnp.zeros((2, SIZE)))
-    c = np.zeros((2, SIZE))
+    found, end = jax.jit(recur)(*arguments, jnp.zeros((2, SIZE)))
+    projected, c = np.asarray(arguments[1]), np.asarray(arguments[0].memory)
     for t in range(5):
         i, f, o, g = (projected[t, :, k] for k in range(4))
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         np.testing.assert_allclose(found[t], sigmoid(o) * np.tanh(c), rtol=1e-12)
+    np.testing.assert_allclose(end.memory, c, rtol=1e-12)
+    np.testing.assert_array_equal(end.state, found[-1])
+
+
+@pytest.mark.parametrize("case", MASKS)
+def test_a_sentence_may_be_read_in_two_parts(case, float64):
+    """What is carried on from one is what the other begins with."""
+    carry, projected, kernel, mask, state_mask, _ = draw_recurrence(MASKS[case])
+    run = jax.jit(recur)
+    whole, end = run(carry, projected, kernel, mask, state_mask)
+    left, middle = run(carry, projected[:2], kernel, mask[:2], state_mask)
+    right, last = run(middle, projected[2:], kernel, mask[2:], state_mask)
+    np.testing.assert_allclose(whole, jnp.concatenate([left, right]), rtol=1e-12)
+    for one, other in zip(end, last, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    if case == "nothing":
+        for one, other in zip(end, carry, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_kernel_gradient_of_a_batch_is_one_product():
@@ -196,9 +224,10 @@ def test_kernel_gradient_of_a_batch_is_one_product():
     shapes = [(batch, length, cells, 4, size), (cells, size, 4, size)]
     structs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
     mask, ones = jnp.ones((length, cells), bool), jnp.ones((cells, size))
+    zeros = Carry(jnp.zeros((cells, size)), jnp.zeros((cells, size)))
 
     def loss(projected, kernel):
-        states = jax.vmap(recur, (0, None, None, None))(projected, kernel, mask, ones)
+        states, _ = jax.vmap(lambda x: recur(zeros, x, kernel, mask, ones))(projected)
         return jnp.sum(states * states)
 
     lowered = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*structs)

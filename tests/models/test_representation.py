@@ -8,6 +8,7 @@ import pytest
 from jaxner import models
 from jaxner.data import features, vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, representation
+from jaxner.models.intnet import IntNet
 from jaxner.models.representation import Capitalisation
 from jaxner.types import Caps, Sentence
 
@@ -15,8 +16,18 @@ NUM_CHARS = 9
 TYPES = (0, 0, 1, 2, 3, 4, 1, 2, 0)  # of each character id
 
 
+def call(module, weights, *inputs, key=None):
+    """Applies a module; those that read characters can have dropout, by a key."""
+    if not isinstance(module, (CharacterCNN, CharacterLSTM, IntNet)):
+        return module.apply(weights, *inputs)
+    rngs = None if key is None else {"dropout": key}
+    return module.apply(weights, *inputs, train=key is not None, rngs=rngs)
+
+
 def init(module, *inputs):
-    return module.init(jax.random.key(0), *inputs)
+    reads = isinstance(module, (CharacterCNN, CharacterLSTM, IntNet))
+    options = {"train": False} if reads else {}
+    return module.init(jax.random.key(0), *inputs, **options)
 
 
 def draw_weights(module, *inputs, seed=0):
@@ -27,9 +38,7 @@ def draw_weights(module, *inputs, seed=0):
     )
 
 
-@jax.jit(static_argnames="module")
-def apply(module, weights, *inputs):
-    return module.apply(weights, *inputs)
+apply = jax.jit(call, static_argnames="module")
 
 
 def in_float64(weights):
@@ -228,6 +237,7 @@ CHARACTERS = {
     "free": CharacterCNN(NUM_CHARS, dim=3, num_filters=4),
     "fixed": fixed_cnn(types=TYPES),
     "lstm": CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=2),
+    "intnet": IntNet(NUM_CHARS, dim=3, num_filters=4, growth=3, num_blocks=2),
 }
 
 
@@ -246,7 +256,7 @@ def test_longer_words_of_the_batch_change_nothing(name):
 def test_gradients_reach_every_parameter_of_the_characters(name):
     module, chars = CHARACTERS[name], pad(WORDS, 23)
     weights = draw_weights(module, chars)
-    loss = lambda weights, chars: jnp.sum(module.apply(weights, chars) ** 2)  # noqa: E731
+    loss = lambda weights, chars: jnp.sum(call(module, weights, chars) ** 2)  # noqa: E731
     grad = jax.jit(jax.grad(loss))
     found = grad(weights, chars)["params"]
     for leaf in jax.tree.leaves(found):
@@ -256,6 +266,39 @@ def test_gradients_reach_every_parameter_of_the_characters(name):
     assert found["table"][0].any() == (name == "fixed")
     nothing = grad(weights, jnp.zeros_like(chars))
     assert not any(leaf.any() for leaf in jax.tree.leaves(nothing))  # nor any NaN
+
+
+@pytest.mark.parametrize("name", CHARACTERS)
+def test_dropout_of_the_characters(name):
+    """Elements of the character vectors are zeroed, each by itself, and no others."""
+    module, chars = CHARACTERS[name].clone(dropout=0.5), pad(WORDS, 23)
+    weights = draw_weights(module, chars)
+    quiet = apply(CHARACTERS[name].clone(dropout=0.0), weights, chars)
+    np.testing.assert_array_equal(apply(module, weights, chars), quiet)
+    noisy = apply(module, weights, chars, key=jax.random.key(0))
+    assert not noisy[2].any()  # a word of no characters
+    longest = np.asarray(WORDS[5])
+    same = pad([longest, longest], 23)
+    noisy = apply(module, weights, same, key=jax.random.key(0))
+    assert not np.allclose(noisy[0], noisy[1])
+    assert not np.allclose(noisy, apply(module, weights, same, key=jax.random.key(1)))
+
+
+def test_each_element_of_a_character_vector_is_dropped_by_itself():
+    """A filter that looks at one element of one character shows it as it comes."""
+    cnn = CharacterCNN(NUM_CHARS, dim=2, num_filters=2, width=1, dropout=0.25)
+    chars = jnp.ones((4000, 1), int)
+    weights = {
+        "params": {
+            "table": jnp.ones((NUM_CHARS, 2)),
+            "conv": {"kernel": jnp.eye(2), "bias": jnp.zeros(2)},
+        }
+    }
+    found = np.asarray(apply(cnn, weights, chars, key=jax.random.key(0)))
+    np.testing.assert_allclose(np.unique(found), [0, 1 / 0.75], rtol=1e-6)
+    assert found.mean() == pytest.approx(1.0, abs=0.03)
+    both = (found > 0).all(axis=1).mean()
+    assert both == pytest.approx(0.75**2, abs=0.03)  # each element by itself
 
 
 def test_wrong_settings_of_the_characters_say_what_would_work():
@@ -274,6 +317,9 @@ def test_wrong_settings_of_the_characters_say_what_would_work():
     ):
         with pytest.raises(ValueError, match=f"Unknown {option} {message}"):
             CharacterCNN(NUM_CHARS, **{option: "x"})
+    for kind in (CharacterCNN, CharacterLSTM, IntNet):
+        with pytest.raises(ValueError, match=rf"dropout of {kind.__name__} must be in"):
+            kind(NUM_CHARS, dropout=1.0)
     with pytest.raises(ValueError, match="'x' of BiLSTM"):
         init(CharacterLSTM(NUM_CHARS, initializer="x"), jnp.ones((1, 1), int))
 
@@ -415,7 +461,7 @@ def test_parts_stand_side_by_side():
     weights, sentence = draw(module), draw_sentence(6, 2, separators=(0, 3))
     p, frozen = weights["params"], weights["frozen"]["words"]["vectors"]
     words = np.concatenate([p["words"]["trained"], frozen])[sentence.words]
-    chars = module.chars.apply({"params": p["chars"]}, sentence.chars)
+    chars = call(module.chars, {"params": p["chars"]}, sentence.chars)
     caps = module.caps.apply({"params": p["caps"]}, sentence.caps, sentence.words)
     expected = np.concatenate([words, caps, chars], axis=1)
     expected[[0, 3, 6, 7]] = 0
@@ -519,9 +565,9 @@ def test_a_sentence_without_what_the_model_asks_for():
 
 
 def test_errors_of_a_representation():
-    with pytest.raises(ValueError, match="needs `words` or `chars`; both are None"):
+    with pytest.raises(ValueError, match="words, chars, vectors or bert; all are None"):
         tagger(words=None)
-    with pytest.raises(ValueError, match=r"representation\.chars 'rnn'; known: cnn, l"):
+    with pytest.raises(ValueError, match=r"representation\.chars 'rnn'; known: cnn, i"):
         tagger(chars={"name": "rnn"})
     with pytest.raises(ValueError, match=r"chars\.types needs `char_types`"):
         tagger(chars={"types": True, "length": 5})
@@ -577,3 +623,17 @@ def test_tables_are_drawn_as_the_papers_say(initializer):
         assert 0.99 * scale < largest <= scale * (1 + 1e-6)
     else:
         assert largest > 3 * scale
+
+
+def test_a_representation_drops_character_vectors_in_training_alone():
+    chars = CharacterCNN(NUM_CHARS, dim=3, num_filters=4, dropout=0.5)
+    module = representation.Representation(words=None, chars=chars, dropout=0.0)
+    sentence = draw_sentence(3)
+    weights = module.init(jax.random.key(0), sentence, train=False)
+    keys = {"dropout": jax.random.key(1)}
+    quiet = module.apply(weights, sentence, train=False)
+    np.testing.assert_array_equal(
+        quiet, module.apply(weights, sentence, train=False, rngs=keys)
+    )
+    noisy = module.apply(weights, sentence, train=True, rngs=keys)
+    assert not np.allclose(noisy, quiet)

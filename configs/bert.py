@@ -1,0 +1,89 @@
+r"""BERT-Softmax, BERT-CRF and BERT-UANet (the last rows of Gui et al.'s, 2020, tables).
+
+    python train.py --config configs/bert.py --config.data.pretrained=FOLDER
+    python train.py --config configs/bert.py:conll2003,model=uanet …
+
+Published: entity F1 on CoNLL-2003 test 91.62, 91.71 and 92.02.
+
+`data.pretrained` is a local folder in the layout of Hugging Face: config.json,
+model.safetensors and vocab.txt. Its weights are the start of the run, which then holds
+all that it needs. A token is read from its first word piece, or from the mean of them;
+a sentence that is longer than the encoder allows is read in overlapping windows.
+
+Rates of learning and numbers of epochs are ours: the text and the authors' code do not
+say them. UANet's draft is a variational LSTM on BERT's vectors; its refinement reads
+the same vectors, from the same BERT.
+
+Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
+ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+
+    model=softmax    a linear layer on BERT's vectors (the default)
+    model=crf        and a CRF
+    model=uanet      draft and refinement
+    pool=mean        a token is the mean of its word pieces
+"""
+
+from configs import common
+
+PAPER = "Gui et al. 2020"
+ROWS = (
+    common.Row("BERT-Softmax", "conll2003", "91.62"),
+    common.Row("BERT-CRF", "conll2003,model=crf", "91.71"),
+    common.Row("BERT-UANet", "conll2003,model=uanet", "92.02"),
+)
+
+
+def get_config(arg=""):
+    """Returns the configuration; the module docstring describes `arg`."""
+    arg = common.parse_arg(arg, dataset="sample", model="softmax", pool="first")
+    common.known("model", arg.model, ("softmax", "crf", "uanet"))
+    common.known("pool", arg.pool, ("first", "mean"))
+    config = common.base(arg.dataset)
+    config.num_epochs = 10
+    config.batch_size = 16
+    config.model.representation = {
+        "words": None,
+        "chars": None,
+        # No dropout of its own: BERT has that of its config.json.
+        "bert": {"pool": arg.pool, "dropout": None, "attention_dropout": None},
+        "dropout": 0.0,
+    }
+    config.model.encoder = {"name": "identity"}
+    config.model.head = {
+        "name": "crf" if arg.model == "crf" else "softmax",
+        "dropout": 0.1,
+        "initializer": "torch",
+    }
+    tuned = common.optimizer("adamw", 3e-5, weight_decay=0.01, warmup=0.1)
+    config.optimizer = common.optimizer("adamw", 1e-3, warmup=0.1, clip_norm=1.0)
+    config.optimizer.parts = {"representation/bert": tuned}
+    if arg.model == "uanet":
+        _refine(config, tuned)
+    return config
+
+
+def _refine(config, tuned):
+    """UANet on BERT's vectors, with its settings but for batches and epochs."""
+    config.model.encoder = common.bilstm(
+        hidden_dim=200,
+        input_dropout=0.01,
+        output_dropout=0.25,
+        initializer="torch",
+        forget_bias=0.0,
+    )
+    config.model.head.dropout = 0.0
+    config.model.sampling = common.sampling(num_samples=8, parts=("encoder",))
+    config.model.refinement = common.refinement(
+        own_representation=False,
+        label_scale=1.0,  # 600 would leave BERT hardly any of the joint clip
+        **common.gui_transformer(config),
+    )
+    config.objective.reduction = "sum"
+    config.objective.stages = "sum"
+    config.optimizer = common.optimizer(
+        "sgd", 0.015, momentum=0.9, decay=0.05, weight_decay=1e-6, clip_norm=5.0
+    )
+    config.optimizer.parts = {
+        "representation/bert": tuned,
+        "refinement": common.gui_adamw(),
+    }

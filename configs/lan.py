@@ -1,0 +1,64 @@
+r"""BiLSTM-LAN, the label attention network (Cui and Zhang, EMNLP 2019).
+
+    python train.py --config configs/lan.py                      # the embedded sample
+    python train.py --config configs/lan.py:conll2003
+
+A rival of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test 90.77
+(a run of Gui et al.), on OntoNotes 5 88.16, accuracy on WSJ 97.58. Users report about
+85 on OntoNotes 5 with BIO labels.
+
+Three BiLSTMs; behind each of the first two, tokens attend to vectors of the labels, and
+behind the third the attention scores are the scores of the labels. No CRF. Settings as
+in the authors' README; the loss is the sum over a batch of ten sentences, and training
+stops when dev has not risen for ten epochs.
+
+Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
+ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+
+    layers=N      BiLSTMs, 3 by default
+    crf           a CRF on the scores of the last layer (not in the paper)
+"""
+
+from configs import common
+
+PAPER = "Gui et al. 2020"
+ROWS = (
+    common.Row("BiLSTM-LAN", "conll2003", "90.77"),
+    common.Row("BiLSTM-LAN", "ontonotes5", "88.16"),
+    common.Row("BiLSTM-LAN", "wsj", "97.58 (accuracy)"),
+)
+
+
+def get_config(arg=""):
+    """Returns the configuration; the module docstring describes `arg`."""
+    arg = common.parse_arg(arg, dataset="sample", layers=3, crf=False)
+    config = common.base(arg.dataset)
+    common.gui_settings(config, "cnn")
+    config.data.standardise_vectors = False
+    config.patience = 10
+    chars = {"name": "lstm", "dim": 30, "hidden_dim": 25, "dropout": 0.5}
+    config.model.representation.chars = chars
+    config.model.encoder = {
+        "name": "lan",
+        "num_layers": arg.layers,
+        "hidden_dim": 50 if arg.dataset == "sample" else 200,
+        "num_heads": 5,
+        "dropout": 0.5,
+        "weight_dropout": 0.5,
+        "initializer": "torch",
+        "forget_bias": 0.0,
+        "kernel_initializer": "torch",
+        "label_bound": 0.0025,
+    }
+    config.model.head = {"name": "scores", "transitions": arg.crf}
+    config.optimizer = common.optimizer(
+        "sgd",
+        0.01,
+        momentum=0.9,
+        decay=0.035,  # the rate is 0.01 / (1 + 0.035 · epoch)
+        weight_decay=1e-8,
+        clip_norm=5.0,
+    )
+    if arg.dataset == "sample":
+        config.optimizer.learning_rate = 0.05
+    return config

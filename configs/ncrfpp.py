@@ -1,0 +1,57 @@
+r"""BiLSTM-Softmax and BiLSTM-CRF as in NCRF++ (Yang and Zhang, ACL 2018).
+
+    python train.py --config configs/ncrfpp.py                   # the embedded sample
+    python train.py --config configs/ncrfpp.py:conll2003,crf
+
+The rivals of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
+90.77 and 91.21, on OntoNotes 5 83.76 and 86.99 (which are figures of Strubell et al.
+for a model without characters), accuracy on WSJ 97.51 for both. NCRF++ itself gives
+90.73 and 91.35 for CoNLL-2003 with these settings.
+
+Words and a character CNN, one BiLSTM of 200 features (100 in each direction), plain
+SGD without momentum or clipping, the loss summed over a batch of ten sentences.
+
+Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
+ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+
+    crf             a CRF in the place of independent labels
+    chars=intnet    IntNet's character features (Xin et al., 2018)
+                    on CoNLL-2003 91.43, with a CRF 91.64
+"""
+
+from configs import common
+
+PAPER = "Gui et al. 2020"
+ROWS = (
+    common.Row("BiLSTM-Softmax", "conll2003", "90.77"),
+    common.Row("BiLSTM-CRF", "conll2003,crf", "91.21"),
+    common.Row("IntNet-BiLSTM-Softmax", "conll2003,chars=intnet", "91.43"),
+    common.Row("IntNet-BiLSTM-CRF", "conll2003,chars=intnet,crf", "91.64"),
+    common.Row("BiLSTM-Softmax", "ontonotes5", "83.76 (no characters)"),
+    common.Row("BiLSTM-CRF", "ontonotes5,crf", "86.99 (no characters)"),
+    common.Row("BiLSTM-Softmax", "wsj", "97.51 (accuracy)"),
+    common.Row("BiLSTM-CRF", "wsj,crf", "97.51 (accuracy)"),
+)
+
+
+def get_config(arg=""):
+    """Returns the configuration; the module docstring describes `arg`."""
+    arg = common.parse_arg(arg, dataset="sample", crf=False, chars="cnn")
+    config = common.base(arg.dataset)
+    common.gui_settings(config, arg.chars)
+    config.data.standardise_vectors = False
+    config.model.encoder = common.bilstm(
+        hidden_dim=100, output_dropout=0.0, initializer="torch", forget_bias=0.0
+    )
+    config.model.head = {
+        "name": "crf" if arg.crf else "softmax",
+        "dropout": 0.5,
+        "initializer": "torch",
+    }
+    config.optimizer = common.optimizer(
+        "sgd",
+        0.015,
+        decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
+        weight_decay=1e-8,
+    )
+    return config

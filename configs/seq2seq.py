@@ -1,0 +1,63 @@
+r"""BiLSTM-Seq2seq: labels that depend on all labels before them (Zhang et al., 2018).
+
+    python train.py --config configs/seq2seq.py                  # the embedded sample
+    python train.py --config configs/seq2seq.py:conll2003,fusion=joint,beam=4
+
+A rival of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
+91.22, accuracy on WSJ 97.59.
+
+A BiLSTM reads the words, an LSTM the labels so far. Zhang, Chen, Zhao, Liu and Yin
+(IJCAI 2018) join the two in three ways, of which only the abstract is at hand: the
+formulas and all sizes are ours (see `jaxner.models.seq2seq`), the other settings those
+of NCRF++ with clipped gradients. Training reads the gold labels (teacher forcing).
+
+Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
+ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+
+    fusion=shared       the tag LSTM reads the words, too (the default)
+    fusion=integrate    it does not; its state and the words' features are one layer
+    fusion=joint        it does not; words and labels score by themselves, and add up
+    beam=N              hypotheses of the beam search; 1, the default, is greedy
+"""
+
+from configs import common
+
+PAPER = "Gui et al. 2020"
+ROWS = (
+    common.Row("BiLSTM-Seq2seq", "conll2003", "91.22"),
+    common.Row("BiLSTM-Seq2seq", "wsj", "97.59 (accuracy)"),
+)
+
+
+def get_config(arg=""):
+    """Returns the configuration; the module docstring describes `arg`."""
+    arg = common.parse_arg(arg, dataset="sample", fusion="shared", beam=1)
+    common.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
+    config = common.base(arg.dataset)
+    common.gui_settings(config, "cnn")
+    config.data.standardise_vectors = False
+    config.model.encoder = common.bilstm(
+        hidden_dim=100, initializer="torch", forget_bias=0.0
+    )
+    config.model.head = {
+        "name": "seq2seq",
+        "fusion": arg.fusion,
+        "tag_dim": 50,
+        "hidden_dim": 200,
+        "beam_size": arg.beam,
+        "dropout": 0.5,
+        "initializer": "torch",
+        "table_initializer": "lecun",
+        "lstm_initializer": "torch",
+        "forget_bias": 0.0,
+    }
+    config.optimizer = common.optimizer(
+        "sgd",
+        0.015,
+        decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
+        weight_decay=1e-8,
+        clip_norm=5.0,
+    )
+    if arg.dataset == "sample":
+        config.optimizer.learning_rate = 0.1
+    return config

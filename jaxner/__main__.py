@@ -1,0 +1,141 @@
+"""The small commands.
+
+python -m jaxner sweep --workdir runs/uanet --split dev --plot sweep.png
+
+    How labels change with the threshold Γ and the number of passes M of a trained
+    tagger (UANet's Figure 4), how many tokens the refinement mends and breaks (its
+    Table 1), and how well uncertainty tells wrong labels from right ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import logging
+from rich.console import Console
+from rich.table import Table
+
+from jaxner import sweeps, tagging
+from jaxner.evaluation import plots
+from jaxner.training import prepare
+from jaxner.workdir import Workdir
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def sweep(options: argparse.Namespace) -> None:
+    """Does `python -m jaxner sweep`."""
+    for path in filter(None, (options.plot, options.json)):
+        if not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(f"There is no folder to write {path} into")
+    if options.plot:
+        plots.check(options.plot)
+    params = tagging.load(options.workdir)
+    config = Workdir(options.workdir).read_json("config.json")
+    split = prepare.load_split(config["data"], options.split)
+    console.print(split.summary())
+    found = sweeps.sweep(
+        params, split, thresholds=options.thresholds, samples=options.samples
+    )
+    title = f"{split.name} {options.split}"
+    if found.by_threshold:
+        console.print(_table(found.by_threshold, "Γ", found.figure, title))
+    else:
+        console.print("The tagger has no refinement: only M is tried")
+    console.print(_table(found.by_samples, "M", found.figure, title))
+    its = found.detection
+    console.print(
+        f"Entropy of the draft: {its.mean_wrong:.4f} nats at its {its.wrong:,} wrong "
+        f"tokens, {its.mean_right:.4f} at the {its.right:,} right ones "
+        f"({its.ratio:.1f} times as much); AUROC {its.auroc:.4f}"
+    )
+    if options.json:
+        text = json.dumps(_plain(found), indent=2) + "\n"
+        Path(options.json).write_text(text, "utf-8")
+    if options.plot:
+        plots.sweep(options.plot, found.by_threshold, found.by_samples, found.figure)
+        console.print(f"The plot is in {options.plot}")
+
+
+def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str):
+    table = Table(title=f"{title}: {figure} by {varied}")
+    columns = ("M", "Γ", "draft", "refinement", "mixed")
+    for name in (*columns, "mended", "broken", "u mended", "u broken"):
+        table.add_column(name, justify="right")
+    for point in points:
+        its = point.changes
+        table.add_row(
+            str(point.samples),
+            f"{point.threshold:.2f}",
+            *(f"{x:.2f}" for x in (point.draft, point.refined, point.score)),
+            f"{its.mended:,}",
+            f"{its.broken:,}",
+            f"{its.mended_uncertainty:.3f}",
+            f"{its.broken_uncertainty:.3f}",
+        )
+    return table
+
+
+def _plain(value):
+    """Makes nested named tuples dicts, for JSON; what is no number is null."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(item) for name, item in value._asdict().items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def _floats(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
+def _integers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def parser() -> argparse.ArgumentParser:
+    """Declares the command line."""
+    top = argparse.ArgumentParser(prog="python -m jaxner")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    one = commands.add_parser(
+        "sweep", help="Γ and M of a trained tagger", description=__doc__
+    )
+    one.add_argument("--workdir", required=True, help="folder of the run")
+    one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
+    one.add_argument(
+        "--thresholds",
+        type=_floats,
+        default=list(sweeps.THRESHOLDS),
+        help="values of Γ in nats, by commas; default 0,0.05,…,1",
+    )
+    one.add_argument(
+        "--samples",
+        type=_integers,
+        default=list(sweeps.SAMPLES),
+        help="values of M, by commas; default 1,2,4,8,16",
+    )
+    one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
+    one.add_argument("--json", help="file for the figures")
+    one.set_defaults(run=sweep)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs what the command line says."""
+    logging.set_verbosity(logging.ERROR)  # Orbax tells a lot
+    options = parser().parse_args(argv)
+    try:
+        options.run(options)
+    except (ValueError, OSError, ImportError) as error:
+        console.print(f"jaxner: {error}", style="red", markup=False)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

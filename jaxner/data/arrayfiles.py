@@ -1,0 +1,181 @@
+"""Files of one array for each sentence: HDF5, `.npz` and `.safetensors`, read lazily.
+
+Every class offers the same: `keys`, `shape` and `get` of an array, what the file says
+of its text (`tokens`, `sentence_to_index`, or None), and `write`. What these are, and
+which of them must agree, is told in `data.contextual`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class HDF5:
+    """HDF5, as AllenNLP's `elmo` writes it."""
+
+    def __init__(self, path: Path):
+        self.path, self._file = path, _h5py().File(path, "r")
+
+    def keys(self) -> Iterable[str]:
+        """Lists the names of all entries."""
+        return self._file.keys()
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Tells the shape of an array without reading it."""
+        return self._file[key].shape
+
+    def get(self, key: str) -> np.ndarray:
+        """Reads an array."""
+        return self._file[key][()]
+
+    def tokens(self) -> list[str] | None:
+        """Gives the sentences, tokens joined by blanks."""
+        return self._strings("tokens")
+
+    def sentence_to_index(self) -> dict[str, Any] | None:
+        """Gives the number of each sentence."""
+        found = self._strings("sentence_to_index")
+        return None if found is None else json.loads(found[0])
+
+    def _strings(self, name: str) -> list[str] | None:
+        if name not in self._file:
+            return None
+        return np.atleast_1d(self._file[name].asstr()[()]).tolist()
+
+    @staticmethod
+    def write(path: Path, arrays: Arrays, sentences: Sequence[str]) -> None:
+        """Writes arrays, and the sentences that they are of."""
+        with _h5py().File(path, "w") as file:
+            for key, array in arrays.items():
+                file.create_dataset(key, data=array)
+            kind = _h5py().string_dtype()
+            file.create_dataset("tokens", data=sentences, dtype=kind)
+
+
+class Npz:
+    """NumPy's archive of arrays."""
+
+    def __init__(self, path: Path):
+        self.path, self._file = path, np.load(path, allow_pickle=False)
+
+    def keys(self) -> Iterable[str]:
+        """Lists the names of all entries."""
+        return self._file.files
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Tells the shape of an array without reading it."""
+        with self._file.zip.open(f"{key}.npy") as member:
+            if np.lib.format.read_magic(member) == (1, 0):
+                return np.lib.format.read_array_header_1_0(member)[0]
+            return np.lib.format.read_array_header_2_0(member)[0]
+
+    def get(self, key: str) -> np.ndarray:
+        """Reads an array."""
+        return self._file[key]
+
+    def tokens(self) -> list[str] | None:
+        """Gives the sentences, tokens joined by blanks."""
+        return self._file["tokens"].tolist() if "tokens" in self._file else None
+
+    def sentence_to_index(self) -> None:
+        """Such files have none."""
+        return None
+
+    @staticmethod
+    def write(path: Path, arrays: Arrays, sentences: Sequence[str]) -> None:
+        """Writes arrays, and the sentences that they are of."""
+        entries: Any = {**arrays, "tokens": np.array(sentences, dtype=str)}
+        np.savez(path, **entries)
+
+
+class Safetensors:
+    """Tensors with a header of JSON."""
+
+    def __init__(self, path: Path):
+        self.path, self._file = path, _safetensors().safe_open(path, "np")
+
+    def keys(self) -> Iterable[str]:
+        """Lists the names of all entries."""
+        return self._file.keys()
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Tells the shape of an array without reading it."""
+        return tuple(self._file.get_slice(key).get_shape())
+
+    def get(self, key: str) -> np.ndarray:
+        """Reads an array."""
+        return self._file.get_tensor(key)
+
+    def tokens(self) -> list[str] | None:
+        """Gives the sentences, tokens joined by blanks."""
+        found = (self._file.metadata() or {}).get("tokens")
+        return None if found is None else json.loads(found)
+
+    def sentence_to_index(self) -> None:
+        """Such files have none."""
+        return None
+
+    @staticmethod
+    def write(path: Path, arrays: Arrays, sentences: Sequence[str]) -> None:
+        """Writes arrays, and the sentences that they are of."""
+        about = {"tokens": json.dumps(sentences)}
+        _safetensors().numpy.save_file(arrays, path, metadata=about)
+
+
+KINDS = {".hdf5": HDF5, ".h5": HDF5, ".npz": Npz, ".safetensors": Safetensors}
+
+
+def kind_of(path: Path) -> Any:
+    """Returns the class for the ending of a path; ValueError if there is none."""
+    if path.suffix not in KINDS:
+        raise ValueError(
+            f"{path}: unknown ending {path.suffix!r}; known: {', '.join(KINDS)}"
+        )
+    return KINDS[path.suffix]
+
+
+def opened(path: Path) -> Any:
+    """Opens a file.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ImportError: The library for it is not installed.
+        ValueError: Its ending is unknown, or it is malformed.
+    """
+    kind = kind_of(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file of vectors {path}")
+    try:
+        return kind(path)
+    except ImportError:
+        raise
+    except Exception as error:  # each library has its own
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise ImportError(
+            "HDF5 files need h5py: pip install 'jaxner[contextual]'"
+        ) from None
+    return h5py
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError:
+        raise ImportError(
+            "Files .safetensors need safetensors: pip install 'jaxner[bert]'"
+        ) from None
+    return safetensors

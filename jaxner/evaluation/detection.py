@@ -1,0 +1,118 @@
+"""Does uncertainty tell wrong labels from right ones? And what does refining change?"""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+Labels = Sequence[Sequence[str]]
+
+
+class Detection(NamedTuple):
+    """How well an uncertainty tells wrong tokens from right ones.
+
+    Attributes:
+        wrong: Number of wrong tokens.
+        right: Number of right tokens.
+        mean_wrong: Mean uncertainty of the wrong ones; nan if there is none.
+        mean_right: Mean uncertainty of the right ones; nan if there is none.
+        auroc: Chance that a wrong token is more uncertain than a right one, ties
+            counting half; nan unless there are both.
+    """
+
+    wrong: int
+    right: int
+    mean_wrong: float
+    mean_right: float
+    auroc: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as uncertain the wrong tokens are as the right ones."""
+        return self.mean_wrong / self.mean_right if self.mean_right else np.nan
+
+
+class Changes(NamedTuple):
+    """Tokens whose label changed, by what they were and became (UANet, Table 1).
+
+    Attributes:
+        mended: Wrong before, right after.
+        broken: Right before, wrong after.
+        moved: Wrong before and after, by another label.
+        mended_uncertainty: Mean uncertainty of the mended ones; nan if there is none.
+        broken_uncertainty: Mean uncertainty of the broken ones; nan if there is none.
+    """
+
+    mended: int
+    broken: int
+    moved: int
+    mended_uncertainty: float
+    broken_uncertainty: float
+
+
+def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
+    """Compares the uncertainty of wrong and right tokens.
+
+    Args:
+        uncertainty: Of each token.
+        wrong: Whether its label is wrong.
+
+    Raises:
+        ValueError: The two differ in length.
+
+    Example:
+        >>> found = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
+        >>> round(found.ratio, 2), found.auroc
+        (6.0, 1.0)
+    """
+    wrong = np.asarray(wrong, bool)
+    if len(uncertainty) != len(wrong):
+        raise ValueError(
+            f"Expected as many uncertainties as tokens, got {len(uncertainty)} and "
+            f"{len(wrong)}"
+        )
+    both = 0 < wrong.sum() < len(wrong)
+    return Detection(
+        int(wrong.sum()),
+        int((~wrong).sum()),
+        _mean(uncertainty[wrong]),
+        _mean(uncertainty[~wrong]),
+        float(roc_auc_score(wrong, uncertainty)) if both else float("nan"),
+    )
+
+
+def changes(
+    gold: Labels, before: Labels, after: Labels, uncertainty: np.ndarray
+) -> Changes:
+    """Counts what became of the tokens between two labellings.
+
+    Args:
+        gold: The right labels of each sentence.
+        before: The first labelling.
+        after: The second.
+        uncertainty: Of each token of all sentences.
+
+    Example:
+        >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]
+        >>> changes(gold, before, after, np.array([0.1, 0.9, 0.5]))[:3]
+        (1, 1, 1)
+    """
+    right, old, new = (
+        np.array(list(chain(*side)), object) for side in (gold, before, after)
+    )
+    mended = (old != right) & (new == right)
+    broken = (old == right) & (new != right)
+    moved = (old != right) & (new != right) & (old != new)
+    return Changes(
+        int(mended.sum()),
+        int(broken.sum()),
+        int(moved.sum()),
+        _mean(uncertainty[mended]),
+        _mean(uncertainty[broken]),
+    )
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")

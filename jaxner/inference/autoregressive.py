@@ -1,0 +1,197 @@
+"""Inference where each label depends on all before it; see `types.Autoregressive`.
+
+Nothing has to be summed over labellings, since the probabilities of the labels of a
+token sum to one; and nothing can be maximised over them exactly, since no two histories
+of labels leave the same state. Hence the beam search. Shape letters: `T` tokens, `L`
+labels, `N` state size, `K` hypotheses of the beam.
+
+References:
+    Zhang, Chen, Zhao, Liu and Yin, "Learning Tag Dependencies for Sequence Tagging",
+    IJCAI 2018.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxner.inference.crf import Constraints
+from jaxner.types import FORBIDDEN, Autoregressive
+
+
+def _read(potentials: Autoregressive, carry, gates):
+    """One step of the LSTM, of any number of hypotheses: the new h and c."""
+    state, memory = carry
+    gates = gates + jnp.einsum("...n,ngm->...gm", state, potentials.recurrent)
+    i, f, o = (jax.nn.sigmoid(gates[..., k, :]) for k in range(3))
+    memory = f * memory + i * jnp.tanh(gates[..., 3, :])
+    return o * jnp.tanh(memory), memory
+
+
+def _log_probabilities(potentials: Autoregressive, words, states):
+    """Computes log p(label) from what the words give, [B, M], and states [B, N]."""
+    sums = words + states @ potentials.from_state
+    kernel, bias = potentials.output_kernel, potentials.output_bias
+    if kernel is not None and bias is not None:
+        sums = jnp.tanh(sums) @ kernel + bias[None]
+    return jax.nn.log_softmax(sums, axis=-1)
+
+
+def score(
+    potentials: Autoregressive, labels: Int[Array, " T"], mask: Bool[Array, " T"]
+) -> Float[Array, ""]:
+    """Computes the log-probability of one labelling, in nats.
+
+    Constraints do not change it.
+
+    Args:
+        potentials: What the words and the labels add up to.
+        labels: Label ids; ignored under padding.
+        mask: True at the tokens.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> potentials = Autoregressive(
+        ...     words=jnp.array([[0.0, 0.0], [0.0, 9.0]]),  # and no label adds to them
+        ...     word_gates=None, previous=jnp.zeros((3, 4, 1)),
+        ...     recurrent=jnp.zeros((1, 4, 1)), from_state=jnp.zeros((1, 2)),
+        ...     output_kernel=None, output_bias=None, beam=jnp.zeros(1),
+        ... )
+        >>> value = score(potentials, jnp.array([1, 1]), jnp.array([True, False]))
+        >>> round(float(jnp.exp(value)), 4)
+        0.5
+    """
+    zero = jnp.zeros(potentials.recurrent.shape[0], potentials.words.dtype)
+    if not labels.shape[0]:
+        return jnp.sum(zero)
+    none = jnp.array([potentials.previous.shape[0] - 1], labels.dtype)
+    gates = potentials.previous[jnp.concatenate([none, labels[:-1]])]
+    if potentials.word_gates is not None:
+        gates = gates + potentials.word_gates
+
+    def step(carry, gates):
+        carry = _read(potentials, carry, gates)
+        return carry, carry[0]
+
+    _, states = jax.lax.scan(step, (zero, zero), gates)
+    logs = _log_probabilities(potentials, potentials.words, states)
+    chosen = jnp.take_along_axis(logs, labels[:, None], axis=1)[:, 0]
+    return jnp.sum(jnp.where(mask, chosen, 0.0))
+
+
+def log_partition(
+    potentials: Autoregressive, mask: Bool[Array, " T"]
+) -> Float[Array, ""]:
+    """Returns 0: the probabilities of all labellings sum to one."""
+    del mask
+    return jnp.zeros((), potentials.words.dtype)
+
+
+def marginals(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Any:
+    """Raises ValueError: they are sums over all labellings, of which none can be saved.
+
+    Sums over the hypotheses of a beam would be none of the model's probabilities.
+    """
+    raise ValueError(
+        "The probability of a label is not defined by fewer than all L^T labellings "
+        "where each label depends on all before it (head 'seq2seq'). Take the head "
+        "'softmax' or 'crf' for whatever needs label probabilities: uncertainty, a "
+        "refinement, or `marginals`."
+    )
+
+
+def constrain(potentials: Autoregressive, constraints: Constraints) -> Autoregressive:
+    """Forbids in the beam search what the constraints rule out.
+
+    The probabilities of the labels stay as they are.
+
+    Args:
+        potentials: Those of the model.
+        constraints: See `crf.constrain`.
+    """
+    allowed = jnp.concatenate([constraints.transitions, constraints.start[None]])
+    last = constraints.end
+    if potentials.allowed is not None and potentials.allowed_last is not None:
+        allowed, last = allowed & potentials.allowed, last & potentials.allowed_last
+    return potentials._replace(allowed=allowed, allowed_last=last)
+
+
+def viterbi(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
+    """Finds a probable labelling by beam search; 0 under padding.
+
+    With one hypothesis it takes the best label of each token, given those before; with
+    as many as there are labellings it is exact. A label from which no end can be
+    reached is not taken, so constraints hold if any labelling obeys them.
+
+    Args:
+        potentials: The width of the beam is the length of `beam`.
+        mask: True at the tokens.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> potentials = Autoregressive(
+        ...     words=jnp.array([[0.0, 0.0], [0.0, 9.0]]),  # and no label adds to them
+        ...     word_gates=None, previous=jnp.zeros((3, 4, 1)),
+        ...     recurrent=jnp.zeros((1, 4, 1)), from_state=jnp.zeros((1, 2)),
+        ...     output_kernel=None, output_bias=None, beam=jnp.zeros(1),
+        ... )
+        >>> viterbi(potentials, jnp.array([True, True])).tolist()
+        [0, 1]
+    """
+    width, length = potentials.beam.shape[0], mask.shape[0]
+    if not length:
+        return jnp.zeros(0, jnp.int32)
+    zeros = jnp.zeros((width, potentials.recurrent.shape[0]), potentials.words.dtype)
+    none = jnp.full(width, potentials.previous.shape[0] - 1, jnp.int32)
+    begin = (potentials.beam, none, (zeros, zeros))
+    inputs = (potentials.words, potentials.word_gates, _hopeful(potentials, mask), mask)
+    _, (parents, labels) = jax.lax.scan(
+        lambda beam, inputs: _extend(potentials, beam, inputs), begin, inputs
+    )
+
+    def back(place, inputs):
+        parents, labels = inputs
+        return parents[place], labels[place]
+
+    # Hypotheses are sorted, so the best one is the first.
+    first = jnp.zeros((), jnp.int32)
+    _, best = jax.lax.scan(back, first, (parents, labels), reverse=True)
+    return jnp.where(mask, best, 0)
+
+
+def _hopeful(potentials: Autoregressive, mask) -> Bool[Array, "T L"] | None:
+    """Tells which label of each token some allowed end can be reached from."""
+    if potentials.allowed is None:
+        return None
+    allowed = potentials.allowed[:-1]
+
+    def back(after, is_token):
+        before = jnp.any(allowed & after[None, :], axis=1)
+        return jnp.where(is_token, before, after), after
+
+    return jax.lax.scan(back, potentials.allowed_last, mask, reverse=True)[1]
+
+
+def _extend(potentials: Autoregressive, beam, inputs):
+    """Takes the best extensions of all hypotheses by one token."""
+    scores, last, carry = beam
+    words, word_gates, hopeful, is_token = inputs
+    gates = potentials.previous[last]
+    if word_gates is not None:
+        gates = gates + word_gates[None]
+    read = _read(potentials, carry, gates)
+    logs = _log_probabilities(potentials, words[None], read[0])
+    if potentials.allowed is not None:
+        logs = jnp.where(potentials.allowed[last] & hopeful[None], logs, FORBIDDEN)
+    totals = scores[:, None] + logs
+    best, places = jax.lax.top_k(totals.reshape(totals.size), len(scores))
+    parents, labels = jnp.divmod(places.astype(jnp.int32), totals.shape[1])
+    # The best one's score is taken out at each token: scores that grow with T would
+    # swallow the differences that decide.
+    extended = (best - best[0], labels, jax.tree.map(lambda x: x[parents], read))
+    kept = jax.tree.map(lambda x, y: jnp.where(is_token, x, y), extended, beam)
+    itself = jnp.arange(len(scores), dtype=jnp.int32)
+    return kept, (jnp.where(is_token, parents, itself), kept[1])

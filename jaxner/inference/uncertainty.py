@@ -1,0 +1,93 @@
+"""How uncertain a label is, from its probabilities in several passes, in nats.
+
+Shape letters: `M` passes, `T` tokens, `L` labels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    AnyArray = Any
+
+
+class Uncertainty(NamedTuple):
+    """What several passes say of each token; zero under padding.
+
+    Attributes:
+        labels: The label with the highest mean probability.
+        probabilities: The mean over the passes.
+        entropy: Of the mean: all uncertainty, in nats, from 0 to log L.
+        expected_entropy: Mean of the passes' entropies: the part that is in the data
+            (aleatoric).
+        mutual_information: Their difference: the part that is in the weights
+            (epistemic). Zero where all passes agree.
+        vote_share: Share of the passes whose own best label is that of `labels`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> found = summarise(jnp.array([[[0.9, 0.1]], [[0.8, 0.2]]]))
+        >>> found.labels.tolist(), found.vote_share.tolist()
+        ([0], [1.0])
+    """
+
+    labels: Int[AnyArray, " T"]
+    probabilities: Float[AnyArray, "T L"]
+    entropy: Float[AnyArray, " T"]
+    expected_entropy: Float[AnyArray, " T"]
+    mutual_information: Float[AnyArray, " T"]
+    vote_share: Float[AnyArray, " T"]
+
+
+def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
+    """Computes -Σ p ln p over the last axis; an impossible label adds nothing.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> [round(x, 4) for x in entropy(jnp.array([[0.5, 0.5], [1.0, 0.0]])).tolist()]
+        [0.6931, 0.0]
+
+    References:
+        Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
+        2020, eq. 5.
+    """
+    return jnp.sum(jax.scipy.special.entr(probabilities), axis=-1)
+
+
+def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:
+    """Sums the passes up.
+
+    Args:
+        samples: Probabilities of the labels, in each pass; zero under padding.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> split = summarise(jnp.array([[[1.0, 0.0]], [[0.0, 1.0]]]))
+        >>> round(float(split.mutual_information[0]), 4), float(split.vote_share[0])
+        (0.6931, 0.5)
+
+    References:
+        Houlsby, Huszár, Ghahramani and Lengyel, "Bayesian Active Learning for
+        Classification and Preference Learning", 2011 (arXiv 1112.5745): the mutual
+        information of a label and the weights.
+    """
+    mean = jnp.mean(samples, axis=0)
+    present = jnp.sum(mean, axis=-1) > 0
+    labels = jnp.argmax(mean, axis=-1).astype(jnp.int32)
+    total, expected = entropy(mean), jnp.mean(entropy(samples), axis=0)
+    votes = jnp.mean(jnp.argmax(samples, axis=-1) == labels[None], axis=0)
+    return Uncertainty(
+        labels,
+        mean,
+        total,
+        expected,
+        # By Jensen's inequality never negative; rounding may make it so.
+        jnp.maximum(total - expected, 0.0),
+        jnp.where(present, votes, 0.0),
+    )

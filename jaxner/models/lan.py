@@ -1,0 +1,141 @@
+"""The label attention network: every layer of a BiLSTM asks which label a token has.
+
+Cui and Zhang, "Hierarchically-Refined Label Attention Network for Sequence Labeling",
+EMNLP 2019; sizes and rates as in their code. Shape letters: `T` tokens, `D` input
+features, `L` labels, `H` features of a BiLSTM; `m` heads.
+"""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jaxner.models import layers
+from jaxner.models.lstm import INITIALIZERS, Cells, read
+
+
+class LabelAttention(nn.Module):
+    """Stacks BiLSTMs, each of which attends to vectors of the labels.
+
+    In each layer but the last, tokens ask and labels answer: the queries are made of
+    the BiLSTM's features, keys and values of the label vectors, and what is gathered,
+    plus the features themselves, stands beside the features as the input of the next
+    layer. In the last layer, a token's scores of the labels are the scores of a single
+    head; nothing is decided by a CRF. The label vectors are the same in all layers.
+
+    As in the authors' code: queries, keys and values pass a ReLU; every BiLSTM but the
+    first begins with what the first one ended with; the features are dropped after each
+    BiLSTM, and the weights of all layers but the last.
+
+    Attributes:
+        num_labels: Size of the label set.
+        num_layers: BiLSTMs, at least 1.
+        hidden_dim: State size of one direction; a label vector has twice as many.
+        num_heads: Heads of every layer but the last.
+        dropout: Rate on the features of every BiLSTM.
+        weight_dropout: Rate on the attention weights.
+        initializer: How the LSTM kernels are drawn; see `BiLSTM`.
+        forget_bias: Initial bias of the forget gates.
+        kernel_initializer: How queries, keys and values are drawn, one of
+            `layers.KERNELS`.
+        label_bound: Label vectors are drawn from U(-label_bound, label_bound).
+
+    Raises:
+        ValueError: A size, a rate or an initializer is wrong.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> encoder = LabelAttention(num_labels=9, hidden_dim=10)
+        >>> x, mask = jnp.zeros((4, 7)), jnp.ones(4, bool)
+        >>> (scores, _), _ = encoder.init_with_output(
+        ...     jax.random.key(0), x, mask, train=False
+        ... )
+        >>> scores.shape
+        (4, 9)
+    """
+
+    num_labels: int
+    num_layers: int = 3
+    hidden_dim: int = 200
+    num_heads: int = 5
+    dropout: float = 0.5
+    weight_dropout: float = 0.5
+    initializer: str = "glorot"
+    forget_bias: float = 1.0
+    kernel_initializer: str = "kaiming"
+    label_bound: float = 0.0025
+
+    receptive_field = None  # every label is decided by all tokens
+
+    def __post_init__(self):
+        name = "LabelAttention"
+        layers.check("initializer", self.initializer, INITIALIZERS, name)
+        layers.check(
+            "kernel_initializer", self.kernel_initializer, layers.KERNELS, name
+        )
+        for size in ("num_layers", "hidden_dim", "num_heads"):
+            if getattr(self, size) < 1:
+                raise ValueError(
+                    f"{size} of {name} must be at least 1, got {getattr(self, size)}"
+                )
+        if 2 * self.hidden_dim % self.num_heads:
+            raise ValueError(
+                f"{2 * self.hidden_dim} features do not divide by num_heads="
+                f"{self.num_heads} of {name}; take a divisor of 2 · hidden_dim"
+            )
+        for rate in ("dropout", "weight_dropout"):
+            layers.check_rate(rate, getattr(self, rate), name)
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
+    ) -> tuple[Float[Array, " T L"], dict[str, Array]]:
+        """Returns the scores of the labels, zero under padding, and no intermediates.
+
+        They are meant for a `ScoresHead`.
+        """
+        bound = layers.symmetric_uniform(self.label_bound)
+        shape = (self.num_labels, 2 * self.hidden_dim)
+        labels = self.param("labels", bound, shape)
+        state_mask = jnp.ones((2, 1, self.hidden_dim), x.dtype)
+        first = None
+        for layer in range(1, self.num_layers + 1):
+            cells = Cells(
+                self.hidden_dim,
+                initializer=self.initializer,
+                forget_bias=self.forget_bias,
+                name=f"lstm{layer}",
+            )(x.shape[1])
+            states, end = read(x[:, None, None], mask, *cells, state_mask, first)
+            first = end if first is None else first
+            features = states.reshape(len(mask), shape[1])
+            features = nn.Dropout(self.dropout)(features, deterministic=not train)
+            if layer < self.num_layers:
+                answers = self._attend(features, labels, f"attention{layer}", train)
+                x = jnp.concatenate([features, answers + features], axis=1)
+        scores = self._scores(features, labels, f"attention{self.num_layers}", 1)[0]
+        return jnp.where(mask[:, None], scores, 0.0), {}
+
+    def _project(self, x, name, num_heads):
+        kernel = layers.KERNELS[self.kernel_initializer](1)
+        x = nn.relu(nn.Dense(x.shape[1], kernel_init=kernel, name=name)(x))
+        return x.reshape(len(x), num_heads, x.shape[1] // num_heads)
+
+    def _scores(self, features, labels, name, num_heads) -> Float[Array, "m T L"]:
+        """The products of queries and keys, whose scale is their length."""
+        queries = self._project(features, f"{name}_query", num_heads)
+        keys = self._project(labels, f"{name}_key", num_heads)
+        return jnp.einsum("tmk,lmk->mtl", queries, keys) / queries.shape[2] ** 0.5
+
+    def _attend(self, features, labels, name, train) -> Float[Array, "T H"]:
+        """Gathers the labels' values by a softmax over the labels."""
+        scores = self._scores(features, labels, name, self.num_heads)
+        weights = nn.Dropout(self.weight_dropout)(
+            jax.nn.softmax(scores, axis=2), deterministic=not train
+        )
+        values = self._project(labels, f"{name}_value", self.num_heads)
+        answers = jnp.einsum("mtl,lmk->tmk", weights, values)
+        return answers.reshape(len(answers), features.shape[1])

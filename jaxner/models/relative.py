@@ -1,0 +1,155 @@
+"""Self-attention with relative positions, in the form of Gui et al. (UANet).
+
+Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020, eq.
+7, on the relative positions of Dai et al., "Transformer-XL", ACL 2019.
+
+Shape letters: `T` tokens, `m` heads of `k` dimensions, `d` = m · k features, `D` and
+`E` features of queries and keys, `P` positions or distances.
+"""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jaxner.models import layers
+from jaxner.types import FORBIDDEN
+
+# U(±1/√fan-in), in which the authors' code leaves its kernels (PyTorch's own draw).
+fan_in_uniform = layers.KERNELS["torch"](1)
+# The same for all heads at once, whose kernel is `[D, m, k]`.
+_uniform_heads = nn.initializers.variance_scaling(
+    1 / 3, "fan_in", "uniform", in_axis=0, out_axis=(1, 2)
+)
+
+
+def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}"]:
+    """Returns R: the sines, then the cosines of positions at dim / 2 frequencies.
+
+    These fall from 1 to 1/10,000 geometrically, both included, as in tensor2tensor and
+    the code of Gui et al.; in Vaswani et al.'s formula the last one is not reached.
+
+    Args:
+        positions: Or distances; negative ones too.
+        dim: Even.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> sinusoids(jnp.array([0.0]), 4).tolist()
+        [[0.0, 0.0, 1.0, 1.0]]
+    """
+    half = dim // 2
+    frequencies = 1e4 ** (-jnp.arange(half) / max(half - 1, 1))
+    angles = positions[:, None] * frequencies[None]
+    return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
+
+
+def shift(by_distance: Float[Array, "m T P"]) -> Float[Array, "m T T"]:
+    """Turns scores by distance into scores by pair: `[i, j]` is that of j - i.
+
+    Row i starts i values further left than row 0. That is what the flat array gives
+    when it is read, from its T-th value on, in rows that are shorter by one. So this is
+    one copy, and so is its gradient; to gather each value would be slower by far.
+
+    Args:
+        by_distance: For each token the distances -T to T, P = 2 T + 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> shift(jnp.array([[[-2, -1, 0, 1, 2], [-2, -1, 0, 1, 2.0]]])).tolist()
+        [[[0.0, 1.0], [-1.0, 0.0]]]
+    """
+    heads, length, _ = by_distance.shape
+    flat = by_distance.reshape(heads, length * (2 * length + 1))[:, length:]
+    return flat.reshape(heads, length, 2 * length)[:, :, :length]
+
+
+class RelativeAttention(nn.Module):
+    """Attention whose scores depend on content and on the distance of two tokens.
+
+    The score of query i and key j is ((q_i + u) · k_j + (q_i + v) · r_{j-i}) / √k, with
+    r = W_r R. No bias and no output projection. The paper's distance is i - j; and the
+    authors' code adds 257 to every distance. Either is the default seen through
+    another W_r, since it only rotates or mirrors the sine and cosine of each frequency.
+    Any length is possible. No array is larger than the scores by distance,
+    `[m, T, 2 T + 1]`; none is `[T, T, k]`.
+
+    Attributes:
+        num_heads: Number of heads, m.
+        head_dim: Dimensions of each head, k; even.
+        dropout: Rate on the attention weights.
+    """
+
+    num_heads: int = 7
+    head_dim: int = 160
+    dropout: float = 0.05
+
+    def __post_init__(self):
+        check_sizes(self)
+        layers.check_rate("dropout", self.dropout, "RelativeAttention")
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(
+        self,
+        queries: Float[Array, " T D"],
+        keys: Float[Array, " T E"],
+        mask: Bool[Array, " T"],
+        *,
+        train: bool,
+        position: Float[Array, "k k"] | None = None,
+    ) -> Float[Array, " T d"]:
+        """Returns what each token gathers from the keys, heads side by side.
+
+        Args:
+            queries: Features of the tokens that attend.
+            keys: Those of the same tokens that are attended to; the values too.
+            mask: False under padding, where the output is zero.
+            train: Whether weights are dropped.
+            position: W_r^T; None for one of its own.
+        """
+        q, k, v = (
+            jnp.einsum("td,dmk->mtk", x, self._kernel(name, x.shape[1]))
+            for name, x in (("query", queries), ("key", keys), ("value", keys))
+        )
+        if position is None:
+            size = (self.head_dim, self.head_dim)
+            position = self.param("position", fan_in_uniform, size)
+        by_content = jnp.einsum("mtk,msk->mts", q + self._bias("content_bias"), k)
+        # The same for all sentences of a batch, so that `vmap` leaves it one product.
+        distances = jnp.arange(-len(mask), len(mask) + 1, dtype=queries.dtype)
+        relative = sinusoids(distances, self.head_dim) @ position
+        by_distance = jnp.einsum(
+            "mtk,pk->mtp", q + self._bias("position_bias"), relative
+        )
+        scores = (by_content + shift(by_distance)) / self.head_dim**0.5
+        scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
+        weights = jax.nn.softmax(scores, axis=-1)
+        weights = nn.Dropout(self.dropout)(weights, deterministic=not train)
+        contexts = jnp.einsum("mts,msk->tmk", weights, v)
+        contexts = contexts.reshape(len(mask), self.num_heads * self.head_dim)
+        return jnp.where(mask[:, None], contexts, 0.0)
+
+    def _kernel(self, name, size):
+        return self.param(name, _uniform_heads, (size, self.num_heads, self.head_dim))
+
+    def _bias(self, name):
+        """Returns u or v; as a matrix of heads by dimensions it is Xavier-normal."""
+        shape = (self.num_heads, self.head_dim)
+        return self.param(name, nn.initializers.glorot_normal(), shape)[:, None, :]
+
+
+def check_sizes(module) -> None:
+    """Raises ValueError if a number of layers, heads or dimensions is none."""
+    kind = type(module).__name__
+    for name in ("num_layers", "num_heads", "head_dim"):
+        size = getattr(module, name, 1)
+        if size < 1:
+            raise ValueError(f"{name} of {kind} must be at least 1, got {size}")
+    if module.head_dim % 2:
+        raise ValueError(
+            f"head_dim of {kind} must be even, half for sines and half for cosines, "
+            f"got {module.head_dim}"
+        )

@@ -1,0 +1,213 @@
+"""Monte Carlo dropout: several passes of one tagger, each with its own masks.
+
+The passes are one `jax.vmap` over PRNG keys, so what comes before the first mask is
+computed once. Shape letters: `M` passes, `T` tokens, `L` labels.
+
+Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016; Gui et al.,
+"Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020, eq. 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxner import inference
+from jaxner.types import Potentials, Sentence, Weights
+
+PARTS = ("representation", "encoder", "head")
+"""The parts of a tagger that may have dropout in a pass."""
+
+AVERAGES = ("scores", "probabilities")
+"""What is averaged over the passes before a label is chosen."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How labels are drafted when a tagger is used: in one pass, or in several.
+
+    Attributes:
+        num_samples: Passes with dropout, M; 0: one pass without.
+        parts: Those of `PARTS` that have dropout in them. What comes before the first
+            of them is the same in every pass.
+        average: One of `AVERAGES`. Labels are chosen by the mean of the scores in the
+            code of Gui et al. (2020), and by the mean of the probabilities in eq. 4.
+            How uncertain they are is told by the probabilities, in both.
+        seed: Of the masks, where no key is given. All sentences have the same ones, so
+            that labels do not depend on the batch.
+
+    Raises:
+        ValueError: A part or an average is unknown, or a number is negative.
+    """
+
+    num_samples: int = 0
+    parts: tuple[str, ...] = PARTS
+    average: str = "scores"
+    seed: int = 0
+
+    def __post_init__(self):
+        object.__setattr__(self, "parts", tuple(self.parts))
+        for part in self.parts:
+            if part not in PARTS:
+                raise ValueError(
+                    f"Unknown part {part!r} in sampling.parts; known: "
+                    f"{', '.join(PARTS)}"
+                )
+        if not self.parts:
+            raise ValueError("Expected at least one part in sampling.parts, got none.")
+        if self.average not in AVERAGES:
+            raise ValueError(
+                f"Unknown sampling.average {self.average!r}; known: "
+                f"{', '.join(AVERAGES)}"
+            )
+        if self.num_samples < 0:
+            raise ValueError(
+                f"sampling.num_samples must be at least 0, got {self.num_samples}"
+            )
+
+
+def pass_keys(key: Array, num_samples: int) -> Array:
+    """Derives the key of each pass; those of fewer passes are the first of more."""
+    return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
+
+
+def sample(model: nn.Module, weights: Weights, sentence: Sentence, keys: Array):
+    """Computes the draft's potentials in several passes.
+
+    Args:
+        model: What `build` returned.
+        weights: What `init` returned, or its like after training.
+        sentence: One sentence; `jax.vmap` this function for a batch.
+        keys: One for each pass; see `pass_keys`.
+
+    Returns:
+        Potentials whose emissions are `[M, T, L]`; the rest is the same in all passes.
+
+    Raises:
+        ValueError: The head's labels depend on all labels before them, so that it has
+            no potentials.
+    """
+
+    def one(key):
+        rngs = {"dropout": key, "shared": jax.random.fold_in(key, 2)}
+        if "representation" in model.sampling.parts:
+            rngs["words"] = jax.random.fold_in(key, 1)
+        potentials = _draft(model, weights, sentence, rngs, model.sampling.parts)
+        if not isinstance(potentials, Potentials):
+            raise ValueError(
+                "Several passes of a head whose labels depend on all labels before "
+                "them ('seq2seq') have no common scores; take 'softmax' or 'crf'"
+            )
+        return potentials.emissions, potentials._replace(emissions=None)
+
+    # What no mask touches is not mapped, and is returned as it is.
+    emissions, rest = jax.vmap(one, out_axes=(0, None))(keys)
+    return rest._replace(emissions=emissions)
+
+
+def probabilities(samples: Potentials, mask: Array) -> Float[Array, "M T L"]:
+    """Computes p(label at t) in each pass: marginals, in the case of a CRF."""
+    rest = samples._replace(emissions=None)
+    each = jax.vmap(lambda e: inference.marginals(rest._replace(emissions=e), mask))
+    return each(samples.emissions)
+
+
+def predict(
+    model: nn.Module, weights: Weights, sentence: Sentence, key: Array | None = None
+):
+    """Computes the potentials by which a tagger labels a sentence.
+
+    Args:
+        model: What `build` returned; its `sampling` says how it drafts labels, and its
+            `refinement.threshold` which of them are replaced.
+        weights: What `init` returned, or its like after training.
+        sentence: One sentence; `jax.vmap` this function for a batch.
+        key: Of the passes' masks; None: that of `sampling.seed`.
+
+    Returns:
+        The draft's potentials. With a refinement: log-probabilities, the refinement's
+        where the draft is uncertain, and else the draft's (of a CRF: its marginals).
+
+    References:
+        Gui et al. (2020), section 3.3.
+    """
+    draft, chances = drafted(model, weights, sentence, key)
+    if model.refinement is None:
+        return draft
+    refined = refine(model, weights, sentence, chances)
+    uncertain = inference.entropy(chances) > model.refinement.threshold
+    return mix(draft, refined, uncertain, sentence.mask)
+
+
+def drafted(
+    model: nn.Module, weights: Weights, sentence: Sentence, key: Array | None = None
+) -> tuple[Any, Any]:
+    """Returns the draft's potentials, over all passes, and its label probabilities.
+
+    The arguments are those of `predict`. Probabilities, `[T, L]`, are None where there
+    is one pass and nothing asks for them.
+    """
+    sampling = model.sampling
+    if not sampling.num_samples:
+        draft = _draft(model, weights, sentence, {}, PARTS)
+        wanted = model.refinement is not None
+        return draft, inference.marginals(draft, sentence.mask) if wanted else None
+    key = jax.random.key(sampling.seed) if key is None else key
+    keys = pass_keys(key, sampling.num_samples)
+    return average(
+        sample(model, weights, sentence, keys), sentence.mask, sampling.average
+    )
+
+
+def average(samples: Potentials, mask: Array, over: str):
+    """Averages the passes: the potentials to choose labels by, and probabilities.
+
+    Args:
+        samples: What `sample` returned.
+        mask: Of the sentence.
+        over: One of `AVERAGES`.
+    """
+    chances = jnp.mean(probabilities(samples, mask), axis=0)
+    if over == "scores":
+        scores = jnp.mean(samples.emissions, axis=0)
+        return samples._replace(emissions=scores), chances
+    return Potentials(_log(chances)), chances
+
+
+def refine(
+    model: nn.Module, weights: Weights, sentence: Sentence, chances: Float[Array, "T L"]
+) -> Potentials:
+    """Computes the refinement's potentials, given the probabilities of a draft."""
+    output: Any = model.apply(weights, sentence, chances, method="refine")
+    return output
+
+
+def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
+    """Takes the refinement's log-probabilities at the uncertain tokens.
+
+    Independent labels are as likely as they were, so that the best labelling of the
+    mixture is the mixture of the best ones, and may be constrained like any other.
+    """
+    logs = []
+    for potentials in (draft, refined):
+        if potentials.transitions is None:
+            logs.append(jax.nn.log_softmax(potentials.emissions, axis=-1))
+        else:
+            logs.append(_log(inference.marginals(potentials, mask)))
+    return Potentials(jnp.where(uncertain[:, None], logs[1], logs[0]))
+
+
+def _log(chances):
+    return jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny))
+
+
+def _draft(model, weights, sentence, rngs, parts) -> Any:
+    stages, _ = model.apply(
+        weights, sentence, train=bool(rngs), parts=parts, rngs=rngs, method="draft"
+    )
+    return stages[-1]

@@ -1,0 +1,143 @@
+"""A tag LSTM: the head of a tagger whose labels depend on all labels before them.
+
+Zhang, Chen, Zhao, Liu and Yin, "Learning Tag Dependencies for Sequence Tagging", IJCAI
+2018. The three ways to join words and tags are those of its abstract; the formulas are
+a reading of it, and the sizes are ours. Shape letters: `T` tokens, `H` features, `L`
+labels, `N` state size.
+"""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxner.models import layers
+from jaxner.models.lstm import INITIALIZERS, Cells
+from jaxner.types import FORBIDDEN, Autoregressive
+
+FUSIONS = ("shared", "integrate", "joint")
+
+
+class Seq2seqHead(nn.Module):
+    """Reads the labels so far by an LSTM, and joins its state s_t with features h_t.
+
+    With e(y) a label's vector and e_0 that of the place before the first token:
+
+    - "shared": s_t = LSTM([h_t; e(y_{t-1})], s_{t-1}), and the scores are U s_t + b:
+      words and tags share one state.
+    - "integrate": s_t = LSTM(e(y_{t-1}), s_{t-1}), isolated from the words, and the
+      scores are W tanh(V [h_t; s_t] + b) + c: the features are integrated.
+    - "joint": isolated, too, and the scores are W h_t + U s_t + b: each scores the
+      labels by itself, and the decision is joint.
+
+    Training reads the gold labels (teacher forcing). There is no dropout but that of
+    the features.
+
+    Attributes:
+        num_labels: Size of the label set.
+        fusion: One of `FUSIONS`.
+        tag_dim: Length of a label's vector.
+        hidden_dim: State size, and the length of V's output.
+        beam_size: Hypotheses of the beam search; 1: greedy. It has no part in training.
+        dropout: Probability of zeroing a feature on the way in.
+        initializer: How linear layers are drawn, one of `layers.KERNELS`.
+        table_initializer: How label vectors are drawn, one of `layers.TABLES`.
+        lstm_initializer: How the LSTM's kernels are drawn; see `BiLSTM`.
+        forget_bias: Initial bias of the forget gate.
+
+    Raises:
+        ValueError: A choice is unknown, a size below 1, or a rate none.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxner import inference
+        >>> head = Seq2seqHead(num_labels=9, tag_dim=4, hidden_dim=5, beam_size=3)
+        >>> x, mask = jnp.zeros((6, 8)), jnp.ones(6, bool)
+        >>> potentials, _ = head.init_with_output(jax.random.key(0), x, train=False)
+        >>> inference.viterbi(potentials, mask).shape
+        (6,)
+        >>> bool(inference.score(potentials, jnp.zeros(6, int), mask) < 0)
+        True
+    """
+
+    num_labels: int
+    fusion: str = "shared"
+    tag_dim: int = 50
+    hidden_dim: int = 200
+    beam_size: int = 1
+    dropout: float = 0.5
+    initializer: str = "kaiming"
+    table_initializer: str = "kaiming"
+    lstm_initializer: str = "glorot"
+    forget_bias: float = 1.0
+
+    def __post_init__(self):
+        name = "Seq2seqHead"
+        layers.check("fusion", self.fusion, FUSIONS, name)
+        layers.check("initializer", self.initializer, layers.KERNELS, name)
+        layers.check("table_initializer", self.table_initializer, layers.TABLES, name)
+        layers.check("lstm_initializer", self.lstm_initializer, INITIALIZERS, name)
+        layers.check_rate("dropout", self.dropout, name)
+        for size in ("tag_dim", "hidden_dim", "beam_size"):
+            if getattr(self, size) < 1:
+                raise ValueError(
+                    f"{size} of {name} must be at least 1, got {getattr(self, size)}"
+                )
+        super().__post_init__()
+
+    @nn.compact
+    def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Autoregressive:
+        """Returns the potentials of the sentence."""
+        x = nn.Dropout(self.dropout)(x, deterministic=not train)
+        words, from_state, output_kernel, output_bias = self._scores(x)
+        word_gates, previous, recurrent = self._gates(x)
+        beam = jnp.full(self.beam_size, FORBIDDEN, x.dtype).at[0].set(0.0)
+        return Autoregressive(
+            words=words,
+            word_gates=word_gates,
+            previous=previous,
+            recurrent=recurrent,
+            from_state=from_state,
+            output_kernel=output_kernel,
+            output_bias=output_bias,
+            beam=beam,
+        )
+
+    def _gates(self, x):
+        """Multiplies what the LSTM may read, all words and all tags, by its kernel."""
+        shape = (self.num_labels + 1, self.tag_dim)
+        table = self.param("tags", layers.TABLES[self.table_initializer], shape)
+        size = x.shape[1] if self.fusion == "shared" else 0
+        kernel, recurrent, bias = (
+            leaf[0, 0]
+            for leaf in Cells(
+                self.hidden_dim,
+                initializer=self.lstm_initializer,
+                forget_bias=self.forget_bias,
+                num_directions=1,
+                name="lstm",
+            )(size + self.tag_dim)
+        )
+        previous = jnp.einsum("pd,dgn->pgn", table, kernel[size:]) + bias[None]
+        if not size:
+            return None, previous, recurrent
+        return jnp.einsum("th,hgn->tgn", x, kernel[:size]), previous, recurrent
+
+    def _scores(self, x):
+        """The layers that lead to the scores; see `Autoregressive`."""
+        kernel_init, zeros = layers.KERNELS[self.initializer](1), nn.initializers.zeros
+        state, labels = self.hidden_dim, self.num_labels
+
+        def param(name, *shape):
+            return self.param(name, kernel_init if shape[1:] else zeros, shape)
+
+        if self.fusion == "integrate":
+            kernel = param("fusion_kernel", x.shape[1] + state, state)
+            words = x @ kernel[: x.shape[1]] + param("fusion_bias", state)[None]
+            output = param("output_kernel", state, labels), param("bias", labels)
+            return (words, kernel[x.shape[1] :], *output)
+        words = jnp.broadcast_to(param("bias", labels)[None], (len(x), labels))
+        if self.fusion == "joint":
+            words = words + x @ param("word_kernel", x.shape[1], labels)
+        return words, param("state_kernel", state, labels), None, None

@@ -1,0 +1,150 @@
+"""How sure a tagger is of its labels, by Monte Carlo dropout.
+
+Any tagger can be asked: it is run several times with dropout switched on, in the parts
+that its config names in `sampling.parts`. Shape letters: `B` sentences, `M` passes, `T`
+tokens, `L` labels.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from jaxner import batched, inference, models, tagging
+from jaxner.inference import Uncertainty as Uncertainty
+from jaxner.params import Params
+from jaxner.types import Sentence
+
+
+def sample(
+    params: Params,
+    tokens: Any,
+    key: Array,
+    num_samples: int = 8,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Computes the label probabilities of several passes with dropout.
+
+    Of a tagger with a refinement, these are the passes of its draft.
+
+    Args:
+        params: What `load` returned.
+        tokens: As in `tag`: one sentence, several, or what `encode` returned.
+        key: Of the masks. Sentences share them, so that a sentence's samples do not
+            depend on the others; map over keys with `jax.vmap` for masks of their own.
+        num_samples: Passes, M. Under `jit` it is static. Those of fewer passes are the
+            first of more.
+        documents: As in `tag`.
+        vectors: As in `tag`.
+
+    Returns:
+        `[M, T, L]`: marginals, if the head is a CRF; zero under padding. A list of such
+        arrays for several sentences; `[B, M, T, L]` for an encoded batch.
+
+    Raises:
+        TypeError: `tokens` is none of these.
+        ValueError: There are no passes.
+
+    Example:
+        >>> import jax
+        >>> from jaxner import load
+        >>> samples = sample(load("runs/grn"), ["Rome", "fell"], jax.random.key(0), 3)
+        >>> samples.shape[:2]
+        (3, 2)
+    """
+    moved = _over(_samples, params, tokens, key, num_samples, documents, vectors)
+    move = functools.partial(jax.numpy.moveaxis, source=-2, destination=-3)
+    if isinstance(tokens, Sentence):
+        return move(moved)
+    return jax.tree.map(lambda array: np.moveaxis(array, 1, 0), moved)
+
+
+def uncertainty(
+    params: Params,
+    tokens: Any,
+    key: Array,
+    num_samples: int = 8,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Tells how uncertain each label is.
+
+    Args:
+        params: What `load` returned.
+        tokens: As in `tag`.
+        key: As in `sample`.
+        num_samples: As in `sample`.
+        documents: As in `tag`.
+        vectors: As in `tag`.
+
+    Returns:
+        An `Uncertainty`, whose `labels` are strings if `tokens` are; a list of them for
+        several sentences; arrays with a leading batch axis for an encoded batch.
+
+    Raises:
+        TypeError: `tokens` is none of these.
+        ValueError: There are no passes.
+
+    Example:
+        >>> import jax
+        >>> from jaxner import load
+        >>> found = uncertainty(load("runs/grn"), ["Rome", "fell"], jax.random.key(0))
+        >>> len(found.labels), found.entropy.shape
+        (2, (2,))
+    """
+    found = _over(_summary, params, tokens, key, num_samples, documents, vectors)
+    if isinstance(tokens, Sentence):
+        return found
+
+    def named(one: Uncertainty) -> Uncertainty:
+        return one._replace(labels=params.lexicon.decode(one.labels.tolist()))
+
+    return [named(one) for one in found] if isinstance(found, list) else named(found)
+
+
+def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
+    """Maps a function of one encoded sentence over whatever `tokens` is."""
+    if num_samples < 1:
+        raise ValueError(f"Expected at least one pass, got num_samples={num_samples}")
+    if isinstance(tokens, Sentence):
+        if documents is not None or vectors is not None:
+            raise TypeError(
+                "Encoded sentences take no documents and no vectors: give strings."
+            )
+        compute = functools.partial(one, params, key, num_samples)
+        batch = jax.tree.map(jax.numpy.asarray, tokens)
+        return compute(batch) if batch.words.ndim == 1 else jax.vmap(compute)(batch)
+    results = batched.over_documents(
+        params.lexicon,
+        lambda batch: _batch(params, batch, key, one=one, num_samples=num_samples),
+        tagging.encode_each(params, tokens, vectors),
+        documents,
+        num_samples,
+    )
+    return results[0] if tagging.is_one_sentence(tokens) else results
+
+
+@functools.partial(jax.jit, static_argnames=("one", "num_samples"))
+def _batch(params, batch, key, *, one, num_samples):
+    return jax.vmap(functools.partial(one, params, key, num_samples))(batch)
+
+
+def _samples(params, key, num_samples, sentence):
+    """Returns `[T, M, L]`: the tokens stand first, as for `batched.over`."""
+    keys = models.pass_keys(key, num_samples)
+    drawn = models.sample(params.model, params.weights, sentence, keys)
+    chances = models.probabilities(drawn, sentence.mask)
+    return jax.numpy.moveaxis(chances, 0, 1)
+
+
+def _summary(params, key, num_samples, sentence):
+    samples = jax.numpy.moveaxis(_samples(params, key, num_samples, sentence), 1, 0)
+    return inference.summarise(samples)

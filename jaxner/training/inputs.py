@@ -1,0 +1,115 @@
+"""Contextual inputs of a run: files of vectors, and the folder of an encoder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxner import pretrained
+from jaxner.data import contextual, corpora, wordpiece
+from jaxner.data.splits import Split
+from jaxner.data.vocab import Lexicon
+
+_MARK = "{split}"
+
+
+def find(options: Mapping[str, Any], split: str) -> Path | None:
+    """Finds the file of a split's vectors.
+
+    Args:
+        options: The section `data` of a config: `contextual`, a path in which {split}
+            stands for the name of the split, and `dir`. The path is looked for as it
+            is, in the corpus's own folder, and where data lie.
+        split: "train", "dev" or "test".
+
+    Returns:
+        The file; None if the run has no such vectors.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The path is the same for all splits.
+    """
+    pattern = options.get("contextual")
+    if not pattern:
+        return None
+    if _MARK not in pattern:
+        raise ValueError(
+            f"Expected {_MARK} in --config.data.contextual, for each split has a file "
+            f"of its own, got {pattern!r}; elmo/{_MARK}.hdf5 would do"
+        )
+    name = pattern.replace(_MARK, split)
+    own = [Path(options["dir"])] if options.get("dir") else []
+    data = corpora.data_folder()
+    tried = [place / name for place in (Path(), *own, data / "vectors", data)]
+    if there := [path for path in tried if path.is_file()]:
+        return there[0]
+    sought = ", ".join(dict.fromkeys(map(str, tried)))
+    raise FileNotFoundError(f"There is no file of vectors for {split}; tried {sought}")
+
+
+def with_vectors(split: Split, path: str | Path | None) -> Split:
+    """Adds the vectors of a file to a split, after a check that it is of that text.
+
+    Raises:
+        FileNotFoundError, ImportError, ValueError: As for `contextual.read`.
+    """
+    if path is None:
+        return split
+    sentences = [example.tokens for example in split.examples]
+    return dataclasses.replace(split, vectors=contextual.read(path, sentences))
+
+
+def complete(
+    lexicon: Lexicon,
+    options: Mapping[str, Any],
+    train: Split,
+    tell: Callable[[str], object],
+) -> Lexicon:
+    """Adds to a lexicon what it has to know of the contextual inputs.
+
+    Args:
+        lexicon: Of the words.
+        options: The section `data` of a config: `pretrained`, a Hugging Face folder.
+        train: With its vectors, if the run has such.
+        tell: Is called with lines for the user.
+
+    Raises:
+        FileNotFoundError, ImportError, ValueError: As for `pretrained.sizes` and
+            `wordpiece.read`; or the two do not suit each other.
+    """
+    if train.vectors is not None:
+        sizes = train.vectors.num_layers, train.vectors.dim
+        tell("{}: {} layers of {:,} dimensions".format(train.vectors.path, *sizes))
+        lexicon = dataclasses.replace(lexicon, vector_sizes=sizes)
+    if folder := options.get("pretrained"):
+        sizes = pretrained.sizes(folder)
+        pieces = wordpiece.read(folder, sizes["max_position_embeddings"])
+        if len(pieces.vocab) > sizes["vocab_size"]:
+            raise ValueError(
+                f"{folder}: the vocabulary has {len(pieces.vocab):,} word pieces, "
+                f"config.json says {sizes['vocab_size']:,}"
+            )
+        case = "lower-cased" if pieces.lowercase else "cased"
+        tell(f"{folder}: BERT, {len(pieces.vocab):,} {case} word pieces")
+        attributes = tuple(sorted(sizes.items()))
+        lexicon = dataclasses.replace(lexicon, pieces=pieces, encoder_sizes=attributes)
+    return lexicon
+
+
+def describe(options: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Gives paths and checksums of the files, for the record of a run."""
+    files = {f"contextual {name}": find(options, name) for name in ("train", "dev")}
+    if folder := options.get("pretrained"):
+        for path in sorted(Path(folder).iterdir()):
+            if path.suffix in (".json", ".txt", ".safetensors"):
+                files[f"pretrained {path.name}"] = path
+    record = {}
+    for name, path in files.items():
+        if path is not None:
+            with path.open("rb") as file:
+                checksum = hashlib.file_digest(file, "sha256").hexdigest()
+            record[name] = {"path": str(path), "sha256": checksum}
+    return record

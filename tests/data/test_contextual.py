@@ -1,0 +1,144 @@
+"""Vectors from files: every layout is read, and a file of another text is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jaxner.data import contextual
+
+TEXT = [["EU", "rejects", "call"], ["Old"], ["EU", "rejects", "call"]]
+SUFFIXES = (".npz", ".hdf5", ".h5", ".safetensors")
+
+
+def arrays(*leading, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(*leading, len(s), 4)).astype(dtype) for s in TEXT]
+
+
+def library(suffix):
+    names = {".hdf5": "h5py", ".h5": "h5py", ".safetensors": "safetensors"}
+    if suffix in names:
+        pytest.importorskip(names[suffix])
+
+
+def elmo(path, vectors, text=TEXT, index=True):
+    """Writes a file as AllenNLP's command did."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for i, array in enumerate(vectors):
+            file.create_dataset(str(i), array.shape, dtype="float32", data=array)
+        if index:
+            numbers = {" ".join(tokens): str(i) for i, tokens in enumerate(text)}
+            kind = h5py.special_dtype(vlen=str)
+            entry = file.create_dataset("sentence_to_index", (1,), dtype=kind)
+            entry[0] = json.dumps(numbers)
+    return path
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("leading", [(), (3,)])
+def test_what_is_written_is_read(suffix, leading, tmp_path):
+    library(suffix)
+    path, vectors = tmp_path / f"train{suffix}", arrays(*leading)
+    contextual.write(path, vectors, TEXT)
+    found = contextual.read(path, TEXT)
+    assert (len(found), found.num_layers, found.dim) == (3, *(leading or (1,)), 4)
+    for one, array in zip(found, vectors, strict=True):
+        right = array.reshape(-1, *array.shape[-2:]).transpose(1, 0, 2)
+        np.testing.assert_array_equal(np.asarray(one), right)
+    assert [np.asarray(one).shape[0] for one in found[1:]] == [1, 3]
+    with pytest.raises(ValueError, match=r"Sentence 2 .*: expected 'New', got 'Old'"):
+        contextual.read(path, [TEXT[0], ["New"], TEXT[2]])
+
+
+@pytest.mark.parametrize("leading", [(), (3,)])
+def test_the_layout_of_elmo(leading, tmp_path):
+    vectors = arrays(*leading)
+    found = contextual.read(elmo(tmp_path / "a.hdf5", vectors), TEXT)
+    np.testing.assert_array_equal(
+        np.asarray(found[0]), vectors[0].reshape(-1, 3, 4).transpose(1, 0, 2)
+    )
+    # Without an index only the numbers of tokens can be compared.
+    bare = elmo(tmp_path / "b.hdf5", vectors, index=False)
+    contextual.read(bare, [["other", "words", "here"], *TEXT[1:]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TEXT[:2], "vectors of 3 sentences, the text has 2"),
+        ([*TEXT, ["x"]], "vectors of 3 sentences, the text has 4"),
+        ([TEXT[0], ["Old", "x"], TEXT[2]], r"sentence 2 \(key '1'\): expected vectors"),
+        ([TEXT[1], TEXT[0], TEXT[2]], r"sentence 1 .* of 1 tokens, got 3"),
+        (
+            [["EU", "rejects", "it"], *TEXT[1:]],
+            r"Sentence 1 .*expected 'EU rejects it'",
+        ),
+        ([*TEXT[:2], ["EU", "rejects", "it"]], r"Sentence 3 .*got 'EU rejects call'"),
+        ([TEXT[0], ["New"], TEXT[2]], r"Sentence 2 .*expected 'New', got 'Old'"),
+    ],
+)
+def test_files_of_another_text_are_refused(text, message, tmp_path):
+    path = elmo(tmp_path / "a.hdf5", arrays())
+    with pytest.raises(ValueError, match=message) as error:
+        contextual.read(path, text)
+    assert "one sentence a line" in str(error.value)
+
+
+def test_malformed_files(tmp_path):
+    path = tmp_path / "a.npz"
+
+    def refused(message, error=ValueError):
+        return pytest.raises(error, match=message)
+
+    with refused("unknown ending '.txt'; known: .hdf5, .h5, .npz, .safetensors"):
+        contextual.read(tmp_path / "a.txt", TEXT)
+    with refused("no file of vectors", FileNotFoundError):
+        contextual.read(path, TEXT)
+    path.write_bytes(b"PK")
+    with refused(r"a\.npz cannot be read"):
+        contextual.read(path, TEXT)
+    vectors = arrays()
+    np.savez(path, **{str(i + 1): array for i, array in enumerate(vectors)})
+    with refused("expected the keys '0' to '2', got also 3"):
+        contextual.read(path, TEXT)
+    np.savez(path, **{"0": vectors[0], "1": vectors[1][:, :2], "2": vectors[2]})
+    with refused(r"as many layers .* got \(1, 2\) and \(1, 4\)"):
+        contextual.read(path, TEXT)
+    np.savez(path, **{str(i): array[None, None] for i, array in enumerate(vectors)})
+    with refused(r"expected the shape \(tokens, dim.*got \(1, 1, 3, 4\)"):
+        contextual.read(path, TEXT)
+    np.savez(path, **{str(i): array.astype(int) for i, array in enumerate(vectors)})
+    with refused("sentence 1: expected floats"):
+        np.asarray(contextual.read(path, TEXT)[0])
+    vectors[1][0, 0] = np.nan
+    np.savez(path, **{str(i): array for i, array in enumerate(vectors)})
+    found = contextual.read(path, TEXT)
+    np.asarray(found[0])  # others can be read
+    with refused("sentence 2: a vector is not finite"):
+        np.asarray(found[1])
+
+
+def test_vectors_of_a_sentence_are_checked():
+    tokens = ["a", "b"]
+    wanted = contextual.wanted(np.zeros((3, 2, 5)), tokens, (3, 5))
+    assert wanted.shape == (2, 3, 5)
+    assert contextual.wanted(None, tokens, None) is None
+    for vectors, sizes, message in (
+        (
+            None,
+            (3, 5),
+            "needs vectors of 3 layers and 5 dim.* got none. Give `vectors`",
+        ),
+        (np.zeros((2, 5)), None, "takes no vectors"),
+        (np.zeros((2, 5)), (3, 5), "expected 3 layers of 5 dimensions, got 1 of 5"),
+        (np.zeros((3, 5)), (1, 5), "expected vectors of 2 tokens, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            contextual.wanted(vectors, tokens, sizes)
+
+
+def test_write_refuses_what_read_would(tmp_path):
+    with pytest.raises(ValueError, match="sentence 2: expected vectors of 1 tokens, g"):
+        contextual.write(tmp_path / "a.npz", [arrays()[0]] * 3, TEXT)

@@ -1,0 +1,311 @@
+"""BERT: frozen numbers of PyTorch, PyTorch itself, and what it does with windows."""
+
+import functools
+import json
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import pretrained
+from jaxner.models.bert import BERT, WordPieces
+from jaxner.types import Pieces
+from tests.golden import make_bert
+
+SMALL = {
+    "vocab_size": 11,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+    "max_position_embeddings": 9,
+}
+
+
+@functools.partial(jax.jit, static_argnames=("model", "train"))
+def apply(model, weights, ids, mask, train=False):
+    rngs = {"dropout": jax.random.key(0)} if train else {}
+    return model.apply(weights, ids, mask, train=train, rngs=rngs)
+
+
+def draw_weights(model, *args, seed=0):
+    start = functools.partial(model.init, train=False)
+    like = jax.eval_shape(start, jax.random.key(0), *args)
+    rng = np.random.default_rng(seed)
+    return jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), x.dtype), like)
+
+
+def window(ids, size=None):
+    ids = np.array([*ids, *[0] * ((size or len(ids)) - len(ids))], np.int32)
+    return ids, np.arange(len(ids)) < len(np.trim_zeros(ids, "b"))
+
+
+def write(folder, config, tensors):
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    (folder / "config.json").write_text(json.dumps(config))
+    numpy_files.save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+# --- Against PyTorch -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", range(len(make_bert.CONFIGS)))
+def test_golden_states_of_every_layer(case, tmp_path):
+    config = make_bert.CONFIGS[case]
+    write(tmp_path, config, make_bert.tensors(config))
+    model, weights = BERT(**pretrained.sizes(tmp_path)), pretrained.read(tmp_path)
+    expected = json.loads(make_bert.FILE.read_text())[case]
+    ids = np.array(make_bert.IDS)
+    mask = np.arange(ids.shape[1]) < np.array(make_bert.LENGTHS)[:, None]
+    one = functools.partial(apply, model, {"params": weights})
+    last, states = jax.vmap(one)(ids, mask)
+    for found, top, right in zip(states, last, expected, strict=True):
+        length = len(right[0])
+        np.testing.assert_allclose(found[:, :length], right, rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(found[-1], top)
+        assert not found[:, length:].any()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 4},
+        {"hidden_act": "gelu_new", "layer_norm_eps": 1e-5, "num_attention_heads": 1},
+        {"hidden_act": "relu", "intermediate_size": 24, "type_vocab_size": 1},
+    ],
+)
+def test_random_weights_of_pytorch_give_the_same_states(options, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        torch = pytest.importorskip("torch")
+        transformers = pytest.importorskip("transformers")
+        config = {"vocab_size": 60, "hidden_size": 24, "num_attention_heads": 3}
+        config |= {"num_hidden_layers": 2, "intermediate_size": 48} | options
+        torch.manual_seed(0)
+        model = transformers.BertModel(
+            transformers.BertConfig(**config, initializer_range=0.2)
+        ).eval()
+        for parameter in model.parameters():  # biases and scales too
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        model.save_pretrained(tmp_path)
+        lengths = torch.tensor([13, 5, 1])
+        ids = torch.randint(0, 60, (3, 13))
+        mask = torch.arange(13) < lengths[:, None]
+        with torch.no_grad():
+            right = model(ids, attention_mask=mask.long(), output_hidden_states=True)
+    ours = BERT(**pretrained.sizes(tmp_path))
+    one = functools.partial(apply, ours, {"params": pretrained.read(tmp_path)})
+    last, states = jax.vmap(one)(jnp.asarray(ids.numpy()), jnp.asarray(mask.numpy()))
+    real = mask.numpy()
+    expected = right.last_hidden_state.numpy()
+    np.testing.assert_allclose(last[real], expected[real], rtol=0, atol=2e-5)
+    for i, layer in enumerate(right.hidden_states[1:]):
+        found = np.asarray(states)[:, i]
+        np.testing.assert_allclose(found[real], layer.numpy()[real], rtol=0, atol=2e-5)
+
+
+# --- By itself -----------------------------------------------------------------------
+
+
+def test_padding_changes_nothing():
+    model = BERT(**SMALL)
+    weights = draw_weights(model, *window([1]))
+    alone, _ = apply(model, weights, *window([1, 7, 2]))
+    for size in (5, 12):  # also beyond the last position
+        padded, _ = apply(model, weights, *window([1, 7, 2], size))
+        np.testing.assert_allclose(padded[:3], alone, rtol=1e-5, atol=1e-5)
+        assert not padded[3:].any()
+
+
+def test_a_window_of_padding_alone_is_zero_and_so_are_its_gradients():
+    model = BERT(**SMALL)
+    weights = draw_weights(model, *window([1]))
+
+    @jax.grad
+    def slopes(weights, ids, mask):
+        return jnp.sum(model.apply(weights, ids, mask, train=False)[0] ** 2)
+
+    found = jax.jit(slopes)(weights, *window([], 3))
+    assert not any(leaf.any() for leaf in jax.tree.leaves(found))  # nor NaN
+    # Not quadratic: a LayerNorm's output has a fixed sum of squares.
+    real = jax.jit(jax.grad(lambda w, *a: apply(model, w, *a)[0][:, 0].sum()))(
+        weights, *window([1, 7, 2], 4)
+    )
+    for name, leaf in real["params"]["layers"]["query"].items():
+        assert jnp.isfinite(leaf).all()
+        assert leaf.any(axis=tuple(range(1, leaf.ndim))).all(), name  # every layer
+
+
+def test_dropout_is_drawn_anew_in_each_layer():
+    weights = draw_weights(BERT(**SMALL), *window([1]))
+    off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    still, noisy = BERT(**SMALL, **off), BERT(**SMALL, **off | {next(iter(off)): 0.5})
+    args = weights, *window([1, 7, 2])
+    right, _ = apply(still, *args)
+    np.testing.assert_array_equal(apply(still, *args, train=True)[0], right)
+    np.testing.assert_array_equal(apply(noisy, *args)[0], right)
+    assert not np.allclose(apply(noisy, *args, train=True)[0], right)
+
+
+# --- Tokens of pieces ----------------------------------------------------------------
+
+
+def two_windows():
+    ids, mask = zip(window([1, 7, 2, 3, 4], 6), window([1, 2, 9, 4], 6), strict=True)
+    # The first token has two pieces, the second one, the third two in both windows.
+    places = np.array([[1, 2], [3, -1], [3, 8], [-1, -1]], np.int32)
+    return Pieces(np.stack(ids), np.stack(mask), places)
+
+
+@pytest.mark.parametrize("pool", ["first", "mean"])
+def test_tokens_have_the_states_of_their_pieces(pool):
+    model, pieces = WordPieces(BERT(**SMALL), pool), two_windows()
+    weights = draw_weights(model, pieces)
+    found = jax.jit(functools.partial(model.apply, train=False))(weights, pieces)
+    own = {"params": weights["params"]["encoder"]}
+    states = np.concatenate(
+        [
+            apply(model.encoder, own, ids, mask)[0]
+            for ids, mask in zip(pieces.windows, pieces.mask, strict=True)
+        ]
+    )
+    expected = {
+        "first": [states[1], states[3], states[3], 0 * states[0]],
+        "mean": [
+            (states[1] + states[2]) / 2,
+            states[3],
+            (states[3] + states[8]) / 2,
+            0 * states[0],
+        ],
+    }
+    np.testing.assert_allclose(found, expected[pool], rtol=1e-5, atol=1e-6)
+
+
+def test_windows_have_dropout_of_their_own():
+    ids, mask = window([1, 7, 2])
+    same = Pieces(
+        np.stack([ids, ids]), np.stack([mask, mask]), np.array([[1], [4]], np.int32)
+    )
+    model = WordPieces(BERT(**SMALL, hidden_dropout_prob=0.5))
+    weights = draw_weights(model, same)
+    noise = {"dropout": jax.random.key(1)}
+    found = jax.jit(functools.partial(model.apply, train=True))(
+        weights, same, rngs=noise
+    )
+    assert not np.allclose(found[0], found[1])
+
+
+def test_wrong_options_say_what_would_work():
+    with pytest.raises(ValueError, match="Unknown hidden_act 'silu' of BERT; known: g"):
+        BERT(**SMALL, hidden_act="silu")
+    with pytest.raises(ValueError, match=r"hidden_size=8 .* num_attention_heads=3"):
+        BERT(**SMALL | {"num_attention_heads": 3})
+    with pytest.raises(ValueError, match=r"hidden_dropout_prob of BERT .* got 1"):
+        BERT(**SMALL, hidden_dropout_prob=1.0)
+    with pytest.raises(ValueError, match=r"Unknown pool 'max' .* known: first, mean"):
+        WordPieces(BERT(**SMALL), "max")
+
+
+# --- Folders of weights --------------------------------------------------------------
+
+CONFIG = make_bert.CONFIGS[2]
+
+
+def heads(tensors):
+    """As in a folder of a model with heads, converted from TensorFlow."""
+    older = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    named = {"cls.predictions.bias": np.zeros(3, np.float32)}
+    for name, array in tensors.items():
+        for today, before in older.items():
+            name = name.replace(today, before)
+        named[f"bert.{name}"] = array
+    named["bert.pooler.dense.bias"] = np.zeros(12, np.float32)
+    named["bert.embeddings.position_ids"] = np.arange(16)[None]
+    return named
+
+
+def same(one, other):
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    tensors = make_bert.tensors(CONFIG)
+    for name in ("plain", "heads", "shards"):
+        (tmp_path / name).mkdir()
+    plain = pretrained.read(write(tmp_path / "plain", CONFIG, tensors))
+    same(pretrained.read(write(tmp_path / "heads", CONFIG, heads(tensors))), plain)
+    names, shards = sorted(tensors), tmp_path / "shards"
+    files = {"model-1.safetensors": names[:5], "model-2.safetensors": names[5:]}
+    for file, inside in files.items():
+        numpy_files.save_file({n: tensors[n] for n in inside}, shards / file)
+    index = {"weight_map": {n: file for file, ns in files.items() for n in ns}}
+    (shards / "model.safetensors.index.json").write_text(json.dumps(index))
+    (shards / "config.json").write_text(json.dumps(CONFIG))
+    same(pretrained.read(shards), plain)
+    assert plain["layers"]["intermediate"]["kernel"].shape == (1, 12, 7)
+
+
+def test_half_precision_becomes_single(tmp_path):
+    tensors = {k: v.astype(np.float16) for k, v in make_bert.tensors(CONFIG).items()}
+    found = pretrained.read(write(tmp_path, CONFIG, tensors))
+    table = found["words"]["embedding"]
+    assert table.dtype == np.float32
+    np.testing.assert_array_equal(table, tensors["embeddings.word_embeddings.weight"])
+
+
+def test_tensors_that_do_not_fit_are_named(tmp_path):
+    tensors = make_bert.tensors(CONFIG)
+    dense = "encoder.layer.0.output.dense.bias"
+    lacking = {k: v for k, v in tensors.items() if k != dense}
+    write(tmp_path, CONFIG, lacking)
+    with pytest.raises(ValueError, match=f"1 tensors are missing: {dense}"):
+        pretrained.read(tmp_path)
+    write(tmp_path, CONFIG, tensors | {"encoder.layer.1.more": tensors[dense]})
+    with pytest.raises(ValueError, match=r"1 tensors are not known: encoder\.layer\.1"):
+        pretrained.read(tmp_path)
+    write(tmp_path, CONFIG, tensors | {dense: tensors[dense][:5]})
+    with pytest.raises(ValueError, match=r"\{\}\.output.* \(1, 12\) .*, got \(1, 5\)"):
+        pretrained.read(tmp_path)
+    write(tmp_path, CONFIG | {"num_hidden_layers": 2}, tensors)
+    with pytest.raises(ValueError, match=r"16 tensors are missing: .* and 8 more"):
+        pretrained.read(tmp_path)
+
+
+def test_folders_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"config\.json is missing: expected a"):
+        pretrained.sizes(tmp_path)
+
+    def config(**changes):
+        (tmp_path / "config.json").write_text(json.dumps(CONFIG | changes))
+
+    for changes, message in (
+        ({"model_type": "roberta"}, "unknown model_type 'roberta'; known: bert"),
+        ({"hidden_act": "silu"}, "unknown hidden_act 'silu'; known: gelu, gelu_new, r"),
+        ({"position_embedding_type": "relative_key"}, "expected position_embedding_ty"),
+        ({"is_decoder": True}, "expected is_decoder False, got True"),
+    ):
+        config(**changes)
+        with pytest.raises(ValueError, match=message):
+            pretrained.sizes(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "vocab_size": 3}')
+    with pytest.raises(ValueError, match="does not say hidden_size, num_hidden_layers"):
+        pretrained.sizes(tmp_path)
+    config()
+    pytest.importorskip("safetensors")
+    with pytest.raises(
+        FileNotFoundError, match=r"model\.safetensors is missing, and s"
+    ):
+        pretrained.read(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle is opened")
+    with pytest.raises(
+        FileNotFoundError, match=r"pytorch_model\.bin, a pickle.*conver"
+    ):
+        pretrained.read(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"nor is this one")
+    with pytest.raises(ValueError, match=r"model\.safetensors cannot be read"):
+        pretrained.read(tmp_path)

@@ -1,0 +1,230 @@
+"""The label attention network against an independent NumPy reading."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import models
+from jaxner.models.heads import ScoresHead
+from jaxner.models.lan import LabelAttention
+
+LABELS, DIM, SIZE = 5, 3, 2
+LAN = LabelAttention(LABELS, hidden_dim=SIZE, num_heads=2)
+
+
+def init(model, dim=DIM):
+    x, mask = jnp.zeros((1, dim)), jnp.ones(1, bool)
+    return model.init(jax.random.key(0), x, mask, train=False)
+
+
+def draw_weights(model, seed=0):
+    rng = np.random.default_rng(seed)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype),
+        jax.eval_shape(lambda: init(model)),
+    )
+
+
+def draw_sentence(length, padding=0, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.zeros((length + padding, DIM), np.float32)
+    x[:length] = rng.normal(size=(length, DIM))
+    return jnp.asarray(x), jnp.arange(length + padding) < length
+
+
+def apply(model, weights, x, mask, key=None):
+    rngs = None if key is None else {"dropout": key}
+    return model.apply(weights, x, mask, train=key is not None, rngs=rngs)[0]
+
+
+run = jax.jit(apply, static_argnums=0)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def numpy_bilstm(p, rows, begin):
+    """The outputs [forward; backward], and the (h, c) that each direction ends with."""
+    outputs, ends = [], []
+    for direction, order in ((0, 1), (1, -1)):
+        w, u, b = (p[name][direction, 0] for name in ("input", "recurrent", "bias"))
+        h, c = begin[direction]
+        states = []
+        for x in rows[::order]:
+            i, f, o, g = (x @ w[:, k] + h @ u[:, k] + b[k] for k in range(4))
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            states.append(h)
+        outputs.append(np.array(states)[::order])
+        ends.append((h, c))
+    return np.concatenate(outputs, axis=1), ends
+
+
+def numpy_lan(p, rows, num_layers, num_heads):
+    def project(x, name):
+        return np.maximum(x @ p[name]["kernel"] + p[name]["bias"], 0)
+
+    first = None
+    for layer in range(1, num_layers + 1):
+        begin = first or [(np.zeros(SIZE), np.zeros(SIZE))] * 2
+        features, ends = numpy_bilstm(p[f"lstm{layer}"], rows, begin)
+        first = first or ends
+        queries = project(features, f"attention{layer}_query")
+        keys = project(p["labels"], f"attention{layer}_key")
+        if layer == num_layers:
+            return queries @ keys.T / np.sqrt(2 * SIZE)
+        values = project(p["labels"], f"attention{layer}_value")
+        width = 2 * SIZE // num_heads
+        gathered = []
+        for head in range(num_heads):
+            part = slice(head * width, (head + 1) * width)
+            odds = np.exp(queries[:, part] @ keys[:, part].T / np.sqrt(width))
+            weights = odds / odds.sum(axis=1, keepdims=True)
+            gathered.append(weights @ values[:, part])
+        answers = np.concatenate(gathered, axis=1) + features
+        rows = np.concatenate([features, answers], axis=1)
+
+
+@pytest.mark.parametrize(("num_layers", "num_heads"), [(1, 2), (2, 4), (3, 2)])
+def test_forward_pass_equals_numpy(num_layers, num_heads):
+    model = LAN.clone(num_layers=num_layers, num_heads=num_heads)
+    weights = draw_weights(model)
+    x, mask = draw_sentence(4, padding=2)
+    p = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), weights["params"])
+    expected = numpy_lan(p, np.asarray(x[:4], np.float64), num_layers, num_heads)
+    found = run(model, weights, x, mask)
+    assert found.shape == (6, LABELS)
+    np.testing.assert_allclose(found[:4], expected, rtol=1e-4, atol=1e-4)
+    assert not found[4:].any()
+
+
+def test_sizes_of_the_paper():
+    """Each layer has its own attention; the labels' vectors are those of all."""
+    model = LabelAttention(num_labels=17)
+    shapes = jax.eval_shape(lambda: init(model, dim=150))["params"]
+    found = {
+        "/".join(part.key for part in path): leaf.shape
+        for path, leaf in jax.tree_util.tree_leaves_with_path(shapes)
+    }
+    expected = {"labels": (17, 400)}
+    for layer, dim in ((1, 150), (2, 800), (3, 800)):
+        expected[f"lstm{layer}/input"] = (2, 1, dim, 4, 200)
+        expected[f"lstm{layer}/recurrent"] = (2, 1, 200, 4, 200)
+        expected[f"lstm{layer}/bias"] = (2, 1, 4, 200)
+        for name in ("query", "key", "value")[: 3 if layer < 3 else 2]:
+            expected[f"attention{layer}_{name}/kernel"] = (400, 400)
+            expected[f"attention{layer}_{name}/bias"] = (400,)
+    assert found == expected
+    assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == (
+        17 * 400
+        + sum(2 * 800 * (dim + 200 + 1) for dim in (150, 800, 800))
+        + 8 * (400 * 400 + 400)
+    )
+
+
+def test_initialisation():
+    model = LabelAttention(40, hidden_dim=40, initializer="torch", forget_bias=0.0)
+    p = jax.jit(lambda: init(model, dim=30))()["params"]
+    bounds = {
+        "labels": 0.0025,
+        "lstm2/input": 40**-0.5,
+        "attention1_value/kernel": (6 / 80) ** 0.5,
+    }
+    for name, bound in bounds.items():
+        leaf = p
+        for part in name.split("/"):
+            leaf = leaf[part]
+        assert 0.98 * bound < float(jnp.abs(leaf).max()) <= bound * (1 + 1e-6), name
+    assert not p["lstm1"]["bias"].any()
+
+
+def test_padding_and_batch_mates_change_nothing():
+    weights = draw_weights(LAN)
+    sentences = [draw_sentence(n, 5 - n, seed=n) for n in (3, 5, 0, 1)]
+    x, mask = (jnp.stack(leaves) for leaves in zip(*sentences, strict=True))
+    together = jax.jit(jax.vmap(lambda x, mask: apply(LAN, weights, x, mask)))(x, mask)
+    for n, found in zip((3, 5, 0, 1), together, strict=True):
+        alone = run(LAN, weights, *draw_sentence(n, 6 - n, seed=n))
+        np.testing.assert_allclose(found[:n], alone[:n], rtol=1e-4, atol=1e-5)
+        assert not found[n:].any()
+    assert run(LAN, weights, *draw_sentence(0)).shape == (0, LABELS)
+
+
+def test_gradients_reach_every_parameter():
+    """Through what the first BiLSTM ends with, too."""
+    weights = draw_weights(LAN)
+    loss = lambda w, x, mask: jnp.sum(jnp.sin(apply(LAN, w, x, mask)))  # noqa: E731
+    grad = jax.jit(jax.grad(loss))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(
+        grad(weights, *draw_sentence(3, 2))
+    ):
+        assert jnp.isfinite(leaf).all()
+        assert leaf.any(), jax.tree_util.keystr(path)
+    for leaf in jax.tree.leaves(grad(weights, *draw_sentence(0, 2))):
+        assert not leaf.any()
+
+
+def test_later_layers_begin_with_what_the_first_ended_with():
+    """No input reaches the second BiLSTM but what the first one carries over."""
+    model = LAN.clone(num_layers=2)
+    weights = draw_weights(model)
+    weights["params"]["lstm2"]["input"] *= 0.0
+    x, mask = draw_sentence(3)
+    found = run(model, weights, x, mask)
+    other = run(model, weights, x.at[0].add(1.0), mask)
+    assert not np.allclose(found, other)
+
+
+@pytest.mark.parametrize("rate", ["dropout", "weight_dropout"])
+def test_each_rate_acts_in_training_alone(rate):
+    x, mask = draw_sentence(4)
+    weights = draw_weights(LAN)
+    model = LAN.clone(**{"dropout": 0.0, "weight_dropout": 0.0, rate: 0.5})
+    quiet = run(model, weights, x, mask)
+    np.testing.assert_array_equal(run(LAN, weights, x, mask), quiet)
+    noisy = [run(model, weights, x, mask, jax.random.key(k)) for k in (0, 1)]
+    assert not np.allclose(noisy[0], quiet)
+    assert not np.allclose(noisy[0], noisy[1])
+    if rate == "weight_dropout":  # there are none in the last layer
+        one = model.clone(num_layers=1)
+        weights = draw_weights(one)
+        noisy = run(one, weights, x, mask, jax.random.key(0))
+        np.testing.assert_array_equal(noisy, run(one, weights, x, mask))
+
+
+def test_its_scores_are_the_potentials():
+    options = {"name": "lan", "hidden_dim": 4, "num_layers": 2, "num_heads": 2}
+    sizes = {"num_labels": LABELS, "num_trained_words": 9, "num_frozen_words": 0}
+    parts = {"representation": {"words": {"dim": DIM}, "dropout": 0.0}}
+    model = models.build(
+        num_chars=2, encoder=options, head={"name": "scores"}, **sizes, **parts
+    )
+    assert model.encoder == LAN.clone(hidden_dim=4, num_layers=2)
+    assert model.head == ScoresHead(LABELS)
+    assert set(jax.eval_shape(lambda: models.init(model, 0))["params"]) == {
+        "representation",
+        "encoder",
+    }
+    scores = jnp.asarray(np.random.default_rng(0).normal(size=(3, LABELS)))
+    assert ScoresHead(LABELS).apply({}, scores, train=True).emissions is scores
+    head = ScoresHead(LABELS, transitions=True)
+    potentials, weights = head.init_with_output(jax.random.key(0), scores, train=False)
+    assert set(weights["params"]) == {"transitions", "start", "end"}
+    assert potentials.emissions is scores
+    assert potentials.transitions.shape == (LABELS, LABELS)
+    with pytest.raises(ValueError, match="each of the 5 labels, got 4; use the encode"):
+        ScoresHead(LABELS).apply({}, scores[:, :4], train=False)
+
+
+def test_wrong_settings_say_what_would_work():
+    with pytest.raises(ValueError, match=r"400 features do not divide by num_heads=3 "):
+        LabelAttention(LABELS, num_heads=3)
+    with pytest.raises(ValueError, match="num_layers of LabelAttention must be at lea"):
+        LabelAttention(LABELS, num_layers=0)
+    with pytest.raises(ValueError, match="weight_dropout of LabelAttention must be in"):
+        LabelAttention(LABELS, weight_dropout=1.0)
+    for option in ("initializer", "kernel_initializer"):
+        with pytest.raises(ValueError, match=f"{option} 'x' of LabelAttention; known:"):
+            LabelAttention(LABELS, **{option: "x"})

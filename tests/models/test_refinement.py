@@ -1,0 +1,334 @@
+"""Refinement: its reading of the draft, Γ, the joint loss, and what trains it.
+
+The two streams have a NumPy reading of their own in test_transformer.py.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import inference, models
+from jaxner.training import objectives, optim
+from jaxner.types import Potentials, Sentence, WordVectors
+
+LABELS = 3
+STREAMS = {"num_layers": 1, "num_heads": 2, "head_dim": 2}
+
+
+def build(drafts="softmax", sampling=None, **options):
+    return models.build(
+        num_labels=LABELS,
+        num_trained_words=9,
+        num_frozen_words=2,
+        num_chars=4,
+        representation={"words": {"dim": 6}, "chars": None, "dropout": 0.2},
+        encoder={"name": "bilstm", "hidden_dim": 3, "output_dropout": 0.4},
+        head={"name": drafts, "dropout": 0.0},
+        sampling={"num_samples": 2, "parts": ("encoder",), **(sampling or {})},
+        refinement={
+            "label_scale": 1.0,
+            "label_dim": 5,
+            "head": {"name": "softmax", "dropout": 0.1},
+            **STREAMS,
+            **options,
+        },
+    )
+
+
+def sentence(length=4, padded=None):
+    padded = padded or length
+    words = jnp.zeros(padded, jnp.int32).at[:length].set(jnp.arange(2, 2 + length))
+    return Sentence(
+        words, jnp.zeros((padded, 1), jnp.int32), jnp.arange(padded) < length
+    )
+
+
+predict, drafted, refine = (
+    jax.jit(f, static_argnums=0)
+    for f in (models.predict, models.drafted, models.refine)
+)
+
+
+def draw(model):
+    weights = models.init(model, 0)
+    return jax.tree.map(lambda leaf: leaf * 2, weights)
+
+
+CHANCES = jnp.array(
+    [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.0, 0.0, 1.0]]
+)
+
+
+def streams_given(model, weights, read):
+    """What the streams and the head make of label vectors that are given."""
+    refinement = model.refinement
+    params = weights["params"]["refinement"]
+    x = model.representation.apply(
+        {
+            "params": params["representation"],
+            "frozen": weights["frozen"]["refinement"]["representation"],
+        },
+        sentence(),
+        train=False,
+    )
+    features = refinement.streams.apply(
+        {"params": params["streams"]}, x, read, sentence().mask, train=False
+    )
+    head = params["head"]["emissions"]
+    return np.asarray(features) @ np.asarray(head["kernel"]) + np.asarray(head["bias"])
+
+
+@pytest.mark.parametrize("soft", [True, False])
+def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
+    model = build(soft=soft)
+    weights = draw(model)
+    table = np.asarray(weights["params"]["refinement"]["label_vectors"])
+    chances = np.asarray(CHANCES)
+    if soft:
+        read = np.array(
+            [sum(p * row for p, row in zip(c, table, strict=True)) for c in chances]
+        )
+    else:
+        read = np.array(
+            [table[max(range(LABELS), key=lambda i: c[i])] for c in chances]
+        )
+    found = refine(model, weights, sentence(), CHANCES).emissions
+    wanted = streams_given(model, weights, jnp.asarray(read, jnp.float32))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_without_labels_the_draft_is_not_read():
+    model = build(labels=False)
+    weights = draw(model)
+    assert "label_vectors" not in weights["params"]["refinement"]
+    found = refine(model, weights, sentence(), CHANCES).emissions
+    other = refine(model, weights, sentence(), CHANCES[::-1]).emissions
+    np.testing.assert_array_equal(found, other)
+    with_labels = build()
+    its = draw(with_labels)
+    found = refine(with_labels, its, sentence(), CHANCES).emissions
+    other = refine(with_labels, its, sentence(), CHANCES[::-1]).emissions
+    assert np.abs(np.asarray(found - other)).max() > 1e-3
+
+
+def test_words_are_its_own_or_the_drafts():
+    own, shared = build(), build(own_representation=False)
+    assert "representation" in draw(own)["params"]["refinement"]
+    weights = draw(shared)
+    assert "representation" not in weights["params"]["refinement"]
+    before = refine(shared, weights, sentence(), CHANCES).emissions
+    words = weights["params"]["representation"]["words"]
+    words["trained"] = words["trained"] + 1.0
+    after = refine(shared, weights, sentence(), CHANCES).emissions
+    assert np.abs(np.asarray(before - after)).max() > 1e-3
+
+
+def test_vectors_are_filled_into_both_representations():
+    weights = models.init(build(), 0)
+    rng = np.random.default_rng(0)
+    trained = rng.normal(size=(2, 6)).astype(np.float32)
+    frozen = rng.normal(size=(2, 6)).astype(np.float32)
+    vectors = WordVectors(np.array([3, 5]), trained, frozen, 1.0, 1.0)
+    filled = models.with_vectors(weights, vectors)
+    for params, rest in (
+        (filled["params"], filled["frozen"]),
+        (filled["params"]["refinement"], filled["frozen"]["refinement"]),
+    ):
+        table = params["representation"]["words"]["trained"]
+        np.testing.assert_array_equal(table[jnp.array([3, 5])], trained)
+        np.testing.assert_array_equal(
+            rest["representation"]["words"]["vectors"], frozen
+        )
+    drawn = weights["params"]["representation"]["words"]["trained"]
+    kept = filled["params"]["representation"]["words"]["trained"]
+    np.testing.assert_array_equal(kept[4], drawn[4])
+
+
+# --- Γ -----------------------------------------------------------------------------
+
+
+def thresholded(threshold, head="softmax"):
+    model = build(head, threshold=threshold)
+    weights = draw(build(head))
+    if head == "crf":
+        rng = np.random.default_rng(1)
+        weights["params"]["head"]["transitions"] = jnp.asarray(
+            rng.normal(size=(LABELS, LABELS)), jnp.float32
+        )
+    return model, weights, predict(model, weights, sentence())
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_threshold_takes_the_refinement_where_the_draft_is_uncertain(head):
+    model, weights, _ = thresholded(0.0, head)
+    draft, chances = drafted(model, weights, sentence())
+    refined = refine(model, weights, sentence(), chances)
+    entropies = np.sort(np.asarray(inference.entropy(chances)))
+    between = float(entropies[1:3].mean())
+    uncertain = np.asarray(inference.entropy(chances)) > between
+    assert 0 < uncertain.sum() < len(uncertain)
+    found = np.asarray(thresholded(between, head)[2].emissions)
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, rtol=1e-5)
+    logs = jax.nn.log_softmax(refined.emissions)
+    np.testing.assert_allclose(found[uncertain], logs[uncertain], atol=1e-5)
+    if head == "softmax":
+        drafts = jax.nn.log_softmax(draft.emissions)
+    else:
+        drafts = np.log(inference.marginals(draft, sentence().mask))
+    np.testing.assert_allclose(found[~uncertain], drafts[~uncertain], atol=1e-5)
+
+
+def test_extreme_thresholds_are_the_draft_and_the_refinement():
+    model, weights, everywhere = thresholded(-1.0)
+    draft, chances = drafted(model, weights, sentence())
+    refined = refine(model, weights, sentence(), chances)
+    logs = jax.nn.log_softmax(refined.emissions)
+    np.testing.assert_allclose(everywhere.emissions, logs, atol=1e-6)
+    nowhere = thresholded(99.0)[2].emissions
+    np.testing.assert_allclose(nowhere, jax.nn.log_softmax(draft.emissions), atol=1e-6)
+
+
+def test_padding_changes_no_prediction():
+    model, weights, alone = thresholded(0.5)
+    padded = predict(model, weights, sentence(4, 7)).emissions
+    np.testing.assert_allclose(padded[:4], alone.emissions, atol=1e-5)
+    empty = predict(model, weights, sentence(0, 7)).emissions
+    assert np.isfinite(np.asarray(empty)).all()
+
+
+def test_another_key_is_another_draft_and_the_same_key_the_same():
+    model, weights, _ = thresholded(0.5)
+    one, same, other = (
+        drafted(model, weights, sentence(), jax.random.key(k))[1] for k in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert np.abs(np.asarray(one - other)).max() > 1e-4
+
+
+# --- Training ----------------------------------------------------------------------
+
+
+def test_the_joint_loss_is_the_sum_and_no_gradient_reaches_the_draft_twice():
+    model = build()
+    weights = draw(model)
+    gold, key = jnp.array([0, 1, 2, 1]), jax.random.key(0)
+
+    def losses(params, which):
+        its = {**weights, "params": params}
+        stages, _ = models.apply_stages(model, its, sentence(), models.Keys.of(key))
+        assert len(stages) == 2
+        chosen = stages if which is None else stages[which : which + 1]
+        return sum(
+            objectives.negative_log_likelihood(p, gold, sentence().mask) for p in chosen
+        )
+
+    grad = jax.jit(jax.grad(losses), static_argnums=1)
+    grads = [grad(weights["params"], which) for which in (0, 1, None)]
+    jax.tree.map(
+        lambda a, b, c: np.testing.assert_allclose(a + b, c, atol=1e-5), *grads
+    )
+    of_draft, of_refinement = grads[0], grads[1]
+    for name in ("representation", "encoder", "head"):
+        assert all(not leaf.any() for leaf in jax.tree.leaves(of_refinement[name]))
+        assert any(leaf.any() for leaf in jax.tree.leaves(of_draft[name]))
+    assert all(not leaf.any() for leaf in jax.tree.leaves(of_draft["refinement"]))
+    table = of_refinement["refinement"]["label_vectors"]
+    assert np.abs(np.asarray(table)).max() > 0
+    batch = jax.tree.map(lambda leaf: leaf[None], sentence())
+    joint = objectives.Objective(reduction="sum", stages="sum")
+    total = objectives.batch_loss(model, weights, batch, gold[None], None, joint)
+    stages, _ = models.apply_stages(model, weights, sentence())
+    parts = [
+        objectives.negative_log_likelihood(p, gold, sentence().mask) for p in stages
+    ]
+    np.testing.assert_allclose(total, sum(parts), rtol=1e-5)
+
+
+def test_one_optimizer_for_each_part_and_one_clip_for_both():
+    """SGD and AdamW by hand, on gradients that were clipped together."""
+    params = {"encoder": {"w": jnp.array([1.0, 2.0])}, "refinement": {"w": jnp.ones(1)}}
+    grads = {
+        "encoder": {"w": jnp.array([30.0, 0.0])},
+        "refinement": {"w": jnp.array([40.0])},
+    }
+    tx = optim.build(
+        {
+            "name": "sgd",
+            "learning_rate": 0.1,
+            "momentum": 0.9,
+            "weight_decay": 0.5,
+            "clip_norm": 5.0,
+            "parts": {
+                "refinement": {
+                    "name": "adamw",
+                    "learning_rate": 0.01,
+                    "weight_decay": 0.2,
+                    "warmup": 0.5,
+                    "eps": 1e-6,
+                }
+            },
+        },
+        steps_per_epoch=2,
+        num_epochs=2,
+    )
+    state = tx.init(params)
+    theta, velocity = np.array([1.0, 2.0]), np.zeros(2)
+    other, m, v = 1.0, 0.0, 0.0
+    for step, rate in enumerate((0.0, 0.005, 0.01, 0.005)):  # up for two steps, down
+        updates, state = tx.update(grads, state, params)
+        params = jax.tree.map(jnp.add, params, updates)
+        # The joint norm is 50, so gradients are divided by 10.
+        velocity = 0.9 * velocity + (np.array([3.0, 0.0]) + 0.5 * theta)
+        theta = theta - 0.1 * velocity
+        m, v = 0.9 * m + 0.1 * 4.0, 0.999 * v + 0.001 * 16.0
+        t = step + 1
+        adam = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
+        other = other - rate * (adam + 0.2 * other)
+        np.testing.assert_allclose(params["encoder"]["w"], theta, rtol=1e-5)
+        np.testing.assert_allclose(params["refinement"]["w"], [other], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parts": {"refinment": {"name": "sgd", "learning_rate": 1.0}}},
+         "'refinment', but the model has no parameter below it; it has encoder"),
+        ({"parts": {"encoder": {"name": "adamx", "learning_rate": 1.0}}},
+         "Unknown optimizer 'adamx'"),
+        ({"parts": {"encoder": {"name": "sgd", "learning_rate": 1.0, "b1": 0.9}}},
+         r"Unknown option optimizer\.parts\.encoder\.b1 of sgd"),
+        ({"warmup": 0.1, "decay": 0.1}, "no decay; got warmup=0.1, decay=0.1"),
+        ({"warmup": 1.5}, "a share of all steps: expected one from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_wrong_parts_and_schedules(options, message):
+    given = {"name": "sgd", "learning_rate": 0.1, **options}
+    with pytest.raises(ValueError, match=message):
+        optim.build(given, 1, 2).init({"encoder": {"w": jnp.ones(1)}})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"treshold": 0.3}, r"Unknown option refinement\.treshold; known: .*threshold"),
+        ({"head_dims": 4}, r"Unknown option refinement\.head_dims; known: .*head_dim"),
+        ({"form": "letter"}, "Unknown form 'letter'"),
+        ({"head": {"name": "soft"}}, r"Unknown refinement\.head 'soft'"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        build(**options)
+
+
+def test_mixing_keeps_the_best_labels_of_both():
+    rng = np.random.default_rng(0)
+    draft, refined = (
+        Potentials(jnp.asarray(rng.normal(size=(4, LABELS)), jnp.float32) * 5)
+        for _ in range(2)
+    )
+    mask, uncertain = jnp.ones(4, bool), jnp.array([True, False, True, False])
+    mixed = inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
+    parts = [np.argmax(p.emissions, axis=1) for p in (refined, draft)]
+    np.testing.assert_array_equal(mixed, np.where(uncertain, *parts))

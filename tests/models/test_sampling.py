@@ -1,0 +1,244 @@
+"""Passes with dropout, and what is predicted from them.
+
+A refinement is checked against a NumPy reading in test_refinement.py.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import inference, models
+from jaxner.models.sampling import PARTS
+from jaxner.types import Sentence
+
+LABELS, PASSES = 3, 3
+LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout": 0.4}
+ENCODERS = {
+    "bilstm": LSTM,
+    "grn": {"name": "grn", "hidden_dim": 4},
+    "idcnn": {"name": "idcnn", "hidden_dim": 4, "dilations": (1, 2)},
+}
+
+
+def build(encoder="bilstm", head="softmax", dropout=0.3, sampling=None):
+    return models.build(
+        num_labels=LABELS,
+        num_trained_words=9,
+        num_frozen_words=0,
+        num_chars=4,
+        representation={"words": {"dim": 6}, "chars": None, "dropout": dropout},
+        encoder=ENCODERS[encoder],
+        head={"name": head, "dropout": dropout},
+        sampling=sampling,
+    )
+
+
+def sentence(length=3, padded=None):
+    padded = padded or length
+    words = jnp.zeros(padded, jnp.int32).at[:length].set(jnp.arange(2, 2 + length))
+    return Sentence(
+        words, jnp.zeros((padded, 1), jnp.int32), jnp.arange(padded) < length
+    )
+
+
+def weights_of(model):
+    """Scores that are far from even, so that labels and entropies differ."""
+    drawn = models.init(model, 0)
+    return jax.tree.map(lambda leaf: leaf * 3, drawn)
+
+
+def emissions(model, keys, given=None):
+    given = sentence() if given is None else given
+    return models.sample(model, weights_of(model), given, keys).emissions
+
+
+def shapes_by_path(model, mapped):
+    """What of a pass is computed once for each key, by the text of its program."""
+    weights, given = weights_of(model), sentence()
+    keys = models.pass_keys(jax.random.key(0), PASSES)
+    traced = jax.make_jaxpr(lambda k: models.sample(model, weights, given, k))(keys)
+    return mapped in str(traced)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_pass_is_the_pass_of_its_key(encoder):
+    """M at once equal M one by one, and what `apply` draws from the same key."""
+    model = build(encoder)
+    keys = models.pass_keys(jax.random.key(1), PASSES)
+    together = emissions(model, keys)
+    with jax.disable_jit():
+        alone = models.apply(model, weights_of(model), sentence(), keys[2]).emissions
+    np.testing.assert_allclose(together[2], alone, atol=1e-5)
+    assert np.ptp(np.asarray(together), axis=0).max() > 0.1
+
+
+def test_fewer_passes_are_the_first_of_more():
+    key = jax.random.key(3)
+    few, many = (jax.random.key_data(models.pass_keys(key, n)) for n in (2, 5))
+    np.testing.assert_array_equal(few, many[:2])
+    assert len({tuple(row) for row in np.asarray(many).tolist()}) == 5
+
+
+def test_identical_keys_give_identical_passes():
+    model = build()
+    keys = jnp.stack([jax.random.key(7)] * PASSES)
+    found = np.asarray(emissions(model, keys))
+    np.testing.assert_array_equal(found, np.repeat(found[:1], PASSES, axis=0))
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_no_dropout_means_no_mutual_information(head):
+    encoders = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
+    ENCODERS["quiet"] = encoders
+    try:
+        model = build("quiet", head, dropout=0.0)
+    finally:
+        del ENCODERS["quiet"]
+    keys = models.pass_keys(jax.random.key(0), PASSES)
+    samples = models.sample(model, weights_of(model), sentence(), keys)
+    chances = models.probabilities(samples, sentence().mask)
+    assert chances.shape == (PASSES, 3, LABELS)
+    found = inference.summarise(chances)
+    np.testing.assert_allclose(found.mutual_information, 0, atol=1e-6)
+    assert (found.entropy > 0).all()
+
+
+@pytest.mark.parametrize("parts", [("head",), ("encoder",), ("representation",)])
+def test_only_the_named_parts_have_dropout(parts):
+    """Rates of the others at 0 change nothing; that of the part itself does."""
+    sampling = {"parts": parts}
+    keys = models.pass_keys(jax.random.key(0), PASSES)
+    found = np.asarray(emissions(build(sampling=sampling), keys))
+    assert np.ptp(found, axis=0).max() > 0.01
+    others = models.build(
+        num_labels=LABELS,
+        num_trained_words=9,
+        num_frozen_words=0,
+        num_chars=4,
+        representation={
+            "words": {"dim": 6},
+            "chars": None,
+            "dropout": 0.3 if "representation" in parts else 0.0,
+        },
+        encoder=LSTM
+        if "encoder" in parts
+        else {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0},
+        head={"name": "softmax", "dropout": 0.3 if "head" in parts else 0.0},
+    )
+    np.testing.assert_allclose(found, emissions(others, keys), atol=1e-6)
+
+
+def test_what_comes_before_the_first_mask_is_computed_once():
+    """With masks in the head alone, the LSTM's loop carries no axis of passes."""
+    head_only = build(sampling={"parts": ("head",)})
+    in_lstm = build(sampling={"parts": ("encoder",)})
+    # The loop over the tokens stacks states [T, 2, 3], of each pass if it must.
+    assert shapes_by_path(head_only, "f32[3,2,3]")
+    assert not shapes_by_path(head_only, f"f32[3,{PASSES},2,3]")
+    assert shapes_by_path(in_lstm, f"f32[3,{PASSES},2,3]")
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_padding_and_batch_mates_change_no_sample(encoder):
+    model = build(encoder)
+    weights = weights_of(model)
+    keys = models.pass_keys(jax.random.key(0), 2)
+    alone = emissions(model, keys)
+    batch = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), sentence(3, 5), sentence(5), sentence(0, 5)
+    )
+    together = jax.vmap(lambda s: models.sample(model, weights, s, keys).emissions)(
+        batch
+    )
+    np.testing.assert_allclose(together[0, :, :3], alone, atol=1e-5)
+
+
+def test_prediction_from_the_mean_of_scores_or_of_probabilities():
+    given, keys = sentence(), models.pass_keys(jax.random.key(5), PASSES)
+    found = {}
+    for over in ("scores", "probabilities"):
+        sampling = {"num_samples": PASSES, "average": over, "seed": 5}
+        model = build(sampling=sampling)
+        found[over] = models.predict(model, weights_of(model), given).emissions
+        samples = np.asarray(emissions(model, keys), np.float64)
+        chances = np.exp(samples) / np.exp(samples).sum(axis=-1, keepdims=True)
+        wanted = {
+            "scores": samples.mean(axis=0),
+            "probabilities": np.log(chances.mean(axis=0)),
+        }
+        np.testing.assert_allclose(found[over], wanted[over], atol=1e-5)
+
+
+def test_a_crf_keeps_its_transitions_and_samples_its_marginals():
+    model = build(head="crf", sampling={"num_samples": PASSES})
+    weights, given = weights_of(model), sentence()
+    rng = np.random.default_rng(0)
+    weights["params"]["head"]["transitions"] = jnp.asarray(
+        rng.normal(size=(LABELS, LABELS)), jnp.float32
+    )
+    keys = models.pass_keys(jax.random.key(0), PASSES)
+    samples = models.sample(model, weights, given, keys)
+    assert samples.transitions.shape == (LABELS, LABELS)
+    chances = models.probabilities(samples, given.mask)
+    one = samples._replace(emissions=samples.emissions[1])
+    np.testing.assert_allclose(
+        chances[1], inference.marginals(one, given.mask), rtol=1e-5
+    )
+    predicted = models.predict(model, weights, given)
+    assert predicted.transitions is not None
+    np.testing.assert_allclose(
+        predicted.emissions, samples.emissions.mean(axis=0), atol=1e-5
+    )
+
+
+def test_without_passes_prediction_is_what_apply_computes():
+    model = build(head="crf")
+    weights = weights_of(model)
+    found = models.predict(model, weights, sentence())
+    wanted = models.apply(model, weights, sentence())
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parts": ("decoder",)}, "part 'decoder' .*; known: representation, encoder"),
+        ({"parts": ()}, "at least one part"),
+        ({"average": "votes"}, r"average 'votes'; known: scores, probabilities"),
+        ({"num_samples": -1}, "at least 0, got -1"),
+        ({"passes": 3}, r"Unknown option sampling\.passes"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        build(sampling=options)
+
+
+def test_all_parts_are_the_default():
+    assert build().sampling.parts == PARTS
+
+
+def test_a_head_without_scores_of_its_own_cannot_be_sampled():
+    model = build(head="seq2seq")
+    with pytest.raises(ValueError, match="no common scores; take 'softmax' or 'crf'"):
+        emissions(model, models.pass_keys(jax.random.key(0), 2))
+
+
+def test_a_head_without_scores_labels_no_documents_and_has_no_dropout_gap():
+    from jaxner.data import vocab
+    from jaxner.params import build_model
+    from jaxner.training import objectives
+
+    lexicon, _ = vocab.build([["a"]], ["LOC"], documents=True)
+    options = {
+        "representation": {"words": {"dim": 6}, "chars": None},
+        "encoder": LSTM,
+        "head": {"name": "seq2seq"},
+    }
+    with pytest.raises(ValueError, match="which head 'seq2seq' has no scores for"):
+        build_model(lexicon, options)
+    model = build(head="seq2seq")
+    one = models.apply(model, weights_of(model), sentence())
+    with pytest.raises(ValueError, match="dropout_penalty compares scores"):
+        objectives.dropout_gap(one, one, sentence().mask)

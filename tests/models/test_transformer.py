@@ -1,0 +1,401 @@
+"""Relative attention and its encoders against an independent NumPy reading."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner.models.relative import RelativeAttention, shift, sinusoids
+from jaxner.models.transformer import RelativeLayer, RelativeTransformer, TwoStream
+
+WORDS, LABELS = 5, 3
+SIZES = {"num_heads": 2, "head_dim": 4}
+DIM = 8
+
+
+def build(kind, **options):
+    return kind(**{**SIZES, **options})
+
+
+def inputs(model, length, padding=0, seed=0, scale=1.0):
+    """Random features, under padding too: those must not matter."""
+    rng = np.random.default_rng(seed)
+
+    def features(dim):
+        x = scale * rng.normal(size=(length, dim))
+        x = np.concatenate([x, 100 * rng.normal(size=(padding, dim))])
+        return jnp.asarray(x, jnp.float32)
+
+    mask = jnp.arange(length + padding) < length
+    dims = {RelativeAttention: [WORDS, LABELS], TwoStream: [WORDS, LABELS]}
+    dims = dims.get(type(model), [DIM if isinstance(model, RelativeLayer) else WORDS])
+    return *(features(dim) for dim in dims), mask
+
+
+def draw_weights(model, seed=0):
+    """Random weights with no zeros in them, so that no term can be forgotten."""
+    rng = np.random.default_rng(seed)
+    shapes = jax.eval_shape(lambda: init(model, 0))
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(0.7 * rng.normal(size=leaf.shape), leaf.dtype), shapes
+    )
+
+
+def init(model, seed):
+    return model.init(jax.random.key(seed), *inputs(model, 1), train=False)
+
+
+def features_of(model, weights, given, key=None):
+    rngs = {} if key is None else {"dropout": key}
+    out = model.apply(weights, *given, train=key is not None, rngs=rngs)
+    return out[0] if isinstance(model, RelativeTransformer) else out
+
+
+apply = jax.jit(features_of, static_argnums=0)
+
+
+def dense(p, x):
+    return x @ p["kernel"] + p["bias"]
+
+
+def norm(p, x):
+    centred = x - x.mean(axis=1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
+    return centred / deviation * p["scale"] + p["bias"]
+
+
+def encoding(distance, dim):
+    """R of one distance, number by number."""
+    angles = [distance / 10_000 ** (n / max(dim // 2 - 1, 1)) for n in range(dim // 2)]
+    return np.array([*map(np.sin, angles), *map(np.cos, angles)])
+
+
+def numpy_attention(p, x, y, position=None):
+    """The heads one after the other, pair by pair."""
+    heads = []
+    position = p["position"] if position is None else position
+    for head in range(p["query"].shape[1]):
+        w_q, w_k, w_v = (p[name][:, head] for name in ("query", "key", "value"))
+        u, v = p["content_bias"][head], p["position_bias"][head]
+        size = len(u)
+        rows = []
+        for i, x_i in enumerate(x):
+            scores = []
+            for j, y_j in enumerate(y):
+                r = encoding(j - i, size) @ position
+                query = x_i @ w_q
+                score = (query + u) @ (y_j @ w_k) + (query + v) @ r
+                scores.append(score / np.sqrt(size))
+            alpha = np.exp(scores) / np.sum(np.exp(scores))
+            rows.append(sum(a * (y_j @ w_v) for a, y_j in zip(alpha, y, strict=True)))
+        heads.append(np.array(rows))
+    return np.concatenate(heads, axis=1)
+
+
+def numpy_layer(p, x, form="code", keys=None, position=None):
+    keys = x if keys is None else keys
+    attended = numpy_attention(p["attention"], x, keys, position)
+    if form == "paper":
+        attended = dense(p["projection"], attended)
+    h = norm(p["norm1"], attended + keys)
+    fed = dense(p["narrow"], np.maximum(dense(p["widen"], h), 0))
+    return fed if form == "paper" else norm(p["norm2"], h + fed)
+
+
+def numpy_two_stream(p, x, y, num_layers, labels, form):
+    h = dense(p["input"], x)
+    for number in range(1, num_layers):
+        h = numpy_layer(p[f"layer{number}"], h, form)
+    last, shared = p[f"layer{num_layers}"], p.get("position")
+    by_words = numpy_layer(last, h, form, position=shared)
+    if not labels:
+        return by_words
+    y = dense(p["label_input"], y)
+    if form == "code":
+        by_labels = numpy_attention(p["label_attention"], h, y)
+    else:
+        by_labels = numpy_layer(p["label_layer"], h, form, y, shared)
+    return np.concatenate([by_words, by_labels], axis=1)
+
+
+def check(model, expected, length, padding, **options):
+    weights = draw_weights(model)
+    given = inputs(model, length, padding, **options)
+    *real, _ = [np.asarray(x[:length], np.float64) for x in given]
+    params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), weights["params"])
+    found = apply(model, weights, given)
+    wanted = expected(params, *real)
+    np.testing.assert_allclose(found[:length], wanted, rtol=1e-4, atol=2e-5)
+    assert not found[length:].any()
+
+
+@pytest.mark.parametrize("length", [1, 7])
+def test_attention_equals_numpy(length):
+    check(build(RelativeAttention), numpy_attention, length, padding=3)
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
+def test_layer_equals_numpy(form):
+    model = build(RelativeLayer, form=form)
+    check(model, lambda p, x: numpy_layer(p, x, form), 4, padding=2)
+
+
+def test_normalisation_has_the_papers_epsilon():
+    model = build(RelativeLayer)
+    weights = draw_weights(model)["params"]
+    weights["attention"]["value"] = jnp.zeros_like(weights["attention"]["value"])
+    given = inputs(model, 3, scale=1e-6)  # its variance is that of ε
+    found = apply(model, {"params": weights}, given)
+    params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), weights)
+    wanted = numpy_layer(params, np.asarray(given[0], np.float64))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("num_layers", "head_dim"), [(1, 4), (3, 2)])
+def test_encoder_equals_numpy(num_layers, head_dim):
+    def expected(params, x):
+        x = dense(params["input"], x)
+        for number in range(1, num_layers + 1):
+            x = numpy_layer(params[f"layer{number}"], x)
+        return x
+
+    model = build(RelativeTransformer, num_layers=num_layers, head_dim=head_dim)
+    check(model, expected, 4, padding=2)
+    assert model.receptive_field is None
+
+
+@pytest.mark.parametrize(
+    ("num_layers", "labels", "form"),
+    [(1, True, "code"), (2, True, "code"), (2, False, "code"), (2, True, "paper")],
+)
+def test_two_streams_equal_numpy(num_layers, labels, form):
+    model = build(TwoStream, num_layers=num_layers, labels=labels, form=form)
+
+    def expected(params, x, y):
+        return numpy_two_stream(params, x, y, num_layers, labels, form)
+
+    check(model, expected, 4, padding=2)
+
+
+def test_label_stream_is_not_asked_for_where_there_is_none():
+    model = build(TwoStream, labels=False)
+    words, labels, mask = inputs(model, 3)
+    weights = draw_weights(model)
+    without = apply(model, weights, (words, None, mask))
+    given = apply(model, weights, (words, labels, mask))
+    np.testing.assert_array_equal(without, given)
+    assert without.shape == (3, DIM)
+    with pytest.raises(ValueError, match="labels=True needs vectors of draft labels"):
+        apply(build(TwoStream), weights, (words, None, mask))
+
+
+@pytest.mark.parametrize("length", [0, 1, 7])
+def test_shift_equals_brute_force(length):
+    rng = np.random.default_rng(0)
+    by_distance = rng.normal(size=(3, length, 2 * length + 1)).astype(np.float32)
+    found = shift(jnp.asarray(by_distance))
+    assert found.shape == (3, length, length)
+    for i in range(length):
+        for j in range(length):
+            np.testing.assert_array_equal(
+                found[:, i, j], by_distance[:, i, j - i + length]
+            )
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1, 257), (-1, 0)])
+def test_another_count_of_distances_is_another_kernel(factor, offset):
+    """The authors' shifted index and the paper's i - j lose nothing, nor add."""
+    distances = jnp.arange(-30.0, 31.0)
+    ours, theirs = sinusoids(distances, 6), sinusoids(factor * distances + offset, 6)
+    turned, *_ = np.linalg.lstsq(np.asarray(ours), np.asarray(theirs), rcond=None)
+    np.testing.assert_allclose(ours @ turned, theirs, atol=1e-4)
+
+
+MODELS = {
+    "attention": build(RelativeAttention),
+    "encoder": build(RelativeTransformer, num_layers=1),
+    "code": build(TwoStream, num_layers=1),
+    "paper": build(TwoStream, num_layers=1, form="paper"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_padding_and_batch_mates_change_nothing(name):
+    model = MODELS[name]
+    weights = draw_weights(model)
+    sentences = [inputs(model, n, 6 - n, seed=n) for n in (6, 3, 0)]
+    batch = tuple(jnp.stack(leaves) for leaves in zip(*sentences, strict=True))
+    together = jax.jit(
+        jax.vmap(features_of, in_axes=(None, None, 0)), static_argnums=0
+    )(model, weights, batch)
+    assert jnp.isfinite(together).all()
+    for length, given, found in zip((3, 0), sentences[1:], together[1:], strict=True):
+        alone = features_of(model, weights, [x[:length] for x in given])
+        np.testing.assert_allclose(found[:length], alone, rtol=1e-4, atol=2e-5)
+        assert not found[length:].any()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_reach_every_parameter_but_no_padding(name):
+    model = MODELS[name]
+
+    @jax.jit
+    def gradients(weights, given, mask):
+        def loss(weights, given):
+            return jnp.sum(features_of(model, weights, (*given, mask)) ** 3)
+
+        return jax.grad(loss, argnums=(0, 1))(weights, given)
+
+    weights = draw_weights(model)
+    *given, mask = inputs(model, 4, padding=2)
+    found, by_inputs = gradients(weights, given, mask)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(found):
+        assert jnp.isfinite(leaf).all(), path
+        assert leaf.any(), path
+    for leaf in by_inputs:
+        assert leaf[:4].any(axis=1).all()
+        assert not leaf[4:].any()
+    found = gradients(weights, given, jnp.zeros_like(mask))
+    assert not any(leaf.any() for leaf in jax.tree.leaves(found))  # NaN would be True
+
+
+def passes(model, weights, given, num):
+    keys = jax.random.split(jax.random.key(0), num)
+    run = jax.vmap(features_of, in_axes=(None, None, None, 0))
+    return np.asarray(jax.jit(run, static_argnums=0)(model, weights, given, keys))
+
+
+def test_dropout_of_weights():
+    model = build(RelativeAttention, dropout=0.5)
+    weights, given = draw_weights(model), inputs(model, 1)
+    plain = apply(model, weights, given)
+    found = passes(model, weights, given, 40).reshape(40, 2, 4)
+    heads = np.asarray(plain).reshape(2, 4)  # the only weight is one
+    kept = np.any(found, axis=2)
+    np.testing.assert_allclose(found, kept[:, :, None] * 2 * heads, rtol=1e-5)
+    assert {tuple(row) for row in kept.tolist()} == {
+        (False, False), (False, True), (True, False), (True, True),
+    }  # fmt: skip
+
+
+def test_dropout_behind_both_linear_layers():
+    model = build(RelativeLayer, dropout=0.5, attention_dropout=0.0, form="paper")
+    weights, given = draw_weights(model), inputs(model, 1)
+    plain = apply(model, weights, given)[0]
+    found = passes(model, weights, given, 4000)[:, 0]
+    assert np.mean(found == 0) == pytest.approx(0.5, abs=0.02)
+    error = found.std(axis=0) / 4000**0.5
+    assert (np.abs(found.mean(axis=0) - plain) < 5 * error).all()
+    kept = found[found[:, 0] != 0, 0]
+    assert len(np.unique(kept.round(4))) > 10  # hidden units were dropped too
+
+
+@pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
+def test_each_rate_makes_noise_in_training_alone(rates):
+    for model in (MODELS["encoder"], MODELS["code"]):
+        noisy = model.clone(dropout=rates[0], attention_dropout=rates[1])
+        weights, given = draw_weights(model), inputs(model, 3)
+        with jax.disable_jit():
+            plain = features_of(noisy, weights, given)
+            found = features_of(noisy, weights, given, jax.random.key(0))
+        half = found.shape[1] // 2
+        first, second = (found != plain)[:, :half], (found != plain)[:, half:]
+        assert first.any() == any(rates)
+        in_labels = rates[1] if model == MODELS["code"] else any(rates)
+        assert second.any() == bool(in_labels)
+
+
+def test_memory_of_the_gradient_has_no_vector_per_pair():
+    model = RelativeAttention(num_heads=1, head_dim=32)
+    x, mask = jnp.zeros((40, 2)), jnp.ones(40, bool)
+    weights = jax.eval_shape(
+        lambda: model.init(jax.random.key(0), x, x, mask, train=False)
+    )
+    loss = jax.grad(lambda w: jnp.sum(jnp.square(features_of(model, w, (x, x, mask)))))
+    jaxpr = jax.make_jaxpr(loss)(weights).jaxpr
+    sizes = [v.aval.size for equation in equations(jaxpr) for v in equation.outvars]
+    assert max(sizes) == 40 * 81
+
+
+def equations(jaxpr):
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", None)
+            if inner is not None:
+                yield from equations(inner)
+
+
+def test_parameters_at_the_papers_sizes():
+    words, labels = jnp.zeros((1, 150)), jnp.zeros((1, 400))
+    mask, key = jnp.ones(1, bool), jax.random.key(0)
+    params = jax.eval_shape(
+        lambda: TwoStream().init(key, words, labels, mask, train=False)
+    )["params"]
+    d, k = 7 * 160, 160
+    assert set(params) == {
+        "input", "label_input", "layer1", "layer2", "label_attention",
+    }  # fmt: skip
+    attention = 3 * d * d + k * k + 2 * d
+    layer = attention + 2 * d * 2 * d + 3 * d + 2 * 2 * d
+    projections = (150 + 1) * d + (400 + 1) * d
+    leaves = jax.tree.leaves(params)
+    assert sum(x.size for x in leaves) == 2 * layer + attention + projections
+    params = jax.eval_shape(
+        lambda: RelativeTransformer().init(key, words, mask, train=False)
+    )["params"]
+    assert set(params) == {"input", "layer1", "layer2"}
+    paper = TwoStream(form="paper", num_heads=1, head_dim=4)
+    params = jax.eval_shape(lambda: paper.init(key, words, labels, mask, train=False))[
+        "params"
+    ]
+    assert params["position"].shape == (4, 4)  # W_kR, of both streams
+    assert "position" in params["layer1"]["attention"]
+    for name in ("layer2", "label_layer"):
+        assert "position" not in params[name]["attention"]
+
+
+def test_parameters_are_drawn_as_by_the_authors():
+    model = RelativeLayer(num_heads=7, head_dim=40)
+    x, mask = jnp.zeros((1, 280)), jnp.ones(1, bool)
+    draw = jax.jit(lambda: model.init(jax.random.key(0), x, mask, train=False))
+    params = draw()["params"]
+    attention = params["attention"]
+    fans = {name: (attention[name], 280) for name in ("query", "key", "value")}
+    fans["position"] = (attention["position"], 40)
+    for name, fan in (("widen", 280), ("narrow", 560)):
+        fans[f"{name} kernel"] = (params[name]["kernel"], fan)
+        fans[f"{name} bias"] = (params[name]["bias"], fan)
+    for name, (leaf, fan) in fans.items():
+        bound = fan**-0.5
+        assert 0.97 * bound < jnp.abs(leaf).max() <= bound * (1 + 1e-6), name
+    for name in ("content_bias", "position_bias"):
+        assert attention[name].shape == (7, 40)
+        assert jnp.std(attention[name]) == pytest.approx((2 / 47) ** 0.5, rel=0.15)
+    assert (attention["query"] != attention["key"]).any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (RelativeAttention, {"head_dim": 3}, "head_dim of RelativeAttention .* got 3"),
+        (RelativeLayer, {"head_dim": 5}, "head_dim of RelativeLayer must be even"),
+        (RelativeAttention, {"num_heads": 0}, "num_heads of .* at least 1, got 0"),
+        (RelativeTransformer, {"num_layers": 0}, "num_layers of RelativeTransformer"),
+        (TwoStream, {"num_layers": 0}, "num_layers of TwoStream must be at least 1"),
+        (RelativeAttention, {"dropout": 1.0}, "dropout of RelativeAttention"),
+        (RelativeTransformer, {"dropout": -0.1}, "dropout of RelativeTransformer"),
+        (TwoStream, {"attention_dropout": 1.0}, "attention_dropout of TwoStream"),
+        (TwoStream, {"form": "both"}, "Unknown form 'both' of TwoStream; known: code,"),
+        (RelativeLayer, {"form": "x"}, "Unknown form 'x' of RelativeLayer"),
+    ],
+)
+def test_wrong_options_say_what_would_work(kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        build(kind, **options)
+
+
+def test_a_layer_asks_for_as_many_features_as_it_gives():
+    x, mask = jnp.zeros((1, DIM + 1)), jnp.ones(1, bool)
+    with pytest.raises(ValueError, match=r"= 8 features in RelativeLayer, got 9"):
+        build(RelativeLayer).init(jax.random.key(0), x, mask, train=False)

@@ -1,0 +1,245 @@
+"""Tagging of parts of speech, from a treebank's files to scores and predictions."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import jaxner
+import train
+from configs import __main__ as systems
+from configs import common
+from jaxner.data import conll, conllu, corpora, schemes, vocab
+from jaxner.training import prepare
+from jaxner.workdir import Workdir
+from tests import tiny
+
+
+def write_treebank(folder, sentences=48):
+    """Writes sentences of the sample: coarse tags as UPOS, its own tags as XPOS.
+
+    In test a tag stands that train lacks.
+    """
+    for split in ("train", "dev", "test"):
+        read = corpora.load("sample", split, scheme=schemes.TAGS, label_column=1)
+        lines = []
+        for number, example in enumerate(read.examples[:sentences]):
+            lines += ["# newdoc"] if number % 8 == 0 else [f"# sent_id = {number}"]
+            lines += ["1-2\tboth" + 8 * "\t_"] if len(example.tokens) > 1 else []
+            rows = zip(example.tokens, example.labels, strict=True)
+            for i, (token, tag) in enumerate(rows, 1):
+                upos = "RARE" if (split, number, i) == ("test", 0, 1) else tag[:1]
+                lines.append(f"{i}\t{token}\t_\t{upos}\t{tag}" + 5 * "\t_")
+            lines.append("")
+        text = "\n".join(lines) + "\n"
+        (folder / f"xx_tiny-ud-{split}.conllu").write_text(text, encoding="utf-8")
+    return folder
+
+
+def config_of(folder, num_epochs=3):
+    config = tiny.config(folder, num_epochs)
+    config.data.scheme = "tags"
+    return config
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory):
+    return write_treebank(tmp_path_factory.mktemp("treebank"))
+
+
+@pytest.fixture(scope="module")
+def finished(treebank, tmp_path_factory):
+    """The folder of a finished run, which gives tags."""
+    folder = tmp_path_factory.mktemp("runs") / "pos"
+    train.main_run(config_of(treebank), folder)
+    return folder
+
+
+def gold_of(treebank, split):
+    return conllu.read(treebank / f"xx_tiny-ud-{split}.conllu")
+
+
+def test_a_run_is_scored_by_accuracy(finished, treebank):
+    lines = Workdir(finished).metrics()
+    assert set(lines[0]) == {
+        *("epoch", "step", "loss", "seconds"),
+        *("dev_accuracy", "dev_known_accuracy", "dev_oov_accuracy"),
+    }
+    accuracies = [line["dev_accuracy"] for line in lines]
+    result = Workdir(finished).read_json("result.json")
+    assert result["best_epoch"] == 1 + int(np.argmax(accuracies))
+    assert result["dev"]["accuracy"] == pytest.approx(max(accuracies))
+    assert "f1" not in result["test"]
+    params = jaxner.load(finished)
+    train_words = {t for e in gold_of(treebank, "train") for t in e.tokens}
+    for split in ("dev", "test"):
+        examples = gold_of(treebank, split)
+        found = jaxner.tag(params, [list(e.tokens) for e in examples])
+        right = [
+            (token in train_words, tag == guess)
+            for e, row in zip(examples, found, strict=True)
+            for token, tag, guess in zip(e.tokens, e.labels, row, strict=True)
+        ]
+        scores = result[split]
+        assert scores["accuracy"] == pytest.approx(100 * np.mean([r for _, r in right]))
+        oov = [r for known, r in right if not known]
+        assert scores["oov_accuracy"] == pytest.approx(100 * np.mean(oov))
+        assert (scores["tokens"], scores["oov_tokens"]) == (len(right), len(oov))
+    commonest = max(s["gold"] for s in result["dev"]["by_type"].values())
+    assert result["dev"]["correct_tokens"] > 1.05 * commonest  # it has learned
+
+
+def test_labels_are_the_tags_of_train_and_nothing_is_ruled_out(finished, treebank):
+    params = jaxner.load(finished)
+    tags = {tag for e in gold_of(treebank, "train") for tag in e.labels}
+    assert params.lexicon.label_names == tuple(sorted(tags))
+    sentences = [list(e.tokens) for e in gold_of(treebank, "dev")]
+    free = jaxner.tag(params, sentences)
+    assert jaxner.tag(params, sentences, constrained=True) == free
+    assert {tag for row in free for tag in row} <= tags
+
+
+def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
+    result = Workdir(finished).read_json("result.json")["test"]
+    scores = json.loads(json.dumps(evaluated("--workdir", finished)))
+    assert {name: scores[name] for name in result} == result
+    out = capsys.readouterr().out
+    assert "test has tags that train lacks, all to be missed: RARE" in out
+    assert f"accuracy, all tokens: {scores['accuracy']:.2f} of" in out
+    assert f"accuracy, out of vocabulary: {scores['oov_accuracy']:.2f} of" in out
+    assert scores["by_type"]["RARE"]["gold"] == 1
+    assert scores["by_type"]["RARE"]["correct"] == 0
+
+
+def test_predictions_of_a_file_of_two_columns(
+    finished, treebank, evaluated, tmp_path, capsys
+):
+    examples = gold_of(treebank, "dev")
+    rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
+    conll.write(tmp_path / "dev.tsv", rows, separator="\t")
+    output = tmp_path / "predicted.conll"
+    scores = evaluated(
+        *("--workdir", finished, "--data", tmp_path / "dev.tsv", "--output", output)
+    )
+    assert (
+        scores["accuracy"]
+        == Workdir(finished).read_json("result.json")["dev"]["accuracy"]
+    )
+    predicted = conll.read(output)
+    tokens = [list(e.tokens) for e in examples]
+    assert [list(e.tokens) for e in predicted] == tokens
+    assert [list(e.labels) for e in predicted] == jaxner.tag(
+        jaxner.load(finished), tokens
+    )
+    gold = conll.read(output, label_column=1)
+    assert [e.labels for e in gold] == [e.labels for e in examples]
+
+
+def test_without_the_training_text_words_are_not_told_apart(
+    finished, evaluated, treebank, tmp_path, capsys
+):
+    run = shutil.copytree(finished, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["data"]["dir"] = str(tmp_path)
+    (run / "config.json").write_text(json.dumps(config))
+    file = treebank / "xx_tiny-ud-dev.conllu"
+    scores = evaluated("--workdir", run, "--data", file)
+    assert "oov_accuracy" not in scores
+    assert scores["oov_tokens"] is None
+    assert "The training file is missing: known words" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--chunks"], "--chunks counts prefixes of spans; this tagger gives tags"),
+        (["--rule=strict"], "Rule 'strict' reads spans, and the labels are tags"),
+        (["--label_column=5"], r"dev\.conllu:\d+: expected a label in FEATS, got _"),
+        (["--data={}/nowhere.conllu"], r"No file .*nowhere\.conllu; beside it: xx_ti"),
+    ],
+)
+def test_what_has_no_meaning_for_tags_is_refused(
+    arguments, message, finished, treebank, evaluated
+):
+    arguments = [argument.format(treebank) for argument in arguments]
+    split = [] if "--data" in arguments[0] else ["--split=dev"]
+    with pytest.raises((ValueError, OSError), match=message):
+        evaluated("--workdir", finished, *split, *arguments)
+
+
+def test_a_resumed_run_stops_when_accuracy_no_longer_rises(
+    finished, treebank, tmp_path, capsys
+):
+    run = shutil.copytree(finished, tmp_path / "run")
+    config = config_of(treebank, num_epochs=40)
+    config.patience = 1
+    result = train.main_run(config, run)
+    out = capsys.readouterr().out
+    assert "No better dev accuracy in 1 epochs" in out
+    assert "test has tags that train lacks, all to be missed: RARE" in out
+    accuracies = [line["dev_accuracy"] for line in Workdir(run).metrics()]
+    assert accuracies[:3] == [m["dev_accuracy"] for m in Workdir(finished).metrics()]
+    assert result["best_epoch"] == 1 + int(np.argmax(accuracies)) < 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scheme": "BIOES"}, "Label 'N' is neither (.|\n)*Set the scheme to 'tags'"),
+        ({"scheme": "Tags"}, "Unknown scheme 'Tags'; known: .*BILOU, tags"),
+        ({"label_column": 11}, "CoNLL-U has no column 11"),
+    ],
+)
+def test_wrong_settings_leave_no_run_behind(changes, message, treebank, tmp_path):
+    config = config_of(treebank)
+    config.data.update(changes)
+    if changes.get("scheme") == "Tags":
+        config.data.dir = None
+    with pytest.raises(ValueError, match=message):
+        train.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_single_tag_is_suspected(tmp_path):
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.txt").write_text("a X\nb X\n\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="has a single tag: all its labels are X"):
+        train.main_run(config_of(tmp_path), tmp_path / "run")
+
+
+def test_tags_that_only_dev_has_are_told(tmp_path):
+    (tmp_path / "train.txt").write_text("a X\nb Y\n\n", encoding="utf-8")
+    (tmp_path / "dev.txt").write_text("a W\nb Z\n\n", encoding="utf-8")
+    options = config_of(tmp_path).data.to_dict()
+    told = []
+    data = prepare.load_data(options, word_dim=8, batch_size=1, tell=told.append)
+    assert "dev has tags that train lacks, all to be missed: W, Z" in told
+    assert data.words == {"a", "b"}
+
+
+def test_documents_of_a_treebank_have_separators(treebank):
+    options = config_of(treebank).data.to_dict()
+    split = prepare.load_split(options, "train")
+    tokens = [e.tokens for e in split.examples]
+    lexicon, _ = vocab.build(tokens, split.types(), scheme="tags", documents=True)
+    sentences, labels = prepare.encode_split(split, lexicon)
+    assert len(sentences) == 6
+    separator = len(lexicon.label_names) - 1
+    for sentence, ids in zip(sentences, labels, strict=True):
+        np.testing.assert_array_equal(ids == separator, sentence.words == 0)
+    assert sum((ids == separator).sum() for ids in labels) == 48 + 6
+
+
+def test_another_column_of_the_treebank(treebank):
+    options = config_of(treebank).data.to_dict() | {"label_column": conllu.XPOS}
+    assert "NNP" in prepare.load_split(options, "train").types()
+
+
+def test_every_system_tags_the_treebanks():
+    tagged = {name for name, c in corpora.CORPORA.items() if c.scheme == schemes.TAGS}
+    assert tagged == set(common.TAGGED)
+    for module in systems.modules():
+        for dataset in common.DATASETS:
+            is_tags = module.get_config(dataset).data.scheme == schemes.TAGS
+            assert is_tags == (dataset in tagged), (module, dataset)

@@ -1,0 +1,145 @@
+"""`jaxner.sample` and `jaxner.uncertainty` of trained taggers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import tagging
+from jaxner.data import corpora
+from jaxner.evaluation import detection
+
+KEY = jax.random.key(3)
+SENTENCES = [["Ms", "Preston", "left", "Lakeside"], ["Rain", "fell"], []]
+
+
+@pytest.fixture(scope="session")
+def refined(refining):
+    return jaxner.load(refining)
+
+
+@pytest.mark.parametrize("tagger", ["params", "refined"])
+def test_samples_of_strings_are_probabilities(request, tagger):
+    params = request.getfixturevalue(tagger)
+    samples = jaxner.sample(params, SENTENCES, KEY, 3)
+    assert [s.shape[:2] for s in samples] == [(3, 4), (3, 2), (3, 0)]
+    for sample in samples[:2]:
+        np.testing.assert_allclose(sample.sum(axis=2), 1, rtol=1e-5)
+        assert np.ptp(sample, axis=0).max() > 1e-4  # the passes differ
+    one = jaxner.sample(params, SENTENCES[1], KEY, 3)
+    np.testing.assert_allclose(one, samples[1], atol=1e-5)  # whatever its batch mates
+    few = jaxner.sample(params, SENTENCES[1], KEY, 2)
+    np.testing.assert_allclose(few, one[:2], atol=1e-5)
+
+
+def test_arrays_under_jit_give_what_strings_give(refined):
+    strings = jaxner.uncertainty(refined, SENTENCES[:2], KEY, 3)
+    batch = jaxner.encode(refined, SENTENCES[:2])
+    compute = jax.jit(jaxner.uncertainty, static_argnames="num_samples")
+    arrays = compute(refined, batch, KEY, num_samples=3)
+    samples = jaxner.sample(refined, batch, KEY, 3)
+    assert samples.shape[:3] == (2, 3, 4)
+    assert arrays.entropy.shape == (2, 4)
+    for i, found in enumerate(strings):
+        length = len(SENTENCES[i])
+        assert found.labels == refined.lexicon.decode(
+            arrays.labels[i][:length].tolist()
+        )
+        for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
+            np.testing.assert_allclose(
+                getattr(arrays, name)[i][:length], getattr(found, name), atol=1e-5
+            )
+            assert not np.asarray(getattr(arrays, name)[i][length:]).any()
+    one = jaxner.uncertainty(refined, jaxner.encode(refined, SENTENCES[0]), KEY, 3)
+    np.testing.assert_allclose(one.entropy, strings[0].entropy, atol=1e-5)
+
+
+def test_masks_of_ones_own_for_each_sentence_by_vmap(refined):
+    batch = jaxner.encode(refined, SENTENCES[:2])
+    keys = jax.random.split(KEY, 2)
+    found = jax.vmap(lambda s, k: jaxner.sample(refined, s, k, 2))(batch, keys)
+    second = jaxner.sample(refined, SENTENCES[1], keys[1], 2)
+    np.testing.assert_allclose(found[1, :, :2], second, atol=1e-5)
+
+
+def test_a_run_without_sampling_has_no_mutual_information_without_dropout(finished):
+    changes = {"head.dropout": 0.0, "representation.dropout": 0.0}
+    quiet = jaxner.load(finished, changes)
+    found = jaxner.uncertainty(quiet, SENTENCES[0], KEY, 3)
+    np.testing.assert_allclose(found.mutual_information, 0, atol=1e-5)
+    assert (found.entropy > 0).all()
+    assert (found.vote_share == 1).all()
+    noisy = jaxner.uncertainty(jaxner.load(finished), SENTENCES[0], KEY, 3)
+    assert noisy.mutual_information.max() > 1e-4
+
+
+def test_parts_and_passes_are_options_of_the_loaded_tagger(refining):
+    key = jax.random.key(0)
+    one = jaxner.load(refining, {"sampling.num_samples": 1})
+    many = jaxner.load(refining, {"sampling.num_samples": 4})
+    assert (one.model.sampling.num_samples, many.model.sampling.num_samples) == (1, 4)
+    head = jaxner.load(refining, {"sampling.parts": ["head"], "head.dropout": 0.5})
+    samples = jaxner.sample(head, SENTENCES[0], key, 3)
+    assert np.ptp(samples, axis=0).max() > 1e-4
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined, constrained):
+    dev = [e.tokens for e in corpora.load("sample", "dev").examples[:40]]
+    labels = jaxner.tag(refined, dev, constrained=constrained)
+    assert labels == jaxner.tag(refined, dev[::-1], constrained=constrained)[::-1]
+    assert labels[7] == jaxner.tag(refined, dev[7], constrained=constrained)
+    assert labels != jaxner.tag(refined, dev, constrained=constrained, key=KEY)
+
+
+def test_thresholds_at_the_ends_are_the_draft_and_the_refinement(refining):
+    dev = [e.tokens for e in corpora.load("sample", "dev").examples[:40]]
+    found = {
+        threshold: jaxner.tag(
+            jaxner.load(refining, {"refinement.threshold": threshold}), dev
+        )
+        for threshold in (-1.0, 0.3, 99.0)
+    }
+    assert found[-1.0] != found[99.0]
+    for refined, mixed, draft in zip(found[-1.0], found[0.3], found[99.0], strict=True):
+        for a, b, c in zip(refined, mixed, draft, strict=True):
+            assert b in (a, c)
+
+
+def test_wrong_tokens_are_more_uncertain_than_right_ones(refined):
+    """On the embedded corpus, text that training has not seen."""
+    dev = corpora.load("sample", "dev")
+    gold = dev.to_scheme(refined.lexicon.scheme)
+    found = jaxner.uncertainty(refined, [e.tokens for e in gold], KEY, 8)
+    wrong = np.array(
+        [
+            one != other
+            for e, u in zip(gold, found, strict=True)
+            for one, other in zip(e.labels, u.labels, strict=True)
+        ]
+    )
+    assert 100 < wrong.sum() < len(wrong) - 100
+    for name in ("entropy", "mutual_information"):
+        values = np.concatenate([getattr(u, name) for u in found])
+        its = detection.detect(values, wrong)
+        assert its.ratio > 1.5, name
+        assert its.auroc > 0.7, name
+
+
+def test_wrong_arguments(params):
+    with pytest.raises(ValueError, match="at least one pass, got num_samples=0"):
+        jaxner.sample(params, SENTENCES, KEY, 0)
+    with pytest.raises(TypeError, match="Expected a list of strings"):
+        jaxner.uncertainty(params, "Rome fell", KEY)
+    batch = jaxner.encode(params, SENTENCES)
+    with pytest.raises(TypeError, match="Encoded sentences take no documents"):
+        jaxner.uncertainty(params, batch, KEY, documents=[0, 0, 1])
+
+
+def test_label_ids_take_a_key(refined):
+    encoded = [refined.lexicon.encode(SENTENCES[0])]
+    ids = tagging.label_ids(refined, encoded, key=KEY)[0]
+    names = refined.lexicon.decode(ids.tolist())
+    assert names == jaxner.tag(refined, SENTENCES[0], key=KEY)
+    assert jnp.asarray(ids).shape == (4,)

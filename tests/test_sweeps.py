@@ -1,0 +1,176 @@
+"""Sweeps over Γ and M of a trained UANet: in Python, on the command line, as a plot."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import __main__ as commands
+from jaxner import sweeps, tagging
+from jaxner.data import splits
+from jaxner.evaluation import detection, plots, scoring
+
+
+@pytest.fixture(scope="session")
+def dev(corpus):
+    return splits.read(corpus / "dev.conll")
+
+
+@pytest.fixture(scope="session")
+def found(refining, dev):
+    return sweeps.sweep(
+        jaxner.load(refining), dev, thresholds=(0.0, 0.3, 5.0), samples=(1, 3, 8)
+    )
+
+
+def score_of(params, dev):
+    gold, predicted = tagging.label_split(params, dev)
+    return 100 * scoring.score(gold, predicted, scheme="BIOES").f1
+
+
+def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev, found):
+    """By loading the run anew with the option changed."""
+    for point in (*found.by_threshold[1:], found.by_samples[1]):
+        changes = {
+            "refinement.threshold": point.threshold,
+            "sampling.num_samples": point.samples,
+        }
+        loaded = jaxner.load(refining, changes)
+        assert point.score == pytest.approx(score_of(loaded, dev))
+    assert [p.threshold for p in found.by_threshold] == [0.0, 0.3, 5.0]
+    assert {p.samples for p in found.by_threshold} == {8}
+    assert [p.samples for p in found.by_samples] == [1, 3, 8]
+    assert {p.threshold for p in found.by_samples} == {0.3}
+
+
+def test_ends_of_the_threshold(found):
+    everywhere, _, nowhere = found.by_threshold
+    assert everywhere.score == everywhere.refined  # entropy is positive everywhere
+    assert nowhere.score == nowhere.draft
+    assert nowhere.changes[:3] == (0, 0, 0)
+    assert everywhere.changes.mended + everywhere.changes.broken > 0
+    assert len({p.draft for p in found.by_threshold}) == 1
+
+
+def test_detection_of_the_sweep_is_that_of_uncertainty(refining, dev, found):
+    params = jaxner.load(refining)
+    key = jax.random.key(params.model.sampling.seed)
+    gold = dev.to_scheme("BIOES")
+    each = jaxner.uncertainty(params, [e.tokens for e in gold], key, 8)
+    entropy = np.concatenate([u.entropy for u in each])
+    assert found.detection.wrong + found.detection.right == len(entropy)
+    mean = found.detection.wrong * found.detection.mean_wrong
+    mean += found.detection.right * found.detection.mean_right
+    assert mean / len(entropy) == pytest.approx(entropy.mean(), rel=1e-4)
+    assert found.detection.auroc > 0.5
+
+
+def test_a_tagger_without_refinement_has_passes_alone(finished, dev):
+    found = sweeps.sweep(jaxner.load(finished), dev, samples=(1, 2))
+    assert not found.by_threshold
+    for point in found.by_samples:
+        assert point.score == point.draft == point.refined
+        assert point.threshold == np.inf
+
+
+@pytest.mark.parametrize("samples", [(), (0, 2)])
+def test_numbers_of_passes_that_are_none(refining, dev, samples):
+    with pytest.raises(ValueError, match="numbers of passes from 1"):
+        sweeps.sweep(jaxner.load(refining), dev, samples=samples)
+
+
+# --- The command -------------------------------------------------------------------
+
+
+def test_the_command_prints_tables_and_writes_plot_and_figures(
+    refining, tmp_path, capsys
+):
+    plot, figures = tmp_path / "sweep.png", tmp_path / "sweep.json"
+    settings = ["--thresholds=0,0.3,5", "--samples=1,8"]
+    files = ["--plot", str(plot), "--json", str(figures)]
+    commands.main(["sweep", "--workdir", str(refining), *settings, *files])
+    out = capsys.readouterr().out
+    assert "f1 by Γ" in out
+    assert "f1 by M" in out
+    assert "AUROC" in out
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    read = json.loads(figures.read_text())
+    assert [p["threshold"] for p in read["by_threshold"]] == [0, 0.3, 5]
+    assert read["by_threshold"][0]["changes"]["mended"] >= 0
+    assert read["figure"] == "f1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--plot", "sweep.bmp"], "Expected a plot with the suffix .png, .pdf, .svg"),
+        (["--plot", "nowhere/sweep.png"], "There is no folder to write"),
+        (["--samples=0"], "numbers of passes from 1"),
+    ],
+)
+def test_wrong_arguments_are_told_in_a_line(refining, capsys, arguments, message):
+    with pytest.raises(SystemExit) as stop:
+        commands.main(["sweep", "--workdir", str(refining), *arguments])
+    assert stop.value.code == 1
+    assert message in capsys.readouterr().out
+
+
+def test_a_missing_run_is_told_in_a_line(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        commands.main(["sweep", "--workdir", str(tmp_path)])
+    assert str(tmp_path) in capsys.readouterr().out
+
+
+def test_wrong_numbers_are_told_by_the_parser(capsys):
+    with pytest.raises(SystemExit):
+        commands.main(["sweep", "--workdir", "x", "--samples=one"])
+    assert "--samples" in capsys.readouterr().err
+
+
+def test_the_module_runs_as_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxner", "--help"], capture_output=True, check=True
+    )
+    assert b"sweep" in done.stdout
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'jaxner\[plots\]'"):
+        plots.check("a.png")
+
+
+# --- Host ----------------------------------------------------------------------------
+
+
+def test_auroc_is_the_share_of_pairs_in_the_right_order():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 5, 40).astype(float)
+    wrong = rng.random(40) < 0.4
+    pairs = [(a > b) + (a == b) / 2 for a in values[wrong] for b in values[~wrong]]
+    its = detection.detect(values, wrong)
+    assert its.auroc == pytest.approx(np.mean(pairs))
+    assert its.ratio == pytest.approx(values[wrong].mean() / values[~wrong].mean())
+
+
+def test_detection_without_wrong_tokens_has_no_auroc():
+    its = detection.detect(np.array([0.1, 0.2]), np.array([False, False]))
+    assert np.isnan(its.auroc)
+    assert np.isnan(its.mean_wrong)
+    with pytest.raises(
+        ValueError, match="as many uncertainties as tokens, got 1 and 2"
+    ):
+        detection.detect(np.array([0.1]), np.array([False, False]))
+
+
+def test_changes_count_tokens_by_what_they_were_and_became():
+    gold = [["A", "A"], ["B", "B", "B"]]
+    before = [["A", "B"], ["B", "A", "A"]]
+    after = [["B", "A"], ["B", "A", "C"]]
+    found = detection.changes(gold, before, after, np.array([0.1, 0.9, 0.2, 0.3, 0.4]))
+    assert found[:3] == (1, 1, 1)
+    assert (found.mended_uncertainty, found.broken_uncertainty) == (0.9, 0.1)

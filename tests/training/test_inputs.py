@@ -1,0 +1,320 @@
+"""Contextual inputs from files to labels: vectors of each token, and a small BERT."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+import train
+from jaxner import batched, models, pretrained, tagging
+from jaxner.data import batching, contextual, corpora
+from jaxner.training import inputs, prepare
+from jaxner.workdir import Workdir
+from tests import tiny
+from tests.golden import make_bert
+
+MAX_LENGTH = 24  # so short that some sentences need several windows
+
+
+def emissions(model, weights, sentence):
+    arrays = jax.tree.map(jnp.asarray, sentence)
+    return np.asarray(models.apply(model, weights, arrays).emissions)
+
+
+def sentences(folder, split):
+    examples = corpora.load(None, split, directory=folder).examples
+    return [example.tokens for example in examples]
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    """A corpus of a few sentences, in documents."""
+    folder = tmp_path_factory.mktemp("short")
+    return tiny.write_corpus(folder, sentences=12, documents=True)
+
+
+# --- A pretrained encoder ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bert(short, tmp_path_factory):
+    """A Hugging Face folder of a small BERT; its pieces are single characters."""
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    pytest.importorskip("tokenizers")
+    folder = tmp_path_factory.mktemp("bert")
+    letters = sorted({c for s in sentences(short, "train") for t in s for c in t})
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{c}" for c in letters)]
+    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n", "utf-8")
+    sizes = {"vocab_size": len(vocab), "max_position_embeddings": MAX_LENGTH}
+    config = make_bert.BASE | sizes | {"num_hidden_layers": 2}
+    (folder / "config.json").write_text(json.dumps(config))
+    tensors = make_bert.tensors(config)
+    numpy_files.save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+def bert_config(corpus, folder):
+    config = tiny.config(corpus, num_epochs=1)
+    config.data.pretrained = str(folder)
+    config.model.representation = {
+        "words": None,
+        "chars": None,
+        "bert": {"pool": "mean", "dropout": 0.2, "attention_dropout": None},
+        "dropout": 0.0,
+    }
+    config.model.encoder = {"name": "identity"}
+    config.model.head = {"name": "softmax", "dropout": 0.1}
+    return config
+
+
+@pytest.fixture(scope="module")
+def bert_run(short, bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "bert"
+    train.main_run(bert_config(short, bert), folder)
+    return folder
+
+
+def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypatch):
+    for function in ("sizes", "read"):
+        monkeypatch.setattr(pretrained, function, None)
+    params = jaxner.load(bert_run)
+    encoder = params.model.representation.bert.encoder
+    assert encoder.hidden_dropout_prob == 0.2  # the config's, ...
+    assert encoder.attention_probs_dropout_prob == 0.1  # ... and the folder's
+    text = sentences(short, "test")
+    windows = [params.lexicon.encode(tokens).pieces.windows for tokens in text]
+    assert max(map(len, windows)) > 1
+    labels = jaxner.tag(params, text)
+    assert list(map(len, labels)) == list(map(len, text))
+    assert {label for s in labels for label in s} <= set(params.lexicon.label_names)
+    record = Workdir(bert_run).read_json("environment.json")["data"]
+    assert "pretrained model.safetensors" in record
+
+
+def test_neither_batch_nor_padding_changes_a_label(bert_run, short):
+    params = jaxner.load(bert_run)
+    text = sentences(short, "test")
+    encoded = [params.lexicon.encode(tokens) for tokens in text]
+    together = batched.over(potentials_of(params.model, params.weights), encoded)
+    i = max(range(len(encoded)), key=lambda i: encoded[i].pieces.windows.shape)
+    alone = emissions(params.model, params.weights, encoded[i])
+    np.testing.assert_allclose(together[i], alone, rtol=1e-4, atol=1e-5)
+    # Arrays under the caller's own transformations give the same labels.
+    ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, text))
+    for row, labels in zip(ids, jaxner.tag(params, text), strict=True):
+        assert params.lexicon.decode(row[: len(labels)].tolist()) == labels
+
+
+def potentials_of(model, weights):
+    def one(sentence):
+        return models.apply(model, weights, sentence).emissions
+
+    return jax.jit(jax.vmap(one))
+
+
+def test_training_begins_with_the_weights_of_the_folder(bert, short):
+    lexicon, model = build(bert_config(short, bert))
+    drawn = models.init(model, 0)
+    filled = pretrained.fill(drawn, bert)
+    own = filled["params"]["representation"]["bert"]["encoder"]
+    jax.tree.map(np.testing.assert_array_equal, own, pretrained.read(bert))
+    jax.tree.map(
+        np.testing.assert_array_equal, filled["params"]["head"], drawn["params"]["head"]
+    )
+    assert lexicon.from_json(lexicon.to_json()) == lexicon
+    assert hash(lexicon.from_json(lexicon.to_json())) == hash(lexicon)
+
+
+def build(config):
+    options = config.data.to_dict()
+    split = prepare.load_split(options, "train")
+    lexicon, _ = prepare.build_lexicon(options, split, None)
+    lexicon = inputs.complete(lexicon, options, split, lambda line: None)
+    return lexicon, tagging.build_model(lexicon, config.model.to_dict())
+
+
+def test_documents_keep_the_windows_of_their_sentences(bert, short):
+    config = bert_config(short, bert)
+    config.data.unit = "document"
+    lexicon, model = build(config)
+    weights = pretrained.fill(models.init(model, 0), bert)
+    split = prepare.load_split(config.data.to_dict(), "test")
+    documents, _ = prepare.encode_split(split, lexicon)
+    compute = potentials_of(model, weights)
+    whole = batched.over(compute, documents)
+    joined = np.concatenate(
+        [rows[d.words != 0] for rows, d in zip(whole, documents, strict=True)]
+    )
+    alone = [lexicon.encode(example.tokens) for example in split.examples]
+    right = np.concatenate(batched.over(compute, alone))
+    np.testing.assert_allclose(joined, right, rtol=1e-4, atol=1e-5)
+
+
+# --- Vectors of each token -----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def vectors(short, tmp_path_factory):
+    """A folder with random vectors of three layers for each split."""
+    folder, rng = tmp_path_factory.mktemp("vectors"), np.random.default_rng(0)
+    for split in ("train", "dev", "test"):
+        text = sentences(short, split)
+        arrays = [rng.normal(size=(3, len(s), 5)).astype(np.float32) for s in text]
+        contextual.write(folder / f"{split}.npz", arrays, text)
+    return folder
+
+
+def vector_config(corpus, folder, layer="mix"):
+    config = tiny.config(corpus, num_epochs=1)
+    config.data.contextual = f"{folder}/{{split}}.npz"
+    config.model.representation.vectors = {"layer": layer}
+    return config
+
+
+@pytest.fixture(scope="module")
+def vector_run(short, vectors, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "vectors"
+    train.main_run(vector_config(short, vectors), folder)
+    return folder
+
+
+def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
+    params = jaxner.load(vector_run)
+    result = Workdir(vector_run).read_json("result.json")
+    text = sentences(short, "test")
+    given = [np.load(vectors / "test.npz")[str(i)] for i in range(len(text))]
+    labels = jaxner.tag(params, text, vectors=given)
+    split = prepare.load_split(vector_config(short, vectors).data.to_dict(), "test")
+    assert tagging.label_split(params, split)[1] == labels
+    assert jaxner.tag(params, text[0], vectors=given[0]) == labels[0]
+    encoded = jaxner.encode(params, text, vectors=given)
+    ids = jax.jit(jaxner.tag)(params, encoded)
+    assert params.lexicon.decode(ids[1, : len(text[1])].tolist()) == labels[1]
+    assert result["test"]["gold"] == split.sizes()[2]
+    shares = params.weights["params"]["representation"]["vectors"]["shares"]
+    assert np.asarray(shares).any()  # they are trained
+    # Other vectors give other labels, or at least other scores.
+    one, other = (
+        emissions(params.model, params.weights, params.lexicon.encode(text[0], v))
+        for v in (given[0], -given[0])
+    )
+    assert not np.allclose(one, other)
+
+
+def test_files_are_scored_with_their_own_vectors(
+    vector_run, vectors, short, evaluated, tmp_path
+):
+    file = short / "dev.conll"
+    scores = evaluated(
+        *("--workdir", vector_run, "--data", file),
+        *("--contextual", vectors / "dev.npz"),
+    )
+    dev = Workdir(vector_run).read_json("result.json")["dev"]
+    assert (scores["gold"], scores["correct"]) == (dev["gold"], dev["correct"])
+    with pytest.raises(
+        ValueError, match=r"vectors of 12 .*expected|of another text|tok"
+    ):
+        evaluated(
+            *("--workdir", vector_run, "--data", file),
+            *("--contextual", vectors / "test.npz"),
+        )
+    with pytest.raises(ValueError, match=r"needs vectors of 3 layers .* --contextual"):
+        evaluated("--workdir", vector_run, "--data", file)
+    with pytest.raises(ValueError, match="--contextual is the file for --data"):
+        evaluated("--workdir", vector_run, "--contextual", vectors / "dev.npz")
+
+
+def test_vectors_that_do_not_suit_the_sentences(vector_run):
+    params = jaxner.load(vector_run)
+    right = np.zeros((3, 2, 5))
+    for arguments, message in (
+        ({}, "needs vectors of 3 layers and 5 dimensions"),
+        ({"vectors": right[:, :1]}, "expected vectors of 2 tokens, got 1"),
+        ({"vectors": right[:2]}, "expected 3 layers of 5 dimensions, got 2 of 5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            jaxner.tag(params, ["a", "b"], **arguments)
+    with pytest.raises(ValueError, match="each of 2 sentences, got those of 1"):
+        jaxner.tag(params, [["a"], ["b"]], vectors=[right])
+    encoded = jaxner.encode(params, ["a", "b"], vectors=right)
+    with pytest.raises(TypeError, match="Encoded sentences have their vectors"):
+        jaxner.tag(params, encoded, vectors=right)
+
+
+def test_a_tagger_without_vectors_takes_none(params):
+    with pytest.raises(ValueError, match="takes no vectors"):
+        jaxner.tag(params, ["a", "b"], vectors=np.zeros((2, 5)))
+
+
+def test_epochs_read_the_vectors_of_their_batches(vectors, short):
+    config = vector_config(short, vectors)
+    lexicon, _ = build(config)
+    split = prepare.load_split(config.data.to_dict(), "train")
+    encoded, labels = prepare.encode_split(split, lexicon)
+    batches = batching.Batches.make(encoded, labels, batch_size=5, num_shapes=2)
+    found = {}
+    for batch, _ in batches.epoch(0, 0):
+        assert batch.vectors.shape == (*batch.words.shape, 3, 5)
+        assert not batch.vectors[~batch.mask].any()
+        for words, mask, array in zip(
+            batch.words, batch.mask, batch.vectors, strict=True
+        ):
+            found[tuple(words[mask].tolist())] = array[mask]
+    for sentence in encoded:
+        key = tuple(sentence.words.tolist())
+        np.testing.assert_array_equal(found[key], np.asarray(sentence.vectors))
+
+
+def test_documents_have_no_vectors_at_their_separators(vectors, short):
+    config = vector_config(short, vectors)
+    config.data.unit = "document"
+    lexicon, _ = build(config)
+    split = prepare.load_split(config.data.to_dict(), "dev")
+    documents, _ = prepare.encode_split(split, lexicon)
+    joined = np.concatenate([d.vectors[d.words != 0] for d in documents])
+    alone = np.concatenate([np.asarray(v) for v in split.vectors])
+    np.testing.assert_array_equal(joined, alone)
+    assert not any(d.vectors[d.words == 0].any() for d in documents)
+
+
+def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
+    config = vector_config(short, vectors)
+    config.data.contextual = "elmo/train.hdf5"
+    with pytest.raises(ValueError, match=r"\{split\} in --config\.data\.contextual"):
+        inputs.find(config.data.to_dict(), "train")
+    config.data.contextual = "nowhere/{split}.hdf5"
+    with pytest.raises(FileNotFoundError, match=r"vectors for dev; tried .*dev\.hdf5"):
+        inputs.find(config.data.to_dict(), "dev")
+    config = vector_config(short, vectors)
+    config.model.representation.vectors = None
+    with pytest.raises(
+        ValueError, match=r"what representation\.vectors is for, but it"
+    ):
+        build(config)
+    config.data.contextual = None
+    config.model.representation.vectors = {"layer": "mix"}
+    with pytest.raises(ValueError, match=r"vectors needs --config\.data\.contextual"):
+        build(config)
+    config = bert_config(short, bert)
+    config.data.pretrained = None
+    with pytest.raises(ValueError, match=r"bert needs --config\.data\.pretrained"):
+        build(config)
+    config.data.pretrained = str(tmp_path)
+    sizes = json.loads((bert / "config.json").read_text()) | {"vocab_size": 4}
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    (tmp_path / "vocab.txt").write_text((bert / "vocab.txt").read_text("utf-8"))
+    with pytest.raises(ValueError, match=r"vocabulary has .* config\.json says 4"):
+        build(config)
+
+
+def test_the_test_split_needs_its_vectors_too(short, vectors):
+    config = vector_config(short, vectors)
+    told = []
+    options = config.data.to_dict()
+    assert prepare.splits_to_score(options, told.append) == ("dev", "test")
+    options["contextual"] = "nowhere/{split}.npz"
+    assert prepare.splits_to_score(options, told.append) == ("dev",)
+    assert "no file of vectors for test" in told[0]
