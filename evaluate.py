@@ -115,6 +115,8 @@ def run(workdir: str) -> dict[str, Any]:
     has_tags = params.lexicon.scheme == schemes.TAGS
     if has_tags and FLAGS.chunks:
         raise ValueError("--chunks counts prefixes of spans; this tagger gives tags")
+    if has_tags and FLAGS.rule == "strict":
+        raise ValueError("--rule=strict reads spans; this tagger gives tags")
     config = Workdir(workdir).read_json("config.json")
     # A file is read like those of the run, where the flags do not say otherwise.
     given = {name: FLAGS[name].value for name in prepare.READING}

@@ -32,7 +32,7 @@ from rich.table import Table
 from configs import lan, ncrfpp, seq2seq, uanet
 from jaxner import inference, models, tagging
 from jaxner.data import corpora, vocab
-from jaxner.types import Potentials
+from jaxner.types import Potentials, Sentence
 
 RIVAL = "CRF"
 LENGTHS = (8, 16, 32, 64, 128)
@@ -137,8 +137,6 @@ def decoders(length: int, batch: int, num_labels: int) -> dict[str, Callable[[],
 
 def refining(model, weights, rng, batch, length, num_labels) -> Callable[[], Any]:
     """The refinement of a draft, and Γ."""
-    from jaxner.types import Sentence
-
     words = jnp.asarray(rng.integers(2, 1000, (batch, length)), jnp.int32)
     chars = jnp.asarray(rng.integers(1, 90, (batch, length, 8)), jnp.int32)
     sentences = Sentence(words, chars, jnp.ones((batch, length), bool))
@@ -176,8 +174,6 @@ def by_length(batch: int, rounds: int, num_labels: int) -> Table:
 def passes(length: int, batch: int, rounds: int) -> Table:
     """Times M = 8 passes of the draft at once against eight single passes."""
     rng = np.random.default_rng(0)
-    from jaxner.types import Sentence
-
     sentences = Sentence(
         jnp.asarray(rng.integers(2, 1000, (batch, length)), jnp.int32),
         jnp.asarray(rng.integers(1, 90, (batch, length, 8)), jnp.int32),

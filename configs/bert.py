@@ -10,8 +10,10 @@ model.safetensors and vocab.txt. Its weights are the start of the run, which the
 all that it needs. A token is read from its first word piece, or from the mean of them;
 a sentence that is longer than the encoder allows is read in overlapping windows.
 
-Rates of learning and numbers of epochs are ours: the text and the authors' code do not
-say them. UANet's draft is a variational LSTM on BERT's vectors; its refinement reads
+What is done to words before they are looked up (lower case, digits) does not concern
+word pieces. Rates of learning (`optimizer.parts.bert.learning_rate`, decay on all
+weights) and numbers of epochs are ours: the text and the authors' code do not say them.
+UANet's draft is a variational LSTM on BERT's vectors; its refinement reads
 the same vectors, from the same BERT.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
@@ -22,6 +24,8 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     model=uanet      draft and refinement
     pool=mean        a token is the mean of its word pieces
 """
+
+from ml_collections import config_dict
 
 from configs import common
 
@@ -41,11 +45,17 @@ def get_config(arg=""):
     config = common.base(arg.dataset)
     config.num_epochs = 10
     config.batch_size = 16
+    if arg.dataset == "sample":
+        config.data.num_shapes = 2
     config.model.representation = {
         "words": None,
         "chars": None,
         # No dropout of its own: BERT has that of its config.json.
-        "bert": {"pool": arg.pool, "dropout": None, "attention_dropout": None},
+        "bert": {
+            "pool": arg.pool,
+            "dropout": config_dict.placeholder(float),
+            "attention_dropout": config_dict.placeholder(float),
+        },
         "dropout": 0.0,
     }
     config.model.encoder = {"name": "identity"}
@@ -56,7 +66,7 @@ def get_config(arg=""):
     }
     tuned = common.optimizer("adamw", 3e-5, weight_decay=0.01, warmup=0.1)
     config.optimizer = common.optimizer("adamw", 1e-3, warmup=0.1, clip_norm=1.0)
-    config.optimizer.parts = {"representation/bert": tuned}
+    config.optimizer.parts = {"bert": tuned}
     if arg.model == "uanet":
         _refine(config, tuned)
     return config
@@ -84,6 +94,6 @@ def _refine(config, tuned):
         "sgd", 0.015, momentum=0.9, decay=0.05, weight_decay=1e-6, clip_norm=5.0
     )
     config.optimizer.parts = {
-        "representation/bert": tuned,
+        "bert": tuned,
         "refinement": common.gui_adamw(),
     }

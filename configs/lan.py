@@ -8,9 +8,10 @@ A rival of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 te
 85 on OntoNotes 5 with BIO labels.
 
 Three BiLSTMs; behind each of the first two, tokens attend to vectors of the labels, and
-behind the third the attention scores are the scores of the labels. No CRF. Settings as
-in the authors' README; the loss is the sum over a batch of ten sentences, and training
-stops when dev has not risen for ten epochs.
+behind the third the attention scores are the scores of the labels. No CRF. Characters
+are read by an LSTM, whose states' maximum is taken (the text does not say what is).
+Other settings as in the authors' README; the loss is the sum over a batch of ten
+sentences, and training stops when dev has not risen for ten epochs.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and

@@ -54,17 +54,27 @@ def sweep(options: argparse.Namespace) -> None:
         f"({its.ratio:.1f} times as much); AUROC {its.auroc:.4f}"
     )
     if options.json:
-        text = json.dumps(_plain(found), indent=2) + "\n"
+        about = {
+            "workdir": str(options.workdir),
+            "split": options.split,
+            "sha256": split.sha256,
+            "own": config["model"].get("sampling"),
+            "ratio": its.ratio,
+        }
+        text = json.dumps(_plain(found._asdict() | about), indent=2) + "\n"
         Path(options.json).write_text(text, "utf-8")
     if options.plot:
-        plots.sweep(options.plot, found.by_threshold, found.by_samples, found.figure)
+        plots.sweep(
+            options.plot, found.by_threshold, found.by_samples, found.figure, title
+        )
         console.print(f"The plot is in {options.plot}")
 
 
 def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str):
     table = Table(title=f"{title}: {figure} by {varied}")
-    columns = ("M", "Γ", "draft", "refinement", "mixed")
-    for name in (*columns, "mended", "broken", "u mended", "u broken"):
+    # Narrow enough for 80 columns; u: mean uncertainty of these tokens.
+    columns = ("M", "Γ", "draft", "refined", "mixed")
+    for name in (*columns, "mended", "u", "broken", "u"):
         table.add_column(name, justify="right")
     for point in points:
         its = point.changes
@@ -73,8 +83,8 @@ def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str)
             f"{point.threshold:.2f}",
             *(f"{x:.2f}" for x in (point.draft, point.refined, point.score)),
             f"{its.mended:,}",
-            f"{its.broken:,}",
             f"{its.mended_uncertainty:.3f}",
+            f"{its.broken:,}",
             f"{its.broken_uncertainty:.3f}",
         )
     return table
@@ -83,7 +93,9 @@ def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str)
 def _plain(value):
     """Makes nested named tuples dicts, for JSON; what is no number is null."""
     if hasattr(value, "_asdict"):
-        return {name: _plain(item) for name, item in value._asdict().items()}
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not abs(value) < float("inf"):
@@ -91,12 +103,18 @@ def _plain(value):
     return value
 
 
-def _floats(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+def _numbers(kind: type, example: str):
+    """Reads numbers between commas, sorted, each once."""
 
+    def read(text: str) -> list:
+        try:
+            return sorted({kind(part) for part in text.split(",")})
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"expected numbers and commas, such as {example}, got {text!r}"
+            ) from None
 
-def _integers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+    return read
 
 
 def parser() -> argparse.ArgumentParser:
@@ -110,13 +128,13 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
     one.add_argument(
         "--thresholds",
-        type=_floats,
+        type=_numbers(float, "0,0.3,0.5"),
         default=list(sweeps.THRESHOLDS),
         help="values of Γ in nats, by commas; default 0,0.05,…,1",
     )
     one.add_argument(
         "--samples",
-        type=_integers,
+        type=_numbers(int, "1,2,8"),
         default=list(sweeps.SAMPLES),
         help="values of M, by commas; default 1,2,4,8,16",
     )

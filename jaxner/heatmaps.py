@@ -15,12 +15,15 @@ from jaxner.params import Params
 from jaxner.types import Sentence
 
 
-def relations(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "T T"]:
+def relations(
+    params: Params, tokens: Sequence[str], *, vectors: Any = None
+) -> Float[np.ndarray, "T T"]:
     """Computes how strongly each token relates to each other one.
 
     Args:
         params: A tagger whose encoder is a GRN with a relation layer.
         tokens: One sentence.
+        vectors: Of its tokens, for a tagger that needs them; as in `tag`.
 
     Returns:
         For token i (row) and j, the strength in [0, 1] of j's part in the features of
@@ -36,7 +39,7 @@ def relations(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "T T"]
     References:
         Chen et al. (2019), Figure 4.
     """
-    sentence = tagging.encode_one(params, tokens)
+    sentence = tagging.encode_one(params, tokens, vectors)
     scores = _relations(params, sentence)
     if scores is None:
         raise ValueError(
@@ -46,12 +49,15 @@ def relations(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "T T"]
     return np.asarray(scores)[: len(tokens), : len(tokens)]
 
 
-def attention(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "M T T"]:
+def attention(
+    params: Params, tokens: Sequence[str], *, vectors: Any = None
+) -> Float[np.ndarray, "M T T"]:
     """Computes the attention weights of each of `M` heads.
 
     Args:
         params: A tagger whose encoder has a layer of self-attention.
         tokens: One sentence.
+        vectors: Of its tokens, for a tagger that needs them; as in `tag`.
 
     Returns:
         For each head, how much of token i's (row) context comes from token j; each row
@@ -67,7 +73,7 @@ def attention(params: Params, tokens: Sequence[str]) -> Float[np.ndarray, "M T T
     References:
         Li, Fu and Ma (2020), the attention heat maps.
     """
-    sentence = tagging.encode_one(params, tokens)
+    sentence = tagging.encode_one(params, tokens, vectors)
     weights = _attention(params, sentence)
     if weights is None:
         raise ValueError(

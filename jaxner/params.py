@@ -69,6 +69,7 @@ def build_model(lexicon: Lexicon, options: dict[str, Any]) -> models.Tagger:
         char_types=lexicon.char_types,
         vector_sizes=lexicon.vector_sizes,
         encoder_sizes=dict(lexicon.encoder_sizes or ()) or None,
+        separators=lexicon.reads_documents,
         **options,
     )
 

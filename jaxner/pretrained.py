@@ -8,7 +8,6 @@ Nothing is fetched, and no pickle is opened.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxner.data import wordpiece
 from jaxner.models.bert import ACTIVATIONS, BERT
 from jaxner.types import Weights
 
@@ -63,7 +63,8 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is of another kind of model, or one that `BERT` cannot compute.
+        ValueError: It is malformed, of another kind of model, or of one that `BERT`
+            cannot compute.
     """
     path = Path(folder) / "config.json"
     if not path.is_file():
@@ -72,7 +73,7 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
             "save_pretrained writes it, with config.json, model.safetensors and "
             "vocab.txt or tokenizer.json."
         )
-    config = json.loads(path.read_text(encoding="utf-8"))
+    config = wordpiece.read_json(path)
     kind = config.get("model_type", "bert")
     fixed = {"position_embedding_type": "absolute", "is_decoder": False}
     if kind != "bert":
@@ -87,12 +88,31 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
     missing = [name for name in _SIZES[:6] if name not in found]
     if missing:
         raise ValueError(f"{path} does not say {', '.join(missing)}")
-    if found.get("hidden_act", "gelu") not in ACTIVATIONS:
+    if found.get("hidden_act", "gelu") not in list(ACTIVATIONS):
         raise ValueError(
             f"{path}: unknown hidden_act {found['hidden_act']!r}; known: "
             f"{', '.join(ACTIVATIONS)}"
         )
+    _check_numbers(found, path)
     return found
+
+
+def _check_numbers(found: Mapping[str, Any], path: Path) -> None:
+    for name, value in found.items():
+        if name in _SIZES[:7]:  # by type, for True is an int as well
+            fits, expected = type(value) is int and value > 0, "a whole number above 0"
+        elif name == "hidden_act":
+            continue
+        else:
+            fits = type(value) in (int, float) and 0 <= value < 1
+            expected = "a number from 0 to below 1"
+        if not fits:
+            raise ValueError(f"{path}: expected {expected} as {name}, got {value!r}")
+    size, heads = found["hidden_size"], found["num_attention_heads"]
+    if size % heads:
+        raise ValueError(
+            f"{path}: hidden_size {size} does not divide by num_attention_heads {heads}"
+        )
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -127,17 +147,19 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     _compare(folder, "are not known", unexpected)
 
     def take(path, leaf):
-        names = _of_layers(_name(path), model.num_hidden_layers)
+        pattern, is_map = _name(path), path[-1].key == "kernel"
+        names = _of_layers(pattern, model.num_hidden_layers)
+        shape = leaf.shape[1:] if "{}" in pattern else leaf.shape
+        shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
+        for name in names:
+            if tensors[name].shape != shape:
+                raise ValueError(
+                    f"{folder}: expected {name} of shape {shape} by config.json, got "
+                    f"{tensors[name].shape}"
+                )
         arrays = [np.asarray(tensors[name], np.float32) for name in names]
-        if path[-1].key == "kernel":  # PyTorch maps x to x Wᵀ
-            arrays = [array.T for array in arrays]
-        array = np.stack(arrays) if "{}" in _name(path) else arrays[0]
-        if array.shape != leaf.shape:
-            raise ValueError(
-                f"{folder}: expected {_name(path)} of shape {leaf.shape} by config."
-                f"json, got {array.shape} (dense maps transposed, layers stacked)"
-            )
-        return array
+        arrays = [array.T for array in arrays] if is_map else arrays
+        return np.stack(arrays) if "{}" in pattern else arrays[0]
 
     return jax.tree_util.tree_map_with_path(take, like)
 
@@ -224,8 +246,10 @@ def _files(folder: Path) -> Iterator[Path]:
     if whole.is_file():
         yield whole
     elif index.is_file():
-        content = json.loads(index.read_text(encoding="utf-8"))
-        for name in sorted(set(content["weight_map"].values())):
+        files = wordpiece.read_json(index).get("weight_map")
+        if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
+            raise ValueError(f"{index}: expected weight_map, from tensors to files")
+        for name in sorted(set(files.values())):
             yield folder / name
     elif pickles := sorted(path.name for path in folder.glob("*.bin")):
         raise FileNotFoundError(

@@ -1,8 +1,8 @@
 """How sure a tagger is of its labels, by Monte Carlo dropout.
 
-Any tagger can be asked: it is run several times with dropout switched on, in the parts
-that its config names in `sampling.parts`. Shape letters: `B` sentences, `M` passes, `T`
-tokens, `L` labels.
+Any tagger can be asked whose head gives each label a probability (all but "seq2seq"):
+it is run several times with dropout switched on, in the parts that its config names in
+`sampling.parts`. Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def sample(
     Args:
         params: What `load` returned.
         tokens: As in `tag`: one sentence, several, or what `encode` returned.
-        key: Of the masks. Sentences share them, so that a sentence's samples do not
-            depend on the others; map over keys with `jax.vmap` for masks of their own.
+        key: Of the masks. Each sentence has its own, which depend on the key and on its
+            words, but neither on its batch nor on the padding.
         num_samples: Passes, M. Under `jit` it is static. Those of fewer passes are the
             first of more.
         documents: As in `tag`.
@@ -76,6 +76,9 @@ def uncertainty(
     vectors: Any = None,
 ) -> Any:
     """Tells how uncertain each label is.
+
+    Of a tagger with a refinement, it is the draft that is asked, and `labels` are the
+    draft's by mean probability.
 
     Args:
         params: What `load` returned.
@@ -139,7 +142,7 @@ def _batch(params, batch, key, *, one, num_samples):
 
 def _samples(params, key, num_samples, sentence):
     """Returns `[T, M, L]`: the tokens stand first, as for `batched.over`."""
-    keys = models.pass_keys(key, num_samples)
+    keys = models.pass_keys(models.sentence_key(key, sentence), num_samples)
     drawn = models.sample(params.model, params.weights, sentence, keys)
     chances = models.probabilities(drawn, sentence.mask)
     return jax.numpy.moveaxis(chances, 0, 1)

@@ -89,10 +89,13 @@ def sweep(
     """Scores a split for many thresholds and numbers of passes.
 
     Thresholds are tried with the run's own number of passes, and numbers of passes with
-    its own threshold. The passes of a smaller number are the first of a larger one.
+    its own threshold; where the run samples nothing, its number is 0, one pass without
+    dropout. The passes of a smaller number are the first of a larger one. Nothing is
+    constrained.
 
     Args:
-        params: What `load` returned. Without a refinement the draft alone is scored.
+        params: What `load` returned. Without a refinement the draft alone is scored;
+            with one, a CRF takes part by its marginals, as in tagging.
         split: Sentences with gold labels.
         thresholds: Values of Γ, in nats.
         samples: Values of M, from 1.
@@ -109,10 +112,12 @@ def sweep(
         [1, 2, 4, 8, 16]
     """
     model: Any = params.model
-    own = max(model.sampling.num_samples, 1)
-    counts = sorted({*samples, own})
-    if not samples or counts[0] < 1:
+    own = model.sampling.num_samples
+    if not samples or min(samples) < 1:
         raise ValueError(f"Expected numbers of passes from 1, got {list(samples)}")
+    if not all(np.isfinite(g) for g in thresholds):
+        raise ValueError(f"Expected finite thresholds, got {list(thresholds)}")
+    counts = sorted({*samples, own})
     readings = read(params, split, counts, key)
     examples = split.to_scheme(params.lexicon.scheme)
     point = functools.partial(
@@ -149,7 +154,7 @@ def read(
     Args:
         params: What `load` returned.
         split: Its sentences.
-        counts: Numbers of passes.
+        counts: Numbers of passes; 0: one without dropout.
         key: As in `sweep`.
     """
     key = jax.random.key(params.model.sampling.seed) if key is None else key
@@ -163,24 +168,35 @@ def read(
 @functools.partial(jax.jit, static_argnames="counts")
 def _read(params, batch, key, *, counts):
     def one(sentence):
-        keys = models.pass_keys(key, max(counts))
-        drawn = models.sample(params.model, params.weights, sentence, keys)
-        each = [_read_one(params, sentence, drawn, count) for count in counts]
+        model, weights = params.model, params.weights
+        keys = models.pass_keys(models.sentence_key(key, sentence), max(counts))
+        drawn = models.sample(model, weights, sentence, keys)
+        each = []
+        for count in counts:
+            if count:
+                first = drawn._replace(emissions=drawn.emissions[:count])
+                over = model.sampling.average
+                draft, chances = models.average(first, sentence.mask, over)
+            else:
+                draft = models.draft(model, weights, sentence)
+                chances = inference.marginals(draft, sentence.mask)
+            each.append(_read_one(params, sentence, draft, chances))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
 
     return jax.vmap(one)(batch)
 
 
-def _read_one(params, sentence, drawn, count):
-    first = drawn._replace(emissions=drawn.emissions[:count])
-    over = params.model.sampling.average
-    draft, chances = models.average(first, sentence.mask, over)
-    labels = inference.viterbi(draft, sentence.mask)
-    refined = labels
-    if params.model.refinement is not None:
-        scores = models.refine(params.model, params.weights, sentence, chances)
-        refined = inference.viterbi(scores, sentence.mask)
-    return Reading(labels, refined, inference.entropy(chances))
+def _read_one(params, sentence, draft, chances):
+    mask, entropy = sentence.mask, inference.entropy(chances)
+    if params.model.refinement is None:
+        labels = inference.viterbi(draft, mask)
+        return Reading(labels, labels, entropy)
+    refined = models.refine(params.model, params.weights, sentence, chances)
+    first, second = (
+        inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
+        for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))
+    )
+    return Reading(first, second, entropy)
 
 
 def _at(reading: Reading, place: int) -> Reading:

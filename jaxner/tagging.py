@@ -22,7 +22,7 @@ from jaxner.data.vocab import SEPARATOR
 from jaxner.params import Params as Params
 from jaxner.params import build_model as build_model
 from jaxner.params import load as load
-from jaxner.types import FORBIDDEN, Potentials, Sentence
+from jaxner.types import Sentence
 
 
 def encode(
@@ -90,7 +90,7 @@ def encode_each(params: Params, sentences: Any, vectors: Any = None) -> list[Sen
     ]
 
 
-def encode_one(params: Params, tokens: Sequence[str]) -> Sentence:
+def encode_one(params: Params, tokens: Sequence[str], vectors: Any = None) -> Sentence:
     """Encodes one sentence, padded to one of few shapes, without any separator.
 
     Raises:
@@ -98,7 +98,7 @@ def encode_one(params: Params, tokens: Sequence[str]) -> Sentence:
     """
     if len(tokens) and not is_one_sentence(tokens):
         raise TypeError("Expected one sentence, a list of strings, got several.")
-    sentence = params.lexicon.encode(tokens)
+    sentence = params.lexicon.encode(tokens, vectors)
     padded = batching.pad([sentence], batched.shape_for(*sentence.chars.shape))
     return jax.tree.map(lambda array: array[0], padded)
 
@@ -156,7 +156,7 @@ def tag(
         documents: The document of each sentence, for a tagger that reads documents;
             without them each sentence is one.
         key: Of the dropout masks, for a tagger that samples; None: those of its config,
-            the same in every call. Sentences share them.
+            the same in every call.
         vectors: For a tagger of vectors that were computed beforehand: an array [T, D]
             or, of S layers, [S, T, D], for each sentence.
 
@@ -283,8 +283,6 @@ def _decode(params: Params, batch: Sentence, key, *, constrained: bool):
 def _label_ids(params: Params, sentence: Sentence, *, key, constrained: bool):
     potentials = models.predict(params.model, params.weights, sentence, key)
     lexicon = params.lexicon
-    if lexicon.reads_documents:
-        potentials = _with_known_separators(potentials, sentence)
     if constrained:
         # A separator ends and begins sentences, as a token outside of all spans does.
         names = ["O" if n == SEPARATOR else n for n in lexicon.label_names]
@@ -292,15 +290,6 @@ def _label_ids(params: Params, sentence: Sentence, *, key, constrained: bool):
         constraints = inference.Constraints(*map(jnp.asarray, allowed))
         potentials = inference.constrain(potentials, constraints)
     return inference.viterbi(potentials, sentence.mask)
-
-
-def _with_known_separators(potentials: Potentials, sentence: Sentence) -> Potentials:
-    """Gives the separators their label, which is the last one, and no token else."""
-    emissions = potentials.emissions
-    is_label = jnp.arange(emissions.shape[1]) == emissions.shape[1] - 1
-    is_separator = sentence.mask & (sentence.words == 0)
-    fits = is_separator[:, None] == is_label[None]
-    return potentials._replace(emissions=jnp.where(fits, emissions, FORBIDDEN))
 
 
 def is_one_sentence(tokens: Any) -> bool:

@@ -19,7 +19,7 @@ ALLOWED = {
     "params": {"types", "data", "models", "workdir"},
     "batched": {"types", "data"},
     "tagging": {"types", "data", "models", "inference", "params", "batched"},
-    "pretrained": {"types", "models"},
+    "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"},
     "heatmaps": {"types", "models", "params", "tagging"},
     "sweeps": {"data", "evaluation", "models", "inference", "params"} | {"tagging"},

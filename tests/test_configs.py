@@ -753,7 +753,7 @@ def test_options_of_uanet_change_what_they_name():
 def test_bert_is_tuned_with_a_rate_of_its_own():
     for arg in ("softmax", "crf", "uanet"):
         config = bert.get_config(f"conll2003,model={arg}")
-        rate = config.optimizer.parts["representation/bert"].learning_rate
+        rate = config.optimizer.parts.bert.learning_rate
         assert rate < config.optimizer.learning_rate
         params = shapes_of(config)
         assert "bert" in params["representation"]

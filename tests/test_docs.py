@@ -81,6 +81,8 @@ if arguments[0] == "train.py":
     if "configs/uanet.py" in str(arguments):
         arguments += ["--config.model.encoder.hidden_dim=8"]
         arguments += ["--config.model.refinement.num_layers=1"]
+if arguments[:3] == ["-m", "jaxner", "sweep"]:
+    arguments += ["--samples=2"]
 os.execv({python!r}, [{python!r}, *arguments])
 """
 

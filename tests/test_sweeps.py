@@ -1,18 +1,19 @@
 """Sweeps over Γ and M of a trained UANet: in Python, on the command line, as a plot."""
 
 import json
-import subprocess
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxner
 from jaxner import __main__ as commands
-from jaxner import sweeps, tagging
-from jaxner.data import splits
+from jaxner import models, sweeps, tagging
+from jaxner.data import splits, vocab
 from jaxner.evaluation import detection, plots, scoring
+from jaxner.params import Params, build_model
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +35,7 @@ def score_of(params, dev):
 
 def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev, found):
     """By loading the run anew with the option changed."""
-    for point in (*found.by_threshold[1:], found.by_samples[1]):
+    for point in (found.by_threshold[1], found.by_samples[1]):
         changes = {
             "refinement.threshold": point.threshold,
             "sampling.num_samples": point.samples,
@@ -77,6 +78,62 @@ def test_a_tagger_without_refinement_has_passes_alone(finished, dev):
         assert point.threshold == np.inf
 
 
+def drawn(dev, documents=False, head="softmax", **options):
+    """A small tagger with a refinement and drawn weights."""
+    lexicon, _ = vocab.build(
+        [e.tokens for e in dev.examples], dev.types(), documents=documents
+    )
+    model = build_model(
+        lexicon,
+        {
+            "representation": {"words": {"dim": 8}, "chars": None, "dropout": 0.0},
+            "encoder": {"name": "bilstm", "hidden_dim": 4, "output_dropout": 0.5},
+            "head": {"name": head, "dropout": 0.0},
+            "sampling": {"parts": ("encoder",), **options},
+            "refinement": {
+                "num_layers": 1,
+                "num_heads": 1,
+                "head_dim": 4,
+                "label_dim": 4,
+                "label_scale": 1.0,
+                "threshold": 2.2,
+                "head": {"name": "crf"},
+            },
+        },
+    )
+    rng = np.random.default_rng(0)
+    weights = jax.tree.map(
+        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32),
+        models.init(model, 0),
+    )
+    return Params(weights, model, lexicon)
+
+
+@pytest.mark.parametrize(
+    ("documents", "head", "options"),
+    [
+        (False, "crf", {"num_samples": 2}),
+        (False, "softmax", {"num_samples": 0}),
+        (True, "softmax", {"num_samples": 2, "average": "probabilities"}),
+    ],
+)
+def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
+    """With CRFs, without passes, and in documents, whose separators are known."""
+    params = drawn(dev, documents, head, **options)
+    found = sweeps.sweep(params, dev, thresholds=(2.2,), samples=(1,))
+    (point,) = found.by_threshold
+    gold, predicted = tagging.label_split(params, dev)
+    assert point.score == pytest.approx(
+        100 * scoring.score(gold, predicted, scheme="BIOES").f1
+    )
+    assert point.samples == options["num_samples"]
+    assert point.changes.mended + point.changes.broken + point.changes.moved > 0
+    sure = jaxner.uncertainty(params, dev.examples[0].tokens, jax.random.key(0), 2)
+    assert "<sep>" not in sure.labels
+    if documents:
+        assert not sure.probabilities[:, -1].any()
+
+
 @pytest.mark.parametrize("samples", [(), (0, 2)])
 def test_numbers_of_passes_that_are_none(refining, dev, samples):
     with pytest.raises(ValueError, match="numbers of passes from 1"):
@@ -102,6 +159,9 @@ def test_the_command_prints_tables_and_writes_plot_and_figures(
     assert [p["threshold"] for p in read["by_threshold"]] == [0, 0.3, 5]
     assert read["by_threshold"][0]["changes"]["mended"] >= 0
     assert read["figure"] == "f1"
+    assert read["split"] == "dev"
+    its = read["detection"]
+    assert read["ratio"] == pytest.approx(its["mean_wrong"] / its["mean_right"])
 
 
 @pytest.mark.parametrize(
@@ -110,6 +170,7 @@ def test_the_command_prints_tables_and_writes_plot_and_figures(
         (["--plot", "sweep.bmp"], "Expected a plot with the suffix .png, .pdf, .svg"),
         (["--plot", "nowhere/sweep.png"], "There is no folder to write"),
         (["--samples=0"], "numbers of passes from 1"),
+        (["--thresholds=nan"], "finite thresholds"),
     ],
 )
 def test_wrong_arguments_are_told_in_a_line(refining, capsys, arguments, message):
@@ -125,17 +186,11 @@ def test_a_missing_run_is_told_in_a_line(tmp_path, capsys):
     assert str(tmp_path) in capsys.readouterr().out
 
 
-def test_wrong_numbers_are_told_by_the_parser(capsys):
+@pytest.mark.parametrize("flag", ["--samples=one", "--samples=2.5", "--thresholds=a"])
+def test_wrong_numbers_are_told_by_the_parser(capsys, flag):
     with pytest.raises(SystemExit):
-        commands.main(["sweep", "--workdir", "x", "--samples=one"])
-    assert "--samples" in capsys.readouterr().err
-
-
-def test_the_module_runs_as_a_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxner", "--help"], capture_output=True, check=True
-    )
-    assert b"sweep" in done.stdout
+        commands.main(["sweep", "--workdir", "x", flag])
+    assert "expected numbers and commas, such as" in capsys.readouterr().err
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

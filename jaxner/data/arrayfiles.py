@@ -1,14 +1,16 @@
 """Files of one array for each sentence: HDF5, `.npz` and `.safetensors`, read lazily.
 
-Every class offers the same: `keys`, `shape` and `get` of an array, what the file says
-of its text (`tokens`, `sentence_to_index`, or None), and `write`. What these are, and
-which of them must agree, is told in `data.contextual`.
+Every class of `KINDS` offers the same: `keys`, `shape` and `get` of an array, what the
+file says of its text (`tokens`, `sentence_to_index`, or None), and `write`. What these
+are is told in `data.contextual`. They take a file as it comes; `opened` returns a
+`Checked` one, whose errors name the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +37,11 @@ class HDF5:
         """Reads an array."""
         return self._file[key][()]
 
-    def tokens(self) -> list[str] | None:
+    def tokens(self) -> Any:
         """Gives the sentences, tokens joined by blanks."""
         return self._strings("tokens")
 
-    def sentence_to_index(self) -> dict[str, Any] | None:
+    def sentence_to_index(self) -> Any:
         """Gives the number of each sentence."""
         found = self._strings("sentence_to_index")
         return None if found is None else json.loads(found[0])
@@ -80,7 +82,7 @@ class Npz:
         """Reads an array."""
         return self._file[key]
 
-    def tokens(self) -> list[str] | None:
+    def tokens(self) -> Any:
         """Gives the sentences, tokens joined by blanks."""
         return self._file["tokens"].tolist() if "tokens" in self._file else None
 
@@ -113,7 +115,7 @@ class Safetensors:
         """Reads an array."""
         return self._file.get_tensor(key)
 
-    def tokens(self) -> list[str] | None:
+    def tokens(self) -> Any:
         """Gives the sentences, tokens joined by blanks."""
         found = (self._file.metadata() or {}).get("tokens")
         return None if found is None else json.loads(found)
@@ -141,7 +143,61 @@ def kind_of(path: Path) -> Any:
     return KINDS[path.suffix]
 
 
-def opened(path: Path) -> Any:
+class Checked:
+    """A file whose errors name it, whatever library they come from.
+
+    Args:
+        path: The file.
+        inside: As opened by one of `KINDS`.
+    """
+
+    def __init__(self, path: Path, inside: Any):
+        self.path, self._inside = path, inside
+
+    def keys(self) -> Iterable[str]:
+        """Lists the names of all entries."""
+        return self._inside.keys()
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Tells the shape of an array without reading it."""
+        with _named(self.path, key):
+            return self._inside.shape(key)
+
+    def get(self, key: str) -> np.ndarray:
+        """Reads an array."""
+        with _named(self.path, key):
+            return self._inside.get(key)
+
+    def tokens(self) -> list[str] | None:
+        """Gives the sentences, tokens joined by blanks; None if there are none."""
+        with _named(self.path, "tokens"):
+            found = self._inside.tokens()
+            if found is None:
+                return None
+            if not isinstance(found, list) or {*map(type, found)} - {str}:
+                raise ValueError("expected a list with one string for each sentence")
+            return found
+
+    def sentence_to_index(self) -> dict[str, int] | None:
+        """Gives the number of each sentence; None if there are none."""
+        with _named(self.path, "sentence_to_index"):
+            found = self._inside.sentence_to_index()
+            if found is None:
+                return None
+            if not isinstance(found, dict):
+                raise ValueError("expected a JSON object from sentence to number")
+            return {sentence: int(number) for sentence, number in found.items()}
+
+
+@contextlib.contextmanager
+def _named(path: Path, entry: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each library has its own
+        raise ValueError(f"{path}: {entry!r} cannot be read: {error}") from None
+
+
+def opened(path: Path) -> Checked:
     """Opens a file.
 
     Raises:
@@ -153,7 +209,7 @@ def opened(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file of vectors {path}")
     try:
-        return kind(path)
+        return Checked(path, kind(path))
     except ImportError:
         raise
     except Exception as error:  # each library has its own

@@ -5,7 +5,7 @@ shape `[T, D]` for one layer, or `[S, T, D]` for several. That is what AllenNLP'
 command writes (HDF5; Peters et al., 2018); `.npz` and `.safetensors` are read in the
 same layout.
 
-So that the text can be checked, a file says which sentences it is for, each as its
+So that the text can be checked, a file must say which sentences it is for, each as its
 tokens with blanks between them: in HDF5 as `sentence_to_index`, a JSON object from
 sentence to number, as AllenNLP has it; in HDF5 and `.npz` also as `tokens`, an array of
 strings; in `.safetensors` as `tokens` in the metadata, a JSON list of strings.
@@ -16,7 +16,7 @@ Shape letters: `T` tokens, `S` layers, `D` dimensions.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -37,17 +37,23 @@ class TokenVectors:
 
     `np.asarray` gives the array `[T, S, D]`.
 
+    Attributes:
+        path: The file.
+        sizes: S and D.
+
     Args:
         file: Where they are.
         key: Under which name.
+        sizes: S and D.
     """
 
-    def __init__(self, file: Any, key: str):
+    def __init__(self, file: arrayfiles.Checked, key: str, sizes: tuple[int, int]):
         self._file, self._key = file, key
+        self.path, self.sizes = file.path, sizes
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         del copy  # what is read is new
-        where = f"{self._file.path}, sentence {int(self._key) + 1}"
+        where = f"{self.path}, sentence {int(self._key) + 1}"
         return np.asarray(_by_token(self._file.get(self._key), where), dtype)
 
 
@@ -58,6 +64,7 @@ class Contextual(Sequence[TokenVectors]):
         path: The file.
         num_layers: Vectors of each token, S.
         dim: Dimensions of each, D.
+        sizes: Both.
 
     Args:
         file: An open file.
@@ -65,9 +72,9 @@ class Contextual(Sequence[TokenVectors]):
         count: Number of sentences.
     """
 
-    def __init__(self, file: Any, sizes: tuple[int, int], count: int):
+    def __init__(self, file: arrayfiles.Checked, sizes: tuple[int, int], count: int):
         self._file, self._count = file, count
-        self.path: Path = file.path
+        self.path, self.sizes = file.path, sizes
         self.num_layers, self.dim = sizes
 
     def __len__(self) -> int:
@@ -80,8 +87,8 @@ class Contextual(Sequence[TokenVectors]):
     def __getitem__(self, index: int | slice) -> Any:
         chosen = range(self._count)[index]
         if isinstance(chosen, range):
-            return [TokenVectors(self._file, str(i)) for i in chosen]
-        return TokenVectors(self._file, str(chosen))
+            return [TokenVectors(self._file, str(i), self.sizes) for i in chosen]
+        return TokenVectors(self._file, str(chosen), self.sizes)
 
 
 def read(
@@ -98,7 +105,8 @@ def read(
     Raises:
         FileNotFoundError: There is no such file.
         ImportError: The extra `contextual` (or `bert`) is not installed.
-        ValueError: The file is of another text, or malformed.
+        ValueError: The file is of another text, does not say of which, or is
+            malformed.
 
     Example:
         >>> import tempfile
@@ -120,7 +128,7 @@ def read(
             f"{path}: expected the keys '0' to '{len(wanted) - 1}', got also "
             f"{', '.join(sorted(keys - wanted)[:5])}. {_REMEDY}"
         )
-    sizes = {_check_shape(file, i, tokens) for i, tokens in enumerate(sentences)}
+    sizes = {_sizes(file, i, tokens) for i, tokens in enumerate(sentences)}
     if len(sizes) > 1:
         raise ValueError(
             f"{path}: expected as many layers and dimensions in each sentence, got "
@@ -157,7 +165,8 @@ def wanted(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -
     """Checks that the vectors of a sentence are what a tagger asks for.
 
     Args:
-        vectors: As for `prepare`; `TokenVectors`, which were checked; or None.
+        vectors: As for `prepare`; `TokenVectors`, of which only the sizes are left to
+            be checked; or None.
         tokens: Of the sentence.
         sizes: S and D; None if the tagger takes no vectors.
 
@@ -179,6 +188,7 @@ def wanted(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -
             "--contextual of evaluate.py, --config.data.contextual of train.py."
         )
     if isinstance(vectors, TokenVectors):
+        check_sizes(vectors.path, vectors.sizes, sizes)
         return vectors
     return prepare(vectors, tokens, "vectors", sizes)
 
@@ -212,12 +222,40 @@ def prepare(
         raise ValueError(
             f"{where}: expected vectors of {len(tokens)} tokens, got {len(array)}"
         )
-    if sizes is not None and array.shape[1:] != tuple(sizes):
+    if sizes is not None:
+        check_sizes(where, array.shape[1:], sizes)
+    return array
+
+
+def sizes_of(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Tells layers and dimensions of a file, those of its first sentence.
+
+    Raises:
+        FileNotFoundError, ImportError, ValueError: As for `read`.
+    """
+    file = arrayfiles.opened(Path(path))
+    if "0" not in set(file.keys()):
+        raise ValueError(f"{path}: expected the keys '0', '1', …, got no '0'")
+    return _sizes(file, 0)
+
+
+def check_sizes(where: object, found: Sequence[int], sizes: Sequence[int]) -> None:
+    """Checks layers and dimensions.
+
+    Args:
+        where: Begins the message of an error.
+        found: S and D as they are.
+        sizes: What they must be.
+
+    Raises:
+        ValueError: They are others.
+    """
+    if tuple(found) != tuple(sizes):
         raise ValueError(
             f"{where}: expected {sizes[0]} layers of {sizes[1]} dimensions, got "
-            f"{array.shape[1]} of {array.shape[2]}"
+            f"{found[0]} of {found[1]}; a tagger takes vectors like those it was "
+            "trained on"
         )
-    return array
 
 
 def _by_token(array: np.ndarray, where: str) -> np.ndarray:
@@ -226,13 +264,17 @@ def _by_token(array: np.ndarray, where: str) -> np.ndarray:
             f"{where}: expected floats of shape (tokens, dimensions) or (layers, "
             f"tokens, dimensions), got {array.dtype} {array.shape}"
         )
+    with np.errstate(over="ignore"):  # it is told below
+        array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
-        raise ValueError(f"{where}: a vector is not finite")
+        raise ValueError(f"{where}: a vector is not finite in single precision")
     return array[:, None] if array.ndim == 2 else array.transpose(1, 0, 2)
 
 
-def _check_shape(file: Any, i: int, tokens: Sequence[str]) -> tuple[int, int]:
-    """Checks the number of tokens; returns those of layers and dimensions."""
+def _sizes(
+    file: arrayfiles.Checked, i: int, tokens: Sequence[str] | None = None
+) -> tuple[int, int]:
+    """Gives layers and dimensions of a sentence; checks how many tokens it has."""
     shape = file.shape(str(i))
     where = f"{file.path}, sentence {i + 1} (key '{i}')"
     if len(shape) not in (2, 3):
@@ -240,7 +282,7 @@ def _check_shape(file: Any, i: int, tokens: Sequence[str]) -> tuple[int, int]:
             f"{where}: expected the shape (tokens, dimensions) or (layers, tokens, "
             f"dimensions), got {shape}"
         )
-    if shape[-2] != len(tokens):
+    if tokens is not None and shape[-2] != len(tokens):
         raise ValueError(
             f"{where}: expected vectors of {len(tokens)} tokens, got {shape[-2]}. The "
             f"text has here: {_shown(' '.join(tokens))}. {_REMEDY}"
@@ -248,23 +290,51 @@ def _check_shape(file: Any, i: int, tokens: Sequence[str]) -> tuple[int, int]:
     return (1 if len(shape) == 2 else shape[0]), shape[-1]
 
 
-def _check_tokens(file: Any, sentences: Sequence[Sequence[str]]) -> None:
-    """Checks the text itself, where the file has it."""
+def _check_tokens(file: arrayfiles.Checked, sentences: Sequence[Sequence[str]]) -> None:
+    """Checks the text itself."""
     listed, index = file.tokens(), file.sentence_to_index()
-    # A sentence that occurs twice has only its last number there.
-    numbered = {str(number): sentence for sentence, number in (index or {}).items()}
-    for i, tokens in enumerate(sentences):
-        text = " ".join(tokens)
-        found = text
-        if listed is not None:
-            found = listed[i] if i < len(listed) else ""
-        elif index is not None and (str(i) in numbered or text not in index):
-            found = numbered.get(str(i), "a sentence that it does not list")
-        if found.split() != text.split():
+    texts = [" ".join(" ".join(tokens).split()) for tokens in sentences]
+    if listed is not None:
+        if len(listed) != len(texts):
+            raise ValueError(
+                f"{file.path}: 'tokens' lists {len(listed):,} sentences, there are "
+                f"vectors of {len(texts):,}"
+            )
+        found = [" ".join(text.split()) for text in listed]
+    elif index is not None:
+        found = _by_index(index, texts)
+    else:
+        raise ValueError(
+            f"{file.path} does not say of which text its vectors are: it has neither "
+            "'tokens' nor 'sentence_to_index'. Write it with jaxner.data.contextual."
+            "write, or with AllenNLP's elmo command without --forget-sentences, which "
+            "adds sentence_to_index."
+        )
+    for i, (text, other) in enumerate(zip(texts, found, strict=True)):
+        if text != other:
             raise ValueError(
                 f"{file.path} is of another text. Sentence {i + 1} (key '{i}'): "
-                f"expected {_shown(text)}, got {_shown(found)}. {_REMEDY}"
+                f"expected {_shown(text)}, got {_shown(other)}. {_REMEDY}"
             )
+
+
+def _by_index(index: Mapping[str, int], texts: Sequence[str]) -> list[str]:
+    """Finds the sentence of each number, as far as `sentence_to_index` tells.
+
+    It has one number for a sentence that occurs several times, the last one. So a
+    number that is not there belongs to some sentence with a higher one; to which of
+    them cannot be told, and the text is believed.
+    """
+    last: dict[str, int] = {}
+    for sentence, number in index.items():
+        sentence = " ".join(sentence.split())
+        last[sentence] = max(number, last.get(sentence, -1))
+    numbered = {number: " ".join(s.split()) for s, number in index.items()}
+    unknown = "a sentence that it does not list from there on"
+    return [
+        numbered.get(i, text if last.get(text, -1) > i else unknown)
+        for i, text in enumerate(texts)
+    ]
 
 
 def _shown(text: str) -> str:

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -213,27 +213,14 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
 
     Raises:
         FileNotFoundError: There is neither file.
-        ValueError: The vocabulary is not one of word pieces.
+        ValueError: The vocabulary is not one of word pieces, or a file is malformed.
     """
     folder = Path(folder)
     whole, listed = folder / "tokenizer.json", folder / "vocab.txt"
-    facts: dict[str, Any] = {}
     if whole.is_file():
-        content = json.loads(whole.read_text(encoding="utf-8"))
-        kind = content["model"].get("type", "WordPiece")
-        if kind != "WordPiece":
-            raise ValueError(
-                f"{whole}: unknown type {kind!r} of model; known: WordPiece"
-            )
-        ids = content["model"]["vocab"]
-        vocab = tuple(sorted(ids, key=ids.__getitem__))
-        if [ids[piece] for piece in vocab] != list(range(len(vocab))):
-            raise ValueError(f"{whole}: the ids of its pieces are not 0, 1, 2, …")
-        max_chars = content["model"].get("max_input_chars_per_word", 100)
-        facts = content.get("normalizer") or {}
+        vocab, max_chars, facts = _whole(whole)
     elif listed.is_file():
-        text = listed.read_text(encoding="utf-8")
-        vocab, max_chars = tuple(text.removesuffix("\n").split("\n")), 100
+        vocab, max_chars = tuple(_text(listed).removesuffix("\n").split("\n")), 100
         facts = _facts(folder / "tokenizer_config.json")
     else:
         raise FileNotFoundError(
@@ -244,24 +231,93 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
         cased = (p for p in vocab if not (p.startswith("[") and p.endswith("]")))
         lowercase = all(piece == piece.lower() for piece in cased)
     accents = facts.get("strip_accents")
-    return WordPiece(
-        vocab,
-        max_length,
-        lowercase,
-        lowercase if accents is None else accents,  # as Devlin et al. do
-        facts.get("handle_chinese_chars", True),
-        max_chars,
-    )
+    chinese = facts.get("handle_chinese_chars")
+    try:
+        return WordPiece(
+            vocab,
+            max_length,
+            lowercase,
+            lowercase if accents is None else accents,  # as Devlin et al. do
+            True if chinese is None else chinese,
+            max_chars,
+        )
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads a JSON object.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ValueError: It is no JSON, or no object.
+    """
+    try:
+        content = json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is no JSON: {error}") from None
+    return _object(content, path)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error}") from None
+
+
+def _object(content: Any, where: object) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError(f"{where}: expected a JSON object, got {str(content)[:40]!r}")
+    return content
+
+
+def _whole(path: Path) -> tuple[tuple[str, ...], int, dict[str, Any]]:
+    """Reads a `tokenizer.json`: pieces, length of the longest word, and `_facts`."""
+    content = read_json(path)
+    model = _object(content.get("model"), f"{path}, model")
+    kind = model.get("type", "WordPiece")
+    if kind != "WordPiece":
+        raise ValueError(f"{path}: unknown type {kind!r} of model; known: WordPiece")
+    ids = _object(model.get("vocab"), f"{path}, model, vocab")
+    # By type, for True is an int as well.
+    if {type(i) for i in ids.values()} != {int} or set(ids.values()) != set(
+        range(len(ids))
+    ):
+        raise ValueError(f"{path}: the ids of its pieces are not 0, 1, 2, …")
+    longest = model.get("max_input_chars_per_word", 100)
+    if type(longest) is not int or longest < 1:
+        raise ValueError(
+            f"{path}: expected a whole number above 0 as max_input_chars_per_word, got "
+            f"{longest!r}"
+        )
+    facts = _object(content.get("normalizer") or {}, f"{path}, normalizer")
+    vocab = tuple(sorted(ids, key=ids.__getitem__))
+    return vocab, longest, _choices(facts, _NAMES.values(), path)
+
+
+_NAMES = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
 
 
 def _facts(path: Path) -> dict[str, Any]:
     """Reads how words are made ready, under the names of a `BertNormalizer`."""
-    names = {
-        "do_lower_case": "lowercase",
-        "strip_accents": "strip_accents",
-        "tokenize_chinese_chars": "handle_chinese_chars",
-    }
-    if not path.is_file():
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return {new: content[old] for old, new in names.items() if old in content}
+    content = _choices(read_json(path) if path.is_file() else {}, _NAMES, path)
+    return {_NAMES[name]: value for name, value in content.items()}
+
+
+def _choices(
+    content: Mapping[str, Any], names: Iterable[str], path: Path
+) -> dict[str, bool | None]:
+    found = {name: content[name] for name in names if name in content}
+    for name, value in found.items():
+        if not (value is None or isinstance(value, bool)):
+            raise ValueError(
+                f"{path}: expected true, false or null as {name}, got {value!r}"
+            )
+    return found

@@ -14,7 +14,7 @@ def check(path: str) -> None:
         ValueError: The file has an unknown suffix.
         ImportError: There is no matplotlib.
     """
-    if Path(path).suffix not in SUFFIXES:
+    if Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(
             f"Expected a plot with the suffix {', '.join(SUFFIXES)}, got {path!r}"
         )
@@ -22,9 +22,15 @@ def check(path: str) -> None:
 
 
 def sweep(
-    path: str, by_threshold: Sequence[Any], by_samples: Sequence[Any], figure: str
+    path: str,
+    by_threshold: Sequence[Any],
+    by_samples: Sequence[Any],
+    figure: str,
+    title: str = "",
 ) -> None:
-    """Draws UANet's Figure 4: what changes with Γ and with M, from the first point.
+    """Draws what changes with Γ and with M, as UANet's Figure 4 does.
+
+    The figure of the paper shows differences from the first point; here are the scores.
 
     Args:
         path: The file.
@@ -32,6 +38,7 @@ def sweep(
             empty.
         by_samples: Points with `samples`, `draft`, `refined` and `score`.
         figure: What a score is.
+        title: Of the plot.
 
     References:
         Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
@@ -49,21 +56,24 @@ def sweep(
     figure_, axes = _pyplot().subplots(
         1, len(panels), figsize=(4.5 * len(panels), 3.4), squeeze=False
     )
+    figure_.suptitle(title)
     for ax, (points, values, label) in zip(axes[0], panels, strict=True):
-        for field, title, style in (
+        for field, name_of_line, style in (
             ("draft", "draft", "--"),
             ("refined", "refinement", ":"),
-            ("score", "by threshold", "-"),
+            ("score", "mixed by Γ", "-"),
         ):
+            if field != "draft" and not by_threshold:
+                continue  # there is a draft alone
             scores = [getattr(p, field) for p in points]
-            ax.plot(values, scores, style, marker="o", markersize=3, label=title)
+            ax.plot(values, scores, style, marker="o", markersize=3, label=name_of_line)
         ax.set_xlabel(label)
         ax.set_ylabel(f"{name} (%)")
         ax.grid(alpha=0.3)
         if label.endswith("M"):
             ax.set_xscale("log", base=2)
             ax.set_xticks(values, [str(value) for value in values])
-    axes[0][0].legend(frameon=False)
+        ax.legend(frameon=False)
     figure_.tight_layout()
     figure_.savefig(path, dpi=150)
     _pyplot().close(figure_)

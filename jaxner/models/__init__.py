@@ -33,6 +33,7 @@ from jaxner.models.representation import (
 )
 from jaxner.models.sampling import Sampling as Sampling
 from jaxner.models.sampling import average as average
+from jaxner.models.sampling import draft as draft
 from jaxner.models.sampling import drafted as drafted
 from jaxner.models.sampling import mix as mix
 from jaxner.models.sampling import pass_keys as pass_keys
@@ -40,6 +41,7 @@ from jaxner.models.sampling import predict as predict
 from jaxner.models.sampling import probabilities as probabilities
 from jaxner.models.sampling import refine as refine
 from jaxner.models.sampling import sample as sample
+from jaxner.models.sampling import sentence_key as sentence_key
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.tagger import Keys as Keys
 from jaxner.models.tagger import Tagger as Tagger
@@ -86,6 +88,7 @@ def build(
     encoder_sizes: Mapping[str, Any] | None = None,
     sampling: Mapping[str, Any] | None = None,
     refinement: Mapping[str, Any] | None = None,
+    separators: bool = False,
 ) -> Tagger:
     """Builds a model from the sizes that the data give and the choices of a config.
 
@@ -109,6 +112,7 @@ def build(
         refinement: `own_representation`, whether it has features of the words to
             itself; `head`, as above; and the attributes of `TwoStream` and of
             `Refinement`. None: there is none.
+        separators: Whether the last label is that of separators; see `Tagger`.
 
     Returns:
         A module that compares and hashes by value.
@@ -145,9 +149,12 @@ def build(
         # One module each: one that stands in two places has the same weights there.
         earlier_heads=tuple(_head("head", head, num_labels) for _ in range(earlier)),
         refinement=(
-            _refinement(refinement, represent, num_labels) if refinement else None
+            None
+            if refinement is None
+            else _refinement(refinement, represent, num_labels)
         ),
         sampling=_make(Sampling, "sampling", sampling or {}),
+        separators=separators,
     )
 
 
@@ -158,7 +165,10 @@ def _head(part: str, options: Mapping[str, Any], num_labels: int) -> Any:
 
 def _refinement(options: Mapping[str, Any], represent, num_labels) -> Any:
     options = dict(options)
-    own, head = options.pop("own_representation", True), options.pop("head")
+    own = options.pop("own_representation", True)
+    head = options.pop("head", {"name": "softmax"})
+    if head.get("name") == "seq2seq":
+        raise ValueError("A refinement scores labels: take head 'softmax' or 'crf'")
     given = {name: options[name] for name in _arguments(TwoStream) if name in options}
     rest = {n: v for n, v in options.items() if n not in given or n == "labels"}
     parts = {
@@ -166,7 +176,8 @@ def _refinement(options: Mapping[str, Any], represent, num_labels) -> Any:
         "streams": _make(TwoStream, "refinement", given),
         "head": _head("refinement.head", head, num_labels),
     }
-    known = sorted({*_arguments(Refinement), *_arguments(TwoStream)})
+    known = {*_arguments(Refinement), *_arguments(TwoStream), "own_representation"}
+    known = sorted(known - {"representation", "streams"})
     for option in rest:
         if option not in known:
             raise ValueError(f"Unknown option refinement.{option}; known: {known}")

@@ -148,8 +148,11 @@ class _Layer(nn.Module):
         )
         scores = jnp.einsum("tmd,smd->mts", queries, keys) / queries.shape[2] ** 0.5
         scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
-        weights = drop(self.attention_dropout)(jax.nn.softmax(scores, axis=-1))
-        contexts = jnp.einsum("mts,smd->tmd", weights, values)
+        weights = jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
+        weights = layers.Dropout(self.attention_dropout)(
+            weights, deterministic=not self.train
+        )
+        contexts = jnp.einsum("tsm,smd->tmd", weights, values)
         return _dense(size, "attention_output")(contexts.reshape(length, size))
 
 

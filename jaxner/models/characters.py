@@ -90,7 +90,7 @@ class CharacterCNN(nn.Module):
             room = max(self.length - chars.shape[1], 0)
             chars = jnp.pad(chars[:, : self.length], ((0, 0), (0, room)))
         present = (chars > 0)[:, :, None]
-        x = nn.Dropout(self.dropout)(self._vectors(chars), deterministic=not train)
+        x = layers.Dropout(self.dropout)(self._vectors(chars), deterministic=not train)
         if self.length is None:
             x = jnp.where(present, x, 0.0)
         features = [self._convolve(x, present, n, w) for n, w in self._widths().items()]
@@ -158,7 +158,7 @@ class CharacterLSTM(nn.Module):
         """Returns the features of each word; zero for a word without characters."""
         table = self.param("table", layers.TABLES["glorot"], (self.num_chars, self.dim))
         present = chars > 0
-        x = nn.Dropout(self.dropout)(table[chars], deterministic=not train)
+        x = layers.Dropout(self.dropout)(table[chars], deterministic=not train)
         x = jnp.where(present[:, :, None], x, 0.0)
         over_words = nn.vmap(
             _Reader, variable_axes={"params": None}, split_rngs={"params": False}

@@ -133,9 +133,10 @@ class LabelAttention(nn.Module):
     def _attend(self, features, labels, name, train) -> Float[Array, "T H"]:
         """Gathers the labels' values by a softmax over the labels."""
         scores = self._scores(features, labels, name, self.num_heads)
+        # The tokens stand first: masks do not depend on how many are padding.
         weights = nn.Dropout(self.weight_dropout)(
-            jax.nn.softmax(scores, axis=2), deterministic=not train
+            jax.nn.softmax(scores, axis=2).swapaxes(0, 1), deterministic=not train
         )
         values = self._project(labels, f"{name}_value", self.num_heads)
-        answers = jnp.einsum("mtl,lmk->tmk", weights, values)
+        answers = jnp.einsum("tml,lmk->tmk", weights, values)
         return answers.reshape(len(answers), features.shape[1])

@@ -75,6 +75,33 @@ def check_rate(option: str, rate: float, module: str) -> None:
         )
 
 
+class Dropout(nn.Module):
+    """Drops elements of an array whose first two axes may be padded.
+
+    The mask of an element depends on its own place, and not on how far the axes reach,
+    so that a pass with a given key is the same whatever a sentence is padded to. Of
+    arrays `[T, D]`, where only the first axis is, this holds for `nn.Dropout`.
+
+    Attributes:
+        rate: Probability of zeroing an element.
+    """
+
+    rate: float
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "A B D"], *, deterministic: bool):
+        """Returns what is left, scaled up; all of it if `deterministic`."""
+        if deterministic or not self.rate:
+            return x
+        key, keep = self.make_rng("dropout"), 1 - self.rate
+
+        def row(i):
+            return jax.random.bernoulli(jax.random.fold_in(key, i), keep, x.shape[1:])
+
+        kept = jax.vmap(row)(jnp.arange(x.shape[0]))
+        return jnp.where(kept, x / keep, 0.0)
+
+
 def windows(x: Float[Array, " T D"], width: int, dilation: int = 1):
     """Lays the `width` neighbours of each position side by side, zeros outside.
 

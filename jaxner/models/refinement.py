@@ -49,6 +49,26 @@ class Refinement(nn.Module):
     soft: bool = True
     labels: bool = True
 
+    def __post_init__(self):
+        threshold = self.threshold
+        is_number = isinstance(threshold, (int, float))
+        if isinstance(threshold, bool) or not is_number or threshold != threshold:
+            raise ValueError(
+                f"refinement.threshold must be a number of nats, got {threshold!r}"
+            )
+        for name in ("soft", "labels"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(
+                    f"refinement.{name} must be true or false, got "
+                    f"{getattr(self, name)!r}"
+                )
+        if self.label_dim < 1 or self.label_scale <= 0:
+            raise ValueError(
+                "Expected refinement.label_dim and label_scale above 0, got "
+                f"{self.label_dim} and {self.label_scale}"
+            )
+        super().__post_init__()
+
     @nn.compact
     def __call__(
         self,

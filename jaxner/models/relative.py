@@ -127,8 +127,10 @@ class RelativeAttention(nn.Module):
         scores = (by_content + shift(by_distance)) / self.head_dim**0.5
         scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
         weights = jax.nn.softmax(scores, axis=-1)
-        weights = nn.Dropout(self.dropout)(weights, deterministic=not train)
-        contexts = jnp.einsum("mts,msk->tmk", weights, v)
+        weights = layers.Dropout(self.dropout)(
+            jnp.moveaxis(weights, 0, 2), deterministic=not train
+        )
+        contexts = jnp.einsum("tsm,msk->tmk", weights, v)
         contexts = contexts.reshape(len(mask), self.num_heads * self.head_dim)
         return jnp.where(mask[:, None], contexts, 0.0)
 

@@ -124,6 +124,8 @@ class Vectors(nn.Module):
     layer: str | int = "mix"
 
     def __post_init__(self):
+        if isinstance(self.layer, str) and self.layer.isdecimal():
+            self.layer = int(self.layer)  # as a flag gives it
         if isinstance(self.layer, str):
             layers.check("layer", self.layer, ("top", "average", "mix"), "Vectors")
         elif not 0 <= self.layer < self.num_layers:

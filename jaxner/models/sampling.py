@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.types import Potentials, Sentence, Weights
+from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
 
 PARTS = ("representation", "encoder", "head")
 """The parts of a tagger that may have dropout in a pass."""
@@ -36,13 +36,13 @@ class Sampling:
         parts: Those of `PARTS` that have dropout in them. What comes before the first
             of them is the same in every pass.
         average: One of `AVERAGES`. Labels are chosen by the mean of the scores in the
-            code of Gui et al. (2020), and by the mean of the probabilities in eq. 4.
-            How uncertain they are is told by the probabilities, in both.
-        seed: Of the masks, where no key is given. All sentences have the same ones, so
-            that labels do not depend on the batch.
+            code of Gui et al. (2020), and by the mean of the probabilities in eq. 4 (of
+            a CRF: of its marginals, token by token). How uncertain they are is told by
+            the probabilities, in both.
+        seed: Of the masks, where no key is given; see `sentence_key`.
 
     Raises:
-        ValueError: A part or an average is unknown, or a number is negative.
+        ValueError: A part or an average is unknown, or a number is none.
     """
 
     num_samples: int = 0
@@ -51,7 +51,8 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self):
-        object.__setattr__(self, "parts", tuple(self.parts))
+        given = (self.parts,) if isinstance(self.parts, str) else tuple(self.parts)
+        object.__setattr__(self, "parts", given)
         for part in self.parts:
             if part not in PARTS:
                 raise ValueError(
@@ -65,10 +66,26 @@ class Sampling:
                 f"Unknown sampling.average {self.average!r}; known: "
                 f"{', '.join(AVERAGES)}"
             )
-        if self.num_samples < 0:
-            raise ValueError(
-                f"sampling.num_samples must be at least 0, got {self.num_samples}"
-            )
+        for name in ("num_samples", "seed"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(
+                    f"sampling.{name} must be a number from 0, got {value!r}"
+                )
+
+
+def sentence_key(key: Array, sentence: Sentence) -> Array:
+    """Derives the key of a sentence from one key and its words.
+
+    So every sentence has masks of its own, as in the authors' code, and yet neither the
+    batch nor the padding decides them. Sentences of equal words have equal masks.
+    """
+    places = jnp.arange(len(sentence.words), dtype=jnp.uint32)
+    # A sum over the tokens that tells their order; 2654435761 is Knuth's multiplier.
+    mixed = (sentence.words.astype(jnp.uint32) + 1) * (2 * places + 1)
+    mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(2654435761)
+    number = jnp.sum(jnp.where(sentence.mask, mixed, 0), dtype=jnp.uint32)
+    return jax.random.fold_in(key, number)
 
 
 def pass_keys(key: Array, num_samples: int) -> Array:
@@ -136,12 +153,17 @@ def predict(
     References:
         Gui et al. (2020), section 3.3.
     """
-    draft, chances = drafted(model, weights, sentence, key)
+    first, chances = drafted(model, weights, sentence, key)
     if model.refinement is None:
-        return draft
+        return first
     refined = refine(model, weights, sentence, chances)
     uncertain = inference.entropy(chances) > model.refinement.threshold
-    return mix(draft, refined, uncertain, sentence.mask)
+    return mix(first, refined, uncertain, sentence.mask)
+
+
+def draft(model: nn.Module, weights: Weights, sentence: Sentence) -> AnyPotentials:
+    """Computes the draft's potentials in one pass without dropout."""
+    return _draft(model, weights, sentence, {}, PARTS)
 
 
 def drafted(
@@ -154,11 +176,11 @@ def drafted(
     """
     sampling = model.sampling
     if not sampling.num_samples:
-        draft = _draft(model, weights, sentence, {}, PARTS)
+        single = draft(model, weights, sentence)
         wanted = model.refinement is not None
-        return draft, inference.marginals(draft, sentence.mask) if wanted else None
+        return single, inference.marginals(single, sentence.mask) if wanted else None
     key = jax.random.key(sampling.seed) if key is None else key
-    keys = pass_keys(key, sampling.num_samples)
+    keys = pass_keys(sentence_key(key, sentence), sampling.num_samples)
     return average(
         sample(model, weights, sentence, keys), sentence.mask, sampling.average
     )
@@ -183,15 +205,18 @@ def refine(
     model: nn.Module, weights: Weights, sentence: Sentence, chances: Float[Array, "T L"]
 ) -> Potentials:
     """Computes the refinement's potentials, given the probabilities of a draft."""
-    output: Any = model.apply(weights, sentence, chances, method="refine")
-    return output
+    output = model.apply(weights, sentence, chances, method="refine")
+    refined: Any = _with_known_separators(model, output, sentence)
+    return refined
 
 
 def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
     """Takes the refinement's log-probabilities at the uncertain tokens.
 
     Independent labels are as likely as they were, so that the best labelling of the
-    mixture is the mixture of the best ones, and may be constrained like any other.
+    mixture is the mixture of the best ones, and may be constrained like any other. A
+    CRF takes part by its marginals: each of its tokens then has the label that is
+    likeliest there, which need not be that of its best labelling.
     """
     logs = []
     for potentials in (draft, refined):
@@ -210,4 +235,17 @@ def _draft(model, weights, sentence, rngs, parts) -> Any:
     stages, _ = model.apply(
         weights, sentence, train=bool(rngs), parts=parts, rngs=rngs, method="draft"
     )
-    return stages[-1]
+    return _with_known_separators(model, stages[-1], sentence)
+
+
+def _with_known_separators(
+    model: Any, potentials: Any, sentence: Sentence
+) -> AnyPotentials:
+    """Gives the separators their label, which is the last one, and no token else."""
+    if not model.separators:
+        return potentials
+    emissions = potentials.emissions
+    is_label = jnp.arange(emissions.shape[1]) == emissions.shape[1] - 1
+    is_separator = sentence.mask & (sentence.words == 0)
+    fits = is_separator[:, None] == is_label[None]
+    return potentials._replace(emissions=jnp.where(fits, emissions, FORBIDDEN))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxner import inference
 from jaxner.models.sampling import PARTS, Sampling
-from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, WordVectors
+from jaxner.types import AnyPotentials, Sentence, Weights, WordVectors
 
 
 class Keys(NamedTuple):
@@ -46,6 +46,9 @@ class Tagger(nn.Module):
         refinement: Labels the sentence once more, given the labels that the head drafts
             (`models.refinement.Refinement`); its potentials are one more stage.
         sampling: How labels are drafted when the tagger is used.
+        separators: Whether the last label is that of separators, in a tagger of
+            documents. Training learns it; when the tagger is used, separators are
+            known, and no word is given their label.
     """
 
     representation: nn.Module
@@ -54,14 +57,19 @@ class Tagger(nn.Module):
     earlier_heads: tuple[nn.Module, ...] = ()
     refinement: nn.Module | None = None
     sampling: Sampling = Sampling()
+    separators: bool = False
 
     def __call__(self, sentence: Sentence, *, train: bool):
         """Returns the potentials of each stage, and a dict of intermediates."""
-        stages, out = self.draft(sentence, train=train)
+        x = self.representation(sentence, train=train)
+        stages, out = self._label(x, sentence, train, train)
         if self.refinement is None:
             return stages, out
         probabilities = inference.marginals(stages[-1], sentence.mask)
-        return (*stages, self.refine(sentence, probabilities, train=train)), out
+        refinement: Any = self.refinement
+        own: Any = refinement.representation
+        words = x if own is None else own(sentence, train=train)
+        return (*stages, self._refine(words, sentence, probabilities, train)), out
 
     def draft(self, sentence: Sentence, *, train: bool, parts: tuple[str, ...] = PARTS):
         """Does what `__call__` does, but without the refinement.
@@ -72,7 +80,18 @@ class Tagger(nn.Module):
             parts: The only parts that have any.
         """
         x = self.representation(sentence, train=train and "representation" in parts)
-        in_encoder, in_head = train and "encoder" in parts, train and "head" in parts
+        return self._label(
+            x, sentence, train and "encoder" in parts, train and "head" in parts
+        )
+
+    def refine(self, sentence: Sentence, probabilities: Float[Array, "T L"]):
+        """Returns the refinement's potentials, given those of the drafted labels."""
+        refinement: Any = self.refinement
+        own: Any = refinement.representation
+        x = (own or self.representation)(sentence, train=False)
+        return self._refine(x, sentence, probabilities, False)
+
+    def _label(self, x, sentence, in_encoder, in_head):
         features, out = self.encoder(x, sentence.mask, train=in_encoder)
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
@@ -81,21 +100,10 @@ class Tagger(nn.Module):
             for head, stage in zip((*heads, self.head), stages, strict=True)
         ), out
 
-    def refine(
-        self,
-        sentence: Sentence,
-        probabilities: Float[Array, "T L"],
-        *,
-        train: bool = False,
-    ) -> Potentials:
-        """Returns the refinement's potentials, given those of the drafted labels.
-
-        No gradient reaches the draft through them.
-        """
-        refinement: Any = self.refinement
-        representation = refinement.representation or self.representation
-        x = representation(sentence, train=train)
+    def _refine(self, x, sentence, probabilities, train):
+        # No gradient reaches the draft through its labels.
         given = jax.lax.stop_gradient(probabilities)
+        refinement: Any = self.refinement
         return refinement(x, given, sentence.mask, train=train)
 
 

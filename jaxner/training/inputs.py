@@ -67,6 +67,7 @@ def complete(
     options: Mapping[str, Any],
     train: Split,
     tell: Callable[[str], object],
+    dev: Split | None = None,
 ) -> Lexicon:
     """Adds to a lexicon what it has to know of the contextual inputs.
 
@@ -75,15 +76,20 @@ def complete(
         options: The section `data` of a config: `pretrained`, a Hugging Face folder.
         train: With its vectors, if the run has such.
         tell: Is called with lines for the user.
+        dev: Likewise; if it is given, the sizes of its vectors, and of those of test,
+            are compared with those of train before anything is trained.
 
     Raises:
         FileNotFoundError, ImportError, ValueError: As for `pretrained.sizes` and
-            `wordpiece.read`; or the two do not suit each other.
+            `wordpiece.read`; or the two do not suit each other; or the splits have
+            vectors of different sizes.
     """
     if train.vectors is not None:
-        sizes = train.vectors.num_layers, train.vectors.dim
+        sizes = train.vectors.sizes
         tell("{}: {} layers of {:,} dimensions".format(train.vectors.path, *sizes))
         lexicon = dataclasses.replace(lexicon, vector_sizes=sizes)
+        if dev is not None:
+            _check_others(sizes, options, dev)
     if folder := options.get("pretrained"):
         sizes = pretrained.sizes(folder)
         pieces = wordpiece.read(folder, sizes["max_position_embeddings"])
@@ -92,11 +98,31 @@ def complete(
                 f"{folder}: the vocabulary has {len(pieces.vocab):,} word pieces, "
                 f"config.json says {sizes['vocab_size']:,}"
             )
+        if len(pieces.vocab) < sizes["vocab_size"]:
+            tell(
+                f"{folder}: the vocabulary has {len(pieces.vocab):,} word pieces, "
+                f"config.json says {sizes['vocab_size']:,}; the rest are not used"
+            )
         case = "lower-cased" if pieces.lowercase else "cased"
         tell(f"{folder}: BERT, {len(pieces.vocab):,} {case} word pieces")
         attributes = tuple(sorted(sizes.items()))
         lexicon = dataclasses.replace(lexicon, pieces=pieces, encoder_sizes=attributes)
     return lexicon
+
+
+def _check_others(
+    sizes: tuple[int, int], options: Mapping[str, Any], dev: Split
+) -> None:
+    """Checks the sizes of dev's vectors; of test's, the head of the file."""
+    if dev.vectors is not None:
+        contextual.check_sizes(dev.vectors.path, dev.vectors.sizes, sizes)
+    try:
+        corpora.find(options["dir"] or options["name"], "test")
+        path = find(options, "test")
+    except FileNotFoundError:
+        return  # then test is not scored
+    if path is not None:
+        contextual.check_sizes(path, contextual.sizes_of(path), sizes)
 
 
 def describe(options: Mapping[str, Any]) -> dict[str, dict[str, str]]:

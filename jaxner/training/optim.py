@@ -172,8 +172,8 @@ def build(
             `weight_decay`, which is added to the clipped gradient, but of "adamw" to
             the step; `clip_norm`, the largest global norm of the gradient (0: any); the
             named optimizer's own arguments; and `parts`, such options for the
-            parameters below a path ("refinement", "representation/bert"), whose
-            gradients are clipped together with all others. None stands for the default.
+            parameters below a path ("refinement", "bert"), whose gradients are clipped
+            together with all others. None stands for the default.
         steps_per_epoch: Number of batches.
         num_epochs: Of the run; needed for `warmup`.
 
@@ -219,13 +219,17 @@ _REST = ""
 
 
 def _part_of_each(params: Any, paths: tuple[str, ...]) -> Any:
-    """Names the part of every parameter: the longest path that it lies below."""
+    """Names the part of every parameter: the longest path that it lies below.
+
+    A path may begin anywhere in the tree: "bert" is that of the representation, and of
+    a refinement with a representation of its own.
+    """
     used = set()
 
     def part(path, leaf):
         del leaf
         name = jax.tree_util.keystr(path, simple=True, separator="/")
-        below = [p for p in paths if name.startswith(f"{p}/")]
+        below = [p for p in paths if f"/{p}/" in f"/{name}"]
         used.update(below)
         return max(below, key=len, default=_REST)
 
@@ -249,12 +253,18 @@ def _one(
         raise ValueError(f"Unknown optimizer {name!r}; known: {known}")
     known = list(inspect.signature(OPTIMIZERS[name]).parameters)[1:]
     schedule = _schedule(section, rate, options, steps_per_epoch, epochs)
+    if section != "optimizer" and "clip_norm" in options:
+        raise ValueError(
+            f"{section}.clip_norm: gradients are clipped together; set "
+            "optimizer.clip_norm"
+        )
     decay = 0.0 if "weight_decay" in known else options.pop("weight_decay", 0.0)
     for option in options:
         if option not in known:
+            own = [n for n in known if n not in ("weight_decay", "mask", "mu_dtype")]
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: learning_rate, "
-                f"decay, warmup, weight_decay, clip_norm, parts, {', '.join(known)}"
+                f"decay, warmup, weight_decay, clip_norm, parts, {', '.join(own)}"
             )
     optimizer = OPTIMIZERS[name](schedule, **options)
     if not decay:

@@ -92,6 +92,11 @@ def read_vectors(path: Path, word_dim: int | None) -> Vectors:
     """
     given = vectors.read(path)
     dim = given.values.shape[1]
+    if word_dim is None:
+        raise ValueError(
+            f"{path} is given, but the model has no words: leave --config.data.vectors "
+            "out, or take a config whose representation has words."
+        )
     if word_dim != dim:
         raise ValueError(
             f"{path} has vectors of {dim} dimensions, the model expects {word_dim}. "
@@ -330,7 +335,7 @@ def load_data(
     lexicon, aligned = build_lexicon(options, train, given)
     if aligned is not None:
         tell(describe_match(aligned))
-    lexicon = inputs.complete(lexicon, options, train, tell)
+    lexicon = inputs.complete(lexicon, options, train, tell, dev)
     sentences, labels = encode_split(train, lexicon)
     batches = Batches.make(
         sentences,

@@ -59,9 +59,26 @@ def test_the_layout_of_elmo(leading, tmp_path):
     np.testing.assert_array_equal(
         np.asarray(found[0]), vectors[0].reshape(-1, 3, 4).transpose(1, 0, 2)
     )
-    # Without an index only the numbers of tokens can be compared.
     bare = elmo(tmp_path / "b.hdf5", vectors, index=False)
-    contextual.read(bare, [["other", "words", "here"], *TEXT[1:]])
+    with pytest.raises(
+        ValueError, match=r"neither 'tokens' nor 'sentence_to_index'.*contextual\.write"
+    ):
+        contextual.read(bare, TEXT)
+
+
+def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
+    one, two, three = ["a", "b"], ["c", "d"], ["e", "f"]
+    for text, others in (
+        # Numbers: one 2, two 1.
+        ([one, two, one], ([one, one, two], [two, one, one], [three, two, one])),
+        # One 1, two 3: at 2 there may be two, which comes later, but not one.
+        ([one, one, two, two], ([one, one, one, two], [one, one, three, two])),
+    ):
+        path = elmo(tmp_path / "a.hdf5", [np.zeros((2, 4))] * len(text), text)
+        assert len(contextual.read(path, text)) == len(text)
+        for other in others:
+            with pytest.raises(ValueError, match=r"a\.hdf5 is of another text"):
+                contextual.read(path, other)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +126,13 @@ def test_malformed_files(tmp_path):
     np.savez(path, **{str(i): array[None, None] for i, array in enumerate(vectors)})
     with refused(r"expected the shape \(tokens, dim.*got \(1, 1, 3, 4\)"):
         contextual.read(path, TEXT)
-    np.savez(path, **{str(i): array.astype(int) for i, array in enumerate(vectors)})
+    tokens = {"tokens": [" ".join(sentence) for sentence in TEXT]}
+    entries = {str(i): array.astype(int) for i, array in enumerate(vectors)}
+    np.savez(path, **entries, **tokens)
     with refused("sentence 1: expected floats"):
         np.asarray(contextual.read(path, TEXT)[0])
     vectors[1][0, 0] = np.nan
-    np.savez(path, **{str(i): array for i, array in enumerate(vectors)})
+    np.savez(path, **{str(i): array for i, array in enumerate(vectors)}, **tokens)
     found = contextual.read(path, TEXT)
     np.asarray(found[0])  # others can be read
     with refused("sentence 2: a vector is not finite"):
@@ -137,6 +156,74 @@ def test_vectors_of_a_sentence_are_checked():
     ):
         with pytest.raises(ValueError, match=message):
             contextual.wanted(vectors, tokens, sizes)
+
+
+def test_vectors_of_a_file_must_have_the_sizes_that_the_tagger_takes(tmp_path):
+    path = tmp_path / "dev.npz"
+    contextual.write(path, arrays(3), TEXT)
+    assert contextual.sizes_of(path) == (3, 4)
+    one = contextual.read(path, TEXT)[0]
+    assert contextual.wanted(one, TEXT[0], (3, 4)) is one
+    for sizes, message in (
+        ((2, 4), r"dev\.npz: expected 2 layers of 4 dimensions, got 3 of 4"),
+        ((3, 5), r"dev\.npz: expected 3 layers of 5 dimensions, got 3 of 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            contextual.wanted(one, TEXT[0], sizes)
+
+
+def test_what_single_precision_cannot_hold_is_not_finite(tmp_path):
+    vectors = [np.full((len(s), 4), 1e39) for s in TEXT]
+    np.savez(
+        tmp_path / "a.npz",
+        tokens=[" ".join(s) for s in TEXT],
+        **{str(i): array for i, array in enumerate(vectors)},
+    )
+    found = contextual.read(tmp_path / "a.npz", TEXT)
+    with pytest.raises(ValueError, match="sentence 1: a vector is not finite in sing"):
+        np.asarray(found[0])
+    with pytest.raises(ValueError, match="here: a vector is not finite"):
+        contextual.prepare(vectors[1], TEXT[1], "here")
+    assert contextual.prepare(vectors[1] / 10, TEXT[1], "here").dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ([["EU"], ["rejects"], ["call"]], "'tokens' cannot be read: expected a list w"),
+        (np.array([["EU"], None], object), "'tokens' cannot be read: Object arrays"),
+        ([1, 2, 3], "'tokens' cannot be read: expected a list w"),
+        (["EU rejects call"], "'tokens' lists 1 sentences, there are vectors of 3"),
+    ],
+)
+def test_malformed_tokens(tokens, message, tmp_path):
+    entries = {str(i): array for i, array in enumerate(arrays())}
+    np.savez(tmp_path / "a.npz", tokens=tokens, **entries)
+    with pytest.raises(ValueError, match=rf"a\.npz: {message}"):
+        contextual.read(tmp_path / "a.npz", TEXT)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ([1, 2, 3], "'sentence_to_index' cannot be read"),
+        ("{", "'sentence_to_index' cannot be read"),
+        ("[]", "'sentence_to_index' cannot be read: expected a JSON object"),
+        ('{"a": "b"}', "'sentence_to_index' cannot be read: invalid literal"),
+        (None, "'0' cannot be read: .*shape"),  # a group
+    ],
+)
+def test_malformed_hdf5(index, message, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = elmo(tmp_path / "a.hdf5", arrays(), index=False)
+    with h5py.File(path, "a") as file:
+        if index is None:
+            del file["0"]
+            file.create_group("0")
+        else:
+            file["sentence_to_index"] = index
+    with pytest.raises(ValueError, match=rf"a\.hdf5: {message}"):
+        contextual.read(path, TEXT)
 
 
 def test_write_refuses_what_read_would(tmp_path):

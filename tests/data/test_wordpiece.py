@@ -193,3 +193,29 @@ def test_folders_that_cannot_be_read(tmp_path):
         wordpiece.read(tmp_path)
     with pytest.raises(ValueError, match="windows of at least 3 pieces, got 2"):
         make(max_length=2)
+
+
+def test_malformed_files_are_named(tmp_path):
+    def refused(name, content, message):
+        (tmp_path / name).write_bytes(content.encode("latin-1"))
+        with pytest.raises(ValueError, match=message) as error:
+            wordpiece.read(tmp_path)
+        assert str(tmp_path) in str(error.value)
+
+    refused("vocab.txt", "[UNK]\n\xe9\n", r"vocab\.txt is not UTF-8")
+    refused("vocab.txt", "[UNK]\n", "got none for")
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB), "utf-8")
+    name = "tokenizer_config.json"
+    refused(name, "{", r"tokenizer_config\.json is no JSON")
+    refused(name, '{"do_lower_case": "no"}', "expected true, false or null as do_lower")
+    name = "tokenizer.json"
+    refused(name, "", r"tokenizer\.json is no JSON")
+    refused(name, "[]", r"tokenizer\.json: expected a JSON object, got '\[\]'")
+    refused(name, "{}", r"tokenizer\.json, model: expected a JSON object, got 'None'")
+    refused(name, '{"model": {}}', "json, model, vocab: expected a JSON object")
+    refused(name, '{"model": {"vocab": {"a": "0"}}}', "ids of its pieces are not 0, 1")
+    model = '{"model": {"vocab": {"a": 0}, "max_input_chars_per_word": "9"}'
+    refused(name, f"{model}}}", "whole number above 0 as max_input_chars_per_word")
+    model = '{"model": {"vocab": {"a": 0}}, "normalizer": '
+    refused(name, f"{model}[1]}}", "json, normalizer: expected a JSON object")
+    refused(name, f'{model}{{"lowercase": 1}}}}', "true, false or null as lowercase")

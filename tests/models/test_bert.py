@@ -269,7 +269,11 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"1 tensors are not known: encoder\.layer\.1"):
         pretrained.read(tmp_path)
     write(tmp_path, CONFIG, tensors | {dense: tensors[dense][:5]})
-    with pytest.raises(ValueError, match=r"\{\}\.output.* \(1, 12\) .*, got \(1, 5\)"):
+    with pytest.raises(ValueError, match=rf"{dense} of shape \(12,\) .*, got \(5,\)"):
+        pretrained.read(tmp_path)
+    dense = "encoder.layer.0.output.dense.weight"  # 7 features into 12
+    write(tmp_path, CONFIG, tensors | {dense: tensors[dense][:, :5].copy()})
+    with pytest.raises(ValueError, match=rf"{dense} of .*\(12, 7\) .*, got \(12, 5\)"):
         pretrained.read(tmp_path)
     write(tmp_path, CONFIG | {"num_hidden_layers": 2}, tensors)
     with pytest.raises(ValueError, match=r"16 tensors are missing: .* and 8 more"):
@@ -288,9 +292,20 @@ def test_folders_that_cannot_be_read(tmp_path):
         ({"hidden_act": "silu"}, "unknown hidden_act 'silu'; known: gelu, gelu_new, r"),
         ({"position_embedding_type": "relative_key"}, "expected position_embedding_ty"),
         ({"is_decoder": True}, "expected is_decoder False, got True"),
+        ({"hidden_size": "12"}, "a whole number above 0 as hidden_size, got '12'"),
+        ({"num_attention_heads": 0}, "a whole number above 0 as num_attention_heads"),
+        ({"num_attention_heads": 5}, "hidden_size 12 does not divide by num_att"),
+        ({"vocab_size": True}, "a whole number above 0 as vocab_size, got True"),
+        ({"layer_norm_eps": None}, "a number from 0 to below 1 as layer_norm_eps"),
+        ({"hidden_dropout_prob": 1}, "from 0 to below 1 as hidden_dropout_prob, got 1"),
+        ({"hidden_act": []}, r"unknown hidden_act \[\]"),
     ):
         config(**changes)
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=rf"config\.json: .*{message}"):
+            pretrained.sizes(tmp_path)
+    for content, message in (("[]", ": expected a JSON object"), ("{", " is no JSON")):
+        (tmp_path / "config.json").write_text(content)
+        with pytest.raises(ValueError, match=rf"config\.json{message}"):
             pretrained.sizes(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert", "vocab_size": 3}')
     with pytest.raises(ValueError, match="does not say hidden_size, num_hidden_layers"):
@@ -306,6 +321,11 @@ def test_folders_that_cannot_be_read(tmp_path):
         FileNotFoundError, match=r"pytorch_model\.bin, a pickle.*conver"
     ):
         pretrained.read(tmp_path)
+    index = tmp_path / "model.safetensors.index.json"
+    for content in ("{}", '{"weight_map": {"a": 1}}'):
+        index.write_text(content)
+        with pytest.raises(ValueError, match=r"index\.json: expected weight_map, from"):
+            pretrained.read(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nor is this one")
     with pytest.raises(ValueError, match=r"model\.safetensors cannot be read"):
         pretrained.read(tmp_path)

@@ -18,28 +18,45 @@ ENCODERS = {
     "bilstm": LSTM,
     "grn": {"name": "grn", "hidden_dim": 4},
     "idcnn": {"name": "idcnn", "hidden_dim": 4, "dilations": (1, 2)},
+    "transformer": {
+        "name": "transformer",
+        "num_layers": 1,
+        "num_heads": 2,
+        "head_dim": 2,
+        "attention_dropout": 0.5,
+    },
+    "lan": {"name": "lan", "hidden_dim": 2, "num_layers": 2, "num_heads": 2},
+}
+CHARACTERS = {
+    "none": None,
+    "cnn": {"name": "cnn", "dim": 3, "num_filters": 3, "dropout": 0.5},
+    "lstm": {"name": "lstm", "dim": 3, "hidden_dim": 2, "dropout": 0.5},
+    "intnet": {"name": "intnet", "dim": 3, "num_filters": 2, "growth": 2},
 }
 
 
-def build(encoder="bilstm", head="softmax", dropout=0.3, sampling=None):
+def build(encoder="bilstm", head="softmax", dropout=0.3, sampling=None, chars="none"):
     return models.build(
         num_labels=LABELS,
         num_trained_words=9,
         num_frozen_words=0,
         num_chars=4,
-        representation={"words": {"dim": 6}, "chars": None, "dropout": dropout},
+        representation={
+            "words": {"dim": 6},
+            "chars": CHARACTERS[chars],
+            "dropout": dropout,
+        },
         encoder=ENCODERS[encoder],
-        head={"name": head, "dropout": dropout},
+        head={"name": head} if head == "scores" else {"name": head, "dropout": dropout},
         sampling=sampling,
     )
 
 
-def sentence(length=3, padded=None):
+def sentence(length=3, padded=None, width=2):
     padded = padded or length
     words = jnp.zeros(padded, jnp.int32).at[:length].set(jnp.arange(2, 2 + length))
-    return Sentence(
-        words, jnp.zeros((padded, 1), jnp.int32), jnp.arange(padded) < length
-    )
+    chars = jnp.zeros((padded, width), jnp.int32).at[:length, :2].set(1)
+    return Sentence(words, chars, jnp.arange(padded) < length)
 
 
 def weights_of(model):
@@ -61,7 +78,7 @@ def shapes_by_path(model, mapped):
     return mapped in str(traced)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", ["bilstm", "grn", "idcnn"])
 def test_a_pass_is_the_pass_of_its_key(encoder):
     """M at once equal M one by one, and what `apply` draws from the same key."""
     model = build(encoder)
@@ -139,23 +156,43 @@ def test_what_comes_before_the_first_mask_is_computed_once():
     assert shapes_by_path(in_lstm, f"f32[3,{PASSES},2,3]")
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_padding_and_batch_mates_change_no_sample(encoder):
-    model = build(encoder)
+@pytest.mark.parametrize(
+    ("encoder", "chars"),
+    [(name, "none") for name in ENCODERS] + [("idcnn", name) for name in CHARACTERS],
+)
+def test_padding_and_batch_mates_change_no_sample(encoder, chars):
+    """Nor a longer word in the batch; masks are drawn by place."""
+    model = build(encoder, "scores" if encoder == "lan" else "softmax", chars=chars)
     weights = weights_of(model)
     keys = models.pass_keys(jax.random.key(0), 2)
     alone = emissions(model, keys)
+    assert np.abs(alone[0] - alone[1]).max() > 1e-4
     batch = jax.tree.map(
-        lambda *leaves: jnp.stack(leaves), sentence(3, 5), sentence(5), sentence(0, 5)
+        lambda *leaves: jnp.stack(leaves),
+        *(sentence(3, 5, 4), sentence(5, 5, 4), sentence(0, 5, 4)),
     )
     together = jax.vmap(lambda s: models.sample(model, weights, s, keys).emissions)(
         batch
     )
-    np.testing.assert_allclose(together[0, :, :3], alone, atol=1e-5)
+    np.testing.assert_allclose(together[0, :, :3], alone, rtol=1e-5, atol=1e-5)
+
+
+def test_sentences_have_masks_of_their_own_whatever_their_padding():
+    key = jax.random.key(0)
+    one, padded = sentence(3), sentence(3, 6, 5)
+    other = one._replace(words=one.words[::-1])
+    keys = [
+        jax.random.key_data(models.sentence_key(key, s)).tolist()
+        for s in (one, padded, other, sentence(4))
+    ]
+    assert keys[0] == keys[1]
+    assert len({tuple(k) for k in keys}) == 3
 
 
 def test_prediction_from_the_mean_of_scores_or_of_probabilities():
-    given, keys = sentence(), models.pass_keys(jax.random.key(5), PASSES)
+    given = sentence()
+    own = models.sentence_key(jax.random.key(5), given)
+    keys = models.pass_keys(own, PASSES)
     found = {}
     for over in ("scores", "probabilities"):
         sampling = {"num_samples": PASSES, "average": over, "seed": 5}
@@ -177,7 +214,8 @@ def test_a_crf_keeps_its_transitions_and_samples_its_marginals():
     weights["params"]["head"]["transitions"] = jnp.asarray(
         rng.normal(size=(LABELS, LABELS)), jnp.float32
     )
-    keys = models.pass_keys(jax.random.key(0), PASSES)
+    own = models.sentence_key(jax.random.key(0), given)
+    keys = models.pass_keys(own, PASSES)
     samples = models.sample(model, weights, given, keys)
     assert samples.transitions.shape == (LABELS, LABELS)
     chances = models.probabilities(samples, given.mask)
@@ -206,17 +244,20 @@ def test_without_passes_prediction_is_what_apply_computes():
         ({"parts": ("decoder",)}, "part 'decoder' .*; known: representation, encoder"),
         ({"parts": ()}, "at least one part"),
         ({"average": "votes"}, r"average 'votes'; known: scores, probabilities"),
-        ({"num_samples": -1}, "at least 0, got -1"),
+        ({"num_samples": -1}, "a number from 0, got -1"),
+        ({"num_samples": 2.5}, r"num_samples must be a number from 0, got 2\.5"),
+        ({"seed": "x"}, r"seed must be a number from 0, got 'x'"),
         ({"passes": 3}, r"Unknown option sampling\.passes"),
     ],
 )
-def test_wrong_options(options, message):
+def test_wrong_options(options, message, unchecked):
     with pytest.raises(ValueError, match=message):
         build(sampling=options)
 
 
-def test_all_parts_are_the_default():
+def test_all_parts_are_the_default_and_one_may_be_a_string(unchecked):
     assert build().sampling.parts == PARTS
+    assert build(sampling={"parts": "head"}).sampling.parts == ("head",)
 
 
 def test_a_head_without_scores_of_its_own_cannot_be_sampled():

@@ -1,5 +1,6 @@
 """Contextual inputs from files to labels: vectors of each token, and a small BERT."""
 
+import functools
 import json
 
 import jax
@@ -308,6 +309,38 @@ def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
     (tmp_path / "vocab.txt").write_text((bert / "vocab.txt").read_text("utf-8"))
     with pytest.raises(ValueError, match=r"vocabulary has .* config\.json says 4"):
         build(config)
+    sizes["vocab_size"] = 1234
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    told, options = [], config.data.to_dict()
+    split = prepare.load_split(options, "train")
+    lexicon, _ = prepare.build_lexicon(options, split, None)
+    found = inputs.complete(lexicon, options, split, told.append)
+    assert found.pieces is not None
+    size = len(found.pieces.vocab)
+    assert f"has {size:,} word pieces, config.json says 1,234" in told[0]
+
+
+@pytest.mark.parametrize("other", ["dev", "test"])
+def test_all_splits_have_vectors_of_the_same_sizes(other, short, vectors, tmp_path):
+    for split in ("train", "dev", "test"):
+        text = sentences(short, split)
+        layers = 2 if split == other else 3
+        arrays = [np.zeros((layers, len(s), 5), np.float32) for s in text]
+        contextual.write(tmp_path / f"{split}.npz", arrays, text)
+    for folder, fits in ((vectors, True), (tmp_path, False)):
+        options = vector_config(short, folder).data.to_dict()
+        load = functools.partial(
+            prepare.load_data, options, word_dim=None, batch_size=4, tell=print
+        )
+        if fits:
+            assert load().lexicon.vector_sizes == (3, 5)
+        else:
+            message = rf"{other}\.npz: expected 3 layers of 5 dimensions, got 2 of 5"
+            with pytest.raises(ValueError, match=message):
+                load()
+    (tmp_path / f"{other}.npz").unlink()
+    if other == "test":  # then it is not scored
+        load()
 
 
 def test_the_test_split_needs_its_vectors_too(short, vectors):

@@ -42,7 +42,7 @@ def test_sgd_with_momentum_decay_and_clipping():
 
 
 def test_unknown_optimizers_name_the_known_ones():
-    known = "adam, adam_eps_hat, nadam, sgd"
+    known = "adam, adam_eps_hat, adamw, nadam, sgd"
     with pytest.raises(ValueError, match=f"Unknown optimizer 'sdg'; known: {known}$"):
         optim.build({"name": "sdg", "learning_rate": 0.1}, 1)
 
