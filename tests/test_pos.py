@@ -154,7 +154,7 @@ def test_without_the_training_text_words_are_not_told_apart(
     ("arguments", "message"),
     [
         (["--chunks"], "--chunks counts prefixes of spans; this tagger gives tags"),
-        (["--rule=strict"], "Rule 'strict' reads spans, and the labels are tags"),
+        (["--rule=strict"], "--rule=strict reads spans; this tagger gives tags"),
         (["--label_column=5"], r"dev\.conllu:\d+: expected a label in FEATS, got _"),
         (["--data={}/nowhere.conllu"], r"No file .*nowhere\.conllu; beside it: xx_ti"),
     ],

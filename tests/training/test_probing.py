@@ -104,7 +104,15 @@ def reach(encoder):
     return model.encoder.receptive_field // 2
 
 
-@pytest.mark.parametrize("encoder", BOUNDED.values(), ids=BOUNDED)
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        pytest.param(
+            its, id=name, marks=[pytest.mark.slow] if "3 blocks" in name else []
+        )
+        for name, its in BOUNDED.items()
+    ],
+)
 def test_a_receptive_field_ends_where_it_is_said_to(encoder):
     last = reach(encoder)
     for side in probes.SIDES:
@@ -129,7 +137,9 @@ APART = probes.cue(6, length=10, apart=True)
 
 
 @pytest.mark.parametrize(
-    "encoder", [GRN, {**IDCNN, "num_blocks": 2}], ids=["grn", "idcnn"]
+    "encoder",
+    [pytest.param(GRN, marks=pytest.mark.slow), {**IDCNN, "num_blocks": 2}],
+    ids=["grn", "idcnn"],
 )
 def test_documents_show_what_no_sentence_does(encoder):
     alone = probing.fit(APART, encoder=encoder)
