@@ -88,6 +88,11 @@ def read(
         if not -len(COLUMNS) <= column < len(COLUMNS):
             known = ", ".join(f"{i} {name}" for i, name in enumerate(COLUMNS))
             raise ValueError(f"{path}: CoNLL-U has no column {column}; it has {known}")
+    if label_column is not None and (token_column - label_column) % len(COLUMNS) == 0:
+        raise ValueError(
+            f"{path}: column {token_column} is to be both token and label; CoNLL-U has "
+            f"tags in the columns {UPOS} (UPOS) and {XPOS} (XPOS)"
+        )
     report = Report(str(path))
     lines = conll.decode_lines(conll.read_bytes(path), report, encoding)
     reader = _Reader(report, token_column, label_column)

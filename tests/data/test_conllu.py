@@ -169,3 +169,11 @@ def test_all_problems_are_told_and_how_to_mend_them(file):
 def test_no_value_is_no_problem_where_no_label_is_read(file):
     examples = conllu.read(file(row(1, tag="_")), label_column=None)
     assert examples[0].tokens == ("a",)
+
+
+@pytest.mark.parametrize("column", [1, -9])
+def test_a_column_cannot_be_token_and_label(tmp_path, column):
+    path = tmp_path / "train.conllu"
+    path.write_text(TEXT)
+    with pytest.raises(ValueError, match="both token and label; CoNLL-U has tags in"):
+        conllu.read(path, label_column=column)
