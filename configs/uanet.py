@@ -135,7 +135,7 @@ def _shorten(config):
     that the joint clip leaves the draft almost no step: it takes the paper's 100 epochs
     of a large corpus to come off its first labels.
     """
-    config.optimizer.learning_rate = 0.1
+    config.optimizer.learning_rate = 0.03
     if "refinement" in config.model:
         config.model.refinement.label_scale = 1.0
         config.optimizer.parts.refinement.learning_rate = 1e-3

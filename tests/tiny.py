@@ -85,5 +85,6 @@ def uanet_config(folder: Path, num_epochs: int = 25):
     tiny.model.refinement.head_dim = 8
     tiny.model.refinement.label_dim = 8
     tiny.model.refinement.threshold = 0.3
+    tiny.optimizer.learning_rate = 0.1
     tiny.optimizer.parts.refinement.learning_rate = 5e-3
     return tiny
