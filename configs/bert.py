@@ -74,13 +74,7 @@ def get_config(arg=""):
 
 def _refine(config, tuned):
     """UANet on BERT's vectors, with its settings but for batches and epochs."""
-    config.model.encoder = common.bilstm(
-        hidden_dim=200,
-        input_dropout=0.01,
-        output_dropout=0.25,
-        initializer="torch",
-        forget_bias=0.0,
-    )
+    config.model.encoder = common.gui_lstm()
     config.model.head.dropout = 0.0
     config.model.sampling = common.sampling(num_samples=8, parts=("encoder",))
     config.model.refinement = common.refinement(
@@ -90,9 +84,7 @@ def _refine(config, tuned):
     )
     config.objective.reduction = "sum"
     config.objective.stages = "sum"
-    config.optimizer = common.optimizer(
-        "sgd", 0.015, momentum=0.9, decay=0.05, weight_decay=1e-6, clip_norm=5.0
-    )
+    config.optimizer = common.gui_sgd(0.015)
     config.optimizer.parts = {
         "bert": tuned,
         "refinement": common.gui_adamw(),

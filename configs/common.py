@@ -356,7 +356,6 @@ def gui_settings(config: Any, chars: str) -> None:
         config.data.num_shapes = 2
     else:
         config.data.vectors = "glove.6B.100d.txt"
-        config.data.standardise_vectors = True
     config.objective.reduction = "sum"
     cnn = {"name": "cnn", "dim": 30, "num_filters": 50, "width": 3, "dropout": 0.5}
     config.model.representation = {
@@ -377,3 +376,29 @@ def gui_transformer(config: Any) -> dict[str, int]:
 def gui_adamw(**options: Any) -> Any:
     """Returns the section of an optimizer: AdamW with warm-up."""
     return optimizer("adamw", 1e-4, eps=1e-6, weight_decay=1e-6, warmup=0.1, **options)
+
+
+def gui_lstm(**options: Any) -> Any:
+    """Returns the section of the variational LSTM that drafts labels."""
+    return bilstm(
+        **{
+            "hidden_dim": 200,
+            "input_dropout": 0.01,
+            "output_dropout": 0.25,
+            "initializer": "torch",
+            "forget_bias": 0.0,
+            **options,
+        }
+    )
+
+
+def gui_sgd(learning_rate: float) -> Any:
+    """Returns the section of the draft's optimizer; all gradients are clipped."""
+    return optimizer(
+        "sgd",
+        learning_rate,
+        momentum=0.9,
+        decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
+        weight_decay=1e-6,
+        clip_norm=5.0,
+    )

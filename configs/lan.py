@@ -35,7 +35,6 @@ def get_config(arg=""):
     arg = common.parse_arg(arg, dataset="sample", layers=3, crf=False)
     config = common.base(arg.dataset)
     common.gui_settings(config, "cnn")
-    config.data.standardise_vectors = False
     config.patience = 10
     chars = {"name": "lstm", "dim": 30, "hidden_dim": 25, "dropout": 0.5}
     config.model.representation.chars = chars

@@ -39,9 +39,8 @@ def get_config(arg=""):
     arg = common.parse_arg(arg, dataset="sample", crf=False, chars="cnn")
     config = common.base(arg.dataset)
     common.gui_settings(config, arg.chars)
-    config.data.standardise_vectors = False
     config.model.encoder = common.bilstm(
-        hidden_dim=100, output_dropout=0.0, initializer="torch", forget_bias=0.0
+        hidden_dim=100, initializer="torch", forget_bias=0.0
     )
     config.model.head = {
         "name": "crf" if arg.crf else "softmax",

@@ -35,7 +35,6 @@ def get_config(arg=""):
     common.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
     config = common.base(arg.dataset)
     common.gui_settings(config, "cnn")
-    config.data.standardise_vectors = False
     config.model.encoder = common.bilstm(
         hidden_dim=100, initializer="torch", forget_bias=0.0
     )

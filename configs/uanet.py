@@ -87,6 +87,7 @@ def get_config(arg=""):
         raise ValueError("model=transformer drafts nothing: leave draft out")
     config = common.base(arg.dataset)
     common.gui_settings(config, arg.chars)
+    config.data.standardise_vectors = arg.dataset != "sample"
     is_paper = arg.form == "paper"
     config.model.encoder = _draft(arg.draft, is_paper)
     config.model.head = {
@@ -94,14 +95,7 @@ def get_config(arg=""):
         "dropout": _head_dropout(arg),
         "initializer": "torch",
     }
-    config.optimizer = common.optimizer(
-        "sgd",
-        0.2 if arg.dataset == "wsj" else 0.015,
-        momentum=0.9,
-        decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
-        weight_decay=1e-6,
-        clip_norm=5.0,
-    )
+    config.optimizer = common.gui_sgd(0.2 if arg.dataset == "wsj" else 0.015)
     sizes = common.gui_transformer(config)
     if arg.model == "transformer":
         config.model.encoder = common.transformer(**sizes)
@@ -152,11 +146,6 @@ def _draft(name, is_paper):
         return {"name": "grn", "hidden_dim": 400}
     if name == "idcnn":
         return common.idcnn()
-    return common.bilstm(
-        hidden_dim=200,
-        input_dropout=0.01,
-        state_dropout=0.25 if is_paper else 0.0,
-        output_dropout=0.0 if is_paper else 0.25,
-        initializer="torch",
-        forget_bias=0.0,
-    )
+    if is_paper:
+        return common.gui_lstm(state_dropout=0.25, output_dropout=0.0)
+    return common.gui_lstm()

@@ -59,11 +59,10 @@ def sample(
         >>> samples.shape[:2]
         (3, 2)
     """
-    moved = _over(_samples, params, tokens, key, num_samples, documents, vectors)
-    move = functools.partial(jax.numpy.moveaxis, source=-2, destination=-3)
-    if isinstance(tokens, Sentence):
-        return move(moved)
-    return jax.tree.map(lambda array: np.moveaxis(array, 1, 0), moved)
+    found = _over(_samples, params, tokens, key, num_samples, documents, vectors)
+    # Tokens stood first, as `batched.over` wants it. Strings come back on the host.
+    library = jax.numpy if isinstance(tokens, Sentence) else np
+    return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), found)
 
 
 def uncertainty(
@@ -140,14 +139,15 @@ def _batch(params, batch, key, *, one, num_samples):
     return jax.vmap(functools.partial(one, params, key, num_samples))(batch)
 
 
-def _samples(params, key, num_samples, sentence):
-    """Returns `[T, M, L]`: the tokens stand first, as for `batched.over`."""
+def _probabilities(params, key, num_samples, sentence):
     keys = models.pass_keys(models.sentence_key(key, sentence), num_samples)
     drawn = models.sample(params.model, params.weights, sentence, keys)
-    chances = models.probabilities(drawn, sentence.mask)
-    return jax.numpy.moveaxis(chances, 0, 1)
+    return models.probabilities(drawn, sentence.mask)
 
 
-def _summary(params, key, num_samples, sentence):
-    samples = jax.numpy.moveaxis(_samples(params, key, num_samples, sentence), 1, 0)
-    return inference.summarise(samples)
+def _samples(*arguments):
+    return jax.numpy.moveaxis(_probabilities(*arguments), 0, 1)
+
+
+def _summary(*arguments):
+    return inference.summarise(_probabilities(*arguments))

@@ -6,8 +6,10 @@ host. Shape letters: `T` tokens, `N` numbers of passes, `L` labels.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -17,6 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxner import inference, models, tagging
 from jaxner.data.splits import Split
+from jaxner.data.vocab import Lexicon
 from jaxner.evaluation import detection
 from jaxner.evaluation.tasks import Task
 from jaxner.params import Params
@@ -119,30 +122,19 @@ def sweep(
         raise ValueError(f"Expected finite thresholds, got {list(thresholds)}")
     counts = sorted({*samples, own})
     readings = read(params, split, counts, key)
-    examples = split.to_scheme(params.lexicon.scheme)
-    point = functools.partial(
-        _point,
-        params,
-        Task(params.lexicon.scheme),
-        [example.tokens for example in examples],
-        [example.labels or () for example in examples],
-    )
-    gamma = np.inf if model.refinement is None else float(model.refinement.threshold)
-
-    def at(count, threshold):
-        place = counts.index(count)
-        return point([_at(r, place) for r in readings], count, threshold)
-
-    by_threshold = [at(own, g) for g in thresholds] if np.isfinite(gamma) else []
-    by_samples = [at(count, gamma) for count in samples]
-    drafts = [_at(r, counts.index(own)) for r in readings]
-    gold = np.array([y for e in examples for y in e.labels or ()], object)
-    labels = np.array(_names(params, [r.draft for r in drafts]), object)
-    wrong = labels != gold
-    entropy = np.concatenate([r.entropy for r in drafts] or [np.zeros(0)])
-    found = detection.detect(entropy, wrong)
+    of_count = {
+        count: _Scored.of(params, split, [_at(r, place) for r in readings], count)
+        for place, count in enumerate(counts)
+    }
+    refinement = model.refinement
+    gamma = np.inf if refinement is None else float(refinement.threshold)
+    tried = () if refinement is None else thresholds
+    drafts = of_count[own]
     return Sweep(
-        by_threshold, by_samples, found, Task(params.lexicon.scheme).main_figure
+        [drafts.point(g) for g in tried],
+        [of_count[count].point(gamma) for count in samples],
+        drafts.detection(),
+        drafts.task.main_figure,
     )
 
 
@@ -203,24 +195,59 @@ def _at(reading: Reading, place: int) -> Reading:
     return Reading(*(field[:, place] for field in reading))
 
 
-def _names(params, ids) -> list[str]:
-    return [name for one in ids for name in params.lexicon.decode(one.tolist())]
+@dataclasses.dataclass(frozen=True)
+class _Scored:
+    """The readings of one number of passes, with all that no threshold changes."""
 
+    lexicon: Lexicon
+    task: Task
+    count: int
+    tokens: list[Sequence[str]]
+    gold: list[Sequence[str]]
+    readings: list[Reading]
+    drafts: list[list[str]]
+    entropy: np.ndarray
+    draft: float
+    refined: float
 
-def _point(params, task, tokens, gold, readings, count, threshold) -> Point:
-    mixed = [np.where(r.entropy > threshold, r.refined, r.draft) for r in readings]
-    labelled = [
-        [params.lexicon.decode(ids.tolist()) for ids in side]
-        for side in (
-            [r.draft for r in readings],
-            [r.refined for r in readings],
-            mixed,
+    @classmethod
+    def of(cls, params: Params, split: Split, readings: list[Reading], count: int):
+        """Names and scores the labels of draft and refinement."""
+        lexicon = params.lexicon
+        task, examples = Task(lexicon.scheme), split.to_scheme(lexicon.scheme)
+        tokens: list[Sequence[str]] = [example.tokens for example in examples]
+        gold: list[Sequence[str]] = [example.labels or () for example in examples]
+        drafts, refined = (
+            [lexicon.decode(getattr(r, side).tolist()) for r in readings]
+            for side in ("draft", "refined")
         )
-    ]
-    draft, refined, score = (
-        100 * getattr(task.score(tokens, gold, its), task.main_figure)
-        for its in labelled
-    )
-    entropy = np.concatenate([r.entropy for r in readings] or [np.zeros(0)])
-    changes = detection.changes(gold, labelled[0], labelled[2], entropy)
-    return Point(count, float(threshold), draft, refined, score, changes)
+        entropy = np.concatenate([r.entropy for r in readings] or [np.zeros(0)])
+        scores = [_percent(task, tokens, gold, its) for its in (drafts, refined)]
+        return cls(
+            lexicon, task, count, tokens, gold, readings, drafts, entropy, *scores
+        )
+
+    def point(self, threshold: float) -> Point:
+        """Mixes draft and refinement by a threshold."""
+        mixed = [
+            self.lexicon.decode(
+                np.where(r.entropy > threshold, r.refined, r.draft).tolist()
+            )
+            for r in self.readings
+        ]
+        score = _percent(self.task, self.tokens, self.gold, mixed)
+        changes = detection.changes(self.gold, self.drafts, mixed, self.entropy)
+        return Point(
+            self.count, float(threshold), self.draft, self.refined, score, changes
+        )
+
+    def detection(self) -> detection.Detection:
+        """Tells wrong labels of the draft by their entropy."""
+        gold, drafts = (
+            np.array(list(chain(*side)), object) for side in (self.gold, self.drafts)
+        )
+        return detection.detect(self.entropy, drafts != gold)
+
+
+def _percent(task: Task, tokens, gold, labels) -> float:
+    return 100 * getattr(task.score(tokens, gold, labels), task.main_figure)

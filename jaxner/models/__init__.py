@@ -31,6 +31,7 @@ from jaxner.models.representation import (
     Vectors,
     Words,
 )
+from jaxner.models.sampling import Keys as Keys
 from jaxner.models.sampling import Sampling as Sampling
 from jaxner.models.sampling import average as average
 from jaxner.models.sampling import draft as draft
@@ -43,7 +44,6 @@ from jaxner.models.sampling import refine as refine
 from jaxner.models.sampling import sample as sample
 from jaxner.models.sampling import sentence_key as sentence_key
 from jaxner.models.seq2seq import Seq2seqHead
-from jaxner.models.tagger import Keys as Keys
 from jaxner.models.tagger import Tagger as Tagger
 from jaxner.models.tagger import apply as apply
 from jaxner.models.tagger import apply_stages as apply_stages

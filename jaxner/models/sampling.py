@@ -10,7 +10,7 @@ Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016; Gui et al.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -25,6 +25,29 @@ PARTS = ("representation", "encoder", "head")
 
 AVERAGES = ("scores", "probabilities")
 """What is averaged over the passes before a label is chosen."""
+
+
+class Keys(NamedTuple):
+    """What one pass draws from; None switches a kind of noise off.
+
+    Attributes:
+        dropout: Dropout masks of the sentence.
+        words: Which words count as unknown (word dropout).
+        shared: Dropout masks that all sentences of a batch share.
+    """
+
+    dropout: Array | None = None
+    words: Array | None = None
+    shared: Array | None = None
+
+    @classmethod
+    def of(cls, key: Array) -> Keys:
+        """Derives the keys of one sentence from one key."""
+        return cls(key, jax.random.fold_in(key, 1), jax.random.fold_in(key, 2))
+
+    def rngs(self) -> dict[str, Array]:
+        """Gives the streams that are on, as Flax names them."""
+        return {name: key for name, key in self._asdict().items() if key is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,10 +134,10 @@ def sample(model: nn.Module, weights: Weights, sentence: Sentence, keys: Array):
     """
 
     def one(key):
-        rngs = {"dropout": key, "shared": jax.random.fold_in(key, 2)}
-        if "representation" in model.sampling.parts:
-            rngs["words"] = jax.random.fold_in(key, 1)
-        potentials = _draft(model, weights, sentence, rngs, model.sampling.parts)
+        parts, keys = model.sampling.parts, Keys.of(key)
+        if "representation" not in parts:
+            keys = keys._replace(words=None)
+        potentials = _draft(model, weights, sentence, keys.rngs(), parts)
         if not isinstance(potentials, Potentials):
             raise ValueError(
                 "Several passes of a head whose labels depend on all labels before "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -10,27 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.models.sampling import PARTS, Sampling
+from jaxner.models.sampling import PARTS, Keys, Sampling
 from jaxner.types import AnyPotentials, Sentence, Weights, WordVectors
-
-
-class Keys(NamedTuple):
-    """What one pass draws from; None switches a kind of noise off.
-
-    Attributes:
-        dropout: Dropout masks of the sentence.
-        words: Which words count as unknown (word dropout).
-        shared: Dropout masks that all sentences of a batch share.
-    """
-
-    dropout: Array | None = None
-    words: Array | None = None
-    shared: Array | None = None
-
-    @classmethod
-    def of(cls, key: Array) -> Keys:
-        """Derives the keys of one sentence from one key."""
-        return cls(key, jax.random.fold_in(key, 1), jax.random.fold_in(key, 2))
 
 
 class Tagger(nn.Module):
@@ -196,8 +177,7 @@ def apply_stages(
     Returns:
         The potentials, and what the encoder lays open; `jit` removes what is not used.
     """
-    given = {} if keys is None else keys._asdict()
-    rngs = {name: key for name, key in given.items() if key is not None}
+    rngs = {} if keys is None else keys.rngs()
     output: Any = model.apply(weights, sentence, train="dropout" in rngs, rngs=rngs)
     return output
 
