@@ -1,0 +1,62 @@
+"""What the benchmarks share; none of these tests depends on how long anything takes."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks import measure
+
+
+def test_intervals_cover_the_median_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=(2000, 15))
+    intervals = [measure.Interval.of(row) for row in drawn]
+    covered = np.mean([i.low <= 0.0 <= i.high for i in intervals])
+    assert covered >= 0.94
+    assert np.mean([i.high - i.low for i in intervals]) < np.mean(np.ptp(drawn, axis=1))
+
+
+def test_rivals_take_turns_and_every_second_round_goes_backwards(monkeypatch):
+    calls = []
+    monkeypatch.setattr(measure, "_seconds", lambda run, count: run() or 1.0)
+    runs = {name: lambda n=name: calls.append(n) for name in "ab"}
+    timings = measure.compare(runs, "b", rounds=3)
+    # Each twice at first: one call that compiles, one that tells how long a call takes.
+    assert "".join(calls) == "aabb" + "ab" + "ba" + "ab"
+    assert timings["a"].ratio == measure.Interval(1.0, 1.0, 1.0)
+
+
+def test_an_unknown_rival_is_told():
+    with pytest.raises(ValueError, match="Expected a rival among a and"):
+        measure.compare({"a": int}, "b")
+
+
+def test_a_report_can_be_read_back(tmp_path):
+    path = tmp_path / "new" / "found.json"
+    report = measure.Report(path)
+    timing = measure.compare({"a": int}, "a", rounds=2)["a"]
+    report.table("one", [{"L": 9, "time": timing, "none": None}])
+    found = json.loads(path.read_text())
+    assert found["one"][0]["time"]["seconds"]["median"] == timing.seconds.median
+    assert found["machine"]["versions"]["jax"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (12345.6, "12,346"),
+        (0.00123, "0.00123"),
+        (float("nan"), "nan"),
+        (7, "7"),
+        ("x", "x"),
+        (0.0, "0"),
+    ],
+)
+def test_cells(cell, text):
+    assert measure.show(cell) == text
+
+
+def test_geometric_mean():
+    assert math.isclose(measure.geometric_mean([2.0, 8.0]), 4.0)
