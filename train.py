@@ -22,7 +22,6 @@ from ml_collections import config_flags
 from rich.console import Console
 
 from jaxner import models, pretrained, tagging
-from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.evaluation import report
 from jaxner.evaluation.tasks import Task
@@ -35,6 +34,7 @@ from jaxner.training import (
     signals,
     step,
 )
+from jaxner.training.corpus import Corpus
 from jaxner.workdir import Workdir
 
 FLAGS = flags.FLAGS
@@ -47,11 +47,10 @@ class Run:
 
     config: Any  # a ConfigDict, whose attributes no type checker knows
     folder: Workdir
-    batches: Batches
+    corpus: Corpus
     dev: Split
     task: Task
     tx: optax.GradientTransformation
-    objective: objectives.Objective
     start: tagging.Params  # before the first step
 
     def params(self, state: step.State) -> tagging.Params:
@@ -104,6 +103,14 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
     steps = data.batches.num_batches
     tx = optim.build(config.optimizer.to_dict(), steps, config.num_epochs)
+    objective = objectives.Objective.of(config.objective.to_dict())
+    corpus = Corpus(
+        data.batches,
+        step.Recipe(model, tx, objective),
+        weights["frozen"],
+        seed=config.seed,
+        steps_per_call=config.steps_per_call,
+    )
 
     # --- Run folder ----------------------------------------------------------
     folder.write_json("config.json", config.to_dict())
@@ -113,9 +120,8 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
     # --- Training ------------------------------------------------------------
     params = tagging.Params(weights, model, data.lexicon)
-    objective = objectives.Objective.of(config.objective.to_dict())
     task = Task(config.data.scheme, data.words)
-    train(Run(config, folder, data.batches, data.dev, task, tx, objective, params))
+    train(Run(config, folder, corpus, data.dev, task, tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
     result = final_scores(config, folder, to_score, task)
@@ -125,7 +131,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
 def train(run: Run) -> None:
     """Trains until the last epoch, or until the dev score has stopped rising."""
-    config, folder, steps = run.config, run.folder, run.batches.num_batches
+    config, folder, steps = run.config, run.folder, run.corpus.batches.num_batches
     state = step.init(run.start.weights["params"], run.tx)
     figure = f"dev_{run.task.main_figure}"  # of the metrics; it picks the best epoch
     progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
@@ -141,11 +147,14 @@ def train(run: Run) -> None:
             state, progress = latest.restore(state)
             console.print(f"Resumed at step {int(state.step):,}")
         folder.forget_after(progress["epoch"])
-        for epoch in range(progress["epoch"], config.num_epochs):
+        first = progress["epoch"]
+        for epoch in range(first, config.num_epochs):
             if 0 < config.patience <= epoch - progress["best_epoch"]:
                 name = "accuracy" if run.task.has_tags else "F1"
                 console.print(f"No better dev {name} in {config.patience} epochs")
                 break
+            if epoch == first:
+                compile_steps(run, state, stop)
             state, seconds = train_epoch(run, state, epoch, show, stop)
             if int(state.step) == (epoch + 1) * steps:
                 metrics, scores = end_of_epoch(run, state, epoch + 1, seconds)
@@ -157,7 +166,8 @@ def train(run: Run) -> None:
                     progress |= {"best_score": metrics[figure], "best_epoch": epoch + 1}
                     best.save(int(state.step), state.params, metrics)
                 state = step.reset_loss(state)
-            latest.save(int(state.step), state, progress)
+            if int(state.step) != latest.step:
+                latest.save(int(state.step), state, progress)
             if stop and int(state.step) < config.num_epochs * steps:
                 console.print("Stopped; the same command resumes from here.")
                 raise SystemExit(stop.exit_status)
@@ -165,27 +175,24 @@ def train(run: Run) -> None:
 
 def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     """Takes the steps that are left of an epoch; fewer if the run is asked to stop."""
-    config = run.config
-    key = jax.random.fold_in(jax.random.key(config.seed), 1)
-    done = int(state.step) - epoch * run.batches.num_batches
+    done = int(state.step) - epoch * run.corpus.batches.num_batches
     show.begin(epoch, done)
     start = time.perf_counter()
-    for batch, labels in run.batches.epoch(config.seed, epoch, skip=done):
-        state = step.train_step(
-            run.start.model,
-            run.tx,
-            state,
-            run.start.weights["frozen"],
-            batch,
-            labels,
-            key,
-            objective=run.objective,
-        )
-        done += 1
-        show.advance(int(batch.mask.sum()), state.loss, done)
+    for block in run.corpus.epoch(epoch, skip=done):
         if stop:
             break
+        state = run.corpus.take_steps(state, block)
+        done += block.count
+        show.advance(block.tokens, state.loss, done)
     return state, time.perf_counter() - start
+
+
+def compile_steps(run: Run, state: step.State, stop) -> None:
+    """Compiles the steps of all shapes at once, and says how long that took."""
+    start = time.perf_counter()
+    count = run.corpus.compile(state, stop)
+    seconds = time.perf_counter() - start
+    console.print(f"Compiled the steps of {count} shapes in {seconds:.1f} s")
 
 
 def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
@@ -198,7 +205,7 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
     metrics = {
         "epoch": epoch,
         "step": int(state.step),
-        "loss": float(state.loss) / run.batches.num_batches,
+        "loss": float(state.loss) / run.corpus.batches.num_batches,
         "seconds": round(seconds, 2),
         **{f"dev_{name}": figure for name, figure in scores.figures().items()},
     }

@@ -46,7 +46,7 @@ def get_config(arg=""):
     config.num_epochs = 10
     config.batch_size = 16
     if arg.dataset == "sample":
-        config.data.num_shapes = 2
+        config.data.num_shapes = 3
     config.model.representation = {
         "words": None,
         "chars": None,

@@ -98,6 +98,7 @@ def base(dataset: str) -> Any:
     config.num_epochs = 20
     config.patience = 0  # epochs without a better dev score before stopping; 0: never
     config.batch_size = 10
+    config.steps_per_call = 1  # 8 on a GPU or TPU; see jaxner.training.corpus
     config.tensorboard = False
     config.init_from = config_dict.placeholder(str)  # a run whose weights to begin with
 
@@ -127,7 +128,8 @@ def base(dataset: str) -> Any:
     config.data.min_vector_match = 0.5  # of the distinct training words
     config.data.contextual = config_dict.placeholder(str)  # elmo/{split}.hdf5
     config.data.pretrained = config_dict.placeholder(str)  # BERT's local folder
-    config.data.num_shapes = 6  # padded lengths; each is compiled once
+    config.data.max_padding = 0.15  # share of the token positions, if it can be had
+    config.data.num_shapes = 16  # padded sizes at the most; each is compiled once
 
     config.model = ConfigDict({"sampling": sampling()})
     config.objective = ConfigDict(
@@ -280,7 +282,7 @@ def strubell_sample(config: Any) -> None:
     config.num_epochs = 30
     config.batch_size = 16 if config.data.unit == "sentence" else 8
     config.optimizer.learning_rate = 1e-3
-    config.data.num_shapes = 2
+    config.data.num_shapes = 3
 
 
 def strubell_representation(inputs: float, words: float) -> Any:
@@ -318,7 +320,7 @@ def chen_settings(config: Any) -> None:
         # There are no vectors, so every training word is known, and only the characters
         # tell anything of a word that is not.
         config.num_epochs = 15
-        config.data.num_shapes = 3  # a small corpus compiles longer than it trains
+        config.data.num_shapes = 4  # a small corpus compiles longer than it trains
     else:
         config.num_epochs = 200
         config.data.vectors = "glove.6B.100d.txt"
@@ -353,7 +355,7 @@ def gui_settings(config: Any, chars: str) -> None:
     config.data.zero_digits = True
     if config.data.name == "sample":
         config.num_epochs = 15
-        config.data.num_shapes = 2
+        config.data.num_shapes = 3
     else:
         config.data.vectors = "glove.6B.100d.txt"
     config.objective.reduction = "sum"

@@ -63,7 +63,7 @@ def get_config(arg=""):
         dim = 100
         config.num_epochs = 30
         config.batch_size = 16
-        config.data.num_shapes = 2
+        config.data.num_shapes = 3
     elif arg.dataset == "wnut17":
         dim = 400
         config.num_epochs = 1600

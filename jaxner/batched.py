@@ -5,38 +5,48 @@ Shape letters: `B` sentences, `T` tokens, `C` characters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import bisect
+import functools
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxner.data import batching
+from jaxner import models
+from jaxner.data import batching, spelling
 from jaxner.data import documents as joining
-from jaxner.data.vocab import Lexicon
+from jaxner.params import Params
 from jaxner.types import Sentence
 
 # A batch has at most so many positions (or is one sentence), so that memory stays
 # bounded whatever the corpus.
 _TOKENS = 1 << 12
 _CHARS = 1 << 17
+# Distinct words are read so many at a time, and apart from the sentences where a text
+# has so many tokens that most of its words occur again.
+_WORDS = 1 << 9
+_LONG_TEXT = 1 << 12
+
+Spell = Callable[[Any], tuple[Any, ...]]
+"""From the characters of words, [U, C], to their features, as `models.spell`."""
 
 
 def over_documents(
-    lexicon: Lexicon,
+    params: Params,
     compute: Callable[[Sentence], Any],
     sentences: Sequence[Sentence],
     documents: Sequence[Hashable] | None = None,
-    passes: int = 1,
+    passes: int = 0,
 ) -> list[Any]:
-    """Does the same as `over`, for a lexicon of documents or of sentences.
+    """Does the same as `over`, for a tagger of documents or of sentences.
 
     Args:
-        lexicon: Says which of them are read as one.
+        params: What `load` returned.
         compute: As in `over`.
         sentences: As in `over`.
         documents: The document of each sentence; without them each is one.
-        passes: As in `over`.
+        passes: With dropout; 0: one without.
 
     Raises:
         ValueError: The documents are not as many as the sentences.
@@ -46,13 +56,18 @@ def over_documents(
             f"Expected the document of each of {len(sentences)} sentences, got "
             f"{len(documents)} documents."
         )
-    if not lexicon.reads_documents:
-        return over(compute, sentences, passes)
+    is_noisy = bool(passes) and "representation" in params.model.sampling.parts
+    spell = None
+    if models.can_spell(params.model, is_noisy=is_noisy):
+        spell = functools.partial(_spell, params)
+    if not params.lexicon.reads_documents:
+        return over(compute, sentences, passes, spell)
     each = range(len(sentences)) if documents is None else documents
     members = joining.groups(each)
     joined = [joining.join([sentences[i] for i in group]) for group in members]
     results: list[Any] = [None] * len(sentences)
-    for group, tree in zip(members, over(compute, joined, passes), strict=True):
+    computed = over(compute, joined, passes, spell)
+    for group, tree in zip(members, computed, strict=True):
         lengths = [len(sentences[i].words) for i in group]
         leaves, structure = jax.tree.flatten(tree)
         parts = [joining.split(leaf, lengths) for leaf in leaves]
@@ -61,52 +76,124 @@ def over_documents(
     return results
 
 
+@jax.jit
+def _spell(params: Params, chars):
+    return params.model.apply(params.weights, chars, method="spell")
+
+
 def over(
     compute: Callable[[Sentence], Any],
     sentences: Sequence[Sentence],
-    passes: int = 1,
+    passes: int = 0,
+    spell: Spell | None = None,
 ) -> list[Any]:
     """Computes something of each sentence; answers in the order of the input.
 
-    Sentences are put together by length, and each is padded to one of few shapes.
+    Sentences are sorted by length, cut into batches of about as many tokens, and padded
+    to one of few shapes.
 
     Args:
         compute: From a batch to a tree of arrays `[B, T, …]`.
         sentences: Without padding, as `Lexicon.encode` returns them.
         passes: How many times a sentence goes through the model at once; batches are
             the smaller for it.
+        spell: Reads the characters of words. If it is given and the text is long, each
+            distinct word is read once, and the batches hold its features in the place
+            of its characters.
 
     Returns:
         For each sentence a tree of NumPy arrays of its own length, `[T, …]`.
     """
-    groups: dict[batching.Shape, list[int]] = {}
-    for i, sentence in enumerate(sentences):
-        groups.setdefault(shape_for(*sentence.chars.shape), []).append(i)
+    features, places = None, []
+    if spell is not None and sum(len(s.words) for s in sentences) >= _LONG_TEXT:
+        words, places = spelling.distinct(sentences)
+        features = _read(spell, words)
+        sentences = [s._replace(chars=s.chars[:, :0]) for s in sentences]
     pending: list[tuple[list[int], Any]] = []
-    for shape, members in groups.items():
-        size = min(_largest(shape, max(passes, 1)), _next_power(len(members)))
-        for start in range(0, len(members), size):
-            chunk = members[start : start + size]
-            batch = batching.pad([sentences[i] for i in chunk], shape, size)
-            pending.append((chunk, compute(batch)))
+    for shape, size, rows in _plan(sentences, max(passes, 1)):
+        batch = batching.pad([sentences[i] for i in rows], shape, size)
+        if features is not None:
+            where = np.zeros((size, shape.tokens), np.int32)
+            for row, i in zip(where, rows, strict=False):
+                row[: len(places[i])] = places[i]
+            found = tuple(f if f is None else f[where] for f in features)
+            batch = batch._replace(spelling=found)
+        pending.append((rows, compute(batch)))
     results: list[Any] = [None] * len(sentences)
-    for chunk, computed in pending:  # all are under way before the first is awaited
+    for rows, computed in pending:  # all are under way before the first is awaited
         arrays = jax.tree.map(np.asarray, computed)
-        for row, i in enumerate(chunk):
+        for row, i in enumerate(rows):
             length = len(sentences[i].words)
             results[i] = jax.tree.map(lambda a, r=row, n=length: a[r][:n], arrays)
     return results
 
 
+def _plan(
+    sentences: Sequence[Sentence], passes: int
+) -> Iterator[tuple[batching.Shape, int, list[int]]]:
+    """Yields the shape, the number of rows and the sentences of each batch.
+
+    The longest come first. Rows that a batch has in addition, since their number is a
+    power of two, go to the next shorter sentences.
+    """
+    shapes = [shape_for(*sentence.chars.shape) for sentence in sentences]
+    order = sorted(
+        range(len(sentences)), key=lambda i: (shapes[i].chars, shapes[i].tokens)
+    )
+    while order:
+        shape = shapes[order[-1]]
+        most = _largest(shape, passes)
+        alike = bisect.bisect_left(
+            order, shape[::-1], key=lambda i: (shapes[i].chars, shapes[i].tokens)
+        )
+        size = min(most, _next_power(len(order) - alike))
+        rows = [order.pop()]
+        while order and len(rows) < size and shapes[order[-1]].tokens <= shape.tokens:
+            rows.append(order.pop())
+        yield shape, size, rows
+
+
+def _read(spell: Spell, words: np.ndarray) -> tuple[np.ndarray | None, ...]:
+    """Reads distinct words, those of about the same length together."""
+    lengths = np.maximum(np.count_nonzero(words, axis=1), 1).tolist()
+    widths = np.array([shape_for(1, length).chars for length in lengths])
+    rows, pending = [], []
+    for width in np.unique(widths).tolist():
+        alike = np.flatnonzero(widths == width)
+        for start in range(0, len(alike), _WORDS):
+            chunk = alike[start : start + _WORDS]
+            batch = np.zeros((_WORDS, width), np.int32)
+            batch[: len(chunk), : words.shape[1]] = words[chunk, :width]
+            rows.append(chunk)
+            pending.append(spell(batch))
+    features = []
+    for parts in zip(*pending, strict=True):
+        if parts[0] is None:
+            features.append(None)
+            continue
+        array = np.zeros((len(words), parts[0].shape[1]), parts[0].dtype)
+        for chunk, part in zip(rows, parts, strict=True):
+            array[chunk] = np.asarray(part)[: len(chunk)]
+        features.append(array)
+    return tuple(features)
+
+
 def shape_for(length: int, width: int) -> batching.Shape:
-    """Rounds up to powers of two, so that lengths share compiled programs."""
-    return batching.Shape(max(8, _next_power(length)), max(16, _next_power(width)))
+    """Rounds sizes up, so that many sentences share few compiled programs.
+
+    Tokens to 8, 12, 16, 24, 32, 48, …, characters to 16, 32, 64, …; words without any
+    characters stay so.
+    """
+    tokens = max(8, _next_power(length))
+    if tokens > 8 and length <= 3 * tokens // 4:
+        tokens = 3 * tokens // 4
+    return batching.Shape(tokens, max(16, _next_power(width)) if width else 0)
 
 
 def _largest(shape: batching.Shape, passes: int) -> int:
     tokens, chars = shape
-    count = max(1, min(_TOKENS // (tokens * passes), _CHARS // (tokens * chars)))
-    return 1 << (count.bit_length() - 1)
+    positions = min(_TOKENS // passes, _CHARS // max(chars, 1))
+    return 1 << (max(1, positions // tokens).bit_length() - 1)
 
 
 def _next_power(count: int) -> int:

@@ -125,7 +125,7 @@ def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
         batch = jax.tree.map(jax.numpy.asarray, tokens)
         return compute(batch) if batch.words.ndim == 1 else jax.vmap(compute)(batch)
     results = batched.over_documents(
-        params.lexicon,
+        params,
         lambda batch: _batch(params, batch, key, one=one, num_samples=num_samples),
         tagging.encode_each(params, tokens, vectors),
         documents,

@@ -162,7 +162,8 @@ def _read(params, batch, key, *, counts):
     def one(sentence):
         model, weights = params.model, params.weights
         keys = models.pass_keys(models.sentence_key(key, sentence), max(counts))
-        drawn = models.sample(model, weights, sentence, keys)
+        x = models.represent(model, weights, sentence)
+        drawn = models.sample(model, weights, sentence, keys, x)
         each = []
         for count in counts:
             if count:
@@ -170,20 +171,20 @@ def _read(params, batch, key, *, counts):
                 over = model.sampling.average
                 draft, chances = models.average(first, sentence.mask, over)
             else:
-                draft = models.draft(model, weights, sentence)
+                draft = models.draft(model, weights, sentence, x)
                 chances = inference.marginals(draft, sentence.mask)
-            each.append(_read_one(params, sentence, draft, chances))
+            each.append(_read_one(params, sentence, x, draft, chances))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
 
     return jax.vmap(one)(batch)
 
 
-def _read_one(params, sentence, draft, chances):
+def _read_one(params, sentence, x, draft, chances):
     mask, entropy = sentence.mask, inference.entropy(chances)
     if params.model.refinement is None:
         labels = inference.viterbi(draft, mask)
         return Reading(labels, labels, entropy)
-    refined = models.refine(params.model, params.weights, sentence, chances)
+    refined = models.refine(params.model, params.weights, sentence, chances, x)
     first, second = (
         inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
         for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))

@@ -231,7 +231,7 @@ def label_split(
 
 
 def over_split(
-    params: Params, split: Split, compute: Callable[[Sentence], Any], passes: int = 1
+    params: Params, split: Split, compute: Callable[[Sentence], Any], passes: int = 0
 ) -> list[Any]:
     """Computes something of each sentence of a split; see `batched.over`.
 
@@ -239,13 +239,13 @@ def over_split(
         params: What `load` returned.
         split: Its sentences and, where it has them, documents and vectors.
         compute: From a batch to a tree of arrays `[B, T, …]`.
-        passes: As in `batched.over`.
+        passes: With dropout; 0: one without.
     """
     sentences = encode_each(params, [e.tokens for e in split.examples], split.vectors)
     # A file need not say where documents begin; each sentence then is one.
     numbers = [example.document for example in split.examples]
     documents = numbers if any(numbers) else None
-    return batched.over_documents(params.lexicon, compute, sentences, documents, passes)
+    return batched.over_documents(params, compute, sentences, documents, passes)
 
 
 def label_ids(
@@ -269,9 +269,8 @@ def label_ids(
     def decode(batch):
         return _decode(params, batch, key, constrained=constrained)
 
-    return batched.over_documents(
-        params.lexicon, decode, sentences, documents, params.model.sampling.num_samples
-    )
+    passes = params.model.sampling.num_samples
+    return batched.over_documents(params, decode, sentences, documents, passes)
 
 
 @functools.partial(jax.jit, static_argnames="constrained")

@@ -1,7 +1,8 @@
 """The values that the rooms of the library exchange.
 
-Shape letters: `T` tokens, `C` characters, `L` labels. Every field is written for one
-sentence; a batch is the same tuple with one more axis in front of every field.
+Shape letters: `T` tokens, `C` characters, `F` features of them, `L` labels. Every
+field is written for one sentence; a batch is the same tuple with one more axis in front
+of every field.
 This module imports no JAX, so that host code can use it.
 """
 
@@ -58,6 +59,9 @@ class Sentence(NamedTuple):
         vectors: Vectors that were computed beforehand, of one or more layers; 0 under
             padding. None where no model asks for them.
         pieces: Word pieces; None where no model asks for them.
+        spelling: Features that were computed from `chars` beforehand, for each
+            representation of a model (`models.spell`), so that a word that stands in
+            many places is read once; None where they were not.
     """
 
     words: Int[AnyArray, " T"]
@@ -66,6 +70,7 @@ class Sentence(NamedTuple):
     caps: Int[AnyArray, " T"] | None = None
     vectors: Float[AnyArray, " T S D"] | None = None
     pieces: Pieces | None = None
+    spelling: tuple[Float[AnyArray, " T F"] | None, ...] | None = None
 
 
 class Caps(enum.IntEnum):

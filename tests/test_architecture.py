@@ -17,7 +17,7 @@ ALLOWED = {
     "workdir": {"types", "data"},
     "evaluation": {"data"},
     "params": {"types", "data", "models", "workdir"},
-    "batched": {"types", "data"},
+    "batched": {"types", "data", "models", "params"},
     "tagging": {"types", "data", "models", "inference", "params", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"},

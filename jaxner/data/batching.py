@@ -6,78 +6,22 @@ Shape letters: `B` sentences, `T` tokens, `C` characters. All arrays are NumPy's
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxner.data import shapes, spelling
 from jaxner.data.padding import PieceShape, pad_pieces, pad_vectors, piece_shape
+from jaxner.data.shapes import Shape as Shape
 from jaxner.types import Sentence
 
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
-class Shape(NamedTuple):
-    """The padded size of a sentence: tokens, and characters of each."""
-
-    tokens: int
-    chars: int
-
-
-def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
-    """Chooses bucket bounds that minimise the padding.
-
-    Args:
-        lengths: One for each sentence.
-        count: How many buckets there may be.
-
-    Returns:
-        At most `count` ascending bounds; the last is the largest length. Padding every
-        length to the next bound costs as little as any such choice.
-
-    Example:
-        >>> bounds([1, 1, 2, 9, 10], 2)
-        [2, 10]
-    """
-    sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
-    total = np.concatenate([[0], np.cumsum(counts)])
-    # best[j]: cost of the sizes before j; one more bucket each round.
-    best = np.concatenate([[0.0], np.full(len(sizes), np.inf)])
-    choices = []
-    for _ in range(min(count, len(sizes))):
-        # A bucket that holds sizes i..j pads all of them to size j.
-        costs = best[:-1, None] + (total[None, 1:] - total[:-1, None]) * sizes[None, :]
-        costs = np.where(np.tri(len(sizes), dtype=bool).T, costs, np.inf)
-        choices.append(np.argmin(costs, axis=0))
-        best = np.concatenate([[np.inf], np.min(costs, axis=0)])
-    chosen, end = [], len(sizes)
-    for choice in reversed(choices):
-        chosen.append(int(sizes[end - 1]))
-        end = int(choice[end - 1])
-    return chosen[::-1]
-
-
-def shapes(sentences: Sequence[Sentence], count: int) -> tuple[Shape, ...]:
-    """Chooses the shapes that a corpus is padded to.
-
-    Most words are short, so the few sentences with the longest words get shapes of
-    their own: else all would be padded to the longest word of the corpus.
-
-    Args:
-        sentences: The corpus, without padding.
-        count: Number of shapes for the bulk; at most a third of it (at least one) is
-            added for sentences with a word longer than 95 % of sentences have.
-
-    Returns:
-        Shapes in ascending order; every sentence fits one.
-    """
-    lengths = np.array([s.words.shape[0] for s in sentences])
-    widths = np.array([s.chars.shape[1] for s in sentences])
-    narrow = widths <= np.quantile(widths, 0.95, method="inverted_cdf")
-    chosen = []
-    for group, buckets in ((narrow, count), (~narrow, max(count // 3, 1))):
-        if group.any():
-            width = int(widths[group].max())
-            chosen += [Shape(n, width) for n in bounds(lengths[group], buckets)]
-    return tuple(sorted(chosen))
+    AnyArray = Any  # a NumPy array on the host, a JAX array on the device
 
 
 def pad(
@@ -122,10 +66,82 @@ def pad(
     return batch
 
 
-class _Bucket(NamedTuple):
-    sentences: Sentence  # but for the vectors
-    labels: np.ndarray
-    vectors: list[Any]  # of each sentence; they may be read from a file when needed
+class Bucket(NamedTuple):
+    """The sentences of one shape, `N` of them, with `U` distinct words.
+
+    Attributes:
+        sentences: But for their characters and precomputed vectors.
+        labels: Label ids; 0 under padding.
+        places: Which of the words each token is.
+        chars: The characters of each word; the first has none.
+        vectors: Those of each sentence; they may be read from a file when needed. An
+            empty tuple on the device.
+    """
+
+    sentences: Sentence
+    labels: Int[AnyArray, "N T"]
+    places: Int[AnyArray, "N T"]
+    chars: Int[AnyArray, "U C"]
+    vectors: Any
+
+
+class Rows(NamedTuple):
+    """What `K` batches take of a bucket.
+
+    Attributes:
+        rows: The sentences of each; -1 for one without tokens, which fills it up.
+        vectors: Those of the sentences, if they have any.
+        words: The distinct words of each batch; None if the characters of each token
+            are read.
+        places: Which of those each token is; None, too.
+    """
+
+    rows: Int[AnyArray, "K B"]
+    vectors: Float[AnyArray, "K B T S D"] | None = None
+    words: Int[AnyArray, "K W"] | None = None
+    places: Int[AnyArray, "K B T"] | None = None
+
+
+class Block(NamedTuple):
+    """Batches of one shape, one after the other.
+
+    Attributes:
+        bucket: Number of their bucket.
+        count: How many batches there are; further rows are there for the shape.
+        tokens: In all of them.
+        rows: What they hold.
+    """
+
+    bucket: int
+    count: int
+    tokens: int
+    rows: Rows
+
+
+def take(bucket: Bucket, rows: Rows, step: Any) -> tuple[Sentence, Any]:
+    """Gathers one batch, on the host or on the device.
+
+    Args:
+        bucket: Of NumPy or of JAX arrays.
+        rows: Of several batches.
+        step: Which of them.
+
+    Returns:
+        The sentences, with a leading batch axis, and their label ids [B, T]. Characters
+        are left out ([B, T, 0]) where `rows` names the distinct words.
+    """
+    chosen = rows.rows[step]
+
+    def of(array):
+        kept = (chosen >= 0).reshape(-1, *[1] * (array.ndim - 1))
+        return array[chosen] * kept.astype(array.dtype)
+
+    batch = _map(of, bucket.sentences)
+    if rows.words is None:
+        batch = batch._replace(chars=bucket.chars[of(bucket.places)])
+    if rows.vectors is not None:
+        batch = batch._replace(vectors=rows.vectors[step])
+    return batch, of(bucket.labels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,8 +149,8 @@ class Batches:
     """A training corpus, padded once and cut into batches anew in every epoch.
 
     A batch holds sentences of one bucket. Which ones, and the order of the batches, are
-    random, and a function of the seed and the epoch alone; the number of batches is the
-    same in every epoch.
+    random, and a function of the seed, the epoch and the length of a block alone; the
+    number of batches is the same in every epoch.
 
     Attributes:
         buckets: The padded sentences of each shape.
@@ -145,7 +161,7 @@ class Batches:
         unit: What a sentence here is: a "sentence" or a "document".
     """
 
-    buckets: tuple[_Bucket, ...]
+    buckets: tuple[Bucket, ...]
     batch_size: int
     num_sentences: int
     num_tokens: int
@@ -158,20 +174,23 @@ class Batches:
         labels: Sequence[np.ndarray],
         *,
         batch_size: int,
-        num_shapes: int = 6,
+        num_shapes: int = 16,
+        max_padding: float = 0.0,
         unit: str = "sentence",
     ) -> Batches:
-        """Pads a corpus.
+        """Pads a corpus to as few shapes as keep the padding low.
 
         Args:
             sentences: Without padding.
             labels: The label ids of each sentence.
             batch_size: Sentences in a batch.
-            num_shapes: About how many shapes there are; see `shapes`.
+            num_shapes: How many shapes there may be; each is compiled.
+            max_padding: Share of the token positions that may be padding, if so many
+                shapes are enough for it; fewer shapes are taken if they are.
             unit: What a sentence here is.
 
         Raises:
-            ValueError: There is no sentence.
+            ValueError: There is no sentence, or a number is none.
         """
         if not sentences:
             raise ValueError("Expected at least one training sentence, got none.")
@@ -180,23 +199,14 @@ class Batches:
                 "Expected a batch size and a number of shapes of at least 1, got "
                 f"{batch_size} and {num_shapes}."
             )
-        chosen = shapes(sentences, num_shapes)
-        members: dict[Shape, list[int]] = {shape: [] for shape in chosen}
-        for i, sentence in enumerate(sentences):
-            length, width = sentence.chars.shape
-            fits = (s for s in chosen if s.tokens >= length and s.chars >= width)
-            members[min(fits, key=lambda s: s.tokens * s.chars)].append(i)
-        buckets = []
-        for shape, chosen_ids in members.items():
-            if chosen_ids:
-                padded = np.zeros((len(chosen_ids), shape.tokens), np.int32)
-                for row, i in zip(padded, chosen_ids, strict=True):
-                    row[: len(labels[i])] = labels[i]
-                here = [sentences[i] for i in chosen_ids]
-                vectors = [sentence.vectors for sentence in here]
-                buckets.append(_Bucket(_pad_all(here, shape), padded, vectors))
-        tokens = sum(len(s.words) for s in sentences)
-        return cls(tuple(buckets), batch_size, len(sentences), tokens, unit)
+        sizes = np.array([s.chars.shape for s in sentences])
+        members = shapes.choose(sizes, batch_size, num_shapes, max_padding)
+        buckets = [
+            _bucket(sentences, labels, ids, shape) for shape, ids in members.items()
+        ]
+        return cls(
+            tuple(buckets), batch_size, len(sentences), int(sizes[:, 0].sum()), unit
+        )
 
     @property
     def num_batches(self) -> int:
@@ -206,16 +216,29 @@ class Batches:
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The shapes in use; each is compiled once."""
-        return tuple(Shape(*b.sentences.chars.shape[1:]) for b in self.buckets)
+        return tuple(Shape(b.labels.shape[1], b.chars.shape[1]) for b in self.buckets)
 
     @property
     def padding_share(self) -> float:
         """Share of the token positions of an epoch that hold no token."""
-        positions = sum(
-            -(-len(b.labels) // self.batch_size) * self.batch_size * b.labels.shape[1]
-            for b in self.buckets
-        )
-        return 1 - self.num_tokens / positions
+        sizes = [(len(b.labels), b.labels.shape[1]) for b in self.buckets]
+        return 1 - self.num_tokens / shapes.positions(sizes, self.batch_size)
+
+    @functools.cached_property
+    def _rooms(self) -> list[int]:
+        """Distinct words that hardly any batch of each bucket exceeds."""
+        rng, rooms = np.random.default_rng(0), []
+        for bucket in self.buckets:
+            size = min(self.batch_size, len(bucket.labels))
+            counts = [
+                len(
+                    np.unique(bucket.places[rng.permutation(len(bucket.labels))[:size]])
+                )
+                for _ in range(64)
+            ]
+            # One more for the word without characters.
+            rooms.append(8 * math.ceil(1.1 * (max(counts) + 1) / 8))
+        return rooms
 
     def summary(self) -> str:
         """Says in a line how the corpus is cut."""
@@ -224,40 +247,97 @@ class Batches:
             f"{len(self.shapes)} shapes to compile, {self.padding_share:.1%} padding"
         )
 
-    def epoch(
-        self, seed: int, epoch: int, *, skip: int = 0
-    ) -> Iterator[tuple[Sentence, np.ndarray]]:
-        """Yields the batches of one epoch: sentences, and label ids [B, T].
+    def blocks(
+        self,
+        seed: int,
+        epoch: int,
+        *,
+        length: int = 1,
+        skip: int = 0,
+        spelled_once: bool = False,
+    ) -> Iterator[Block]:
+        """Yields the batches of one epoch, in blocks of one shape.
 
         Args:
             seed: Of the run.
             epoch: Which one.
+            length: Batches in a block; a bucket's last block may have fewer.
             skip: Batches to leave out at the beginning, when a run resumes.
+            spelled_once: Whether a block names the distinct words of each batch.
         """
         rng = np.random.default_rng((seed, epoch))
         plan = []
-        for bucket in self.buckets:
+        for number, bucket in enumerate(self.buckets):
             order = rng.permutation(len(bucket.labels))
-            starts = range(0, len(order), self.batch_size)
-            plan += [(bucket, order[i : i + self.batch_size]) for i in starts]
-        for i in rng.permutation(len(plan))[skip:]:
-            bucket, rows = plan[i]
+            order = np.append(order, np.full(-len(order) % self.batch_size, -1))
+            batches = order.reshape(-1, self.batch_size).astype(np.int32)
+            starts = range(0, len(batches), length)
+            plan += [(number, batches[i : i + length]) for i in starts]
+        for i in rng.permutation(len(plan)):
+            number, rows = plan[i]
+            if skip >= len(rows):
+                skip -= len(rows)
+                continue
+            yield self._block(number, rows[skip:], length, spelled_once)
+            skip = 0
 
-            def take(array, rows=rows):
-                return _fill_rows(array[rows], self.batch_size)
+    def _block(self, number: int, rows: np.ndarray, length: int, spelled_once: bool):
+        bucket = self.buckets[number]
+        given = [bucket.vectors[row] for row in rows.ravel() if row >= 0]
+        tokens = int(bucket.sentences.mask[rows[rows >= 0]].sum())
+        missing = np.full((length - len(rows), self.batch_size), -1, np.int32)
+        filled = np.concatenate([rows, missing])
+        vectors = pad_vectors(given, bucket.labels.shape[1], filled.size)
+        if vectors is not None:
+            vectors = vectors.reshape(*filled.shape, *vectors.shape[1:])
+        block = Rows(filled, vectors)
+        if spelled_once:
+            words, places = self._spelled_once(number, filled)
+            block = block._replace(words=words, places=places)
+        return Block(number, len(rows), tokens, block)
 
-            batch = _map(take, bucket.sentences)
-            vectors = [bucket.vectors[row] for row in rows]
-            vectors = pad_vectors(vectors, batch.words.shape[1], self.batch_size)
-            yield batch._replace(vectors=vectors), take(bucket.labels)
+    def _spelled_once(self, number: int, rows: np.ndarray):
+        bucket, room = self.buckets[number], self._rooms[number]
+        places = bucket.places[rows] * (rows >= 0)[:, :, None]
+        most = places[0].size + 1  # whatever a batch holds, but a shape of its own
+        for size in (room, most):
+            found = [spelling.once(batch, size) for batch in places]
+            fitting = [one for one in found if one is not None]
+            if len(fitting) == len(found):
+                break
+        words, where = zip(*fitting, strict=True)
+        return np.stack(words), np.stack(where)
+
+    def epoch(
+        self, seed: int, epoch: int, *, skip: int = 0
+    ) -> Iterator[tuple[Sentence, np.ndarray]]:
+        """Yields the batches of `blocks` on the host: sentences, and labels [B, T]."""
+        for block in self.blocks(seed, epoch, skip=skip):
+            yield take(self.buckets[block.bucket], block.rows, 0)
+
+
+def _bucket(
+    sentences: Sequence[Sentence],
+    labels: Sequence[np.ndarray],
+    ids: np.ndarray,
+    shape: Shape,
+) -> Bucket:
+    here = [sentences[i] for i in ids]
+    padded = np.zeros((2, len(ids), shape.tokens), np.int32)
+    chars, places = spelling.distinct(here)
+    for row, own, its, i in zip(*padded, places, ids, strict=True):
+        row[: len(labels[i])] = labels[i]
+        own[: len(its)] = its
+    given = [sentence.vectors for sentence in here]
+    return Bucket(_pad_all(here, shape), padded[0], padded[1], chars, given)
 
 
 def _pad_all(sentences: Sequence[Sentence], shape: Shape) -> Sentence:
-    """Pads a whole bucket, but for the vectors: those are too many for the memory."""
+    """Pads a whole bucket, but for what is kept elsewhere."""
     pieces = [s.pieces for s in sentences if s.pieces is not None]
     return pad(
-        [s._replace(vectors=None) for s in sentences],
-        shape,
+        [s._replace(chars=s.chars[:, :0], vectors=None) for s in sentences],
+        Shape(shape.tokens, 0),
         pieces=piece_shape(pieces) if pieces else None,
     )
 
@@ -267,10 +347,3 @@ def _map(change: Callable[[np.ndarray], np.ndarray], fields: Any) -> Any:
     if isinstance(fields, tuple):
         return type(fields)(*(_map(change, field) for field in fields))  # type: ignore
     return None if fields is None else change(fields)
-
-
-def _fill_rows(array: np.ndarray, count: int) -> np.ndarray:
-    missing = count - len(array)
-    if not missing:
-        return array
-    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import string
+from collections.abc import Container
 
 from jaxner.types import Caps
 
@@ -86,3 +87,22 @@ def zero_digits(token: str) -> str:
         '0000-00-00'
     """
     return _DIGIT.sub("0", token)
+
+
+def normal(token: str, no_digits: bool, no_escapes: bool) -> str:
+    """Gives a token as it is looked at: unescaped, and with its digits as 0."""
+    token = unescape(token) if no_escapes else token
+    return zero_digits(token) if no_digits else token
+
+
+def look_up(token: str, known: Container[str], case: tuple[bool, bool]) -> str | None:
+    """Returns the known word that stands for a token: itself, or its lower case.
+
+    `case` says whether the lower case is all that is looked for, and whether it may
+    stand in for a word that is not known.
+    """
+    lowercase, fallback = case
+    if not lowercase and token in known:
+        return token
+    lowered = token.lower()
+    return lowered if (lowercase or fallback) and lowered in known else None

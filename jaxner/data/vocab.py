@@ -22,6 +22,7 @@ from jaxner.data.wordpiece import WordPiece
 from jaxner.types import Sentence, WordVectors
 
 PADDING, UNKNOWN = 0, 1
+_MOST_SEEN = 1 << 16  # tokens
 _SPECIAL = ("<pad>", "<unk>")
 SEPARATOR = "<sep>"
 """The label of what stands between the sentences of a document."""
@@ -120,14 +121,14 @@ class Lexicon:
 
     def normalise(self, token: str) -> str:
         """Gives the token as it is looked at: unescaped, and with its digits as 0."""
-        return _normal(token, self.zero_digits, self.unescape)
+        return features.normal(token, self.zero_digits, self.unescape)
 
     def word_id(self, token: str) -> int:
         """Looks a token up: as it is, else lower-cased, else the unknown word."""
         return self._id_of_normal(self.normalise(token))
 
     def _id_of_normal(self, token: str) -> int:
-        found = _look_up(token, self._word_ids, self._case)
+        found = features.look_up(token, self._word_ids, self._case)
         return UNKNOWN if found is None else self._word_ids[found]
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
@@ -150,17 +151,33 @@ class Lexicon:
         pieces = None
         if self.pieces is not None:
             # Case and digits are the encoder's own affair; escapes it never saw.
-            texts = [_normal(token, False, self.unescape) for token in tokens]
+            texts = [features.normal(token, False, self.unescape) for token in tokens]
             pieces = self.pieces.encode(texts)
-        tokens = [self.normalise(token) for token in tokens]
-        words = np.array([self._id_of_normal(token) for token in tokens], np.int32)
-        width = max((len(token) for token in tokens), default=1) or 1
-        chars = np.zeros((len(tokens), width), np.int32)
-        for row, token in zip(chars, tokens, strict=True):
-            row[: len(token)] = [self._char_ids.get(char, UNKNOWN) for char in token]
-        caps = np.array([features.caps(token) for token in tokens], np.int32)
+        known = [self._encode_token(token) for token in tokens]
+        words = np.array([word for word, _, _ in known], np.int32)
+        caps = np.array([caps for _, caps, _ in known], np.int32)
+        width = max((len(spelled) for _, _, spelled in known), default=0) or 4
+        joined = b"".join([spelled.ljust(width, b"\0") for _, _, spelled in known])
+        chars = np.frombuffer(joined, np.int32).reshape(len(tokens), width // 4).copy()
         mask = np.ones(len(tokens), bool)
         return Sentence(words, chars, mask, caps, vectors, pieces)
+
+    def _encode_token(self, token: str) -> tuple[int, int, bytes]:
+        """Looks a token up: its word, how it is capitalised, its characters (int32)."""
+        found = self._seen.get(token)
+        if found is None:
+            normal = self.normalise(token)
+            ids = [self._char_ids.get(char, UNKNOWN) for char in normal]
+            spelled = np.array(ids, np.int32).tobytes()
+            found = self._id_of_normal(normal), int(features.caps(normal)), spelled
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            self._seen[token] = found
+        return found
+
+    @functools.cached_property
+    def _seen(self) -> dict[str, tuple[int, int, bytes]]:
+        return {}  # a text has few distinct tokens, and each is looked up once
 
     def label_ids(self, labels: Sequence[str]) -> np.ndarray:
         """Encodes labels.
@@ -249,7 +266,9 @@ def build(
         [2, 1]
     """
     tokens = collections.Counter(token for sentence in sentences for token in sentence)
-    tokens = _counted(tokens, lambda token: _normal(token, zero_digits, unescape))
+    tokens = _counted(
+        tokens, lambda token: features.normal(token, zero_digits, unescape)
+    )
     case = lowercase, lowercase_fallback
     counts = _counted(tokens, str.lower) if lowercase else tokens
     given = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
@@ -261,7 +280,7 @@ def build(
         known = dict.fromkeys((*reachable, *frequent))
         # Exactly the words that training tokens are looked up as can get a gradient.
         for token, count in tokens.items():
-            found = _look_up(token, known, case)
+            found = features.look_up(token, known, case)
             if found is not None:
                 used[found] += count
     trained = sorted(used, key=lambda word: (-used[word], word))
@@ -301,36 +320,20 @@ def _counted(tokens: collections.Counter[str], change) -> collections.Counter[st
     return counts
 
 
-def _normal(token: str, zero_digits: bool, unescape: bool) -> str:
-    token = features.unescape(token) if unescape else token
-    return features.zero_digits(token) if zero_digits else token
-
-
-def _look_up(token: str, known, case: tuple[bool, bool]) -> str | None:
-    """Returns the known word that stands for a token: itself, or its lower case.
-
-    `case` says whether the lower case is all that is looked for, and whether it may
-    stand in for a word that is not known.
-    """
-    lowercase, fallback = case
-    if not lowercase and token in known:
-        return token
-    lowered = token.lower()
-    return lowered if (lowercase or fallback) and lowered in known else None
-
-
 def _align(
     lexicon: Lexicon, vectors: Vectors, given: dict[str, int], counts
 ) -> WordVectors:
     sources = [
-        None if word in _SPECIAL else _look_up(word, given, lexicon._case)
+        None if word in _SPECIAL else features.look_up(word, given, lexicon._case)
         for word in lexicon.words[: lexicon.num_trained]
     ]
     rows = np.array([i for i, word in enumerate(sources) if word is not None], np.int64)
     trained = vectors.values[[given[word] for word in sources if word is not None]]
     frozen_words = lexicon.words[lexicon.num_trained :]
     frozen = vectors.values[[given[word] for word in frozen_words]]
-    matched = {w for w in counts if _look_up(w, given, lexicon._case) is not None}
+    matched = {
+        w for w in counts if features.look_up(w, given, lexicon._case) is not None
+    }
     return WordVectors(
         rows=rows,
         trained=trained,

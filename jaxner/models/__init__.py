@@ -41,6 +41,7 @@ from jaxner.models.sampling import pass_keys as pass_keys
 from jaxner.models.sampling import predict as predict
 from jaxner.models.sampling import probabilities as probabilities
 from jaxner.models.sampling import refine as refine
+from jaxner.models.sampling import represent as represent
 from jaxner.models.sampling import sample as sample
 from jaxner.models.sampling import sentence_key as sentence_key
 from jaxner.models.seq2seq import Seq2seqHead
@@ -48,7 +49,9 @@ from jaxner.models.tagger import Tagger as Tagger
 from jaxner.models.tagger import apply as apply
 from jaxner.models.tagger import apply_stages as apply_stages
 from jaxner.models.tagger import apply_with_intermediates as apply_with_intermediates
+from jaxner.models.tagger import can_spell as can_spell
 from jaxner.models.tagger import init as init
+from jaxner.models.tagger import spell as spell
 from jaxner.models.tagger import transfer as transfer
 from jaxner.models.tagger import with_vectors as with_vectors
 from jaxner.models.transformer import RelativeTransformer, TwoStream

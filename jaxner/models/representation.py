@@ -195,13 +195,25 @@ class Representation(nn.Module):
                 raise ValueError("This model needs the field `caps` of a Sentence.")
             parts.append(self.caps(sentence.caps, words))
         if self.chars is not None:
-            parts.append(self.chars(sentence.chars, train=train))
+            parts.append(self._spelling(sentence, train))
         parts += self._contextual(sentence, train)
         x = nn.Dropout(self.dropout)(
             jnp.concatenate(parts, axis=1), deterministic=not train
         )
         present = sentence.mask & (sentence.words != _PADDING)
         return jnp.where(present[:, None], x, 0.0)
+
+    def spell(
+        self, chars: Int[Array, " U C"], *, train: bool = False
+    ) -> Float[Array, " U F"] | None:
+        """Returns the features of words by their characters alone, if there are any."""
+        return None if self.chars is None else self.chars(chars, train=train)
+
+    def _spelling(self, sentence: Sentence, train: bool):
+        if sentence.spelling is None:
+            return self.spell(sentence.chars, train=train)
+        (spelling,) = sentence.spelling
+        return spelling
 
     def _contextual(self, sentence: Sentence, train: bool) -> list[Array]:
         vectors, pieces = sentence.vectors, sentence.pieces

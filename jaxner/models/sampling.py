@@ -116,7 +116,25 @@ def pass_keys(key: Array, num_samples: int) -> Array:
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
 
 
-def sample(model: nn.Module, weights: Weights, sentence: Sentence, keys: Array):
+def represent(
+    model: nn.Module, weights: Weights, sentence: Sentence
+) -> Float[Array, "T D"]:
+    """Computes the features of each token without dropout.
+
+    Draft and refinement may share them, and so may the passes. They are handed on, for
+    where there is a loop in them (BERT's layers) XLA computes them each time.
+    """
+    x: Any = model.apply(weights, sentence, train=False, method="represent")
+    return x
+
+
+def sample(
+    model: nn.Module,
+    weights: Weights,
+    sentence: Sentence,
+    keys: Array,
+    x: Float[Array, "T D"] | None = None,
+):
     """Computes the draft's potentials in several passes.
 
     Args:
@@ -124,6 +142,7 @@ def sample(model: nn.Module, weights: Weights, sentence: Sentence, keys: Array):
         weights: What `init` returned, or its like after training.
         sentence: One sentence; `jax.vmap` this function for a batch.
         keys: One for each pass; see `pass_keys`.
+        x: What `represent` returns, if it is known.
 
     Returns:
         Potentials whose emissions are `[M, T, L]`; the rest is the same in all passes.
@@ -137,7 +156,7 @@ def sample(model: nn.Module, weights: Weights, sentence: Sentence, keys: Array):
         parts, keys = model.sampling.parts, Keys.of(key)
         if "representation" not in parts:
             keys = keys._replace(words=None)
-        potentials = _draft(model, weights, sentence, keys.rngs(), parts)
+        potentials = _draft(model, weights, sentence, keys.rngs(), parts, x)
         if not isinstance(potentials, Potentials):
             raise ValueError(
                 "Several passes of a head whose labels depend on all labels before "
@@ -176,37 +195,49 @@ def predict(
     References:
         Gui et al. (2020), section 3.3.
     """
-    first, chances = drafted(model, weights, sentence, key)
+    x = represent(model, weights, sentence)
+    first, chances = drafted(model, weights, sentence, key, x)
     if model.refinement is None:
         return first
-    refined = refine(model, weights, sentence, chances)
+    refined = refine(model, weights, sentence, chances, x)
     uncertain = inference.entropy(chances) > model.refinement.threshold
     return mix(first, refined, uncertain, sentence.mask)
 
 
-def draft(model: nn.Module, weights: Weights, sentence: Sentence) -> AnyPotentials:
-    """Computes the draft's potentials in one pass without dropout."""
-    return _draft(model, weights, sentence, {}, PARTS)
+def draft(
+    model: nn.Module,
+    weights: Weights,
+    sentence: Sentence,
+    x: Float[Array, "T D"] | None = None,
+) -> AnyPotentials:
+    """Computes the draft's potentials in one pass without dropout.
+
+    `x` is as in `sample`.
+    """
+    return _draft(model, weights, sentence, {}, PARTS, x)
 
 
 def drafted(
-    model: nn.Module, weights: Weights, sentence: Sentence, key: Array | None = None
+    model: nn.Module,
+    weights: Weights,
+    sentence: Sentence,
+    key: Array | None = None,
+    x: Float[Array, "T D"] | None = None,
 ) -> tuple[Any, Any]:
     """Returns the draft's potentials, over all passes, and its label probabilities.
 
-    The arguments are those of `predict`. Probabilities, `[T, L]`, are None where there
-    is one pass and nothing asks for them.
+    The arguments are those of `predict` and `sample`. Probabilities, `[T, L]`, are None
+    where there is one pass and nothing asks for them.
     """
     sampling = model.sampling
     if not sampling.num_samples:
-        single = draft(model, weights, sentence)
+        single = draft(model, weights, sentence, x)
         wanted = model.refinement is not None
         return single, inference.marginals(single, sentence.mask) if wanted else None
     key = jax.random.key(sampling.seed) if key is None else key
     keys = pass_keys(sentence_key(key, sentence), sampling.num_samples)
-    return average(
-        sample(model, weights, sentence, keys), sentence.mask, sampling.average
-    )
+    samples = sample(model, weights, sentence, keys, x)
+    return average(samples, sentence.mask, sampling.average)
 
 
 def average(samples: Potentials, mask: Array, over: str):
@@ -225,10 +256,15 @@ def average(samples: Potentials, mask: Array, over: str):
 
 
 def refine(
-    model: nn.Module, weights: Weights, sentence: Sentence, chances: Float[Array, "T L"]
+    model: nn.Module,
+    weights: Weights,
+    sentence: Sentence,
+    chances: Float[Array, "T L"],
+    x: Float[Array, "T D"] | None = None,
 ) -> Potentials:
     """Computes the refinement's potentials, given the probabilities of a draft."""
-    output = model.apply(weights, sentence, chances, method="refine")
+    x = represent(model, weights, sentence) if x is None else x
+    output = model.apply(weights, x, sentence, chances, method="refine")
     refined: Any = _with_known_separators(model, output, sentence)
     return refined
 
@@ -254,9 +290,13 @@ def _log(chances):
     return jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny))
 
 
-def _draft(model, weights, sentence, rngs, parts) -> Any:
+def _draft(model, weights, sentence, rngs, parts, x) -> Any:
+    if rngs and "representation" in parts:
+        x = model.apply(weights, sentence, train=True, rngs=rngs, method="represent")
+    elif x is None:
+        x = represent(model, weights, sentence)
     stages, _ = model.apply(
-        weights, sentence, train=bool(rngs), parts=parts, rngs=rngs, method="draft"
+        weights, x, sentence, train=bool(rngs), parts=parts, rngs=rngs, method="draft"
     )
     return _with_known_separators(model, stages[-1], sentence)
 

@@ -7,7 +7,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jaxner import inference
 from jaxner.models.sampling import PARTS, Keys, Sampling
@@ -42,34 +42,49 @@ class Tagger(nn.Module):
 
     def __call__(self, sentence: Sentence, *, train: bool):
         """Returns the potentials of each stage, and a dict of intermediates."""
-        x = self.representation(sentence, train=train)
+        x = self.represent(sentence, train=train)
         stages, out = self._label(x, sentence, train, train)
         if self.refinement is None:
             return stages, out
         probabilities = inference.marginals(stages[-1], sentence.mask)
-        refinement: Any = self.refinement
-        own: Any = refinement.representation
-        words = x if own is None else own(sentence, train=train)
-        return (*stages, self._refine(words, sentence, probabilities, train)), out
+        refined = self._refine(x, sentence, probabilities, train)
+        return (*stages, refined), out
 
-    def draft(self, sentence: Sentence, *, train: bool, parts: tuple[str, ...] = PARTS):
+    def spell(self, chars: Int[Array, " U C"]):
+        """Returns what each representation knows of words by their characters."""
+        return tuple(each.spell(chars) for each in _representations(self))
+
+    def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
+        """Returns the features of each token, before it looks at the others."""
+        return self.representation(_spelled(sentence, 0), train=train)
+
+    def draft(
+        self,
+        x: Float[Array, "T D"],
+        sentence: Sentence,
+        *,
+        train: bool,
+        parts: tuple[str, ...] = PARTS,
+    ):
         """Does what `__call__` does, but without the refinement.
 
         Args:
+            x: What `represent` returned.
             sentence: One sentence.
             train: Whether there is dropout.
             parts: The only parts that have any.
         """
-        x = self.representation(sentence, train=train and "representation" in parts)
         return self._label(
             x, sentence, train and "encoder" in parts, train and "head" in parts
         )
 
-    def refine(self, sentence: Sentence, probabilities: Float[Array, "T L"]):
+    def refine(
+        self,
+        x: Float[Array, "T D"],
+        sentence: Sentence,
+        probabilities: Float[Array, "T L"],
+    ):
         """Returns the refinement's potentials, given those of the drafted labels."""
-        refinement: Any = self.refinement
-        own: Any = refinement.representation
-        x = (own or self.representation)(sentence, train=False)
         return self._refine(x, sentence, probabilities, False)
 
     def _label(self, x, sentence, in_encoder, in_head):
@@ -82,10 +97,24 @@ class Tagger(nn.Module):
         ), out
 
     def _refine(self, x, sentence, probabilities, train):
+        refinement: Any = self.refinement
+        own: Any = refinement.representation
+        words = x if own is None else own(_spelled(sentence, 1), train=train)
         # No gradient reaches the draft through its labels.
         given = jax.lax.stop_gradient(probabilities)
-        refinement: Any = self.refinement
-        return refinement(x, given, sentence.mask, train=train)
+        return refinement(words, given, sentence.mask, train=train)
+
+
+def _representations(model: Tagger) -> list[Any]:
+    own = getattr(model.refinement, "representation", None)
+    return [model.representation] if own is None else [model.representation, own]
+
+
+def _spelled(sentence: Sentence, place: int) -> Sentence:
+    """Leaves of the spelling what one representation reads."""
+    if sentence.spelling is None:
+        return sentence
+    return sentence._replace(spelling=sentence.spelling[place : place + 1])
 
 
 def init(model: Tagger, seed: int) -> Weights:
@@ -161,6 +190,45 @@ def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
 
 def _name(path) -> str:
     return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+def spell(
+    model: Tagger,
+    weights: Weights,
+    sentences: Sentence,
+    chars: Int[Array, " U C"],
+    places: Int[Array, " *B T"],
+) -> Sentence:
+    """Reads the characters of distinct words once, for all the places they stand in.
+
+    Args:
+        model: What `build` returned; see `can_spell`.
+        weights: What `init` returned, or its like after training.
+        sentences: One, or a batch.
+        chars: The distinct words; one of them has no characters, for the padding.
+        places: Which of them each token is.
+
+    Returns:
+        The sentences with their `spelling`; their own `chars` are not read any more.
+    """
+    features: Any = model.apply(weights, chars, method="spell")
+    spelling = [None if each is None else each[places] for each in features]
+    return sentences._replace(spelling=tuple(spelling))
+
+
+def can_spell(model: Tagger, *, is_noisy: bool) -> bool:
+    """Tells whether a word's characters mean the same wherever it stands.
+
+    They do unless there is dropout among them, which draws anew for each token. Where
+    none are read, they mean nothing.
+
+    Args:
+        model: What `build` returned.
+        is_noisy: Whether there is dropout in the representation.
+    """
+    readers = [each.chars for each in _representations(model) if each.chars is not None]
+    is_drawn = is_noisy and any(reader.dropout for reader in readers)
+    return bool(readers) and not is_drawn
 
 
 def apply_stages(

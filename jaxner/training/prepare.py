@@ -337,13 +337,8 @@ def load_data(
         tell(describe_match(aligned))
     lexicon = inputs.complete(lexicon, options, train, tell, dev)
     sentences, labels = encode_split(train, lexicon)
-    batches = Batches.make(
-        sentences,
-        labels,
-        batch_size=batch_size,
-        num_shapes=options["num_shapes"],
-        unit=options["unit"],
-    )
+    cut = {name: options[name] for name in ("num_shapes", "max_padding", "unit")}
+    batches = Batches.make(sentences, labels, batch_size=batch_size, **cut)
     tell(batches.summary())
     record = environment.describe([train, dev], path)
     record["data"] |= inputs.describe(options)

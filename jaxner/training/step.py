@@ -1,4 +1,7 @@
-"""One optimizer step: the only place where training meets `jit`."""
+"""Optimizer steps: the only place where training meets `jit`.
+
+Shape letters: `B` sentences, `T` tokens.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from jaxner import models
+from jaxner.data import batching
+from jaxner.data.batching import Bucket, Rows
 from jaxner.training import objectives
 from jaxner.types import Sentence
 
@@ -43,6 +48,57 @@ def reset_loss(state: State) -> State:
     return state._replace(loss=jnp.zeros(()))
 
 
+class Recipe(NamedTuple):
+    """What stays the same in all steps, and what programs are compiled for.
+
+    Attributes:
+        model: What `models.build` returned.
+        tx: The optimizer.
+        objective: What is minimised.
+    """
+
+    model: models.Tagger
+    tx: optax.GradientTransformation
+    objective: objectives.Objective
+
+
+def update(
+    recipe: Recipe,
+    state: State,
+    frozen: Any,
+    batch: Sentence,
+    labels: Int[Array, "B T"],
+    key: Array,
+    spelled: tuple[Array, Array] | None = None,
+) -> State:
+    """Updates the parameters on one batch.
+
+    Args:
+        recipe: What is trained, and how.
+        state: Before the step.
+        frozen: The weights that no step changes.
+        batch: Sentences with a leading batch axis.
+        labels: Their label ids.
+        key: The run's; the step number is folded in.
+        spelled: The characters of the distinct words of the batch, [W, C], and which of
+            them each token is, [B, T]; see `models.spell`. None: the batch has its own.
+    """
+    model, tx, objective = recipe
+    step_key = jax.random.fold_in(key, state.step)
+
+    def loss_of(params):
+        weights = {"params": params, "frozen": frozen}
+        given = batch
+        if spelled is not None:
+            given = models.spell(model, weights, batch, *spelled)
+        return objectives.batch_loss(model, weights, given, labels, step_key, objective)
+
+    loss, grads = jax.value_and_grad(loss_of)(state.params)
+    updates, opt_state = tx.update(grads, state.opt_state, state.params)
+    params = optax.apply_updates(state.params, updates)
+    return State(state.step + 1, params, opt_state, state.loss + loss)
+
+
 @functools.partial(
     jax.jit, static_argnames=("model", "tx", "objective"), donate_argnames="state"
 )
@@ -57,25 +113,43 @@ def train_step(
     *,
     objective: objectives.Objective,
 ) -> State:
-    """Updates the parameters on one batch.
+    """Compiles `update`, for a loop of one's own; `state` is given up.
+
+    The arguments are those of `Recipe` and of `update`.
+    """
+    recipe = Recipe(model, tx, objective)
+    return update(recipe, state, frozen, batch, labels, key)
+
+
+@functools.partial(jax.jit, static_argnames="recipe", donate_argnames="state")
+def train_steps(
+    recipe: Recipe,
+    state: State,
+    frozen: Any,
+    bucket: Bucket,
+    rows: Rows,
+    count: Int[Array, ""],
+    key: Array,
+) -> State:
+    """Updates the parameters on several batches, one after the other, in one call.
 
     Args:
-        model: What `models.build` returned.
-        tx: The optimizer.
+        recipe: What is trained, and how.
         state: Given up: its memory is used again.
         frozen: The weights that no step changes.
-        batch: Sentences with a leading batch axis.
-        labels: Their label ids.
-        key: The run's; the step number is folded in.
-        objective: What is minimised.
+        bucket: Where the sentences are.
+        rows: Which of them each batch takes.
+        count: How many of the batches are taken.
+        key: The run's.
     """
-    step_key = jax.random.fold_in(key, state.step)
 
-    def loss_of(params):
-        weights = {"params": params, "frozen": frozen}
-        return objectives.batch_loss(model, weights, batch, labels, step_key, objective)
+    def one(i, state):
+        batch, labels = batching.take(bucket, rows, i)
+        spelled = None
+        if rows.words is not None and rows.places is not None:
+            spelled = bucket.chars[rows.words[i]], rows.places[i]
+        return update(recipe, state, frozen, batch, labels, key, spelled)
 
-    loss, grads = jax.value_and_grad(loss_of)(state.params)
-    updates, opt_state = tx.update(grads, state.opt_state, state.params)
-    params = optax.apply_updates(state.params, updates)
-    return State(state.step + 1, params, opt_state, state.loss + loss)
+    if rows.rows.shape[0] == 1:
+        return one(0, state)
+    return jax.lax.fori_loop(0, count, one, state)

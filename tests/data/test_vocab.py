@@ -1,5 +1,7 @@
 """The lexicon: ids, look-up rules, and which vectors are trained."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -263,3 +265,24 @@ def test_tags_are_labels_as_they_are():
     assert documents.label_names == ("''", "NN", "VB", vocab.SEPARATOR)
     with pytest.raises(ValueError, match="'<sep>' is the label of what stands between"):
         vocab.build(SENTENCES, ["NN", "<sep>"], scheme="tags")
+
+
+def test_tokens_seen_before_are_forgotten_before_they_fill_the_memory(monkeypatch):
+    lexicon, _ = vocab.build([["Rome", "is", "old"]], ["LOC"])
+    before = lexicon.encode(["Rome", "was", "OLD"])
+    monkeypatch.setattr(vocab, "_MOST_SEEN", 2)
+    for _ in range(2):
+        after = lexicon.encode(["Rome", "was", "OLD"])
+        assert len(lexicon._seen) <= 3
+        for ours, theirs in zip(after[:4], before[:4], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    after.words[0] = 0  # what is handed out is the caller's
+    assert lexicon.encode(["Rome"]).words[0] == before.words[0]
+
+
+def test_a_lexicon_in_use_can_be_copied():
+    lexicon, _ = vocab.build([["Rome"]], ["LOC"])
+    lexicon.encode(["Rome"])
+    other = copy.deepcopy(lexicon)
+    assert other == lexicon
+    assert other.encode(["Rome"]).words.tolist() == [2]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -167,7 +168,8 @@ def test_prolonged_run_equals_a_long_one(finished, corpus, tmp_path):
 
 def test_finished_run_trains_no_more(finished, corpus, monkeypatch):
     before = metrics_without_times(finished)
-    monkeypatch.setattr(train.step, "train_step", None)
+    monkeypatch.setattr(train.Corpus, "take_steps", None)
+    monkeypatch.setattr(train.Corpus, "compile", None)
     train.main_run(tiny.config(corpus), finished)
     assert metrics_without_times(finished) == before
 
@@ -250,6 +252,8 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
         ("num_epochs", 0, "num_epochs of at least 1, got 0"),
         ("batch_size", 0, "batch size and a number of shapes of at least 1"),
         ("data.num_shapes", 0, "batch size and a number of shapes of at least 1"),
+        ("data.max_padding", 1.0, "max_padding is a share, from 0 to below 1"),
+        ("steps_per_call", 0, "steps_per_call must be at least 1, got 0"),
         ("objective.reduction", "mean", "'mean'; known: sentence, token, sum"),
         ("optimizer.name", "adam", r"Unknown option optimizer\.momentum of adam"),
         ("data.scheme", "IOBES", "IOBES"),
@@ -281,12 +285,20 @@ def test_early_stopping(corpus, tmp_path):
     assert len(metrics_without_times(tmp_path / "run")) == 3
 
 
-def test_compilations_are_bounded(corpus, tmp_path):
+def test_compilations_are_bounded_and_told(corpus, tmp_path, monkeypatch, capsys):
+    compiled = []
+    lower = train.Corpus._lower
+    monkeypatch.setattr(
+        train.Corpus, "_lower", lambda *a: compiled.append(1) or lower(*a)
+    )
+    monkeypatch.setattr("jaxner.training.corpus._programs", {})
     config = tiny.config(corpus, num_epochs=2)
-    config.data.num_shapes = 2
-    train.step.train_step.clear_cache()
+    config.data.num_shapes = 3
     train.main_run(config, tmp_path / "run")
-    assert train.step.train_step._cache_size() <= 2 + 1
+    assert len(compiled) == 3
+    told = capsys.readouterr().out
+    assert re.search(r"3 shapes to compile, \d+\.\d% padding", told)
+    assert re.search(r"Compiled the steps of 3 shapes in \d+\.\d s", told)
 
 
 def test_tensorboard_scalars(corpus, tmp_path):

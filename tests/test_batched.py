@@ -1,0 +1,119 @@
+"""Sentences in batches: every one once, in few shapes, the same whatever they are."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxner
+from jaxner import batched, models, tagging
+from jaxner.data import corpora
+from jaxner.types import Sentence
+
+
+def sentence(length, width):
+    chars = np.ones((length, max(width, 1)), np.int32)
+    return Sentence(np.arange(length), chars, np.ones(length, bool))
+
+
+SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=40)
+
+
+@given(SIZES, st.integers(1, 8))
+@settings(max_examples=80, deadline=None)
+def test_plan(sizes, passes):
+    sentences = [sentence(*size) for size in sizes]
+    taken = []
+    for shape, size, rows in batched._plan(sentences, passes):
+        assert 1 <= len(rows) <= size == 1 << (size.bit_length() - 1)
+        within = size * shape.tokens * passes <= batched._TOKENS
+        assert size == 1 or within
+        for i in rows:
+            assert len(sentences[i].words) <= shape.tokens
+            assert sentences[i].chars.shape[1] <= shape.chars
+        taken += rows
+    assert sorted(taken) == list(range(len(sizes)))
+
+
+def test_a_corpus_has_little_padding_in_few_shapes():
+    rng = np.random.default_rng(0)
+    lengths = np.minimum(rng.geometric(1 / 14, 3000), 120)
+    sentences = [sentence(n, 9) for n in lengths]
+    plan = list(batched._plan(sentences, 1))
+    positions = sum(shape.tokens * size for shape, size, _ in plan)
+    assert 1 - lengths.sum() / positions < 0.25
+    assert len({(shape, size) for shape, size, _ in plan}) <= 12
+
+
+@pytest.mark.parametrize("length", range(1, 200))
+def test_lengths_are_rounded_up_by_half_at_the_most(length):
+    tokens = batched.shape_for(length, 5).tokens
+    assert length <= tokens <= max(8, 1.5 * length)
+
+
+def test_words_without_characters_stay_so():
+    assert batched.shape_for(3, 0).chars == 0
+
+
+@pytest.fixture
+def sentences(corpus):
+    examples = corpora.load(None, "dev", directory=corpus).examples
+    return [list(example.tokens) for example in examples]
+
+
+def emissions(params, sentences):
+    @jax.jit
+    def compute(batch):
+        def one(sentence):
+            return models.apply(params.model, params.weights, sentence).emissions
+
+        return jax.vmap(one)(batch)
+
+    encoded = tagging.encode_each(params, sentences)
+    return batched.over_documents(params, compute, encoded)
+
+
+def test_a_long_text_is_labelled_alike_word_by_word(params, sentences, monkeypatch):
+    read = []
+    spell = batched._spell
+    monkeypatch.setattr(batched, "_spell", lambda p, c: read.append(c) or spell(p, c))
+    before = emissions(params, sentences[:12])
+    assert not read
+    monkeypatch.setattr(batched, "_LONG_TEXT", 1)
+    monkeypatch.setattr(batched, "_WORDS", 16)
+    after = emissions(params, sentences[:12])
+    for ours, theirs in zip(after, before, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    words = [row[row > 0].tobytes() for chunk in read for row in np.asarray(chunk)]
+    distinct = {token for tokens in sentences[:12] for token in tokens}
+    given = [word for word in words if word]
+    assert len(given) == len(set(given)) <= len(distinct)
+
+
+def test_labels_do_not_depend_on_how_long_the_text_is(params, sentences, monkeypatch):
+    before = jaxner.tag(params, [*sentences, []])
+    monkeypatch.setattr(batched, "_LONG_TEXT", 1)
+    assert jaxner.tag(params, [*sentences, []]) == before
+
+
+@pytest.mark.parametrize("parts", [("encoder",), ("representation",)])
+def test_passes_with_dropout_among_the_characters_read_every_token(
+    parts, refining, sentences, monkeypatch
+):
+    params = jaxner.load(refining)
+    chars = params.model.representation.chars.clone(dropout=0.5)
+    model = params.model.clone(
+        representation=params.model.representation.clone(chars=chars),
+        sampling=models.Sampling(num_samples=2, parts=parts),
+    )
+    params = dataclasses.replace(params, model=model)
+    read = []
+    spell = batched._spell
+    monkeypatch.setattr(batched, "_spell", lambda p, c: read.append(c) or spell(p, c))
+    before = jaxner.tag(params, sentences[:3])
+    monkeypatch.setattr(batched, "_LONG_TEXT", 1)
+    assert jaxner.tag(params, sentences[:3]) == before
+    assert bool(read) == (parts == ("encoder",))
