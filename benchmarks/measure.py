@@ -68,11 +68,18 @@ class Timing:
         first: Seconds of its first call, in which JAX compiles.
         seconds: Of a later call.
         ratio: How many times as fast as the rival it is; above 1 is faster.
+        samples: The seconds of each round.
     """
 
     first: float
     seconds: Interval
     ratio: Interval
+    samples: tuple[float, ...] = ()
+
+    def speedup(self, other: Timing) -> Interval:
+        """Says how many times as fast as another of the same comparison this is."""
+        pairs = zip(self.samples, other.samples, strict=True)
+        return Interval.of(theirs / ours for ours, theirs in pairs)
 
 
 def compare(
@@ -107,6 +114,7 @@ def compare(
             firsts[name],
             Interval.of(its),
             Interval.of(a / b for a, b in zip(samples[rival], its, strict=True)),
+            tuple(its),
         )
         for name, its in samples.items()
     }

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+_WORTHWHILE = 0.01  # share of the positions that one more program has to save
+
 
 class Shape(NamedTuple):
     """The padded size of a sentence: tokens, and characters of each."""
@@ -61,7 +63,8 @@ def choose(
         batch_size: Sentences in a batch; the last one of a shape is filled up.
         count: How many shapes there may be.
         max_padding: Share of the token positions that may be padding. If `count` shapes
-            are not enough for it, those with the least padding are taken.
+            are not enough for it, so many are taken that more would save less than a
+            hundredth of the positions.
 
     Returns:
         The shapes in ascending order, and the sentences (rows of `sizes`) of each.
@@ -79,7 +82,7 @@ def choose(
         members = fit(sizes, candidates(sizes, number))
         counts = [(len(rows), shape.tokens) for shape, rows in members.items()]
         share = 1 - sizes[:, 0].sum() / positions(counts, batch_size)
-        if share < least:
+        if share < least - _WORTHWHILE:
             best, least = members, share
         if least <= max_padding:
             break

@@ -2,14 +2,14 @@
 
 Each function takes what any head returns. Potentials without transitions bypass all
 scans, and those of an autoregressive head have a beam search and no marginals, which is
-settled while tracing. Shape letters: `T` tokens, `L` labels.
+settled while tracing. Shape letters: `T` tokens, `L` labels, `N` labellings.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from jaxner.inference import autoregressive, crf, independent
 from jaxner.inference.crf import Constraints as Constraints
@@ -24,6 +24,17 @@ def _kernels(potentials: AnyPotentials) -> Any:
     if isinstance(potentials, Autoregressive):
         return autoregressive
     return independent if potentials.transitions is None else crf
+
+
+def _closed_kernels(potentials: AnyPotentials, wanted: str) -> Any:
+    """Returns the kernels of a head whose labellings can be summed over."""
+    if isinstance(potentials, Autoregressive):
+        raise ValueError(
+            f"{wanted} needs sums or maxima over all L^T labellings, and those of an "
+            "autoregressive head (head 'seq2seq') have no closed form. Take the head "
+            "'softmax' or 'crf'."
+        )
+    return _kernels(potentials)
 
 
 def constrain(potentials: AnyPotentials, constraints: Constraints) -> AnyPotentials:
@@ -67,3 +78,40 @@ def viterbi(potentials: AnyPotentials, mask: Bool[Array, " T"]) -> Int[Array, " 
     That of an autoregressive head is found by beam search, and need not be the best.
     """
     return _kernels(potentials).viterbi(potentials, mask)
+
+
+def n_best(
+    potentials: AnyPotentials, mask: Bool[Array, " T"], n: int
+) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
+    """Finds the n best labellings and their scores, in nats; see `crf.n_best`.
+
+    Raises:
+        ValueError: n is below 1, or the head is autoregressive.
+    """
+    return _closed_kernels(potentials, "n_best").n_best(potentials, mask, n)
+
+
+def sample(
+    potentials: AnyPotentials, mask: Bool[Array, " T"], key: Key[Array, ""]
+) -> Int[Array, " T"]:
+    """Draws a labelling with its probability, 0 under padding; see `crf.sample`.
+
+    Raises:
+        ValueError: The head is autoregressive.
+    """
+    return _closed_kernels(potentials, "sample").sample(potentials, mask, key)
+
+
+def labelling_entropy(
+    potentials: AnyPotentials, mask: Bool[Array, " T"]
+) -> Float[Array, ""]:
+    """Computes the entropy of the distribution over whole labellings, in nats.
+
+    `entropy` is that of single probabilities, token by token; see
+    `crf.labelling_entropy`.
+
+    Raises:
+        ValueError: The head is autoregressive.
+    """
+    kernels = _closed_kernels(potentials, "labelling_entropy")
+    return kernels.labelling_entropy(potentials, mask)

@@ -1,10 +1,11 @@
 """Linear-chain CRF kernels over one sentence, as `lax.scan`; `jax.vmap` adds the batch.
 
-Shape letters: `T` tokens, `L` labels. Costs are O(T·L²) time and, with gradient, O(T·L)
-memory. Everything stays in the log domain and is normalised at each token: the messages
-are log probabilities and the normalisers are summed once at the end, which keeps
-float32 exact to rounding for long sentences. No marginal is ever formed as
-exp(alpha + beta - log Z), which loses all digits in float32.
+Shape letters: `T` tokens, `L` labels, `N` labellings. Costs are O(T·L²) time and, with
+gradient, O(T·L) memory. Messages are normalised at each token and the normalisers are
+summed once at the end, which keeps float32 exact to rounding for long sentences. No
+marginal is ever formed as exp(alpha + beta - log Z), which loses all digits in float32.
+`jaxner.inference.messages` holds the sums, in a fast and in an exact form, and
+`jaxner.inference.labellings` the searches.
 
 Padding stands on the right, and what stands there is ignored. A sentence without a
 token has exactly one labelling, the empty one: its score and log partition are 0.
@@ -18,11 +19,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
+from jaxner.inference import labellings, messages
+from jaxner.inference.messages import chain
 from jaxner.types import FORBIDDEN, Potentials
 
 
@@ -62,23 +63,13 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
         none = jnp.zeros(size, dtype)
         free = jnp.zeros((size, size), dtype)
         potentials = Potentials(potentials.emissions, free, none, none)
-    emissions, transitions, start, end = _chain(potentials)
+    emissions, transitions, start, end = chain(potentials)
     return Potentials(
         emissions,
         jnp.where(constraints.transitions, transitions, FORBIDDEN),
         jnp.where(constraints.start, start, FORBIDDEN),
         jnp.where(constraints.end, end, FORBIDDEN),
     )
-
-
-def _chain(potentials: Potentials):
-    emissions, transitions, start, end = potentials
-    if transitions is None or start is None or end is None:
-        raise ValueError(
-            "Expected the potentials of a CRF, got those of independent labels "
-            "(transitions=None). The functions of jaxner.inference take both."
-        )
-    return emissions, transitions, start, end
 
 
 def score(
@@ -98,7 +89,7 @@ def score(
         >>> float(score(potentials, jnp.array([0, 1]), jnp.array([True, True])))
         4.0
     """
-    emissions, transitions, start, end = _chain(potentials)
+    emissions, transitions, start, end = chain(potentials)
     if not labels.shape[0]:
         return jnp.zeros((), emissions.dtype)
     chosen = jnp.take_along_axis(emissions, labels[:, None], axis=1)[:, 0]
@@ -113,83 +104,12 @@ def score(
     return jnp.where(mask[0], total, 0.0)
 
 
-def _filter(
-    potentials: Potentials, mask: Bool[Array, " T"]
-) -> tuple[Float[Array, "T L"], Float[Array, ""]]:
-    """Returns log p(label at t | potentials up to t), and the log partition.
-
-    Under padding the messages of the last token are repeated.
-    """
-    emissions, transitions, start, end = _chain(potentials)
-
-    def step(alpha, inputs):
-        emission, is_token = inputs
-        scores = logsumexp(alpha[:, None] + transitions, axis=0) + emission
-        norm = logsumexp(scores)
-        alpha = jnp.where(is_token, scores - norm, alpha)
-        return alpha, (alpha, jnp.where(is_token, norm, 0.0))
-
-    scores = start + emissions[0]
-    first_norm = logsumexp(scores)
-    first = scores - first_norm
-    last, (alphas, norms) = jax.lax.scan(step, first, (emissions[1:], mask[1:]))
-    total = first_norm + jnp.sum(norms) + logsumexp(last + end)
-    return jnp.concatenate([first[None], alphas]), jnp.where(mask[0], total, 0.0)
-
-
-def _smooth(
-    potentials: Potentials, alphas: Float[Array, "T L"], mask: Bool[Array, " T"]
-) -> tuple[Float[Array, "T L"], Float[Array, "L L"], Float[Array, " L"]]:
-    """Returns p(label at t), the expected transition counts, and p(last label).
-
-    Going backwards, p(y_t) = Σ_j p(y_t | y_{t+1} = j, the past) p(y_{t+1} = j): sums
-    and products of probabilities only, so nothing can overflow or cancel.
-    """
-    _, transitions, _, end = _chain(potentials)
-    last = jax.nn.softmax(alphas[-1] + end)
-
-    def step(carry, inputs):
-        following, counts = carry
-        alpha, follows = inputs
-        back = jax.nn.softmax(alpha[:, None] + transitions, axis=0)
-        pairs = jnp.where(follows, back * following[None, :], 0.0)
-        posterior = jnp.where(follows, jnp.sum(pairs, axis=1), following)
-        return (posterior, counts + pairs), posterior
-
-    (_, counts), posteriors = jax.lax.scan(
-        step, (last, jnp.zeros_like(transitions)), (alphas[:-1], mask[1:]), reverse=True
-    )
-    posteriors = jnp.concatenate([posteriors, last[None]])
-    return jnp.where(mask[:, None], posteriors, 0.0), counts, last
-
-
-@jax.custom_vjp
-def _log_partition(potentials: Potentials, mask: Bool[Array, " T"]):
-    return _filter(potentials, mask)[1]
-
-
-def _log_partition_forward(potentials: Potentials, mask: Bool[Array, " T"]):
-    alphas, total = _filter(potentials, mask)
-    return total, (potentials, alphas, mask)
-
-
-def _log_partition_backward(residuals, cotangent):
-    # The gradient of log Z is the expected count of each potential.
-    potentials, alphas, mask = residuals
-    posteriors, counts, last = _smooth(potentials, alphas, mask)
-    last = jnp.where(mask[0], last, 0.0)
-    gradient = Potentials(posteriors, counts, posteriors[0], last)
-    return jax.tree.map(lambda g: cotangent * g, gradient), None
-
-
-_log_partition.defvjp(_log_partition_forward, _log_partition_backward)
-
-
 def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
     """Computes the log of the summed exponentiated scores of all labellings, in nats.
 
     Its gradient is computed from the posteriors and needs O(T·L) memory. Second
-    derivatives (reverse mode over reverse mode) are exact too.
+    derivatives (reverse mode over reverse mode) are exact too; JAX refuses forward mode
+    (`jax.jvp`, `jax.jacfwd`, `jax.hessian`).
 
     Args:
         potentials: Those of a CRF, finite (`FORBIDDEN` counts as finite).
@@ -204,13 +124,16 @@ def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Arra
         >>> round(float(jnp.exp(total)), 4)  # the number of labellings
         8.0
     """
+    chain(potentials)
     if not potentials.emissions.shape[0]:
         return jnp.zeros((), potentials.emissions.dtype)
-    return _log_partition(potentials, mask)
+    return messages.log_partition(potentials, mask)
 
 
 def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
     """Computes p(label at t); zero under padding.
+
+    May be differentiated as `log_partition` may, in reverse mode.
 
     Args:
         potentials: Those of a CRF.
@@ -224,17 +147,14 @@ def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "
         >>> marginals(potentials, jnp.array([True, True, False])).tolist()
         [[0.5, 0.5], [0.5, 0.5], [0.0, 0.0]]
     """
+    chain(potentials)
     if not potentials.emissions.shape[0]:
         return potentials.emissions
-    alphas, _ = _filter(potentials, mask)
-    return _smooth(potentials, alphas, mask)[0]
+    return messages.marginals(potentials, mask)
 
 
 def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
     """Finds the best labelling; 0 under padding, the lowest label id among equals.
-
-    The forward scan keeps the best scores and the backward scan recomputes the argmax
-    along the best path alone, which is cheaper than keeping L² back-pointers.
 
     Args:
         potentials: Those of a CRF.
@@ -249,28 +169,109 @@ def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]
         >>> viterbi(potentials, jnp.array([True, True, False])).tolist()
         [0, 0, 0]
     """
-    emissions, transitions, start, end = _chain(potentials)
-    if not emissions.shape[0]:
+    chain(potentials)
+    if not potentials.emissions.shape[0]:
         return jnp.zeros(0, jnp.int32)
+    return labellings.viterbi(potentials, mask)
 
-    def forward(best, inputs):
-        emission, is_token = inputs
-        scores = jnp.max(best[:, None] + transitions, axis=0) + emission
-        # The maximum is taken out at each token: scores that grow with T would swallow
-        # the differences that decide.
-        best = jnp.where(is_token, scores - jnp.max(scores), best)
-        return best, best
 
-    first = start + emissions[0]
-    last, bests = jax.lax.scan(forward, first, (emissions[1:], mask[1:]))
-    final = jnp.argmax(last + end).astype(jnp.int32)
+def n_best(
+    potentials: Potentials, mask: Bool[Array, " T"], n: int
+) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
+    """Finds the n best labellings and their scores, in nats, best first.
 
-    def backward(following, inputs):
-        best, follows = inputs
-        previous = jnp.argmax(best + transitions[:, following]).astype(jnp.int32)
-        label = jnp.where(follows, previous, following)
-        return label, label
+    The first is that of `viterbi`. Where there are fewer than n, the others have the
+    score -inf and the label 0 everywhere. What must not happen is no labelling: one
+    with a score of `FORBIDDEN` is not among them. Time is O(T·n·L² log(n·L)), memory
+    O(T·n·L).
 
-    history = jnp.concatenate([first[None], bests])[:-1]
-    _, labels = jax.lax.scan(backward, final, (history, mask[1:]), reverse=True)
-    return jnp.where(mask, jnp.append(labels, final), 0)
+    Args:
+        potentials: Those of a CRF.
+        mask: True at the tokens.
+        n: How many; static.
+
+    Returns:
+        Labellings, 0 under padding, and scores as `score` computes them.
+
+    Raises:
+        ValueError: n is below 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> emissions = jnp.array([[2.0, 0.0], [0.0, 1.0]])
+        >>> potentials = Potentials(
+        ...     emissions, jnp.zeros((2, 2)), jnp.zeros(2), jnp.zeros(2)
+        ... )
+        >>> best, scores = n_best(potentials, jnp.array([True, True]), 2)
+        >>> best.tolist(), scores.tolist()
+        ([[0, 1], [0, 0]], [3.0, 2.0])
+
+    References:
+        Seshadri and Sundberg, "List Viterbi decoding algorithms with applications",
+        IEEE Trans. Communications 42, 1994: the parallel algorithm.
+    """
+    chain(potentials)
+    return labellings.ranked(potentials, mask, n, labellings.n_best, score)
+
+
+def sample(
+    potentials: Potentials, mask: Bool[Array, " T"], key: Key[Array, ""]
+) -> Int[Array, " T"]:
+    """Draws a labelling with its probability; 0 under padding.
+
+    The last label is drawn first, and each of the others given the one that follows.
+    For several draws, `jax.vmap` over keys; the messages are computed once for all.
+
+    Args:
+        potentials: Those of a CRF.
+        mask: True at the tokens.
+        key: The same key draws the same labels, however much padding there is.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> potentials = Potentials(
+        ...     jnp.array([[0.0, 9.0], [0.0, 0.0]]), 99 * jnp.eye(2), jnp.zeros(2),
+        ...     jnp.zeros(2),
+        ... )
+        >>> sample(potentials, jnp.array([True, True]), jax.random.key(0)).tolist()
+        [1, 1]
+
+    References:
+        Scott, "Bayesian Methods for Hidden Markov Models", JASA 97(457), 2002: forward
+        filtering, backward sampling.
+    """
+    chain(potentials)
+    if not potentials.emissions.shape[0]:
+        return jnp.zeros(0, jnp.int32)
+    return labellings.sample(potentials, mask, key)
+
+
+def labelling_entropy(
+    potentials: Potentials, mask: Bool[Array, " T"]
+) -> Float[Array, ""]:
+    """Computes the entropy of the distribution over whole labellings, in nats.
+
+    It is at most the sum of the tokens' entropies (`jaxner.inference.entropy` of the
+    marginals), which is what it would be if the labels were independent. It may be
+    differentiated in either mode.
+
+    Args:
+        potentials: Those of a CRF.
+        mask: True at the tokens.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> potentials = Potentials(  # all labels are equal, whichever they are
+        ...     jnp.zeros((5, 2)), 99 * jnp.eye(2), jnp.zeros(2), jnp.zeros(2)
+        ... )
+        >>> round(float(labelling_entropy(potentials, jnp.ones(5, bool))), 4)
+        0.6931
+
+    References:
+        Mann and McCallum, "Efficient Computation of Entropy Gradient for
+        Semi-Supervised Conditional Random Fields", NAACL 2007.
+    """
+    chain(potentials)
+    if not potentials.emissions.shape[0]:
+        return jnp.zeros((), potentials.emissions.dtype)
+    return labellings.entropy(potentials, mask)

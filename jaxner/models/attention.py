@@ -8,24 +8,58 @@ of `d` dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.types import FORBIDDEN
+
+BLOCK = 256  # queries of which the scores are held at once in a longer sentence
 
 # A kernel [D, m, d] holds the paper's W^1 to W^m, each drawn as a D × d matrix of its
 # own. Drawn as one matrix D × m·d, they would be smaller.
 _glorot_per_head = nn.initializers.glorot_uniform(in_axis=0, out_axis=2, batch_axis=1)
 
 
+def by_blocks(
+    gather: Callable[[Int[Array, ""], Float[Array, "m n k"]], Float[Array, "n ..."]],
+    queries: Float[Array, "m T k"],
+    size: int,
+) -> Float[Array, "T ..."]:
+    """Attends by one block of queries after the other, in memory linear in T.
+
+    Scores are `[m, n, T]` at a time. The backward pass computes those of a block anew,
+    where it would hold all of them. Every block sees all keys, so its softmax is whole
+    and needs no guard of its own.
+
+    Args:
+        gather: What the queries of a block gather, given the place of the first.
+        queries: Of all tokens.
+        size: Queries of a block, n; behind the last token they are zero.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> places = lambda start, block: start + jnp.arange(1.0 * block.shape[1])
+        >>> by_blocks(places, jnp.zeros((1, 5, 2)), size=2).tolist()
+        [0.0, 1.0, 2.0, 3.0, 4.0]
+    """
+    heads, length, dim = queries.shape
+    count = -(-length // size)
+    padding = ((0, 0), (0, count * size - length), (0, 0))
+    blocks = jnp.pad(queries, padding).reshape(heads, count, size, dim)
+    run = jax.checkpoint(lambda block: gather(*block), prevent_cse=False)
+    found = jax.lax.map(run, (size * jnp.arange(count), jnp.moveaxis(blocks, 1, 0)))
+    return found.reshape(count * size, *found.shape[2:])[:length]
+
+
 class SelfAttention(nn.Module):
     """Lays what each head gathers from the sentence beside the features of a token.
 
-    As in the paper, no output projection, residual sum or dropout of the weights
+    Memory is linear in T, forward and backward, unless the weights are asked for. As in
+    the paper, no output projection, residual sum or dropout of the weights
     follows. The padding's keys are forbidden by a finite score where the authors' code
     takes -inf, which is NaN in a sentence without tokens.
 
@@ -71,11 +105,22 @@ class SelfAttention(nn.Module):
             jnp.einsum("td,dmk->mtk", x, self._kernel(name, x.shape[1], head_dim))
             for name in ("query", "key", "value")
         )
-        scores = jnp.einsum("mtk,msk->mts", queries, keys) / head_dim**0.5
-        scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
-        pairs = mask[:, None] & mask[None, :]
-        weights = jnp.where(pairs[None], jax.nn.softmax(scores, axis=-1), 0.0)
-        contexts = jnp.einsum("mts,msk->tmk", weights, values)
+
+        def attend(queries):
+            scores = jnp.einsum("mtk,msk->mts", queries, keys) / head_dim**0.5
+            scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
+            return jnp.where(mask[None, None, :], jax.nn.softmax(scores, axis=-1), 0.0)
+
+        # Beyond a block, the weights as a whole serve heat maps alone.
+        weights = jnp.where(mask[None, :, None], attend(queries), 0.0)
+        if len(x) <= BLOCK:
+            contexts = jnp.einsum("mts,msk->tmk", weights, values)
+        else:
+            contexts = by_blocks(
+                lambda _, block: jnp.einsum("mts,msk->tmk", attend(block), values),
+                queries,
+                BLOCK,
+            )
         hidden, contexts = self._kept(x, contexts)
         contexts = contexts.reshape(len(x), self.num_heads * head_dim)
         features = jnp.concatenate([hidden, contexts], axis=1)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 # He et al., "Delving Deep into Rectifiers", ICCV 2015, with the bound √(6 / fan-in).
 kaiming_uniform = nn.initializers.variance_scaling(2.0, "fan_in", "uniform")
@@ -93,13 +93,19 @@ class Dropout(nn.Module):
         """Returns what is left, scaled up; all of it if `deterministic`."""
         if deterministic or not self.rate:
             return x
-        key, keep = self.make_rng("dropout"), 1 - self.rate
+        return drop_rows(x, self.make_rng("dropout"), self.rate)
 
-        def row(i):
-            return jax.random.bernoulli(jax.random.fold_in(key, i), keep, x.shape[1:])
 
-        kept = jax.vmap(row)(jnp.arange(x.shape[0]))
-        return jnp.where(kept, x / keep, 0.0)
+def drop_rows(
+    x: Float[Array, "A B D"], key: Array, rate: float, start: Int[Array, ""] | int = 0
+) -> Float[Array, "A B D"]:
+    """Drops the rows of an array from the place `start` on, as `Dropout` does all."""
+
+    def row(i):
+        return jax.random.bernoulli(jax.random.fold_in(key, i), 1 - rate, x.shape[1:])
+
+    kept = jax.vmap(row)(start + jnp.arange(x.shape[0]))
+    return jnp.where(kept, x / (1 - rate), 0.0)
 
 
 def windows(x: Float[Array, " T D"], width: int, dilation: int = 1):

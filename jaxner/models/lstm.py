@@ -7,6 +7,7 @@ stand on an axis of four, in the order that the kernel gives.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -15,9 +16,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
-from jaxner.models.recurrence import CANDIDATE, FORGET, Carry, recur
+from jaxner.models.recurrence import (
+    CANDIDATE,
+    FORGET,
+    Carry,
+    project,
+    recur,
+    time_major,
+)
 
 POOLS = ("concat", "mean")
+_APART = 2  # so many units are blocks of their own, and more are one, in `recur`
 STREAMS = {"sentence": "dropout", "batch": "shared"}
 INITIALIZERS = ("glorot", "glorot_fused", "kaiming", "normal", "torch")
 
@@ -184,30 +193,66 @@ def read(
         The outputs, zero under padding, and what the cells carry on at the end: after
         the last token of the forward ones, and the first of the backward ones.
     """
-    length, units, size = len(x), *state_mask.shape[1:]
-    cells = 2 * units
-    projected = jnp.einsum("tdkx,dkxgn->tdkgn", x, input_kernel) + bias[None]
-    masks = jnp.stack([mask, mask[::-1]], axis=1)
+    units, size = state_mask.shape[1:]
+    blocks = partial(_blocks, apart=units <= _APART)
+    projected = [
+        project(inputs, weights) + b[None]
+        for inputs, weights, b in zip(
+            _inputs(x, units),
+            blocks(input_kernel.reshape(*input_kernel.shape[:3], 4 * size)),
+            blocks(bias.reshape(2, units, 4 * size)),
+            strict=True,
+        )
+    ]
     if carry is None:
-        zero = jnp.zeros((cells, size), projected.dtype)
+        zero = jnp.zeros((2 * units, size), projected[0].dtype)
         carry = Carry(zero, zero)
+    begin = (blocks(part.reshape(2, units, size)) for part in carry)
+    half = len(projected) // 2  # blocks that read forwards
     states, end = recur(
-        carry,
-        _turn(projected).reshape(length, cells, 4, size),
-        kernel.reshape(cells, size, 4, size),
-        jnp.repeat(masks, units, axis=1),
-        state_mask.reshape(cells, size),
+        [Carry(*cells) for cells in zip(*begin, strict=True)],
+        projected,
+        blocks(kernel.reshape(2, units, size, 4 * size)),
+        [mask] * half + [mask[::-1]] * half,
+        blocks(state_mask),
     )
-    return _turn(states.reshape(length, 2, units, size)), end
+    forward, backward = (
+        jnp.stack(blocks, axis=1).reshape(len(mask), 1, units, size)
+        for blocks in (states[:half], states[half:])
+    )
+    last = (jnp.stack(part).reshape(2 * units, size) for part in zip(*end, strict=True))
+    return jnp.concatenate([forward, backward[::-1]], axis=1), Carry(*last)
 
 
-def _turn(x: Float[Array, "T 2 ..."]) -> Float[Array, "T 2 ..."]:
-    """Reverses the time of the cells that read backwards; its own inverse.
+def _blocks(x: Float[Array, "2 K ..."], apart: bool) -> list[Array]:
+    """Splits what belongs to the cells into the blocks of `recur`."""
+    directions = _unstack(x, 0)
+    if not apart:
+        return directions
+    return [unit for direction in directions for unit in _unstack(direction, 0)]
+
+
+def _inputs(x: Float[Array, "T _ _ D"], units: int) -> list[Array]:
+    """Returns the input of every block; the time of those that read backwards turned.
 
     The whole padded array is reversed, and no token has to be looked for: a cell that
     meets the padding first keeps its state of zero until the sentence begins.
     """
-    return jnp.stack([x[:, 0], x[::-1, 1]], axis=1)
+    blocks = []
+    for way, direction in zip((1, -1), _unstack(x, 1) * (3 - x.shape[1]), strict=True):
+        inputs = [direction]
+        if units <= _APART or direction.shape[1] == 1:
+            inputs = _unstack(direction, 1)
+        if units <= _APART:
+            inputs *= units // len(inputs)
+        blocks += [time_major(one)[::way] for one in inputs]
+    return blocks
+
+
+def _unstack(x: Array, axis: int) -> list[Array]:
+    """Returns the parts along an axis; the gradient lays them side by side again."""
+    parts = jax.lax.split(x, (1,) * x.shape[axis], axis)
+    return [jnp.squeeze(part, axis) for part in parts]
 
 
 def candidate_kernels(params: Any) -> list[Float[Array, "K N N"]]:

@@ -96,7 +96,9 @@ def _by_fast_or_exact_gate(by, a: Float[Array, "T H"], b: Float[Array, "T H"]):
     fast = by(lambda left, right_j: 1 / (1 + left * right_j), left, right)
 
     def compute_exactly(carry):
-        exact = by(lambda left, right_j: jax.nn.sigmoid(left + right_j), a, b)
+        # What does not depend on the carry, XLA would compute before the loop: always.
+        asked = jnp.where(carry[0], a, 0.0)
+        exact = by(lambda left, right_j: jax.nn.sigmoid(left + right_j), asked, b)
         return carry[0] & False, exact
 
     is_too_wide = jnp.max(high - low) > _WIDEST

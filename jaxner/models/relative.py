@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
+from jaxner.models.attention import BLOCK, by_blocks
 from jaxner.types import FORBIDDEN
 
 # U(±1/√fan-in), in which the authors' code leaves its kernels (PyTorch's own draw).
@@ -46,24 +47,24 @@ def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}
     return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
 
 
-def shift(by_distance: Float[Array, "m T P"]) -> Float[Array, "m T T"]:
+def shift(by_distance: Float[Array, "m n P"]) -> Float[Array, "m n T"]:
     """Turns scores by distance into scores by pair: `[i, j]` is that of j - i.
 
     Row i starts i values further left than row 0. That is what the flat array gives
-    when it is read, from its T-th value on, in rows that are shorter by one. So this is
+    when it is read, from its n-th value on, in rows that are shorter by one. So this is
     one copy, and so is its gradient; to gather each value would be slower by far.
 
     Args:
-        by_distance: For each token the distances -T to T, P = 2 T + 1.
+        by_distance: For each of n tokens the distances -n to T, P = n + T + 1.
 
     Example:
         >>> import jax.numpy as jnp
         >>> shift(jnp.array([[[-2, -1, 0, 1, 2], [-2, -1, 0, 1, 2.0]]])).tolist()
         [[[0.0, 1.0], [-1.0, 0.0]]]
     """
-    heads, length, _ = by_distance.shape
-    flat = by_distance.reshape(heads, length * (2 * length + 1))[:, length:]
-    return flat.reshape(heads, length, 2 * length)[:, :, :length]
+    heads, rows, places = by_distance.shape
+    flat = by_distance.reshape(heads, rows * places)[:, rows:]
+    return flat.reshape(heads, rows, places - 1)[:, :, : places - rows - 1]
 
 
 class RelativeAttention(nn.Module):
@@ -73,8 +74,9 @@ class RelativeAttention(nn.Module):
     r = W_r R. No bias and no output projection. The paper's distance is i - j; and the
     authors' code adds 257 to every distance. Either is the default seen through
     another W_r, since it only rotates or mirrors the sine and cosine of each frequency.
-    Any length is possible. No array is larger than the scores by distance,
-    `[m, T, 2 T + 1]`; none is `[T, T, k]`.
+    Any length is possible. No array is larger than the scores by distance of a block
+    of n queries, `[m, n, n + T + 1]`, so that memory is linear in T, forward and
+    backward; a sentence up to `attention.BLOCK` is one block.
 
     Attributes:
         num_heads: Number of heads, m.
@@ -117,21 +119,26 @@ class RelativeAttention(nn.Module):
         if position is None:
             size = (self.head_dim, self.head_dim)
             position = self.param("position", fan_in_uniform, size)
-        by_content = jnp.einsum("mtk,msk->mts", q + self._bias("content_bias"), k)
+        biases = self._bias("content_bias"), self._bias("position_bias")
+        key = _Key(name="Dropout_0")() if train and self.dropout else None
+        length = len(mask)
+        # Queries from the tokens 0, n, 2 n, … on see distances from -n, -2 n, … on.
+        rows = min(length, BLOCK)
+        furthest = rows * -(-length // max(rows, 1))
         # The same for all sentences of a batch, so that `vmap` leaves it one product.
-        distances = jnp.arange(-len(mask), len(mask) + 1, dtype=queries.dtype)
+        distances = jnp.arange(-furthest, length + 1, dtype=queries.dtype)
         relative = sinusoids(distances, self.head_dim) @ position
-        by_distance = jnp.einsum(
-            "mtk,pk->mtp", q + self._bias("position_bias"), relative
-        )
-        scores = (by_content + shift(by_distance)) / self.head_dim**0.5
-        scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
-        weights = jax.nn.softmax(scores, axis=-1)
-        weights = layers.Dropout(self.dropout)(
-            jnp.moveaxis(weights, 0, 2), deterministic=not train
-        )
-        contexts = jnp.einsum("tsm,msk->tmk", weights, v)
-        contexts = contexts.reshape(len(mask), self.num_heads * self.head_dim)
+
+        def gather(start, q):
+            begin = furthest - rows - start
+            near = jax.lax.dynamic_slice_in_dim(relative, begin, rows + length + 1)
+            weights = _weigh(q, k, near, mask, *biases)
+            if key is not None:
+                weights = layers.drop_rows(weights, key, self.dropout, start)
+            return jnp.einsum("tsm,msk->tmk", weights, v)
+
+        contexts = gather(0, q) if length <= BLOCK else by_blocks(gather, q, BLOCK)
+        contexts = contexts.reshape(length, self.num_heads * self.head_dim)
         return jnp.where(mask[:, None], contexts, 0.0)
 
     def _kernel(self, name, size):
@@ -141,6 +148,23 @@ class RelativeAttention(nn.Module):
         """Returns u or v; as a matrix of heads by dimensions it is Xavier-normal."""
         shape = (self.num_heads, self.head_dim)
         return self.param(name, nn.initializers.glorot_normal(), shape)[:, None, :]
+
+
+class _Key(nn.Module):
+    """Gives the key that `layers.Dropout` has under the same name."""
+
+    @nn.compact
+    def __call__(self):
+        return self.make_rng("dropout")
+
+
+def _weigh(q, k, relative, mask, content_bias, position_bias) -> Float[Array, "n T m"]:
+    """Returns the weights of all keys for some queries, given their distances' r."""
+    by_content = jnp.einsum("mtk,msk->mts", q + content_bias, k)
+    by_distance = jnp.einsum("mtk,pk->mtp", q + position_bias, relative)
+    scores = (by_content + shift(by_distance)) / q.shape[2] ** 0.5
+    scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
+    return jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
 
 
 def check_sizes(module) -> None:

@@ -6,9 +6,6 @@ the default. Kernels and biases are drawn from U(±1/√fan-in), as there (PyTor
 
 Shape letters: `T` tokens, `m` heads of `k` dimensions, `d` = m · k features, `D` and
 `E` features of words and labels on the way in.
-
-In training the noise of a token depends on the padded length of its sentence, since the
-masks of attention weights are drawn as `[m, T, T]`.
 """
 
 from __future__ import annotations

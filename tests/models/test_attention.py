@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxner.models import attention
 from jaxner.models.attention import SelfAttention
 
 DIM = 6
@@ -122,6 +123,52 @@ def test_gradients_reach_every_parameter_but_no_padding():
         assert leaf.any(axis=(0, 2)).all()  # every head
     assert by_x[:4].any(axis=1).all()
     assert not by_x[4:].any()
+
+
+@pytest.mark.parametrize(
+    ("length", "padding"), [(2, 1), (4, 0), (3, 2), (7, 3), (0, 5)]
+)
+def test_blocks_of_queries_equal_the_whole(length, padding, monkeypatch):
+    """Below, at and above the size of a block; values, weights and gradients."""
+    model = build()
+    weights, (x, mask) = draw_weights(model), draw(length, padding)
+
+    @jax.jit
+    def run(weights, x):
+        def loss(weights, x):
+            features, out = model.apply(weights, x, mask, train=True)
+            return jnp.sum(jnp.sin(features)), (features, out["attention"])
+
+        return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, x)
+
+    expected = run(weights, x)
+    jax.clear_caches()
+    monkeypatch.setattr(attention, "BLOCK", 4)
+    found = run(weights, x)
+    for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_memory_is_linear_in_the_sentence(backward, monkeypatch):
+    monkeypatch.setattr(attention, "BLOCK", 32)
+    model = build(num_heads=2)
+    weights = draw_weights(model)
+
+    def temporary_bytes(length):
+        x = jax.ShapeDtypeStruct((length, DIM), jnp.float32)
+        mask = jax.ShapeDtypeStruct((length,), bool)
+
+        def loss(weights, x, mask):
+            return jnp.sum(model.apply(weights, x, mask, train=False)[0] ** 2)
+
+        run = jax.jit(jax.grad(loss) if backward else loss)
+        compiled = run.lower(weights, x, mask).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    small, large = temporary_bytes(1024), temporary_bytes(2048)
+    assert large < 2.2 * small
+    assert large < 2048 * 2048 * 4  # the scores of one head
 
 
 @pytest.mark.parametrize(

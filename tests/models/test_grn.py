@@ -7,6 +7,7 @@ import pytest
 
 from jaxner import models
 from jaxner.inference import crf
+from jaxner.models import relation as relation_module
 from jaxner.models.grn import GRN
 from jaxner.models.relation import gated_sum
 from jaxner.types import Sentence
@@ -165,6 +166,51 @@ def test_gated_sum_equals_the_plain_form(scale, offset):
     )
     for left, right in zip(found, grads, strict=True):
         np.testing.assert_allclose(left, right, atol=tolerance)
+
+
+def largest_errors(span, offset=0.0):
+    """Of values and gradients, where `a` spans so many nats and `b` much more."""
+    half = jnp.linspace(-span / 2, span / 2, 5, dtype=jnp.float32)[:, None]
+    a = half + jnp.float32(offset)
+    b = jnp.linspace(-200, 200, 401, dtype=jnp.float32)[None] - jnp.float32(offset)
+    a, b = (jnp.broadcast_to(v, (5, 401)) for v in (a, b))
+    x = jnp.ones((5, 401)).at[1:].set(0.0)  # so that a sum is one gate
+
+    def loss(function, *arguments):
+        found = function(*arguments)
+        return jnp.sum(found * jnp.arange(1.0, 6.0, dtype=found.dtype)[:, None]), found
+
+    slope = jax.grad(loss, argnums=(1, 2, 3), has_aux=True)
+    found = slope(gated_sum, a, b, x)
+    with jax.enable_x64(True):
+        exact = [jnp.asarray(np.asarray(v), jnp.float64) for v in (a, b, x)]
+        expected = slope(plain_gated_sum, *exact)
+    pairs = zip(*map(jax.tree.leaves, (found, expected)), strict=True)
+    return max(np.abs(np.asarray(p, float) - np.asarray(q)).max() for p, q in pairs)
+
+
+@pytest.mark.parametrize("offset", [0.0, 64.0])
+def test_fast_gates_are_exact_up_to_the_guard_and_not_beyond(offset, monkeypatch):
+    for span in (0.0, 100.0, 139.9, 140.0, 140.1, 176.0, 400.0):
+        assert largest_errors(span, offset) < 1e-4, span
+    monkeypatch.setattr(relation_module, "_WIDEST", jnp.inf)
+    assert largest_errors(139.9, offset) < 1e-4
+    assert largest_errors(400.0, offset) > 0.1
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_exact_gates_are_computed_only_where_they_are_asked_for(backward):
+    """Nothing of them stands before the loop that runs once or not at all."""
+
+    def loss(a, b, x):
+        return jnp.sum(jnp.sin(jax.vmap(gated_sum)(a, b, x)))
+
+    x = jax.ShapeDtypeStruct((2, 40, 4), jnp.float32)
+    run = jax.jit(jax.grad(loss, argnums=(0, 1, 2)) if backward else loss)
+    text = run.lower(x, x, x).compile().as_text()
+    main = text[text.index("ENTRY") :]
+    # For each pass a scan by the fast gates, and the loop of the guard.
+    assert main.count(" while(") == (4 if backward else 2)
 
 
 def test_one_wide_sentence_does_not_change_its_batch_mates():

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner.models.lstm import BiLSTM, candidate_kernels
-from jaxner.models.recurrence import Carry, recur
+from jaxner.models.lstm import BiLSTM, candidate_kernels, read
+from jaxner.models.recurrence import Carry, recur, time_major
 
 DIM, SIZE = 3, 2
 
@@ -162,6 +162,29 @@ MASKS = {  # [T, G]: each of the two cells has its own
 }
 
 
+def run_apart(carry, projected, kernel, mask, state_mask):
+    """Runs the kernel with every cell as a block of its own."""
+    length, cells, _, size = projected.shape
+    flat = projected.reshape(length, cells, 4 * size)
+    outputs, end = recur(
+        [Carry(h, c) for h, c in zip(*carry, strict=True)],
+        [flat[:, cell] for cell in range(cells)],
+        list(kernel.reshape(cells, size, 4 * size)),
+        list(mask.T),
+        list(state_mask),
+    )
+    return jnp.stack(outputs, axis=1), Carry(*map(jnp.stack, zip(*end, strict=True)))
+
+
+def run_together(carry, projected, kernel, mask, state_mask):
+    """Runs it with all cells as one block, which has one mask."""
+    length, cells, _, size = projected.shape
+    flat = projected.reshape(length, cells, 4 * size)
+    weights = kernel.reshape(cells, size, 4 * size)
+    [outputs], [end] = recur([carry], [flat], [weights], [mask[:, 0]], [state_mask])
+    return outputs, end
+
+
 def derivatives(function):
     def loss(*arguments):
         return weigh(function(*arguments[:-1]), arguments[-1])
@@ -175,24 +198,69 @@ def derivatives(function):
     return jax.jit(first), jax.jit(jax.grad(slope, argnums=(0, 1, 2)))
 
 
-OURS, PLAIN = derivatives(recur), derivatives(plain_recur)
+PLAIN = derivatives(plain_recur)
+APART, TOGETHER = derivatives(run_apart), derivatives(run_together)
+
+
+def assert_close(found, expected):
+    for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("case", MASKS)
 def test_derivatives_equal_those_of_a_plain_loop(case, float64):
-    arguments = draw_recurrence(MASKS[case])
-    for ours, plain in zip(OURS, PLAIN, strict=True):  # first and second derivatives
-        found, expected = ours(*arguments), plain(*arguments)
-        for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
-            np.testing.assert_allclose(left, right, rtol=1e-11, atol=1e-13)
+    mask = MASKS[case]
+    shared = np.repeat(mask[:, :1], 2, axis=1)
+    for ours, given in ((APART, mask), (TOGETHER, shared)):
+        arguments = draw_recurrence(given)
+        for run, plain in zip(ours, PLAIN, strict=True):  # first and second derivatives
+            assert_close(run(*arguments), plain(*arguments))
+
+
+@pytest.mark.parametrize("function", [run_apart, run_together])
+def test_derivatives_of_a_batch_equal_those_of_its_sentences(function, float64):
+    """Forwards and backwards, inside and around `vmap`, with one kernel for all."""
+    one, other = (
+        draw_recurrence(np.repeat(MASKS[k], 2, 1)[:, :2]) for k in ("padding", "full")
+    )
+    carry, projected, kernel, mask, state_mask, weights = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), one, other
+    )
+    kernel, tangent = kernel[0], jnp.cos(kernel[0])
+
+    def loss(kernel, *rest):
+        carry, projected, mask, state_mask, weights = rest
+        results = function(carry, projected, kernel, mask, state_mask)
+        return weigh(results, weights)
+
+    rest = carry, jnp.stack([projected[0], 2 * projected[1]]), mask, state_mask, weights
+    over = (None, 0, 0, 0, 0, 0)
+
+    @jax.jit
+    def both_ways(kernel):
+        each = jax.vmap(jax.grad(loss), over)(kernel, *rest)
+        total = lambda kernel: jnp.sum(jax.vmap(loss, over)(kernel, *rest))  # noqa: E731
+        _, slope = jax.jvp(total, [kernel], [tangent])
+        return each, jax.grad(total)(kernel), slope
+
+    each, summed, slope = both_ways(kernel)
+    for number, found in enumerate(each):
+        sentence = jax.tree.map(lambda leaf, n=number: leaf[n], rest)
+        expected = PLAIN[0](sentence[0], sentence[1], kernel, *sentence[2:])[1][2]
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(summed, jnp.sum(each, axis=0), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(slope, jnp.sum(summed * tangent), rtol=1e-11)
 
 
 def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
     *arguments, state_mask, weights = draw_recurrence(MASKS["full"])
-    loss = lambda state_mask: weigh(recur(*arguments, state_mask), weights)  # noqa: E731
+
+    def loss(state_mask):
+        return weigh(run_apart(*arguments, state_mask), weights)
+
     assert not jax.jit(jax.grad(loss))(state_mask).any()
     # With all states masked, what is left is the memory.
-    found, end = jax.jit(recur)(*arguments, jnp.zeros((2, SIZE)))
+    found, end = jax.jit(run_apart)(*arguments, jnp.zeros((2, SIZE)))
     projected, c = np.asarray(arguments[1]), np.asarray(arguments[0].memory)
     for t in range(5):
         i, f, o, g = (projected[t, :, k] for k in range(4))
@@ -206,7 +274,7 @@ def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
 def test_a_sentence_may_be_read_in_two_parts(case, float64):
     """What is carried on from one is what the other begins with."""
     carry, projected, kernel, mask, state_mask, _ = draw_recurrence(MASKS[case])
-    run = jax.jit(recur)
+    run = jax.jit(run_apart)
     whole, end = run(carry, projected, kernel, mask, state_mask)
     left, middle = run(carry, projected[:2], kernel, mask[:2], state_mask)
     right, last = run(middle, projected[2:], kernel, mask[2:], state_mask)
@@ -218,22 +286,39 @@ def test_a_sentence_may_be_read_in_two_parts(case, float64):
             np.testing.assert_array_equal(one, other)
 
 
-def test_kernel_gradient_of_a_batch_is_one_product():
-    """No array holds a kernel for each sentence."""
-    batch, length, cells, size = 64, 4, 2, 32
-    shapes = [(batch, length, cells, 4, size), (cells, size, 4, size)]
+@pytest.mark.parametrize("units", [1, 3])
+def test_gradients_of_a_batch_are_one_product(units):
+    """No array holds a kernel for each sentence, and none has the time second."""
+    batch, length, dim, size = 64, 5, 8, 32
+    kernels = [(2, units, dim, 4, size), (2, units, size, 4, size), (2, units, 4, size)]
+    shapes = [(batch, length, dim), *kernels]
     structs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
-    mask, ones = jnp.ones((length, cells), bool), jnp.ones((cells, size))
-    zeros = Carry(jnp.zeros((cells, size)), jnp.zeros((cells, size)))
+    mask, ones = jnp.ones(length, bool), jnp.ones((2, units, size))
 
-    def loss(projected, kernel):
-        states, _ = jax.vmap(lambda x: recur(zeros, x, kernel, mask, ones))(projected)
-        return jnp.sum(states * states)
+    def loss(x, *weights):
+        one = lambda x: read(x[:, None, None], mask, *weights, ones)[0]  # noqa: E731
+        return jnp.sum(jnp.square(jax.vmap(one)(x)))
 
-    lowered = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*structs)
-    kernels = f"tensor<{batch}x{cells}x{size}x4x{size}xf32>"
-    assert f"tensor<{cells}x{size}x4x{size}xf32>" in lowered.as_text()
-    assert kernels not in lowered.as_text()
+    lowered = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3))).lower(*structs)
+    text = lowered.as_text()
+    for rows in (dim, size):
+        shape = (f"{units}x" if units > 1 else "") + f"{rows}x{4 * size}xf32"
+        assert f"tensor<{shape}>" in text
+        assert f"tensor<{batch}x{shape}>" not in text
+    if units == 1:
+        gates = f"x{4 * size}xf32>"
+        assert f"tensor<{length}x{batch}{gates}" in text
+        compiled = lowered.compile().as_text()
+        assert f"f32[{batch},{length},{4 * size}]" not in compiled
+
+
+def test_time_major_changes_the_order_alone():
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    run = jax.vmap(jax.vmap(lambda row: 2 * time_major(row)), in_axes=1, out_axes=1)
+    np.testing.assert_array_equal(jax.jit(run)(x), 2 * x)
+    np.testing.assert_array_equal(time_major(x), x)
+    found = jax.jit(jax.grad(lambda x: jnp.sum(run(x) ** 2)))(x)
+    np.testing.assert_array_equal(found, 8 * x)
 
 
 FULL = BiLSTM(hidden_dim=SIZE, num_units=2, num_layers=2)

@@ -1,10 +1,12 @@
 """Relative attention and its encoders against an independent NumPy reading."""
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxner.models import layers, relative
 from jaxner.models.relative import RelativeAttention, shift, sinusoids
 from jaxner.models.transformer import RelativeLayer, RelativeTransformer, TwoStream
 
@@ -189,16 +191,16 @@ def test_label_stream_is_not_asked_for_where_there_is_none():
         apply(build(TwoStream), weights, (words, None, mask))
 
 
-@pytest.mark.parametrize("length", [0, 1, 7])
-def test_shift_equals_brute_force(length):
+@pytest.mark.parametrize(("rows", "length"), [(0, 0), (1, 1), (7, 7), (3, 7), (1, 4)])
+def test_shift_equals_brute_force(rows, length):
     rng = np.random.default_rng(0)
-    by_distance = rng.normal(size=(3, length, 2 * length + 1)).astype(np.float32)
+    by_distance = rng.normal(size=(3, rows, rows + length + 1)).astype(np.float32)
     found = shift(jnp.asarray(by_distance))
-    assert found.shape == (3, length, length)
-    for i in range(length):
+    assert found.shape == (3, rows, length)
+    for i in range(rows):
         for j in range(length):
             np.testing.assert_array_equal(
-                found[:, i, j], by_distance[:, i, j - i + length]
+                found[:, i, j], by_distance[:, i, j - i + rows]
             )
 
 
@@ -315,6 +317,76 @@ def test_memory_of_the_gradient_has_no_vector_per_pair():
     jaxpr = jax.make_jaxpr(loss)(weights).jaxpr
     sizes = [v.aval.size for equation in equations(jaxpr) for v in equation.outvars]
     assert max(sizes) == 40 * 81
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("length", "padding"), [(2, 1), (4, 0), (3, 2), (7, 3), (0, 5)]
+)
+def test_blocks_of_queries_equal_the_whole(length, padding, dropout, monkeypatch):
+    """Below, at and above the size of a block; values, gradients, dropped weights."""
+    model = build(RelativeAttention, dropout=dropout)
+    weights, (*given, mask) = draw_weights(model), inputs(model, length, padding)
+    key = jax.random.key(0) if dropout else None
+
+    @jax.jit
+    def run(weights, given):
+        def loss(weights, given):
+            features = features_of(model, weights, (*given, mask), key)
+            return jnp.sum(jnp.sin(features)), features
+
+        return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, given)
+
+    expected = run(weights, given)
+    jax.clear_caches()
+    monkeypatch.setattr(relative, "BLOCK", 4)
+    found = run(weights, given)
+    for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=2e-5)
+
+
+def test_weights_are_dropped_as_by_the_module_for_all_arrays():
+    """Trained with either, a seed gives the same noise."""
+
+    class Dropping(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return layers.Dropout(0.5)(x, deterministic=False)
+
+    class Keeping(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            key = relative._Key(name="Dropout_0")()
+            parts = (layers.drop_rows(x[i : i + 2], key, 0.5, i) for i in (0, 2, 4))
+            return jnp.concatenate(list(parts))
+
+    x, rngs = jnp.ones((5, 4, 3)), {"dropout": jax.random.key(1)}
+    expected = Dropping().apply({}, x, rngs=rngs)
+    np.testing.assert_array_equal(Keeping().apply({}, x, rngs=rngs), expected)
+    assert 0 < (expected == 0).mean() < 1
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_memory_is_linear_in_the_sentence(backward, monkeypatch):
+    monkeypatch.setattr(relative, "BLOCK", 32)
+    model = build(RelativeAttention, dropout=0.5)
+    weights = draw_weights(model)
+
+    def temporary_bytes(length):
+        x = jax.ShapeDtypeStruct((length, WORDS), jnp.float32)
+        y = jax.ShapeDtypeStruct((length, LABELS), jnp.float32)
+        mask = jax.ShapeDtypeStruct((length,), bool)
+
+        def loss(weights, *given):
+            return jnp.sum(features_of(model, weights, given, jax.random.key(0)) ** 2)
+
+        run = jax.jit(jax.grad(loss) if backward else loss)
+        compiled = run.lower(weights, x, y, mask).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    small, large = temporary_bytes(1024), temporary_bytes(2048)
+    assert large < 2.2 * small
+    assert large < 2048 * 2048 * 4  # the scores of one head
 
 
 def equations(jaxpr):

@@ -1,0 +1,402 @@
+r"""The CRF kernels and their rivals: log Z, log Z with gradient, and Viterbi.
+
+    python -m benchmarks.crf --quick
+    python -m benchmarks.crf --rounds 7 --json crf.json
+    python -m benchmarks.crf --labels 9 37 --tokens 128 --batch 1 32
+
+The rivals are pytorch-crf, torch-struct (`pip install -e '.[benchmarks]'`), and the
+plain form in JAX: a scan of logsumexp that JAX differentiates, and Viterbi with
+back-pointers. The gradient is that with respect to all potentials. Scores are drawn
+from a normal distribution, and sentences have no padding. XLA uses all cores; PyTorch
+uses all or one, whichever was faster for a few tokens, since its threads may wait for
+each other for most of the time on a machine that has other work to do.
+
+Before anything is timed, the results of all are compared. Compilation is no part of the
+times and has its own column. A rival that would take more than `--seconds` for a call,
+or more than `--gigabytes`, by an estimate from 32 tokens, is left out, and its estimate
+is printed. Ratios are medians of the rounds' ratios, with bounds; above 1 jaxner is
+faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import importlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks import measure
+from jaxner import inference
+from jaxner.types import Potentials
+
+OURS, PLAIN, PYTORCH, STRUCT = "jaxner", "plain scan", "pytorch-crf", "torch-struct"
+OPERATIONS = ("log Z", "with gradient", "Viterbi")
+LABELS, TOKENS, BATCHES = (9, 17, 37, 73), (32, 128, 512, 1024), (1, 32, 128)
+_PILOT_TOKENS = 32
+Size = tuple[int, int, int]
+Run = Callable[[], Any]
+
+
+def draw(size: Size) -> Potentials:
+    """Draws scores on the host: `size` is labels, tokens, sentences."""
+    labels, tokens, batch = size
+    rng = np.random.default_rng(0)
+    shapes = (batch, tokens, labels), (labels, labels), (labels,), (labels,)
+    leaves: Any = (rng.normal(size=s).astype(np.float32) for s in shapes)
+    return Potentials(*leaves)
+
+
+def plain_log_partition(potentials: Any, mask: Any) -> Any:
+    emissions, transitions, start, end = potentials
+
+    def step(alpha, inputs):
+        emission, is_token = inputs
+        scores = jax.nn.logsumexp(alpha[:, None] + transitions, axis=0) + emission
+        return jnp.where(is_token, scores, alpha), None
+
+    first = start + emissions[0]
+    last, _ = jax.lax.scan(step, first, (emissions[1:], mask[1:]))
+    return jax.nn.logsumexp(last + end)
+
+
+def plain_viterbi(potentials: Any, mask: Any) -> Any:
+    emissions, transitions, start, end = potentials
+
+    def step(best, inputs):
+        emission, is_token = inputs
+        totals = best[:, None] + transitions
+        origins = jnp.where(is_token, jnp.argmax(totals, 0), jnp.arange(len(best)))
+        scores = jnp.max(totals, axis=0) + emission
+        return jnp.where(is_token, scores, best), origins
+
+    first = start + emissions[0]
+    last, origins = jax.lax.scan(step, first, (emissions[1:], mask[1:]))
+    final = jnp.argmax(last + end)
+    _, labels = jax.lax.scan(
+        lambda label, origins: (origins[label], origins[label]),
+        final,
+        origins,
+        reverse=True,
+    )
+    return jnp.append(labels, final)
+
+
+def jax_runs(log_partition: Any, viterbi: Any, potentials: Potentials) -> list[Run]:
+    given = jax.tree.map(jnp.asarray, potentials)
+    mask = jnp.ones(given.emissions.shape[:2], bool)
+    axes = (Potentials(0, None, None, None), 0)  # type: ignore
+    totals = jax.vmap(log_partition, axes)
+    slopes = jax.grad(lambda p, mask: jnp.sum(totals(p, mask)))
+    kernels = (totals, slopes, jax.vmap(viterbi, axes))
+    return [functools.partial(jax.jit(kernel), given, mask) for kernel in kernels]
+
+
+def pytorch_runs(potentials: Potentials) -> list[Run]:
+    torch = importlib.import_module("torch")
+    crf = importlib.import_module("torchcrf").CRF(potentials.emissions.shape[-1])
+    given = [torch.from_numpy(np.array(leaf)) for leaf in potentials]
+    emissions = given[0].transpose(0, 1).contiguous().requires_grad_()
+    mask = torch.ones(emissions.shape[:2], dtype=torch.bool)
+    leaves = [emissions, crf.transitions, crf.start_transitions, crf.end_transitions]
+    with torch.no_grad():
+        for parameter, values in zip(leaves[1:], given[1:], strict=True):
+            parameter.copy_(values)
+
+    def total():
+        with torch.no_grad():
+            return crf._compute_normalizer(emissions, mask)
+
+    def gradient():
+        found = torch.autograd.grad(
+            crf._compute_normalizer(emissions, mask).sum(), leaves
+        )
+        return Potentials(found[0].transpose(0, 1), *found[1:])
+
+    def best():
+        with torch.no_grad():
+            return crf.decode(emissions, mask)
+
+    return [total, gradient, best]
+
+
+def struct_runs(potentials: Potentials) -> list[Run]:
+    torch = importlib.import_module("torch")
+    struct = importlib.import_module("torch_struct")
+    struct.LinearChainCRF.arg_constraints = {}  # PyTorch warns where there are none
+    leaves = [torch.from_numpy(np.array(x)).requires_grad_() for x in potentials]
+
+    def distribution():
+        # One score for each pair of neighbours, [B, T-1, label after, label before].
+        emissions, transitions, start, end = leaves
+        pairs = emissions[:, 1:, :, None] + transitions.T
+        first = torch.zeros_like(pairs[:1, :, :1])
+        first[:, 0] = 1.0
+        last = torch.zeros_like(pairs[:1, :, :, :1])
+        last[:, -1] = 1.0
+        begin = (start + emissions[:, 0])[:, None, None]
+        return struct.LinearChainCRF(pairs + first * begin + last * end[:, None])
+
+    def total():
+        with torch.no_grad():
+            return distribution().partition.detach()
+
+    def gradient():
+        return Potentials(*torch.autograd.grad(distribution().partition.sum(), leaves))
+
+    def best():
+        pairs = distribution().argmax.detach()  # an indicator of the best pairs
+        after = pairs.sum(-1).argmax(-1)
+        return torch.cat([pairs[:, 0].sum(-2).argmax(-1)[:, None], after], dim=1)
+
+    return [total, gradient, best]
+
+
+RIVALS: dict[str, Callable[[Potentials], list[Run]]] = {
+    OURS: functools.partial(jax_runs, inference.log_partition, inference.viterbi),
+    PLAIN: functools.partial(jax_runs, plain_log_partition, plain_viterbi),
+    PYTORCH: pytorch_runs,
+    STRUCT: struct_runs,
+}
+_MODULES = {PYTORCH: ("torch", "torchcrf"), STRUCT: ("torch", "torch_struct")}
+
+
+def installed(wanted: Sequence[str], report: measure.Report) -> list[str]:
+    """Tells which rivals are there, and says what is missing."""
+    names = [OURS]
+    for name in wanted:
+        try:
+            for module in _MODULES.get(name, ()):
+                importlib.import_module(module)
+        except ImportError as error:
+            report.say(
+                f"{name} is left out: {error}. Install the rivals by "
+                "pip install -e '.[benchmarks]'"
+            )
+        else:
+            names.append(name)
+    return names
+
+
+def gigabytes(name: str, operation: str, size: Size) -> float:
+    """Estimates what a rival holds at once: some arrays of pairs of labels."""
+    labels, tokens, batch = size
+    pairs = 4e-9 * batch * tokens * labels**2
+    if name == STRUCT:
+        return 6 * pairs if operation == "log Z" else 12 * pairs
+    return 3 * pairs if operation == "with gradient" else 0.0
+
+
+def on_threads(run: Run, threads: int) -> Run:
+    torch = importlib.import_module("torch")
+
+    def call():
+        torch.set_num_threads(threads)
+        return run()
+
+    return call
+
+
+def estimate(name: str, index: int, size: Size) -> tuple[float, int]:
+    """Estimates the seconds of a call of a PyTorch rival, and on how many threads."""
+    labels, tokens, batch = size
+    few = min(tokens, _PILOT_TOKENS)
+    run = RIVALS[name](draw((labels, few, batch)))[index]
+    cores = len(os.sched_getaffinity(0))
+    choices = {n: on_threads(run, n) for n in (1, cores)}
+    found = measure.compare({str(n): its for n, its in choices.items()}, "1", 3)
+    seconds, threads = min((found[str(n)].seconds.median, n) for n in choices)
+    return seconds * tokens / few, threads
+
+
+def score(potentials: Potentials, labels: Any) -> np.ndarray:
+    """Scores of labellings [B, T], in double precision."""
+    emissions, transitions, start, end = (np.asarray(x, float) for x in potentials)
+    labels = np.asarray(labels)
+    total = np.take_along_axis(emissions, labels[:, :, None], axis=2).sum((1, 2))
+    total = total + transitions[labels[:, :-1], labels[:, 1:]].sum(1)
+    return total + start[labels[:, 0]] + end[labels[:, -1]]
+
+
+def check(operation: str, potentials: Potentials, found: dict[str, Any]) -> None:
+    """Compares what the rivals return, lest wrong answers be timed.
+
+    Raises:
+        AssertionError: They do not agree.
+    """
+    for name, value in found.items():
+        pairs = zip(jax.tree.leaves(found[OURS]), jax.tree.leaves(value), strict=False)
+        if operation == "Viterbi":  # rounding decides between equals
+            pairs = [(score(potentials, found[OURS]), score(potentials, value))]
+        for ours, its in pairs:
+            np.testing.assert_allclose(
+                np.asarray(its), ours, rtol=2e-4, atol=2e-3, err_msg=name
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How much is timed.
+
+    Attributes:
+        rounds: Samples of each.
+        seconds: Of a rival's call, at most.
+        gigabytes: That a rival holds, at most.
+    """
+
+    rounds: int = 5
+    seconds: float = 4.0
+    gigabytes: float = 4.0
+
+
+def compare(
+    size: Size, index: int, names: Sequence[str], limits: Limits
+) -> tuple[dict[str, measure.Timing], float, list[str]]:
+    """Times one operation; also returns seconds to compile, and what was left out."""
+    operation, potentials = OPERATIONS[index], draw(size)
+    runs, left_out, total = {}, [], 0.0
+    for name in names:
+        needed = gigabytes(name, operation, size) if name != OURS else 0.0
+        seconds, threads = 0.0, 0
+        if name in _MODULES and needed <= limits.gigabytes:
+            seconds, threads = estimate(name, index, size)
+        if needed > limits.gigabytes or seconds > limits.seconds:
+            left_out.append(f"{name} ({seconds:.1f} s, {needed:.1f} GB)")
+            continue
+        run, total = RIVALS[name](potentials)[index], total + seconds
+        runs[name] = on_threads(run, threads) if threads else run
+    start = time.perf_counter()
+    found = {OURS: jax.block_until_ready(runs[OURS]())}
+    compiling = time.perf_counter() - start
+    found |= {name: run() for name, run in runs.items() if name != OURS}
+    check(operation, potentials, found)
+    rounds = max(2, min(limits.rounds, int(20 / max(total, 0.1))))
+    return measure.compare(runs, OURS, rounds), compiling, left_out
+
+
+def inverse(interval: measure.Interval) -> measure.Interval:
+    return measure.Interval(1 / interval.median, 1 / interval.high, 1 / interval.low)
+
+
+Row = dict[str, Any]
+
+
+def rows(
+    sizes: Sequence[Size], index: int, names: Sequence[str], limits: Limits
+) -> Iterator[Row]:
+    for size in sizes:
+        timings, compiling, left_out = compare(size, index, names, limits)
+        labels, tokens, batch = size
+        row: Row = {"L": labels, "T": tokens, "B": batch}
+        ours = timings[OURS]
+        row[OURS] = measure.show_seconds(ours.seconds.median)
+        row["compiles"] = measure.show_seconds(compiling)
+        for name in names:
+            if name != OURS:
+                row[name] = inverse(timings[name].ratio) if name in timings else None
+        row["left out"] = "; ".join(left_out) or None
+        yield row
+
+
+def summary(tables: dict[str, list[Row]], names: Sequence[str]) -> list[Row]:
+    """The mean and the worst size, by operation and rival."""
+    found = []
+    for operation, its in tables.items():
+        for name in names:
+            ratios = [row for row in its if row.get(name) is not None]
+            if name == OURS or not ratios:
+                continue
+            worst = min(ratios, key=lambda row: row[name].median)
+            found.append(
+                {
+                    "operation": operation,
+                    "rival": name,
+                    "sizes": len(ratios),
+                    "geometric mean": measure.geometric_mean(
+                        [row[name].median for row in ratios]
+                    ),
+                    "worst": worst[name],
+                    "at": ", ".join(f"{k} {worst[k]}" for k in "LTB"),
+                }
+            )
+    return found
+
+
+def targets(tables: dict[str, list[Row]]) -> list[Row]:
+    """What was aimed at, and whether it was reached in this run."""
+    found = []
+
+    def aim(text: str, operations: Sequence[str], rival: str, least: float, **options):
+        mean, large = options.get("mean", False), options.get("large", False)
+        ratios = [
+            row[rival].median
+            for operation in operations
+            for row in tables.get(operation, ())
+            if row.get(rival) is not None
+            and (not large or (row["L"] >= 37 and row["B"] >= 32))
+        ]
+        if ratios:
+            value = measure.geometric_mean(ratios) if mean else min(ratios)
+            is_met = "met" if value >= least else "not met"
+            found.append({"target": text, "found": value, "is": is_met})
+
+    both = OPERATIONS[:2]
+    aim("gradient, mean ≥ 5 × pytorch-crf", both[1:], PYTORCH, 5.0, mean=True)
+    aim("gradient, everywhere ≥ 2 × pytorch-crf", both[1:], PYTORCH, 2.0)
+    aim("log Z, L ≥ 37, B ≥ 32: ≥ 2 × plain", both[:1], PLAIN, 2.0, large=True)
+    aim("gradient, L ≥ 37, B ≥ 32: ≥ 2 × plain", both[1:], PLAIN, 2.0, large=True)
+    aim("log Z, nowhere slower than plain", both[:1], PLAIN, 1.0)
+    aim("gradient, nowhere slower than plain", both[1:], PLAIN, 1.0)
+    aim("Viterbi, mean ≥ 7 × pytorch-crf", OPERATIONS[2:], PYTORCH, 7.0, mean=True)
+    aim("Viterbi, everywhere ≥ 7 × pytorch-crf", OPERATIONS[2:], PYTORCH, 7.0)
+    return found
+
+
+def run(
+    sizes: Sequence[Size],
+    limits: Limits,
+    report: measure.Report,
+    rivals: Sequence[str] = (PLAIN, PYTORCH, STRUCT),
+) -> None:
+    names = installed(rivals, report)
+    tables: dict[str, list[Row]] = {}
+    for index, operation in enumerate(OPERATIONS):
+        tables[operation] = list(rows(sizes, index, names, limits))
+        report.table(f"{operation}: times as fast as each rival", tables[operation])
+    report.table("summary", summary(tables, names))
+    report.table("targets", targets(tables))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few and small sizes")
+    parser.add_argument("--labels", type=int, nargs="+")
+    parser.add_argument("--tokens", type=int, nargs="+", help="at least 2")
+    parser.add_argument("--batch", type=int, nargs="+")
+    known = [name for name in RIVALS if name != OURS]
+    parser.add_argument("--rivals", nargs="+", choices=known, default=known)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of a rival's call")
+    parser.add_argument("--gigabytes", type=float, default=4.0, help="of a rival")
+    parser.add_argument("--json", help="a file to write the figures to")
+    options = parser.parse_args(arguments)
+    quick = options.quick
+    labels = options.labels or ((9, 37) if quick else LABELS)
+    tokens = options.tokens or ((32, 128) if quick else TOKENS)
+    batches = options.batch or ((1, 32) if quick else BATCHES)
+    sizes = [(n, t, b) for n in labels for t in tokens for b in batches]
+    limits = Limits(options.rounds, options.seconds, options.gigabytes)
+    run(sizes, limits, measure.Report(options.json), options.rivals)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Flair's SequenceTagger: trained word vectors, characters, BiLSTM-CRF of 200.
+
+Words of 100 dimensions with random vectors, which `WordEmbeddings` trains, and Flair's
+own character BiLSTM of 25 a direction, both without any download. Training is a plain
+loop over `forward_loss`, which is what `ModelTrainer` does between evaluations and log
+files; but its batches have sentences of any lengths, and these of similar ones. That is
+the fastest that Flair offers without changing it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from benchmarks.peers import Labelled, need
+
+torch: Any = need("torch")
+flair: Any = need("flair")
+_data: Any = need("flair.data")
+_embeddings: Any = need("flair.embeddings")
+_models: Any = need("flair.models")
+_training: Any = need("flair.training_utils")
+logging.getLogger("flair").setLevel(logging.ERROR)
+_TYPE = "ner"
+
+
+class Tagger:
+    """See `benchmarks.peers.Peer`."""
+
+    def __init__(self, train: Sequence[Labelled], *, characters: bool = True):
+        torch.manual_seed(0)
+        parts = [_words(train), *([_characters(train)] if characters else [])]
+        types = {label[2:] for s in train for label in s.labels if label != "O"}
+        dictionary = _data.Dictionary(add_unk=False)
+        for name in sorted(types):
+            dictionary.add_item(name)
+        dictionary.span_labels = True
+        self.model = _models.SequenceTagger(
+            embeddings=_embeddings.StackedEmbeddings(parts),
+            tag_dictionary=dictionary,
+            tag_type=_TYPE,
+            hidden_size=200,
+            use_crf=True,
+        )
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.rng = random.Random(0)
+        sentences = [_sentence(s) for s in train]
+        self.sentences = sorted(sentences, key=len)
+
+    def epoch(self, batch: int) -> int:
+        """Trains on each sentence once, in batches of similar length."""
+        self.model.train()
+        starts = list(range(0, len(self.sentences), batch))
+        self.rng.shuffle(starts)
+        for start in starts:
+            chosen = self.sentences[start : start + batch]
+            self.optimizer.zero_grad()
+            loss, count = self.model.forward_loss(chosen)
+            (loss / count).backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 5.0)
+            self.optimizer.step()
+            _training.store_embeddings(chosen, "none")
+        return sum(map(len, self.sentences))
+
+    def tag(
+        self, sentences: Sequence[Sequence[str]], batch: int | None = None
+    ) -> list[list[str]]:
+        """Labels sentences; `predict` sorts them by length, and takes 32 if free."""
+        self.model.eval()
+        tagged = [_data.Sentence(list(tokens)) for tokens in sentences]
+        self.model.predict(
+            tagged, mini_batch_size=batch or 32, force_token_predictions=True
+        )
+        return [[t.get_label(_TYPE, "O").value for t in s] for s in tagged]
+
+    def save(self, folder: Path) -> None:
+        """Writes Flair's own file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.model.save(folder / "tagger.pt")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads it."""
+        self = cls.__new__(cls)
+        self.model = _models.SequenceTagger.load(folder / "tagger.pt")
+        return self
+
+
+def _words(train: Sequence[Labelled]) -> Any:
+    words = sorted({token for s in train for token in s.tokens})
+    found = _embeddings.WordEmbeddings(
+        None,
+        vocab={word: i for i, word in enumerate(words)},
+        embedding_length=100,
+        fine_tune=True,
+        name="words",
+    )
+    torch.nn.init.xavier_uniform_(found.embedding.weight)  # else they are all zero
+    return found
+
+
+def _characters(train: Sequence[Labelled]) -> Any:
+    dictionary = _data.Dictionary(add_unk=True)
+    for char in sorted({char for s in train for t in s.tokens for char in t}):
+        dictionary.add_item(char)
+    return _embeddings.CharacterEmbeddings(dictionary)
+
+
+def _sentence(given: Labelled) -> Any:
+    """Makes Flair's sentence, with its spans; their labels are in BIOES."""
+    sentence, start = _data.Sentence(list(given.tokens)), 0
+    for i, label in enumerate(given.labels):
+        if label[0] in "BS":
+            start = i
+        if label[0] in "ES":
+            sentence[start : i + 1].add_label(_TYPE, label[2:])
+    return sentence

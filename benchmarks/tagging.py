@@ -1,0 +1,159 @@
+r"""Tokens per second of tagging, beside PyTorch, Flair and spaCy; and the first answer.
+
+    python -m benchmarks.tagging
+    python -m benchmarks.tagging --dataset conll2003 --limit 1000 --batch 1 32 128
+
+From strings to strings: what encodes tokens and decodes labels is part of every run.
+Batch b means calls of b sentences for ours, in the order of the corpus, and for the
+peers one call for the whole corpus with a batch size of b, which Flair and PyTorch cut
+after sorting by length. In the table of the whole corpus all get it in one call, and
+choose their batches. Peers are trained for an epoch before, as spaCy's time depends on
+what it predicts; ours have drawn weights, on which no time depends.
+
+The first answer is the time from the start of a new process until it has printed the
+first label of a sentence: imports, loading what was stored, compiling, tagging. All
+files have been read before. `cached` has JAX's persistent compilation cache.
+The peers are extras: pip install -e '.[benchmarks]'.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jaxner
+from benchmarks import alone, corpus, ours, peers
+from benchmarks.measure import Report, Timing, compare
+
+WHOLE = 0
+FIRST = ("Ms", "Preston", "left", "Lakeside", "for", "Milan", "on", "Monday")
+TARGETS = (
+    (ours.SAME_SIZE, "Flair", 5.0),
+    (ours.SAME_SIZE, "spaCy", 2.0),
+    ("GRN", "Flair", 5.0),
+    ("GRN", "spaCy", 2.0),
+    ("GRN", ours.SAME_SIZE, 1.19),
+)
+_OURS = """
+import sys, jaxner
+print(jaxner.tag(jaxner.load(sys.argv[1]), sys.argv[2:])[0])
+"""
+
+
+def in_calls(
+    params: Any, sentences: Sequence[Sequence[str]], batch: int
+) -> list[list[str]]:
+    """Tags with so many sentences in each call."""
+    size = batch or len(sentences)
+    labels = []
+    for start in range(0, len(sentences), size):
+        labels += jaxner.tag(params, sentences[start : start + size])
+    return labels
+
+
+def speeds(
+    taggers: dict[str, Any],
+    rivals: dict[str, Any],
+    sentences: Sequence[Sequence[str]],
+    batch: int,
+    rounds: int,
+) -> dict[str, Timing]:
+    """Times tagging of all systems in turn."""
+    runs: dict[str, Callable[[], Any]] = {}
+    for name, params in taggers.items():
+        runs[name] = functools.partial(in_calls, params, sentences, batch)
+    for name, peer in rivals.items():
+        runs[name] = lambda p=peer: p.tag(sentences, batch or None)
+    return compare(runs, next(iter(runs)), rounds)
+
+
+def answer(command: Sequence[str], **variables: str) -> str:
+    """Runs a command to its first line."""
+    environment = alone.environment(**variables)
+    if not variables:
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment
+    )
+    return done.stdout.split("\n")[0]
+
+
+def first_answers(
+    taggers: dict[str, Any], configs: dict[str, Any], rivals: dict[str, Any], folder
+) -> dict[str, Callable[[], str]]:
+    """Stores all taggers; returns what starts a process for each."""
+    runs: dict[str, Callable[[], str]] = {}
+    for number, (name, params) in enumerate(taggers.items()):
+        place = Path(folder) / f"ours-{number}"
+        ours.write_run(configs[name], params, place)
+        command = [sys.executable, "-c", _OURS, str(place), *FIRST]
+        runs[f"{name}, cold"] = functools.partial(answer, command)
+        cached = functools.partial(answer, command, **alone.cache(place / "cache"))
+        runs[f"{name}, cached"] = cached
+    for number, (name, peer) in enumerate(rivals.items()):
+        place = Path(folder) / f"peer-{number}"
+        peer.save(place)
+        command = [sys.executable, "-m", "benchmarks.peers", name, str(place), *FIRST]
+        runs[name] = functools.partial(answer, command)
+    return runs
+
+
+def tell_first(runs: dict[str, Callable[[], str]], rounds: int, report: Report) -> None:
+    """Times the processes; the first of each, which fills caches, does not count."""
+    timings = compare(runs, next(iter(runs)), rounds)
+    rows = [
+        {"system": name, "seconds": timing.seconds, "first, s": timing.first}
+        for name, timing in timings.items()
+    ]
+    report.table("from the start of a process to its first label", rows)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measures what the command line says."""
+    made = corpus.parser(__doc__)
+    made.add_argument("--systems", nargs="*", choices=ours.SYSTEMS)
+    made.add_argument("--peers", nargs="*", default=peers.NAMES, choices=peers.NAMES)
+    made.add_argument("--batch", type=int, nargs="+", default=[1, 32, 128, WHOLE])
+    made.add_argument("--first", nargs="*", default=["GRN"], choices=ours.SYSTEMS)
+    options = corpus.parse(made, argv)
+    report = Report(options.json)
+    train = corpus.load(options.dataset, "train", options.limit)
+    dev = corpus.load(options.dataset, "dev", options.limit)
+    sentences, tokens = [e.tokens for e in dev.examples], corpus.count_tokens(dev)
+    default = ("GRN", ours.SAME_SIZE) if options.quick else ours.SYSTEMS
+    names = list(default) if options.systems is None else options.systems
+    configs = {
+        name: ours.config_of(name, options.quick)
+        for name in dict.fromkeys([*names, *options.first])
+    }
+    taggers = {name: ours.tagger(config, train) for name, config in configs.items()}
+    rivals = corpus.build_peers(options.peers, train, report)
+    for peer in rivals.values():
+        peer.epoch(32)
+    verdicts = []
+    shown = {name: taggers[name] for name in names}
+    for batch in options.batch if shown or rivals else ():
+        timings = speeds(shown, rivals, sentences, batch, options.rounds)
+        against = [n for n in (ours.SAME_SIZE, *rivals) if n in timings]
+        what = f"tagging, batch {batch}" if batch else "tagging, the whole corpus"
+        about = f"{options.dataset} dev, {len(sentences):,} sentences"
+        title = f"{what}: {about}, {tokens:,} tokens"
+        report.table(title, corpus.rows_of(timings, tokens, against))
+        if batch in (128, WHOLE):
+            verdicts += [corpus.verdict(what, timings, *target) for target in TARGETS]
+    first = {name: taggers[name] for name in options.first}
+    if first or rivals:
+        with tempfile.TemporaryDirectory() as folder:
+            runs = first_answers(first, configs, rivals, folder)
+            tell_first(runs, options.rounds, report)
+    if verdicts:
+        report.table("targets of tagging", verdicts)
+
+
+if __name__ == "__main__":
+    main()
