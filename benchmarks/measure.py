@@ -3,7 +3,9 @@
 Every benchmark compares its runs here, so that all of them mean the same by a figure.
 Rivals take turns within each round, and every second round in the opposite order, so
 that a machine that slows down slows all of them. The first call of each, which
-compiles, is told apart. A run that is short is called several times for one sample.
+compiles, is told apart. Before a sample there is a pause, in which the threads of the
+rival before fall asleep, and a call that is not counted. A run that is short is called
+several times for one sample.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 _SAMPLE_SECONDS = 0.02  # a sample lasts about so long at least
+# Threads of OpenMP wait for work by running idle, and take a core from the next rival.
+_PAUSE_SECONDS = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +112,8 @@ def compare(
     for turn in range(rounds):
         names = list(runs)[:: 1 if turn % 2 == 0 else -1]
         for name in names:
+            time.sleep(_PAUSE_SECONDS)
+            _seconds(runs[name], 1)
             samples[name].append(_seconds(runs[name], counts[name]))
     return {
         name: Timing(

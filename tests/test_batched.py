@@ -29,7 +29,7 @@ def test_plan(sizes, passes):
     taken = []
     for shape, size, rows in batched._plan(sentences, passes):
         assert 1 <= len(rows) <= size == 1 << (size.bit_length() - 1)
-        within = size * shape.tokens * passes <= batched._TOKENS
+        within = size * shape.tokens * passes <= 1 << 11  # on a CPU
         assert size == 1 or within
         for i in rows:
             assert len(sentences[i].words) <= shape.tokens
@@ -45,7 +45,7 @@ def test_a_corpus_has_little_padding_in_few_shapes():
     plan = list(batched._plan(sentences, 1))
     positions = sum(shape.tokens * size for shape, size, _ in plan)
     assert 1 - lengths.sum() / positions < 0.25
-    assert len({(shape, size) for shape, size, _ in plan}) <= 12
+    assert len({(shape, size) for shape, size, _ in plan}) <= 14
 
 
 @pytest.mark.parametrize("length", range(1, 200))

@@ -80,15 +80,15 @@ def recur(
         Theoretically Grounded Application of Dropout in Recurrent Neural Networks",
         NIPS 2016.
     """
-    end, steps = _run(carry, projected, kernel, mask, state_mask)
-    return [output for output, *_ in steps], end
+    end, steps = _run(carry, projected, kernel, mask, state_mask, for_derivative=False)
+    return [output for (output,) in steps], end
 
 
-def _run(carry, projected, kernel, mask, state_mask):
-    """Returns what is carried on, and of every step what its derivative needs.
+def _run(carry, projected, kernel, mask, state_mask, *, for_derivative):
+    """Returns what is carried on, and of every step its output.
 
-    That is, behind the output: the state that is received, the memory before the step,
-    and the gates' arguments.
+    And, if wanted, what its derivative needs: the state that is received, the memory
+    before the step, and the gates' arguments. The loop would store them unread.
     """
 
     def step(carry, inputs):
@@ -102,7 +102,8 @@ def _run(carry, projected, kernel, mask, state_mask):
             written = jnp.where(real, f * memory + i * g, memory)
             output = o * jnp.tanh(written)
             new.append(Carry(jnp.where(real, output, state), written))
-            found.append((jnp.where(real, output, 0.0), received, memory, gates))
+            needed = (received, memory, gates) if for_derivative else ()
+            found.append((jnp.where(real, output, 0.0), *needed))
         return new, found
 
     inputs = list(zip(projected, mask, strict=True))
@@ -128,7 +129,7 @@ def _differentiate(primals, tangents):
     """
     _, _, kernel, mask, state_mask = primals
     d_carry, d_projected, d_kernel, _, _ = tangents
-    end, steps = _run(*primals)
+    end, steps = _run(*primals, for_derivative=True)
     turned = [jnp.swapaxes(weights, -1, -2) for weights in kernel]  # once for all steps
 
     # Slopes are computed in the loop, from less than it would take to store them.
