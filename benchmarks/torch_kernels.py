@@ -21,7 +21,7 @@ Rival = tuple[Callable[[], Any], Callable[[], list[np.ndarray]]]
 
 def lstm(backward: bool, arguments: Sequence[Any], cotangent: Any) -> Rival:
     """Prepares `torch.nn.LSTM` for the arguments of `benchmarks.kernels.our_lstm`."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     x, into, across, bias = (np.asarray(a) for a in arguments)
     batch, length, dim = x.shape
@@ -60,7 +60,7 @@ def convolution(dilation: int) -> Callable[..., Rival]:
     """Prepares `torch.nn.Conv1d` of width 3 for an input and a kernel."""
 
     def prepare(backward: bool, arguments: Sequence[Any], cotangent: Any) -> Rival:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         x, kernel = (np.asarray(a) for a in arguments)
         shape = (3, x.shape[2], kernel.shape[1])
@@ -90,7 +90,7 @@ def _prepare(
     module: Any, x: np.ndarray, cotangent: np.ndarray, backward: bool
 ) -> tuple[Callable[[], None], Any, Callable[[], np.ndarray]]:
     """Returns what runs a module, its input, and what tells its last result."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     inputs = torch.tensor(x.copy(), requires_grad=backward)

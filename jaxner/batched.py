@@ -160,9 +160,10 @@ def _read(spell: Spell, words: np.ndarray) -> tuple[np.ndarray | None, ...]:
     rows, pending = [], []
     for width in np.unique(widths).tolist():
         alike = np.flatnonzero(widths == width)
-        for start in range(0, len(alike), _WORDS):
-            chunk = alike[start : start + _WORDS]
-            batch = np.zeros((_WORDS, width), np.int32)
+        count = min(_WORDS, max(1, _CHARS // width))
+        for start in range(0, len(alike), count):
+            chunk = alike[start : start + count]
+            batch = np.zeros((count, width), np.int32)
             batch[: len(chunk), : words.shape[1]] = words[chunk, :width]
             rows.append(chunk)
             pending.append(spell(batch))

@@ -117,3 +117,19 @@ def test_passes_with_dropout_among_the_characters_read_every_token(
     monkeypatch.setattr(batched, "_LONG_TEXT", 1)
     assert jaxner.tag(params, sentences[:3]) == before
     assert bool(read) == (parts == ("encoder",))
+
+
+def test_words_of_any_length_are_read_in_bounded_memory():
+    sizes = []
+
+    def spell(batch):
+        sizes.append(batch.shape)
+        return (np.ones((len(batch), 2), np.float32), None)
+
+    words = np.ones((600, 8000), np.int32)
+    words[:590, 5:] = 0
+    first, second = batched._read(spell, words)
+    assert first.shape == (600, 2)
+    assert first.all()
+    assert second is None
+    assert max(rows * width for rows, width in sizes) <= batched._CHARS

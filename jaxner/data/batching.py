@@ -70,12 +70,11 @@ class Bucket(NamedTuple):
     """The sentences of one shape, `N` of them, with `U` distinct words.
 
     Attributes:
-        sentences: But for their characters and precomputed vectors.
+        sentences: But for characters and precomputed vectors.
         labels: Label ids; 0 under padding.
         places: Which of the words each token is.
         chars: The characters of each word; the first has none.
-        vectors: Those of each sentence; they may be read from a file when needed. An
-            empty tuple on the device.
+        vectors: Of each sentence, perhaps still in a file; on the device an empty tuple.
     """
 
     sentences: Sentence
@@ -182,7 +181,7 @@ class Batches:
 
         Args:
             sentences: Without padding.
-            labels: The label ids of each sentence.
+            labels: The label ids of each.
             batch_size: Sentences in a batch.
             num_shapes: How many shapes there may be; each is compiled.
             max_padding: Share of the token positions that may be padding, if so many
@@ -194,19 +193,16 @@ class Batches:
         """
         if not sentences:
             raise ValueError("Expected at least one training sentence, got none.")
-        if batch_size < 1 or num_shapes < 1:
-            raise ValueError(
-                "Expected a batch size and a number of shapes of at least 1, got "
-                f"{batch_size} and {num_shapes}."
-            )
+        if min(batch_size, num_shapes) < 1:
+            wanted = "Expected a batch size and a number of shapes of at least 1"
+            raise ValueError(f"{wanted}, got {batch_size} and {num_shapes}.")
         sizes = np.array([s.chars.shape for s in sentences])
         members = shapes.choose(sizes, batch_size, num_shapes, max_padding)
         buckets = [
             _bucket(sentences, labels, ids, shape) for shape, ids in members.items()
         ]
-        return cls(
-            tuple(buckets), batch_size, len(sentences), int(sizes[:, 0].sum()), unit
-        )
+        tokens = int(sizes[:, 0].sum())
+        return cls(tuple(buckets), batch_size, len(sentences), tokens, unit)
 
     @property
     def num_batches(self) -> int:
@@ -226,7 +222,7 @@ class Batches:
 
     @functools.cached_property
     def _rooms(self) -> list[int]:
-        """Distinct words that hardly any batch of each bucket exceeds."""
+        """Distinct words, and none, that hardly any batch of each bucket exceeds."""
         rng, rooms = np.random.default_rng(0), []
         for bucket in self.buckets:
             size = min(self.batch_size, len(bucket.labels))
@@ -236,7 +232,6 @@ class Batches:
                 )
                 for _ in range(64)
             ]
-            # One more for the word without characters.
             rooms.append(8 * math.ceil(1.1 * (max(counts) + 1) / 8))
         return rooms
 
@@ -265,8 +260,7 @@ class Batches:
             skip: Batches to leave out at the beginning, when a run resumes.
             spelled_once: Whether a block names the distinct words of each batch.
         """
-        rng = np.random.default_rng((seed, epoch))
-        plan = []
+        rng, plan = np.random.default_rng((seed, epoch)), []
         for number, bucket in enumerate(self.buckets):
             order = rng.permutation(len(bucket.labels))
             order = np.append(order, np.full(-len(order) % self.batch_size, -1))
@@ -281,12 +275,19 @@ class Batches:
             yield self._block(number, rows[skip:], length, spelled_once)
             skip = 0
 
+    def examples(self, length: int, spelled_once: bool) -> Iterator[Block]:
+        """Yields a block of each bucket, of the shapes that those of an epoch have."""
+        for number, bucket in enumerate(self.buckets):
+            rows = np.arange(self.batch_size, dtype=np.int32)[None]
+            rows = np.where(rows < len(bucket.labels), rows, -1)
+            yield self._block(number, rows, length, spelled_once)
+
     def _block(self, number: int, rows: np.ndarray, length: int, spelled_once: bool):
         bucket = self.buckets[number]
         given = [bucket.vectors[row] for row in rows.ravel() if row >= 0]
         tokens = int(bucket.sentences.mask[rows[rows >= 0]].sum())
-        missing = np.full((length - len(rows), self.batch_size), -1, np.int32)
-        filled = np.concatenate([rows, missing])
+        filled = np.full((length, self.batch_size), -1, np.int32)
+        filled[: len(rows)] = rows
         vectors = pad_vectors(given, bucket.labels.shape[1], filled.size)
         if vectors is not None:
             vectors = vectors.reshape(*filled.shape, *vectors.shape[1:])

@@ -82,7 +82,7 @@ def choose(
         members = fit(sizes, candidates(sizes, number))
         counts = [(len(rows), shape.tokens) for shape, rows in members.items()]
         share = 1 - sizes[:, 0].sum() / positions(counts, batch_size)
-        if share < least - _WORTHWHILE:
+        if share <= max_padding or share < least - _WORTHWHILE:
             best, least = members, share
         if least <= max_padding:
             break

@@ -285,26 +285,20 @@ def _expectations(potentials, mask, messages: Messages) -> Potentials:
 
 
 def _expectations_forward(potentials, mask, messages):
-    expected = _expectations(potentials, mask, messages)
-    return expected, (potentials, mask, messages)
+    return _expectations(potentials, mask, messages), (potentials, mask)
 
 
 def _expectations_backward(residuals, cotangent):
     # The expectations are the gradient of log Z, so their Jacobian is symmetric: their
     # derivative in a direction is also the gradient of their product with it.
-    potentials, mask, messages = residuals
+    potentials, mask = residuals
 
-    def along(form):
-        def compute(potentials):
-            filtered, smooth = form
-            alphas, reached, _ = filtered(potentials, mask)
-            return smooth(potentials, alphas, reached, mask)
+    # By the exact form, since what the fast one loses in a derivative has no bound.
+    def compute(potentials):
+        alphas, reached, _ = _filter_exactly(potentials, mask)
+        return _smooth_exactly(potentials, alphas, reached, mask)
 
-        return lambda: jax.jvp(compute, (potentials,), (cotangent,))[1]
-
-    fast, exact = (_filter_fast, _smooth_fast), (_filter_exactly, _smooth_exactly)
-    is_fast = _everywhere(messages.is_fast)
-    return jax.lax.cond(is_fast, along(fast), along(exact)), None, None
+    return jax.jvp(compute, (potentials,), (cotangent,))[1], None, None
 
 
 _expectations.defvjp(_expectations_forward, _expectations_backward)

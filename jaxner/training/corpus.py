@@ -97,22 +97,27 @@ class Corpus:
             How many were compiled.
         """
         pending: dict[Hashable, Future] = {}
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for block in self.epoch(0):
-                arguments = self._arguments(state, block)
-                name = self._name(arguments)
+        pool = ThreadPoolExecutor(os.cpu_count())
+        try:
+            blocks = self.batches.examples(self.steps_per_call, self._spelled_once)
+            for block in blocks:
                 if stop:
                     break
+                arguments = self._arguments(state, block)
+                name = self._name(arguments)
                 if name not in _programs and name not in pending:
                     # Tracing holds Python's lock; what follows does not.
                     lowered = self._lower(arguments)
                     pending[name] = pool.submit(lowered.compile)
-            while futures.wait(pending.values(), timeout=0.2).not_done:
-                if stop:
-                    pool.shutdown(cancel_futures=True)
-        done = {name: f.result() for name, f in pending.items() if not f.cancelled()}
-        for name, program in done.items():
-            self._keep(name, program)
+            while not stop and futures.wait(pending.values(), timeout=0.2).not_done:
+                pass
+        finally:
+            # Programs that are being compiled cannot be stopped, but need no waiting.
+            pool.shutdown(wait=False, cancel_futures=True)
+        finished = [name for name, its in pending.items() if its.done()]
+        done = [name for name in finished if not pending[name].cancelled()]
+        for name in done:
+            self._keep(name, pending[name].result())
         return len(done)
 
     def _arguments(self, state: step.State, block: Block) -> tuple[Any, ...]:

@@ -270,3 +270,16 @@ def test_what_stands_under_padding_may_be_nan():
         *(jax.tree.leaves(compute(q, mask)) for q in (p, dirty)), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_thousand_tokens_lose_a_millionth(float64):
+    """What the README says of the gradient, in the fast form, for scores of a model."""
+    rng = np.random.default_rng(0)
+    shapes = (1024, 9), (9, 9), (9,), (9,)
+    scores = Potentials(*(jnp.asarray(rng.normal(size=shape)) for shape in shapes))
+    mask, slope = jnp.ones(1024, bool), jax.jit(jax.grad(crf.log_partition))
+    exact = slope(scores, mask)
+    ours = slope(jax.tree.map(lambda x: x.astype(jnp.float32), scores), mask)
+    for found, wanted in zip(ours, exact, strict=True):
+        assert (found.dtype, wanted.dtype) == (jnp.float32, jnp.float64)
+        assert np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max()

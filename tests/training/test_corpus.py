@@ -1,5 +1,8 @@
 """Steps over the corpus on the device compute what single steps on the host do."""
 
+import threading
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,9 +53,9 @@ LSTM = {"name": "lstm", "dim": 4, "hidden_dim": 3}
 
 @pytest.fixture
 def make():
-    def make(chars=CNN, length=1, name="sgd", **options):
+    def make(chars=CNN, length=1, name="sgd", shapes=2, **options):
         sentences, labels = text()
-        batches = Batches.make(sentences, labels, batch_size=4, num_shapes=2)
+        batches = Batches.make(sentences, labels, batch_size=4, num_shapes=shapes)
         given = {"name": name, "learning_rate": 0.1, "clip_norm": 1.0, **options}
         tx = optim.build(given, batches.num_batches)
         model = model_with(chars)
@@ -169,6 +172,50 @@ def test_compiling_leaves_off_when_asked(make, monkeypatch):
     monkeypatch.setattr(resident, "_programs", {})
     corpus, _, state = make(length=2)
     assert corpus.compile(state, stop=True) == 0
+
+
+class Later:
+    """A request to stop that comes when the first program is being compiled."""
+
+    def __init__(self):
+        self.lowered = 0
+
+    def __bool__(self):
+        return self.lowered > 2
+
+
+def test_compiling_can_be_left_off_half_way(make, monkeypatch):
+    """More programs wait than there are cores, and nobody waits for them."""
+    monkeypatch.setattr(resident, "_programs", {})
+    monkeypatch.setattr(resident.os, "cpu_count", lambda: 1)
+    corpus, _, state = make(shapes=6)
+    assert len(corpus.batches.buckets) > 3
+    stop, running = Later(), threading.Event()
+
+    class Slow:
+        def compile(self):
+            running.wait(5)
+
+    def lower(*arguments):
+        stop.lowered += 1
+        return Slow()
+
+    monkeypatch.setattr(corpus, "_lower", lower)
+    before = time.monotonic()
+    try:
+        assert corpus.compile(state, stop) == 0
+        assert time.monotonic() - before < 4  # it would hang for good
+    finally:
+        running.set()
+
+
+def test_compiling_reads_vectors_for_few_sentences(make, monkeypatch):
+    corpus, _, _ = make()
+    blocks = list(corpus.batches.examples(3, True))
+    assert len(blocks) == len(corpus.batches.buckets)
+    shapes = {jax.tree.map(np.shape, b.rows) for b in corpus.batches.examples(1, True)}
+    seen = {jax.tree.map(np.shape, b.rows) for b in corpus.epoch(0)}
+    assert shapes == seen
 
 
 def test_the_oldest_programs_make_room(make, monkeypatch):
