@@ -74,7 +74,7 @@ class Bucket(NamedTuple):
         labels: Label ids; 0 under padding.
         places: Which of the words each token is.
         chars: The characters of each word; the first has none.
-        vectors: Of each sentence, perhaps still in a file; on the device an empty tuple.
+        vectors: Of each sentence, perhaps still in a file; on the device ().
     """
 
     sentences: Sentence
