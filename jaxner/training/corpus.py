@@ -17,7 +17,7 @@ from jaxner.training import step
 
 # Of all runs of this process: tests and searches train many that are alike.
 _programs: dict[Hashable, Any] = {}
-_MOST_PROGRAMS = 64
+_MOST_PROGRAMS = 256
 
 
 class Corpus:
