@@ -12,7 +12,8 @@ what it predicts; ours have drawn weights, on which no time depends.
 
 The first answer is the time from the start of a new process until it has printed the
 first label of a sentence: imports, loading what was stored, compiling, tagging. All
-files have been read before. `cached` has JAX's persistent compilation cache.
+files have been read before. `cached` has JAX's persistent compilation cache. Flair
+gives none: its files are pickles, which are not loaded here.
 The peers are extras: pip install -e '.[benchmarks]'.
 """
 
@@ -83,6 +84,15 @@ def answer(command: Sequence[str], **variables: str) -> str:
     return done.stdout.split("\n")[0]
 
 
+def that_store(rivals: dict[str, Any], report: Report) -> dict[str, peers.StoredPeer]:
+    """Returns the peers that can be stored; tells which cannot."""
+    found = {n: p for n, p in rivals.items() if isinstance(p, peers.StoredPeer)}
+    for name in rivals:
+        if name not in found:
+            report.say(f"{name} gives no first answer: its files are pickles.")
+    return found
+
+
 def first_answers(
     taggers: dict[str, Any], configs: dict[str, Any], rivals: dict[str, Any], folder
 ) -> dict[str, Callable[[], str]]:
@@ -147,9 +157,10 @@ def main(argv: list[str] | None = None) -> None:
         if batch in (128, WHOLE):
             verdicts += [corpus.verdict(what, timings, *target) for target in TARGETS]
     first = {name: taggers[name] for name in options.first}
-    if first or rivals:
+    stored = that_store(rivals, report)
+    if first or stored:
         with tempfile.TemporaryDirectory() as folder:
-            runs = first_answers(first, configs, rivals, folder)
+            runs = first_answers(first, configs, stored, folder)
             tell_first(runs, options.rounds, report)
     if verdicts:
         report.table("targets of tagging", verdicts)

@@ -137,16 +137,13 @@ def _plan(
     power of two, go to the next shorter sentences.
     """
     shapes = [shape_for(*sentence.chars.shape) for sentence in sentences]
-    order = sorted(
-        range(len(sentences)), key=lambda i: (shapes[i].chars, shapes[i].tokens)
-    )
+    sizes = [(shape.chars, shape.tokens) for shape in shapes]
+    order = sorted(range(len(sentences)), key=sizes.__getitem__)
     while order:
         shape = shapes[order[-1]]
         most = _largest(shape, passes)
-        alike = bisect.bisect_left(
-            order, shape[::-1], key=lambda i: (shapes[i].chars, shapes[i].tokens)
-        )
-        size = min(most, _next_power(len(order) - alike))
+        shorter = bisect.bisect_left(order, sizes[order[-1]], key=sizes.__getitem__)
+        size = min(most, _next_power(len(order) - shorter))
         rows = [order.pop()]
         while order and len(rows) < size and shapes[order[-1]].tokens <= shape.tokens:
             rows.append(order.pop())

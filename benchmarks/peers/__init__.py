@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 INSTALL = "pip install -e '.[benchmarks]'"
 # Module below this package that has a class `Tagger`, and its options.
@@ -53,6 +53,11 @@ class Peer(Protocol):
     ) -> list[list[str]]:
         """Labels sentences, `batch` at once; None: as many as the peer likes."""
         ...
+
+
+@runtime_checkable
+class StoredPeer(Peer, Protocol):
+    """One that can be written and read again, without any pickle."""
 
     def save(self, folder: Path) -> None:
         """Writes the tagger to a folder."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from benchmarks.peers import Labelled, need
 
@@ -28,7 +27,7 @@ _TYPE = "ner"
 
 
 class Tagger:
-    """See `benchmarks.peers.Peer`."""
+    """See `benchmarks.peers.Peer`; not stored, since Flair's files are pickles."""
 
     def __init__(self, train: Sequence[Labelled], *, characters: bool = True):
         torch.manual_seed(0)
@@ -75,18 +74,6 @@ class Tagger:
             tagged, mini_batch_size=batch or 32, force_token_predictions=True
         )
         return [[t.get_label(_TYPE, "O").value for t in s] for s in tagged]
-
-    def save(self, folder: Path) -> None:
-        """Writes Flair's own file."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.model.save(folder / "tagger.pt")
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads it."""
-        self = cls.__new__(cls)
-        self.model = _models.SequenceTagger.load(folder / "tagger.pt")
-        return self
 
 
 def _words(train: Sequence[Labelled]) -> Any:

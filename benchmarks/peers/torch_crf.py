@@ -9,6 +9,7 @@ about doubles its time on a CPU.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from benchmarks.peers import Labelled, need
 torch: Any = need("torch")
 torchcrf: Any = need("torchcrf")
 _rnn: Any = need("torch.nn.utils.rnn")
+_files: Any = need("safetensors.torch")
 _PAD, _UNKNOWN = 0, 1
 _LOW = -1e4
 
@@ -149,14 +151,14 @@ class Tagger:
     def save(self, folder: Path) -> None:
         """Writes names and weights."""
         folder.mkdir(parents=True, exist_ok=True)
-        content = {"names": self.names, "state": self.network.state_dict()}
-        torch.save(content, folder / "tagger.pt")
+        (folder / "names.json").write_text(json.dumps(self.names), encoding="utf-8")
+        _files.save_file(self.network.state_dict(), folder / "weights.safetensors")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Reads them."""
-        content = torch.load(folder / "tagger.pt", weights_only=True)
         self = cls.__new__(cls)
-        self._start(*content["names"])
-        self.network.load_state_dict(content["state"])
+        self._start(*json.loads((folder / "names.json").read_text(encoding="utf-8")))
+        state = _files.load_file(folder / "weights.safetensors")
+        self.network.load_state_dict(state)
         return self

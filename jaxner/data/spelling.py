@@ -65,15 +65,12 @@ def _classes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first[order], rank[where.ravel()]
 
 
-def once(
-    places: np.ndarray, room: int | None = None
-) -> tuple[np.ndarray, np.ndarray] | None:
+def once(places: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Takes each of some words once.
 
     Args:
         places: Word numbers, of any shape.
         room: How many there may be; the rest is filled up with the first word of all.
-            None: as many as there are.
 
     Returns:
         The numbers that occur, and 0; and for each place which of those it is. None if
@@ -85,7 +82,6 @@ def once(
         ([0, 4, 7, 0], [[2, 0], [1, 2]])
     """
     found, where = np.unique(np.append(places, 0), return_inverse=True)
-    room = len(found) if room is None else room
     if len(found) > room:
         return None
     padded = np.zeros(room, np.int32)

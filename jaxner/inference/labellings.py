@@ -146,7 +146,7 @@ def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]):
 
 
 def entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
-    """Computes the entropy of the distribution over labellings; see `crf.entropy`.
+    """Computes the entropy over labellings; see `crf.labelling_entropy`.
 
     H(y) = H(y_n) + Σ_t Σ_j p(y_{t+1} = j) H(y_t | y_{t+1} = j, the past): no term is
     negative, where the difference of log Z and the expected score would cancel.

@@ -209,9 +209,10 @@ def test_compiling_can_be_left_off_half_way(make, monkeypatch):
         running.set()
 
 
-def test_compiling_reads_vectors_for_few_sentences(make, monkeypatch):
+def test_examples_have_the_shapes_of_an_epoch(make):
     corpus, _, _ = make()
     blocks = list(corpus.batches.examples(3, True))
+    assert [block.bucket for block in blocks] == list(range(len(blocks)))
     assert len(blocks) == len(corpus.batches.buckets)
     shapes = {jax.tree.map(np.shape, b.rows) for b in corpus.batches.examples(1, True)}
     seen = {jax.tree.map(np.shape, b.rows) for b in corpus.epoch(0)}
@@ -233,7 +234,7 @@ def test_no_steps_in_a_call_are_refused(make):
         make(length=0)
 
 
-def test_only_known_words_are_trained_and_the_cost_is_theirs():
+def test_training_known_words_alone_is_training_all():
     """A table of all words, trained densely, gives the same as the rows of the text."""
     sentences, labels = text()
     batches = Batches.make(sentences, labels, batch_size=4, num_shapes=1)
