@@ -12,6 +12,8 @@ sentence's labels depend on its batch mates.
 
 from __future__ import annotations
 
+import functools
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -78,7 +80,7 @@ class GRN(nn.Module):
             for width in CONTEXTS[self.context]
         ]
         # tanh is monotonic, so it may follow the maximum, and is then computed once.
-        best = jnp.tanh(jnp.max(jnp.stack(branches), axis=0))
+        best = jnp.tanh(functools.reduce(jnp.maximum, branches))
         return jnp.where(mask[:, None], best, 0.0)
 
     def _relate(self, x, mask):

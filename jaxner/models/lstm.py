@@ -16,14 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
-from jaxner.models.recurrence import (
-    CANDIDATE,
-    FORGET,
-    Carry,
-    project,
-    recur,
-    time_major,
-)
+from jaxner.models.recurrence import CANDIDATE, FORGET, Carry, recur
 
 POOLS = ("concat", "mean")
 _APART = 2  # so many units are blocks of their own, and more are one, in `recur`
@@ -195,23 +188,18 @@ def read(
     """
     units, size = state_mask.shape[1:]
     blocks = partial(_blocks, apart=units <= _APART)
-    projected = [
-        project(inputs, weights) + b[None]
-        for inputs, weights, b in zip(
-            _inputs(x, units),
-            blocks(input_kernel.reshape(*input_kernel.shape[:3], 4 * size)),
-            blocks(bias.reshape(2, units, 4 * size)),
-            strict=True,
-        )
-    ]
     if carry is None:
-        zero = jnp.zeros((2 * units, size), projected[0].dtype)
+        kind = jnp.result_type(x, input_kernel, bias, kernel, state_mask)
+        zero = jnp.zeros((2 * units, size), kind)
         carry = Carry(zero, zero)
-    begin = (blocks(part.reshape(2, units, size)) for part in carry)
-    half = len(projected) // 2  # blocks that read forwards
+    begin = zip(*(blocks(part.reshape(2, units, size)) for part in carry), strict=True)
+    inputs = _inputs(x, units)
+    half = len(inputs) // 2  # blocks that read forwards
     states, end = recur(
-        [Carry(*cells) for cells in zip(*begin, strict=True)],
-        projected,
+        [Carry(*cells) for cells in begin],
+        inputs,
+        blocks(input_kernel.reshape(*input_kernel.shape[:3], 4 * size)),
+        blocks(bias.reshape(2, units, 4 * size)),
         blocks(kernel.reshape(2, units, size, 4 * size)),
         [mask] * half + [mask[::-1]] * half,
         blocks(state_mask),
@@ -245,7 +233,7 @@ def _inputs(x: Float[Array, "T _ _ D"], units: int) -> list[Array]:
             inputs = _unstack(direction, 1)
         if units <= _APART:
             inputs *= units // len(inputs)
-        blocks += [time_major(one)[::way] for one in inputs]
+        blocks += [one[::way] for one in inputs]
     return blocks
 
 

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
 FORGET, OUTPUT, CANDIDATE = 1, 2, 3
+_MANY = 64  # sentences, of whose projected input the caches do not hold much
 
 
 class Carry(NamedTuple):
@@ -33,7 +35,9 @@ class Carry(NamedTuple):
 @jax.custom_jvp
 def recur(
     carry: Sequence[Carry],
-    projected: Sequence[Float[Array, "T *K M"]],
+    x: Sequence[Float[Array, "T *#K D"]],
+    input_kernel: Sequence[Float[Array, "*K D M"]],
+    bias: Sequence[Float[Array, "*K M"]],
     kernel: Sequence[Float[Array, "*K N M"]],
     mask: Sequence[Bool[Array, " T"]],
     state_mask: Sequence[Float[Array, "*K N"]],
@@ -52,7 +56,9 @@ def recur(
 
     Args:
         carry: What the cells begin with.
-        projected: The gates' arguments from the input, bias included.
+        x: An input for each cell of a block, or, without the axis K, one for all.
+        input_kernel: From the input to the gates' arguments.
+        bias: Of the gates' arguments.
         kernel: From the state to the gates' arguments.
         mask: Where it is False, a cell keeps what it carries and its output is zero.
             Each block has its own, since one that reads backwards meets the padding
@@ -65,10 +71,11 @@ def recur(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> zero, kernel, ones = jnp.zeros(1), jnp.zeros((1, 4)), jnp.ones(2, bool)
-        >>> projected = jnp.zeros((2, 4)).at[0, 3].set(9.0)  # write, then read
-        >>> cell = [Carry(zero, zero)], [projected], [kernel], [ones], [jnp.ones(1)]
-        >>> [h], [end] = recur(*cell)
+        >>> zero, ones = jnp.zeros(1), jnp.ones(2, bool)
+        >>> x, kernel = jnp.array([[1.0], [0.0]]), jnp.zeros((1, 4))  # write, then read
+        >>> weights = kernel.at[0, 3].set(9.0), jnp.zeros(4), kernel
+        >>> cell = Carry(zero, zero), x, *weights, ones, jnp.ones(1)
+        >>> [h], [end] = recur(*([part] for part in cell))
         >>> [round(value, 2) for value in h.ravel().tolist()]
         [0.23, 0.12]
         >>> round(float(end.memory[0]), 2)
@@ -80,11 +87,71 @@ def recur(
         Theoretically Grounded Application of Dropout in Recurrent Neural Networks",
         NIPS 2016.
     """
-    end, steps = _run(carry, projected, kernel, mask, state_mask, for_derivative=False)
+    return _read(carry, x, input_kernel, bias, kernel, mask, state_mask)
+
+
+@custom_vmap
+def _read(carry, x, input_kernel, bias, kernel, mask, state_mask):
+    projected = _project(x, input_kernel, bias)
+    end, steps = _run(carry, projected, kernel, mask, state_mask)
     return [output for (output,) in steps], end
 
 
-def _run(carry, projected, kernel, mask, state_mask, *, for_derivative):
+@_read.def_vmap
+def _read_batch(axis_size, is_batched, *arguments):
+    axes = jax.tree.map(lambda flag: 0 if flag else None, tuple(is_batched))
+    read = _read_few_at_once if axis_size >= _MANY else _read.fun
+    results = jax.vmap(read, axes)(*arguments)
+    return results, jax.tree.map(lambda _: True, results)
+
+
+def _read_few_at_once(carry, x, input_kernel, bias, kernel, mask, state_mask):
+    """Does what `_read` does, and projects a few tokens at once.
+
+    What they give is read before it has left the caches. In small batches it does not
+    leave them anyway, and many products with few rows are slower than one.
+    """
+    length = len(mask[0])
+    size = _few(length)
+
+    def read(carry, inputs):
+        given, real = inputs
+        projected = _project(given, input_kernel, bias)
+        end, steps = _run(carry, projected, kernel, real, state_mask, unroll=True)
+        return end, [output for (output,) in steps]
+
+    def cut(part):
+        padding = ((0, -length % size), *((0, 0),) * (part.ndim - 1))
+        return jnp.pad(part, padding).reshape(-1, size, *part.shape[1:])
+
+    inputs = jax.tree.map(cut, (list(x), list(mask)))
+    end, outputs = jax.lax.scan(read, list(carry), inputs)
+    return [part.reshape(-1, *part.shape[2:])[:length] for part in outputs], end
+
+
+def _few(length: int) -> int:
+    """Returns how many tokens are projected at once, of a sentence of some length.
+
+    About four are fastest; the steps that are wasted beyond the last token count, too.
+    """
+    return min(range(3, 8), key=lambda size: (-length % size, abs(size - 4)))
+
+
+def _project(x, input_kernel, bias):
+    """Returns the gates' arguments from the input."""
+    return [
+        _product(time_major(given), weights) + b[None]
+        for given, weights, b in zip(x, input_kernel, bias, strict=True)
+    ]
+
+
+def _product(x, kernel):
+    return jnp.einsum("t...d,...dm->t...m", x, kernel)
+
+
+def _run(
+    carry, projected, kernel, mask, state_mask, *, unroll=False, for_derivative=False
+):
     """Returns what is carried on, and of every step its output.
 
     And, if wanted, what its derivative needs: the state that is received, the memory
@@ -107,7 +174,7 @@ def _run(carry, projected, kernel, mask, state_mask, *, for_derivative):
         return new, found
 
     inputs = list(zip(projected, mask, strict=True))
-    return jax.lax.scan(step, list(carry), inputs)
+    return jax.lax.scan(step, list(carry), inputs, unroll=unroll)
 
 
 def _open(gates):
@@ -127,9 +194,16 @@ def _differentiate(primals, tangents):
     one product over all sentences, where a backward pass written by hand would give
     one kernel per sentence and then their sum.
     """
-    _, _, kernel, mask, state_mask = primals
-    d_carry, d_projected, d_kernel, _, _ = tangents
-    end, steps = _run(*primals, for_derivative=True)
+    carry, x, input_kernel, bias, kernel, mask, state_mask = primals
+    d_carry, d_x, d_input_kernel, d_bias, d_kernel, _, _ = tangents
+    projected = _project(x, input_kernel, bias)
+    end, steps = _run(carry, projected, kernel, mask, state_mask, for_derivative=True)
+    d_projected = [
+        by_x + _by_kernel(time_major(given), d_weights)
+        for by_x, given, d_weights in zip(
+            _project(d_x, input_kernel, d_bias), x, d_input_kernel, strict=True
+        )
+    ]
     turned = [jnp.swapaxes(weights, -1, -2) for weights in kernel]  # once for all steps
 
     # Slopes are computed in the loop, from less than it would take to store them.
@@ -148,7 +222,7 @@ def _differentiate(primals, tangents):
         return new, outputs
 
     inputs = [
-        (time_major(d_gates) + _by_kernel(time_major(received), d_k), memory, gates, m)
+        (d_gates + _by_kernel(time_major(received), d_k), memory, gates, m)
         for d_gates, d_k, (_, received, memory, gates), m in zip(
             d_projected, d_kernel, steps, mask, strict=True
         )
@@ -173,29 +247,8 @@ def _follow(cell, turned, kept, d_gates, memory, gates, real):
     return Carry(jnp.where(real, d_state, cell.state), d_memory)
 
 
-@jax.custom_jvp
-def project(
-    x: Float[Array, "T *#K D"], kernel: Float[Array, "*K D M"]
-) -> Float[Array, "T *K M"]:
-    """Multiplies the inputs of a block of cells by their kernels.
-
-    The gradient is that of the plain product, in a form that is faster on a CPU.
-
-    Args:
-        x: An input for each cell, or, without the axis K, one for all of them.
-        kernel: Those of the cells.
-    """
-    return jnp.einsum("t...d,...dm->t...m", x, kernel)
-
-
-@project.defjvp
-def _differentiate_projection(primals, tangents):
-    (x, kernel), (d_x, d_kernel) = primals, tangents
-    return project(x, kernel), project(d_x, kernel) + _by_kernel(x, d_kernel)
-
-
 def _by_kernel(x, kernel):
-    """Does what `project` does; its transpose is the gradient by the kernel.
+    """Does what `_product` does; its transpose is the gradient by the kernel.
 
     Of that, left to itself, XLA makes a product whose inner axis comes first on the one
     side and last on the other: half as fast, and it takes one copy more.

@@ -22,9 +22,9 @@ def gated_sum(
 ) -> Float[Array, "T H"]:
     """Computes Σ_j σ(a_i + b_j) ⊙ x_j for every i.
 
-    Forward and backward scan over j and hold one `[T, H]` slice of the gates at a time,
-    so memory is O(T·H) where the plain form's gradient takes O(T²·H). Time is O(T²·H).
-    Second derivatives are refused.
+    Forward and backward scan over the tokens and hold one `[T, H]` slice of the gates
+    at a time, so memory is O(T·H) where the plain form's gradient takes O(T²·H). Time
+    is O(T²·H). Second derivatives are refused.
 
     Args:
         a: What each token asks of the others.
@@ -63,17 +63,24 @@ def _backward(residuals, cotangent):
     if not x.shape[0]:
         return residuals
 
+    # A step adds the k-th token as the one that asks, and as the one that offers. That
+    # computes each gate twice; but nothing is summed over an axis, for which a slice of
+    # products would have to be stored.
     def by(gate, left, right):
-        def add(grad_a, inputs):
-            right_j, x_j = inputs
-            values = gate(left, right_j[None])
-            grad_x = values * cotangent
-            slope = grad_x * (1 - values)
-            grad_b = x_j * jnp.sum(slope, axis=0)
-            return grad_a + slope * x_j[None], (grad_b, jnp.sum(grad_x, axis=0))
+        def add(totals, inputs):
+            grad_a, grad_b, grad_x = totals
+            left_k, cotangent_k, right_k, x_k = inputs
+            values = gate(left, right_k[None])
+            grad_a = grad_a + values * (1 - values) * x_k[None]
+            values = gate(left_k[None], right)
+            by_x = values * cotangent_k[None]
+            return (grad_a, grad_b + by_x * (1 - values), grad_x + by_x), None
 
-        grad_a, (grad_b, grad_x) = jax.lax.scan(add, jnp.zeros_like(x), (right, x))
-        return grad_a, grad_b, grad_x
+        zero = jnp.zeros_like(x)
+        inputs = (left, cotangent, right, x)
+        totals, _ = jax.lax.scan(add, (zero, zero, zero), inputs)
+        grad_a, grad_b, grad_x = totals
+        return grad_a * cotangent, grad_b * x, grad_x
 
     return _by_fast_or_exact_gate(by, a, b)
 

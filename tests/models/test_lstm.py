@@ -1,9 +1,12 @@
 """The LSTM kernel and its encoders against an independent NumPy reading."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 
 from jaxner.models.lstm import BiLSTM, candidate_kernels, read
 from jaxner.models.recurrence import Carry, recur, time_major
@@ -113,15 +116,24 @@ def test_two_directions_that_never_mix(float64):
         assert not np.allclose(left[:3, SIZE:], right[:3, SIZE:])
 
 
-def plain_recur(carry, projected, kernel, mask, state_mask):
+class Weights(NamedTuple):
+    """What is trained of some cells, of which the first axis counts them."""
+
+    input: Array
+    bias: Array
+    state: Array
+
+
+def plain_recur(carry, x, weights, mask, state_mask):
     """The kernel's equations as a loop, which JAX differentiates by itself."""
 
     def step(carry, inputs):
         h, c = carry
-        projected_t, mask_t = inputs
+        x_t, mask_t = inputs
         i, f, o, g = (
-            projected_t[:, k]
-            + jnp.einsum("gn,gnm->gm", h * state_mask, kernel[:, :, k])
+            jnp.einsum("gd,gdm->gm", x_t, weights.input[:, :, k])
+            + weights.bias[:, k]
+            + jnp.einsum("gn,gnm->gm", h * state_mask, weights.state[:, :, k])
             for k in range(4)
         )
         new = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
@@ -130,22 +142,24 @@ def plain_recur(carry, projected, kernel, mask, state_mask):
         h = jnp.where(real, jax.nn.sigmoid(o) * jnp.tanh(new), h)
         return (h, c), jnp.where(real, h, 0.0)
 
-    end, outputs = jax.lax.scan(step, tuple(carry), (projected, mask))
+    end, outputs = jax.lax.scan(step, tuple(carry), (x, mask))
     return outputs, Carry(*end)
 
 
 def draw_recurrence(mask):
     rng = np.random.default_rng(0)
     length, cells = mask.shape
-    carry, end = (
-        Carry(*(jnp.asarray(rng.normal(size=(cells, SIZE))) for _ in range(2)))
-        for _ in range(2)
+
+    def draw(*shape):
+        return jnp.asarray(rng.normal(size=shape))
+
+    carry, end = (Carry(draw(cells, SIZE), draw(cells, SIZE)) for _ in range(2))
+    weights = Weights(
+        draw(cells, 3, 4, SIZE), draw(cells, 4, SIZE), draw(cells, SIZE, 4, SIZE)
     )
-    projected = jnp.asarray(rng.normal(size=(length, cells, 4, SIZE)))
-    kernel = jnp.asarray(rng.normal(size=(cells, SIZE, 4, SIZE)))
+    x, outputs = draw(length, cells, 3), draw(length, cells, SIZE)
     state_mask = jnp.asarray([[0.0, 2.0], [1.5, 1.0]])
-    outputs = jnp.asarray(rng.normal(size=(length, cells, SIZE)))
-    return carry, projected, kernel, jnp.asarray(mask), state_mask, (outputs, end)
+    return carry, x, weights, jnp.asarray(mask), state_mask, (outputs, end)
 
 
 def weigh(results, weights):
@@ -162,26 +176,27 @@ MASKS = {  # [T, G]: each of the two cells has its own
 }
 
 
-def run_apart(carry, projected, kernel, mask, state_mask):
+def flat(weights):
+    """Lays the gates of each cell side by side."""
+    return [leaf.reshape(*leaf.shape[:-2], -1) for leaf in weights]
+
+
+def run_apart(carry, x, weights, mask, state_mask):
     """Runs the kernel with every cell as a block of its own."""
-    length, cells, _, size = projected.shape
-    flat = projected.reshape(length, cells, 4 * size)
     outputs, end = recur(
         [Carry(h, c) for h, c in zip(*carry, strict=True)],
-        [flat[:, cell] for cell in range(cells)],
-        list(kernel.reshape(cells, size, 4 * size)),
+        [x[:, cell] for cell in range(x.shape[1])],
+        *map(list, flat(weights)),
         list(mask.T),
         list(state_mask),
     )
     return jnp.stack(outputs, axis=1), Carry(*map(jnp.stack, zip(*end, strict=True)))
 
 
-def run_together(carry, projected, kernel, mask, state_mask):
+def run_together(carry, x, weights, mask, state_mask):
     """Runs it with all cells as one block, which has one mask."""
-    length, cells, _, size = projected.shape
-    flat = projected.reshape(length, cells, 4 * size)
-    weights = kernel.reshape(cells, size, 4 * size)
-    [outputs], [end] = recur([carry], [flat], [weights], [mask[:, 0]], [state_mask])
+    parts = carry, x, *flat(weights), mask[:, 0], state_mask
+    [outputs], [end] = recur(*([part] for part in parts))
     return outputs, end
 
 
@@ -223,17 +238,18 @@ def test_derivatives_of_a_batch_equal_those_of_its_sentences(function, float64):
     one, other = (
         draw_recurrence(np.repeat(MASKS[k], 2, 1)[:, :2]) for k in ("padding", "full")
     )
-    carry, projected, kernel, mask, state_mask, weights = jax.tree.map(
+    carry, x, kernel, mask, state_mask, weights = jax.tree.map(
         lambda *leaves: jnp.stack(leaves), one, other
     )
-    kernel, tangent = kernel[0], jnp.cos(kernel[0])
+    kernel = jax.tree.map(lambda leaf: leaf[0], kernel)
+    tangent = jax.tree.map(jnp.cos, kernel)
 
     def loss(kernel, *rest):
-        carry, projected, mask, state_mask, weights = rest
-        results = function(carry, projected, kernel, mask, state_mask)
+        carry, x, mask, state_mask, weights = rest
+        results = function(carry, x, kernel, mask, state_mask)
         return weigh(results, weights)
 
-    rest = carry, jnp.stack([projected[0], 2 * projected[1]]), mask, state_mask, weights
+    rest = carry, jnp.stack([x[0], 2 * x[1]]), mask, state_mask, weights
     over = (None, 0, 0, 0, 0, 0)
 
     @jax.jit
@@ -244,12 +260,12 @@ def test_derivatives_of_a_batch_equal_those_of_its_sentences(function, float64):
         return each, jax.grad(total)(kernel), slope
 
     each, summed, slope = both_ways(kernel)
-    for number, found in enumerate(each):
+    for number in range(2):
         sentence = jax.tree.map(lambda leaf, n=number: leaf[n], rest)
         expected = PLAIN[0](sentence[0], sentence[1], kernel, *sentence[2:])[1][2]
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(summed, jnp.sum(each, axis=0), rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(slope, jnp.sum(summed * tangent), rtol=1e-11)
+        assert_close(jax.tree.map(lambda leaf, n=number: leaf[n], each), expected)
+    assert_close(summed, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), each))
+    np.testing.assert_allclose(slope, weigh(summed, tangent), rtol=1e-11)
 
 
 def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
@@ -261,7 +277,9 @@ def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
     assert not jax.jit(jax.grad(loss))(state_mask).any()
     # With all states masked, what is left is the memory.
     found, end = jax.jit(run_apart)(*arguments, jnp.zeros((2, SIZE)))
-    projected, c = np.asarray(arguments[1]), np.asarray(arguments[0].memory)
+    carry, x, weights, _ = arguments
+    projected = jnp.einsum("tgd,gdkm->tgkm", x, weights.input) + weights.bias[None]
+    projected, c = np.asarray(projected), np.asarray(carry.memory)
     for t in range(5):
         i, f, o, g = (projected[t, :, k] for k in range(4))
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
@@ -270,14 +288,33 @@ def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
     np.testing.assert_array_equal(end.state, found[-1])
 
 
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 8, 13, 22])
+def test_few_tokens_at_once_are_read_as_all_are(length, float64):
+    """In a large batch without a derivative, at the borders of what is projected."""
+    mask = np.random.default_rng(1).random((length, 2)) < 0.8
+    for ours, given in ((run_apart, mask), (run_together, mask[:, :1].repeat(2, 1))):
+        *arguments, _ = draw_recurrence(given)
+        carry, x, *rest = arguments
+        scales = jnp.linspace(-1.0, 1.0, 64)
+
+        def read(scale, run, carry=carry, x=x, rest=rest):
+            return run(carry, scale * x, *rest)
+
+        found = jax.jit(jax.vmap(lambda scale, run=ours: read(scale, run)))(scales)
+        for number in (0, 40, 63):
+            one = jax.tree.map(lambda leaf, n=number: leaf[n], found)
+            assert_close(one, read(scales[number], plain_recur))
+        assert_close(read(1.0, jax.jit(ours)), read(1.0, plain_recur))
+
+
 @pytest.mark.parametrize("case", MASKS)
 def test_a_sentence_may_be_read_in_two_parts(case, float64):
     """What is carried on from one is what the other begins with."""
-    carry, projected, kernel, mask, state_mask, _ = draw_recurrence(MASKS[case])
+    carry, x, weights, mask, state_mask, _ = draw_recurrence(MASKS[case])
     run = jax.jit(run_apart)
-    whole, end = run(carry, projected, kernel, mask, state_mask)
-    left, middle = run(carry, projected[:2], kernel, mask[:2], state_mask)
-    right, last = run(middle, projected[2:], kernel, mask[2:], state_mask)
+    whole, end = run(carry, x, weights, mask, state_mask)
+    left, middle = run(carry, x[:2], weights, mask[:2], state_mask)
+    right, last = run(middle, x[2:], weights, mask[2:], state_mask)
     np.testing.assert_allclose(whole, jnp.concatenate([left, right]), rtol=1e-12)
     for one, other in zip(end, last, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
