@@ -7,6 +7,7 @@ place in `T`; `jaxner.inference` answers for sentences without any.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -29,7 +30,7 @@ def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
 
     def forward(best, inputs):
         emission, is_token = inputs
-        scores = jnp.max(best[:, None] + transitions, axis=0) + emission
+        scores = _best_way(best, transitions) + emission
         # The maximum is taken out at each token: scores that grow with T would swallow
         # the differences that decide.
         best = jnp.where(is_token, scores - jnp.max(scores), best)
@@ -48,6 +49,15 @@ def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
     history = jnp.concatenate([first[None], bests])[:-1]
     _, labels = jax.lax.scan(backward, final, (history, mask[1:]), reverse=True)
     return jnp.where(mask, jnp.append(labels, final), 0)
+
+
+def _best_way(best: Float[Array, " L"], transitions: Float[Array, "L L"]):
+    """Returns the best score with which each label is reached."""
+    if len(best) > messages.FEW:
+        return jnp.max(best[:, None] + transitions, axis=0)
+    # Written out, it is fused with the rest of the loop's body.
+    ways = [score + row for score, row in zip(best, transitions, strict=True)]
+    return functools.reduce(jnp.maximum, ways)
 
 
 def n_best(potentials: Potentials, mask: Mask, n: int) -> Int[Array, "N T"]:

@@ -48,9 +48,9 @@ from jaxtyping import Array, Bool, Float
 
 from jaxner.types import Potentials
 
-# Below this number of labels a product written as a sum is fused with the rest of the
+# Up to this number of labels a product written as a sum is fused with the rest of a
 # loop's body, which is faster than a matrix product with its own call.
-_FEW = 20
+FEW = 20
 
 
 class Messages(NamedTuple):
@@ -119,7 +119,7 @@ def _everywhere_in_batch(axis_size: int, is_batched: Any, flag: Any) -> Any:
 
 
 def _times(vector: Float[Array, " L"], matrix: Float[Array, "L L"]):
-    if matrix.shape[0] <= _FEW:
+    if matrix.shape[0] <= FEW:
         return jnp.sum(vector[:, None] * matrix, axis=0)
     # Accelerators would round to fewer digits by default.
     return jnp.dot(vector, matrix, precision=jax.lax.Precision.HIGHEST)
