@@ -110,6 +110,26 @@ def with_types(lexicon: vocab.Lexicon, types: Sequence[str]) -> vocab.Lexicon:
     return dataclasses.replace(lexicon, label_names=other.label_names)
 
 
+def with_rows(
+    config: Any, params: tagging.Params, trained: int, frozen: int
+) -> tagging.Params:
+    """Returns a tagger with other words, besides those that it trains.
+
+    Args:
+        config: Of the system.
+        params: Its tagger; all its words are trained.
+        trained: How many words are to be, at least as many.
+        frozen: How many more words have a row in the table.
+    """
+    words = params.lexicon.words
+    more = tuple(f"word {i}" for i in range(trained + frozen - len(words)))
+    lexicon = dataclasses.replace(
+        params.lexicon, words=words + more, num_trained=trained
+    )
+    model = tagging.build_model(lexicon, config.model.to_dict())
+    return tagging.Params(models.init(model, config.seed), model, lexicon)
+
+
 def epoch_of(
     config: Any, train: Split, batch: int, types: Sequence[str] | None = None
 ) -> Callable[[], int]:

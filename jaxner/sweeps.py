@@ -111,8 +111,9 @@ def sweep(
         >>> from jaxner import load
         >>> from jaxner.data import corpora
         >>> dev = corpora.load("sample", "dev")
-        >>> [point.samples for point in sweep(load("runs/grn"), dev).by_samples]
-        [1, 2, 4, 8, 16]
+        >>> found = sweep(load("runs/grn"), dev, samples=[1, 4])
+        >>> [point.samples for point in found.by_samples]
+        [1, 4]
     """
     model: Any = params.model
     own = model.sampling.num_samples

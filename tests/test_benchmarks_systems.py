@@ -16,6 +16,7 @@ from benchmarks import (
     corpus,
     decoding,
     growth,
+    loop,
     ours,
     papers,
     peers,
@@ -288,6 +289,35 @@ def test_growth(tmp_path):
     scratch = [row["step scratch, MiB"] for row in rows]
     assert scratch[1] > scratch[0] > 0
     assert {row["axis"] for row in found["exponents"]} == {"B"}
+
+
+def test_rows_are_added_to_the_table(train):
+    config = ours.config_of("GRN", quick=True)
+    small = ours.tagger(config, train)
+    count = len(small.lexicon.words)
+    large = ours.with_rows(config, small, count + 3, 5)
+    tables = {
+        part: tree["representation"]["words"] for part, tree in large.weights.items()
+    }
+    assert len(tables["params"]["trained"]) == count + 3
+    assert len(tables["frozen"]["vectors"]) == 5
+    assert large.lexicon.words[:count] == small.lexicon.words
+
+
+def test_loop(tmp_path):
+    options = ("--systems", "GRN", "--batch", "4", "--steps", "1", "2")
+    found = run(loop.main, tmp_path, *options)
+    words, steps = found.values()
+    assert list(words[0])[2:] == [
+        "2,000 trained",
+        "2,000 trained, 2,000 frozen",
+        "4,000 trained",
+    ]
+    assert [name for name in steps[0] if name.endswith("a call")] == [
+        "1 a call",
+        "2 a call",
+    ]
+    assert steps[0]["1 a call"]["ratio"]["median"] == 1.0
 
 
 def test_a_program_that_exceeds_the_memory_is_not_run():

@@ -1,0 +1,81 @@
+r"""What the training loop saves: frozen rows of the word table, several steps a call.
+
+    python -m benchmarks.loop
+    python -m benchmarks.loop --systems GRN --batch 10 32 --steps 1 8
+
+words: a step on sentences of 16 tokens, by the rows of the word table. Words of the
+training text have trained rows; those that only a file of vectors has are frozen. That
+all rows are trained is what a dense optimizer would pay without that difference.
+steps: epochs with so many steps in one compiled call, over batches of one shape
+(`--config.steps_per_call`); what is computed is the same but for the order of batches.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from benchmarks import corpus, ours
+from benchmarks.measure import Report, compare
+
+# Words of the training text, and words that a file of vectors adds.
+ROWS = (25_000, 375_000)
+QUICK_ROWS = (2_000, 2_000)
+_TOKENS = 16
+DEFAULT = ("GRN", "CNN-BiLSTM-CRF")
+
+
+def words(options: Any, rows: tuple[int, int]) -> list[dict[str, Any]]:
+    """Times a step with a table of trained rows, with frozen ones beside them."""
+    train = corpus.load(options.dataset, "train", options.limit)
+    known, more = rows
+    forms = {
+        f"{known:,} trained": (known, 0),
+        f"{known:,} trained, {more:,} frozen": (known, more),
+        f"{known + more:,} trained": (known + more, 0),
+    }
+    found = []
+    for system, batch in itertools.product(options.systems, options.batch):
+        config = ours.config_of(system, options.quick)
+        small = ours.tagger(config, train)
+        runs = {}
+        for name, (trained, frozen) in forms.items():
+            params = ours.with_rows(config, small, trained, frozen)
+            sentences = ours.batch_of(params, train, _TOKENS, batch)
+            runs[name] = ours.step_of(config, params, sentences)[1]
+        timings = compare(runs, next(iter(runs)), options.rounds)
+        found.append({"system": system, "batch": batch, **timings})
+    return found
+
+
+def steps(options: Any) -> list[dict[str, Any]]:
+    """Times epochs by the number of steps in a call."""
+    train = corpus.load(options.dataset, "train", options.limit)
+    found = []
+    for system, batch in itertools.product(options.systems, options.batch):
+        runs = {}
+        for count in options.steps:
+            config = ours.config_of(system, options.quick)
+            config.steps_per_call = count
+            runs[f"{count} a call"] = ours.epoch_of(config, train, batch)
+        timings = compare(runs, next(iter(runs)), options.rounds)
+        found.append({"system": system, "batch": batch, **timings})
+    return found
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measures what the command line says."""
+    made = corpus.parser(__doc__)
+    made.add_argument("--systems", nargs="+", default=DEFAULT, choices=ours.SYSTEMS)
+    made.add_argument("--batch", type=int, nargs="+", default=[10, 32])
+    made.add_argument("--steps", type=int, nargs="+", default=[1, 8])
+    options = corpus.parse(made, argv)
+    report = Report(options.json)
+    rows = QUICK_ROWS if options.quick else ROWS
+    what = f"a step on sentences of {_TOKENS} tokens"
+    report.table(f"words: {what} (× the first)", words(options, rows))
+    report.table("steps: an epoch (× the first)", steps(options))
+
+
+if __name__ == "__main__":
+    main()
