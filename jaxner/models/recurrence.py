@@ -100,7 +100,11 @@ def _read(carry, x, input_kernel, bias, kernel, mask, state_mask):
 @_read.def_vmap
 def _read_batch(axis_size, is_batched, *arguments):
     axes = jax.tree.map(lambda flag: 0 if flag else None, tuple(is_batched))
-    read = _read_few_at_once if axis_size >= _MANY else _read.fun
+    # A size that is left open (`jax.export`) is no number; and one large product is
+    # what other devices do best.
+    is_large = isinstance(axis_size, int) and axis_size >= _MANY
+    is_by_few = is_large and jax.default_backend() == "cpu"
+    read = _read_few_at_once if is_by_few else _read.fun
     results = jax.vmap(read, axes)(*arguments)
     return results, jax.tree.map(lambda _: True, results)
 

@@ -1,5 +1,6 @@
 """The LSTM kernel and its encoders against an independent NumPy reading."""
 
+import re
 from typing import NamedTuple
 
 import jax
@@ -305,6 +306,34 @@ def test_few_tokens_at_once_are_read_as_all_are(length, float64):
             one = jax.tree.map(lambda leaf, n=number: leaf[n], found)
             assert_close(one, read(scales[number], plain_recur))
         assert_close(read(1.0, jax.jit(ours)), read(1.0, plain_recur))
+
+
+@pytest.mark.parametrize(("batch", "steps"), [(63, 22), (64, 6)])
+def test_few_tokens_are_projected_at_once_in_large_batches_alone(batch, steps):
+    *arguments, _ = draw_recurrence(np.ones((22, 2), bool))
+    each = jax.tree.map(lambda leaf: jnp.stack([leaf] * batch), arguments)
+    program = str(jax.make_jaxpr(jax.vmap(run_apart))(*each))
+    found = {int(n) for n in re.findall(r"length=(\d+)", program)}
+    assert steps in found
+    assert found <= {steps, 4}  # of 6 · 4 tokens, those of each four are written out
+
+
+def test_the_size_of_a_batch_may_be_left_open():
+    """A program for batches of any size, by `jax.export`."""
+    (size,) = jax.export.symbolic_shape("b")
+    model = BiLSTM(hidden_dim=SIZE)
+    weights = draw_weights(model)
+    mask = jnp.arange(5) < 4
+
+    @jax.jit
+    def read_all(x):
+        return jax.vmap(lambda x: apply(model, weights, x, mask))(x)
+
+    shape = jax.ShapeDtypeStruct((size, 5, DIM), jnp.float32)
+    exported = jax.export.export(read_all)(shape)
+    for count in (2, 70):
+        x = jnp.linspace(-1.0, 1.0, count * 5 * DIM).reshape(count, 5, DIM)
+        np.testing.assert_allclose(exported.call(x), read_all(x), atol=1e-6)
 
 
 @pytest.mark.parametrize("case", MASKS)
