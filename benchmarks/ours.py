@@ -113,15 +113,23 @@ def with_types(lexicon: vocab.Lexicon, types: Sequence[str]) -> vocab.Lexicon:
 def with_rows(
     config: Any, params: tagging.Params, trained: int, frozen: int
 ) -> tagging.Params:
-    """Returns a tagger with other words, besides those that it trains.
+    """Returns a tagger whose word table has further rows, its weights drawn anew.
 
     Args:
         config: Of the system.
         params: Its tagger; all its words are trained.
-        trained: How many words are to be, at least as many.
-        frozen: How many more words have a row in the table.
+        trained: Rows that are trained, at least as many as it has words.
+        frozen: Rows that are not.
+
+    Raises:
+        ValueError: There are more words than trained rows.
     """
     words = params.lexicon.words
+    if trained < len(words):
+        raise ValueError(
+            f"Expected trained rows for all {len(words):,} words of the text, got "
+            f"{trained:,}; take fewer sentences (--limit)"
+        )
     more = tuple(f"word {i}" for i in range(trained + frozen - len(words)))
     lexicon = dataclasses.replace(
         params.lexicon, words=words + more, num_trained=trained

@@ -89,7 +89,7 @@ def that_store(rivals: dict[str, Any], report: Report) -> dict[str, peers.Stored
     found = {n: p for n, p in rivals.items() if isinstance(p, peers.StoredPeer)}
     for name in rivals:
         if name not in found:
-            report.say(f"{name} gives no first answer: its files are pickles.")
+            report.say(f"{name} gives no first answer: it is not stored here.")
     return found
 
 

@@ -48,8 +48,8 @@ from jaxtyping import Array, Bool, Float
 
 from jaxner.types import Potentials
 
-# Up to this number of labels a product written as a sum is fused with the rest of a
-# loop's body, which is faster than a matrix product with its own call.
+# Up to this number of labels a sum or maximum over labels is written out, so that it is
+# fused with the rest of a loop's body: faster than what has a call of its own.
 FEW = 20
 
 

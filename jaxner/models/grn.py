@@ -79,7 +79,8 @@ class GRN(nn.Module):
             )(layers.windows(x, width))
             for width in CONTEXTS[self.context]
         ]
-        # tanh is monotonic, so it may follow the maximum, and is then computed once.
+        # tanh is monotonic, so it may follow the maximum, and is then computed once. By
+        # pairs the maximum has a cheap gradient; of equal branches the last has half.
         best = jnp.tanh(functools.reduce(jnp.maximum, branches))
         return jnp.where(mask[:, None], best, 0.0)
 

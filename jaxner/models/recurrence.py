@@ -17,7 +17,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Bool, Float
 
 FORGET, OUTPUT, CANDIDATE = 1, 2, 3
-_MANY = 64  # sentences, of whose projected input the caches do not hold much
+_MANY = 64  # sequences, of whose projected input the caches do not hold much
 
 
 class Carry(NamedTuple):
@@ -100,8 +100,8 @@ def _read(carry, x, input_kernel, bias, kernel, mask, state_mask):
 @_read.def_vmap
 def _read_batch(axis_size, is_batched, *arguments):
     axes = jax.tree.map(lambda flag: 0 if flag else None, tuple(is_batched))
-    # A size that is left open (`jax.export`) is no number; and one large product is
-    # what other devices do best.
+    # The size is that of the innermost mapped axis. If it is left open (`jax.export`),
+    # it is no number; and one large product is what other devices do best.
     is_large = isinstance(axis_size, int) and axis_size >= _MANY
     is_by_few = is_large and jax.default_backend() == "cpu"
     read = _read_few_at_once if is_by_few else _read.fun
@@ -138,7 +138,8 @@ def _few(length: int) -> int:
 
     About four are fastest; the steps that are wasted beyond the last token count, too.
     """
-    return min(range(3, 8), key=lambda size: (-length % size, abs(size - 4)))
+    sizes = range(min(3, max(length, 1)), 8)
+    return min(sizes, key=lambda size: (-length % size, abs(size - 4)))
 
 
 def _project(x, input_kernel, bias):

@@ -24,7 +24,7 @@ def gated_sum(
 
     Forward and backward scan over the tokens and hold one `[T, H]` slice of the gates
     at a time, so memory is O(T·H) where the plain form's gradient takes O(T²·H). Time
-    is O(T²·H). Second derivatives are refused.
+    is O(T²·H). Reverse mode of the gradient is refused.
 
     Args:
         a: What each token asks of the others.

@@ -12,7 +12,7 @@ from jax.test_util import check_grads
 
 from jaxner import inference
 from jaxner.data import schemes
-from jaxner.inference import Constraints, independent
+from jaxner.inference import Constraints, independent, messages
 from jaxner.types import Autoregressive, Potentials
 from tests.inference.test_crf import enumerate_scores, log_sum_exp, potentials
 
@@ -90,6 +90,17 @@ def test_long_lists_are_sorted_and_keep_their_digits(unchecked, is_crf):
         exact += np.asarray(p.start)[ids[:, 0]] + np.asarray(p.end)[ids[:, -1]]
     assert (np.diff(exact.ravel()) < 1e-4).all()
     np.testing.assert_allclose(scores, exact.ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [messages.FEW, messages.FEW + 1])
+def test_viterbi_is_the_first_of_the_list_whatever_the_number_of_labels(size):
+    p = potentials(12, size, dtype=np.float32, scale=2.0)
+    for length in (12, 9, 1):
+        mask = jnp.arange(12) < length
+        found, _ = n_best(p, mask, 1)
+        best = jax.jit(inference.viterbi)(p, mask)
+        assert best.tolist() == found[0].tolist()
+        assert len(set(best.tolist())) > 1 or length == 1
 
 
 def test_what_is_forbidden_is_no_labelling():

@@ -290,7 +290,7 @@ def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 8, 13, 22])
-def test_few_tokens_at_once_are_read_as_all_are(length, float64):
+def test_few_tokens_at_once_are_read_as_all_are(length, float64, monkeypatch):
     """In a large batch without a derivative, at the borders of what is projected."""
     mask = np.random.default_rng(1).random((length, 2)) < 0.8
     for ours, given in ((run_apart, mask), (run_together, mask[:, :1].repeat(2, 1))):
@@ -301,6 +301,7 @@ def test_few_tokens_at_once_are_read_as_all_are(length, float64):
         def read(scale, run, carry=carry, x=x, rest=rest):
             return run(carry, scale * x, *rest)
 
+        monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
         found = jax.jit(jax.vmap(lambda scale, run=ours: read(scale, run)))(scales)
         for number in (0, 40, 63):
             one = jax.tree.map(lambda leaf, n=number: leaf[n], found)
@@ -308,14 +309,45 @@ def test_few_tokens_at_once_are_read_as_all_are(length, float64):
         assert_close(read(1.0, jax.jit(ours)), read(1.0, plain_recur))
 
 
-@pytest.mark.parametrize(("batch", "steps"), [(63, 22), (64, 6)])
-def test_few_tokens_are_projected_at_once_in_large_batches_alone(batch, steps):
+@pytest.mark.parametrize(
+    ("batch", "device", "steps"), [(63, "cpu", 22), (64, "cpu", 6), (64, "gpu", 22)]
+)
+def test_few_tokens_are_projected_at_once_in_large_batches_on_a_cpu(
+    batch, device, steps, monkeypatch
+):
+    monkeypatch.setattr(jax, "default_backend", lambda: device)
     *arguments, _ = draw_recurrence(np.ones((22, 2), bool))
     each = jax.tree.map(lambda leaf: jnp.stack([leaf] * batch), arguments)
     program = str(jax.make_jaxpr(jax.vmap(run_apart))(*each))
     found = {int(n) for n in re.findall(r"length=(\d+)", program)}
     assert steps in found
     assert found <= {steps, 4}  # of 6 · 4 tokens, those of each four are written out
+
+
+@pytest.mark.parametrize("mapped", range(5))
+@pytest.mark.parametrize("function", [run_apart, run_together])
+def test_few_tokens_at_once_whatever_is_mapped(mapped, function, float64, monkeypatch):
+    """One argument alone is that of each sequence; and an axis around them all."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    mask = np.array([[1, 1]] * 3 + [[0, 0]] * 2, bool)
+    *arguments, _ = draw_recurrence(mask)
+
+    def vary(argument, number):
+        if argument.dtype == bool:
+            return argument ^ (number % 2 == 1)
+        return argument * (1 + number / 64)
+
+    def call(number, scale, run):
+        given = list(arguments)
+        given[mapped] = jax.tree.map(lambda a: vary(a, number), given[mapped])
+        given[0] = jax.tree.map(lambda a: scale * a, given[0])
+        return run(*given)
+
+    both = jax.vmap(jax.vmap(call, (0, None, None)), (None, 0, None))
+    numbers, scales = jnp.arange(64), jnp.array([1.0, 0.5])
+    found = jax.jit(lambda: both(numbers, scales, function))()
+    expected = jax.jit(lambda: both(numbers, scales, plain_recur))()
+    assert_close(found, expected)
 
 
 def test_the_size_of_a_batch_may_be_left_open():
