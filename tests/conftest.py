@@ -26,6 +26,8 @@ import pytest
 # jaxner is imported inside the fixtures: jaxtyping's pytest plugin has to come first.
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# What is compared with float64 is not rounded to fewer digits by accelerators.
+jax.config.update("jax_default_matmul_precision", "highest")
 
 
 @pytest.fixture

@@ -170,7 +170,7 @@ def entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
         logs = jax.nn.log_softmax(alpha[:, None] + transitions, axis=0)
         chances = jnp.exp(logs)
         conditional = -jnp.sum(chances * logs, axis=0)
-        before = jnp.where(follows, chances @ following, following)
+        before = jnp.where(follows, messages.times(following, chances.T), following)
         before = before / jnp.sum(before)
         return before, jnp.where(follows, jnp.sum(following * conditional), 0.0)
 

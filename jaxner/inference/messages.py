@@ -118,7 +118,10 @@ def _everywhere_in_batch(axis_size: int, is_batched: Any, flag: Any) -> Any:
     return _everywhere(jnp.all(flag)), False
 
 
-def _times(vector: Float[Array, " L"], matrix: Float[Array, "L L"]):
+def times(
+    vector: Float[Array, " L"], matrix: Float[Array, "L L"]
+) -> Float[Array, " L"]:
+    """Multiplies a vector by a matrix, in the form that is fast for few labels."""
     if matrix.shape[0] <= FEW:
         return jnp.sum(vector[:, None] * matrix, axis=0)
     # Accelerators would round to fewer digits by default.
@@ -138,7 +141,7 @@ def _filter_fast(potentials: Potentials, mask: Bool[Array, " T"]):
 
     def step(alpha, inputs):
         emission, is_token = inputs
-        reached = _times(alpha, factors)
+        reached = times(alpha, factors)
         following, norm = normalise(emission, reached)
         alpha = jnp.where(is_token, following, alpha)
         return alpha, (alpha, reached, jnp.where(is_token, norm + top, 0.0))
@@ -177,7 +180,7 @@ def _smooth_fast(potentials: Potentials, alphas, reached, mask) -> Potentials:
 
     def step(following, inputs):
         alpha, reached, follows = inputs
-        posterior = alpha * _times(following / reached, factors.T)
+        posterior = alpha * times(following / reached, factors.T)
         posterior = jnp.where(follows, posterior, following)
         return posterior, posterior
 

@@ -283,3 +283,40 @@ def test_a_thousand_tokens_lose_a_millionth(float64):
     for found, wanted in zip(ours, exact, strict=True):
         assert (found.dtype, wanted.dtype) == (jnp.float32, jnp.float64)
         assert np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max()
+
+
+def products(jaxpr):
+    """Yields the matrix products of a traced program, of loops and branches too."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            yield equation
+        for value in equation.params.values():
+            for part in value if isinstance(value, (list, tuple)) else [value]:
+                inner = getattr(part, "jaxpr", part)
+                if hasattr(inner, "eqns"):
+                    yield from products(inner)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        value_and_gradient,
+        crf.marginals,
+        crf.viterbi,
+        crf.labelling_entropy,
+        lambda p, mask: crf.n_best(p, mask, 2),
+        lambda p, mask: crf.sample(p, mask, jax.random.key(0)),
+        jax.grad(crf.labelling_entropy),
+        jax.grad(lambda p, mask: jnp.sum(crf.marginals(p, mask) ** 2)),
+    ],
+    ids=lambda f: getattr(f, "__name__", "other"),
+)
+def test_no_product_is_left_to_the_precision_of_a_device(compute):
+    """By default an accelerator rounds what it multiplies to 10 or 8 bits."""
+    size = messages.FEW + 1  # fewer labels are summed over
+    arguments = potentials(4, size, dtype=np.float32), jnp.ones(4, bool)
+    with jax.default_matmul_precision(None):
+        traced = jax.make_jaxpr(compute)(*arguments)
+    highest = (jax.lax.Precision.HIGHEST,) * 2
+    for product in products(traced.jaxpr):
+        assert product.params["precision"] == highest
