@@ -108,27 +108,19 @@ def drop_rows(
     return jnp.where(kept, x / (1 - rate), 0.0)
 
 
-def windows(x: Float[Array, " T D"], width: int, dilation: int = 1):
-    """Lays the `width` neighbours of each position side by side, zeros outside.
+def vary_alike(*arrays: Array) -> list[Array]:
+    """Lets arrays vary over the same axes of a mesh, inside `jax.shard_map`.
 
-    A convolution is then one matrix product, whose gradient is as fast inside a loop as
-    outside of one; `conv_general_dilated` is not, on a CPU.
+    JAX sees to it for operations of its own. What a scan begins with has to vary as
+    what it goes on with, and the operands of a primitive of ours alike.
 
     Args:
-        x: Features of a sequence.
-        width: Number of taps, odd.
-        dilation: Distance between taps, in positions.
+        arrays: Of floats.
 
     Returns:
-        `[T, width · D]`, the leftmost tap first.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> windows(jnp.array([[1.0], [2.0], [3.0]]), 3).tolist()
-        [[0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [2.0, 3.0, 0.0]]
+        The same values.
     """
-    reach = dilation * (width // 2)
-    padded = jnp.pad(x, ((reach, reach), (0, 0)))
-    length = x.shape[0]
-    taps = [padded[dilation * k : dilation * k + length] for k in range(width)]
-    return jnp.concatenate(taps, axis=1)
+    if not jax.sharding.get_abstract_mesh().manual_axes:
+        return list(arrays)
+    nothing = [jnp.sum(jnp.ravel(array)[:0]) for array in arrays]  # zero, and varies
+    return [array + sum(nothing).astype(array.dtype) for array in arrays]

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
+from jax.sharding import Mesh, PartitionSpec
 
 from jaxner.models.lstm import BiLSTM, candidate_kernels, read
 from jaxner.models.recurrence import Carry, recur, time_major
@@ -651,3 +652,30 @@ def test_models_compare_by_value():
     assert BiLSTM(hidden_dim=3) == BiLSTM(hidden_dim=3)
     assert hash(BiLSTM(hidden_dim=3)) == hash(BiLSTM(hidden_dim=3))
     assert BiLSTM() != BiLSTM(cross=False)
+
+
+def test_inside_shard_map():
+    """Sentences are spread, weights are not; also the gradient of their sum."""
+    model, mask = BiLSTM(SIZE, num_layers=2), jnp.ones(5, bool)
+    x = jax.random.normal(jax.random.key(0), (4, 5, DIM))
+    weights = model.init(jax.random.key(1), x[0], mask, train=False)
+
+    def total(weights, x):
+        def one(x):
+            return model.apply(weights, x, mask, train=False)[0]
+
+        return jnp.sum(jax.vmap(one)(x) ** 2)
+
+    def spread(weights, x):
+        value, slopes = jax.value_and_grad(total)(weights, x)
+        return jax.lax.psum(value, "data"), slopes
+
+    both = jax.shard_map(
+        spread,
+        mesh=Mesh(np.array(jax.devices()[:2]), ("data",)),
+        in_specs=(PartitionSpec(), PartitionSpec("data")),
+        out_specs=PartitionSpec(),
+    )
+    found, expected = jax.jit(both)(weights, x), jax.value_and_grad(total)(weights, x)
+    for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
