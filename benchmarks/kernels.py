@@ -30,6 +30,7 @@ from benchmarks import plain_kernels, torch_kernels
 from benchmarks.measure import Report, compare, show_seconds
 from jaxner.models import layers, lstm
 from jaxner.models.attention import SelfAttention
+from jaxner.models.convolution import convolve, windows
 from jaxner.models.relation import gated_sum
 from jaxner.models.relative import RelativeAttention
 
@@ -171,40 +172,40 @@ def time_lstm(quick: bool, rounds: int) -> list[dict[str, Any]]:
 
 
 def time_convolution(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """Width 3, by dilation; XLA's own convolution is the plain form."""
+    """By width and dilation; XLA's own convolution is the plain form."""
 
-    def forms(dilation: int) -> dict[str, Callable[..., Any]]:
+    def forms(width: int, dilation: int) -> dict[str, Callable[..., Any]]:
         def ours(x, kernel):
-            return jax.vmap(lambda x: layers.windows(x, 3, dilation) @ kernel)(x)
+            return jax.vmap(lambda x: convolve(x, kernel, width, dilation))(x)
+
+        def by_windows(x, kernel):
+            """One product, whatever the sizes."""
+            return windows(x, width, dilation) @ kernel
 
         def plain(x, kernel):
-            taps = kernel.reshape(3, x.shape[2], kernel.shape[1])
+            taps = kernel.reshape(width, x.shape[2], kernel.shape[1])
+            reach = dilation * (width // 2)
             return jax.lax.conv_general_dilated(
-                x, taps, (1,), [(dilation, dilation)], rhs_dilation=(dilation,),
+                x, taps, (1,), [(reach, reach)], rhs_dilation=(dilation,),
                 dimension_numbers=("NWC", "WIO", "NWC"),
             )  # fmt: skip
 
-        def shifted(x, kernel):
-            """Sums three products, where ours is one of three times the depth."""
-            padded = jnp.pad(x, ((0, 0), (dilation, dilation), (0, 0)))
-            ends = [dilation * k + x.shape[1] for k in range(3)]
-            taps = jnp.split(kernel, 3)
-            return sum(
-                padded[:, end - x.shape[1] : end] @ tap
-                for end, tap in zip(ends, taps, strict=True)
-            )
+        return {OURS: ours, PLAIN: plain, "windows": by_windows}
 
-        return {OURS: ours, PLAIN: plain, "shifted": shifted}
-
-    sizes = [(1, 32, 300, 1), (10, 32, 300, 4)]
+    sizes = [(1, 32, 300, 300, 3, 1), (10, 32, 300, 300, 3, 2)]
     if not quick:
-        sizes += [(32, 32, 300, 1), (1, 128, 400, 2), (10, 128, 400, 4)]
+        sizes += [(10, 16, 300, 300, 3, 1), (128, 16, 300, 300, 3, 1)]
+        sizes += [(10, 16, 130, 400, 5, 1), (128, 16, 130, 400, 5, 1)]
+        sizes += [(1, 128, 300, 300, 3, 2), (10, 128, 300, 300, 3, 4)]
     rows = []
-    for batch, length, dim, dilation in sizes:
-        columns = {"B": batch, "T": length, "H": dim, "dilation": dilation}
-        arguments = draw((batch, length, dim), (3 * dim, dim), scale=0.1)
-        rival = torch_kernels.convolution(dilation) if torch_kernels.AVAILABLE else None
-        rows += measure(columns, forms(dilation), arguments, rounds, rival)
+    for batch, length, dim, size, width, dilation in sizes:
+        columns = {"B": batch, "T": length, "D": dim, "H": size}
+        columns |= {"width": width, "dilation": dilation}
+        arguments = draw((batch, length, dim), (width * dim, size), scale=0.1)
+        rival = None
+        if torch_kernels.AVAILABLE:
+            rival = torch_kernels.convolution(width, dilation)
+        rows += measure(columns, forms(width, dilation), arguments, rounds, rival)
     return rows
 
 

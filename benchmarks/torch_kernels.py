@@ -56,16 +56,17 @@ def lstm(backward: bool, arguments: Sequence[Any], cotangent: Any) -> Rival:
     return run, tell
 
 
-def convolution(dilation: int) -> Callable[..., Rival]:
-    """Prepares `torch.nn.Conv1d` of width 3 for an input and a kernel."""
+def convolution(width: int, dilation: int) -> Callable[..., Rival]:
+    """Prepares `torch.nn.Conv1d` for an input and a kernel."""
 
     def prepare(backward: bool, arguments: Sequence[Any], cotangent: Any) -> Rival:
         import torch  # pyright: ignore[reportMissingImports]
 
         x, kernel = (np.asarray(a) for a in arguments)
-        shape = (3, x.shape[2], kernel.shape[1])
+        shape = (width, x.shape[2], kernel.shape[1])
+        reach = dilation * (width // 2)
         module = torch.nn.Conv1d(
-            *shape[1:], 3, padding=dilation, dilation=dilation, bias=False
+            *shape[1:], width, padding=reach, dilation=dilation, bias=False
         )
         with torch.no_grad():
             taps = kernel.reshape(shape).transpose(2, 1, 0)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.models import layers
+from jaxner.models.convolution import windows
 from jaxner.models.lstm import BiLSTM
 from jaxner.types import FORBIDDEN
 
@@ -108,7 +109,7 @@ class CharacterCNN(nn.Module):
 
     def _convolve(self, x, present, name, width):
         if self.length is None:
-            x = jax.vmap(lambda word: layers.windows(word, width))(x)
+            x = windows(x, width)
         else:
             places = self.length - width + 1
             x = jnp.concatenate([x[:, k : k + places] for k in range(width)], axis=2)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
+from jaxner.models.convolution import Convolution
 from jaxner.models.relation import gated_sum
 
 CONTEXTS = {"all": (1, 3, 5), "branch3": (3,), "none": ()}
@@ -74,9 +75,12 @@ class GRN(nn.Module):
         if not CONTEXTS[self.context]:
             return x
         branches = [
-            nn.Dense(
-                self.hidden_dim, kernel_init=layers.kaiming_uniform, name=f"conv{width}"
-            )(layers.windows(x, width))
+            Convolution(
+                self.hidden_dim,
+                width,
+                kernel_init=layers.kaiming_uniform,
+                name=f"conv{width}",
+            )(x)
             for width in CONTEXTS[self.context]
         ]
         # tanh is monotonic, so it may follow the maximum, and is then computed once. By

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
+from jaxner.models.convolution import Convolution
 
 WIDTH = 3
 BIAS = 0.01  # what the first layer's (and the head's) bias begins at
@@ -53,10 +54,14 @@ class Block(nn.Module):
     ) -> Float[Array, " T H"]:
         """Returns the features of each token; zero under padding."""
         for i, dilation in enumerate(self.dilations, 1):
-            conv = nn.Dense(
-                x.shape[1], kernel_init=INITIALIZERS[self.initializer], name=f"conv{i}"
+            conv = Convolution(
+                x.shape[1],
+                WIDTH,
+                dilation,
+                kernel_init=INITIALIZERS[self.initializer],
+                name=f"conv{i}",
             )
-            x = jax.nn.relu(conv(layers.windows(x, WIDTH, dilation)))
+            x = jax.nn.relu(conv(x))
             x = jnp.where(mask[:, None], x, 0.0)
         return x
 
@@ -119,13 +124,14 @@ class IDCNN(nn.Module):
     ) -> tuple[tuple[Float[Array, " T H"], ...], dict[str, Array]]:
         """Returns the features of each token after each block, the last one last."""
         del train  # dropout stands before (representation) and after (head)
-        initial = nn.Dense(
+        initial = Convolution(
             self.hidden_dim,
+            WIDTH,
             kernel_init=layers.convolution_glorot(WIDTH),
             bias_init=nn.initializers.constant(BIAS),
             name="initial",
         )
-        x = jax.nn.relu(initial(layers.windows(x, WIDTH)))
+        x = jax.nn.relu(initial(x))
         x = jnp.where(mask[:, None], x, 0.0)
         names = [f"block{i}" for i in range(1, self.num_blocks + 1)]
         blocks = [

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxner.models import layers
+from jaxner.models.convolution import windows
 
 
 class IntNet(nn.Module):
@@ -88,7 +89,7 @@ class IntNet(nn.Module):
         present = (chars > 0)[:, :, None]
 
         def convolve(x, width, size, name):
-            x = jax.vmap(lambda word: layers.windows(word, width))(x)
+            x = windows(x, width)
             kernel = layers.KERNELS[self.initializer](width)
             x = nn.Dense(size, kernel_init=kernel, name=name)(x)
             return jnp.where(present, jax.nn.relu(x), 0.0)

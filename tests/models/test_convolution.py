@@ -1,0 +1,208 @@
+"""Both forms of a convolution are one function, and each is taken where it pays."""
+
+import functools
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxner.models import convolution
+from jaxner.models.convolution import Convolution, convolve, windows
+
+DIM, SIZE = 6, 7
+
+
+def draw(*shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return jnp.asarray(rng.normal(size=shape), jnp.zeros(()).dtype)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Takes the fast algorithm however little there is to do."""
+    for name in ("_ROWS", "_FEATURES"):
+        monkeypatch.setattr(convolution, name, 0)
+    monkeypatch.setattr(convolution, "_SHARE", np.inf)
+
+
+def count_products(function, *arguments):
+    """Counts the matrix products of a compiled program."""
+    text = jax.jit(function).lower(*arguments).as_text()
+    return text.count("stablehlo.dot_general")
+
+
+def by_definition(x, kernel, width, dilation):
+    """Sums over taps, in plain NumPy."""
+    x, taps = np.asarray(x), np.asarray(kernel).reshape(width, x.shape[1], -1)
+    result = np.zeros((len(x), taps.shape[2]), x.dtype)
+    for t in range(len(x)):
+        for k in range(width):
+            place = t + dilation * (k - width // 2)
+            if 0 <= place < len(x):
+                result[t] += x[place] @ taps[k]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("width", "dilation"), [(1, 1), (3, 1), (3, 2), (5, 3), (7, 2)]
+)
+@pytest.mark.parametrize("length", [0, 5])
+def test_it_is_the_sum_over_taps(width, dilation, length, float64):
+    x, kernel = draw(length, DIM), draw(width * DIM, SIZE, seed=1)
+    found = convolve(x, kernel, width, dilation)
+    expected = by_definition(x, kernel, width, dilation)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [3, 5])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+@pytest.mark.parametrize("length", [0, 1, 4, 5, 13])
+def test_so_is_the_fast_form(width, dilation, length, float64, always):
+    x, kernel = draw(length, DIM), draw(width * DIM, SIZE, seed=1)
+    found = convolve(x, kernel, width, dilation)
+    expected = by_definition(x, kernel, width, dilation)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("width", "dilation"), [(3, 2), (5, 1)])
+def test_derivatives_of_the_fast_form(width, dilation, float64, always):
+    """First and second ones, forward and backward, of a batch, by input and kernel."""
+    x, kernel = draw(3, 5, 2), draw(width * 2, 3, seed=1)
+
+    def fast(x, kernel):
+        one = functools.partial(convolve, kernel=kernel, width=width, dilation=dilation)
+        return jnp.sum(jnp.sin(jax.vmap(one)(x)))
+
+    def plain(x, kernel):
+        return jnp.sum(jnp.sin(windows(x, width, dilation) @ kernel))
+
+    products = count_products(fast, x, kernel)
+    assert products == width + 3, "the fast form is not taken"
+    for derive in (jax.grad, jax.jacfwd, jax.hessian):
+        found, expected = (jax.jit(derive(f, (0, 1)))(x, kernel) for f in (fast, plain))
+        for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+            np.testing.assert_allclose(left, right, rtol=0, atol=1e-10)
+    twice = jax.jit(jax.jacrev(jax.grad(fast, (0, 1)), (0, 1)))(x, kernel)
+    for left, right in zip(*map(jax.tree.leaves, (twice, found)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0), (2, 1)])
+def test_whatever_is_mapped(axes, always):
+    shapes = [[5, DIM], [3 * DIM, SIZE]]
+    arguments = []
+    for shape, axis in zip(shapes, axes, strict=True):
+        if axis is not None:
+            shape.insert(axis, 2)
+        arguments.append(draw(*shape))
+
+    def both(one):
+        def total(*arguments):
+            return jnp.sum(jnp.sin(jax.vmap(one, axes)(*arguments)))
+
+        return jax.jit(jax.value_and_grad(total, (0, 1)))(*arguments)
+
+    found = both(functools.partial(convolve, width=3))
+    expected = both(lambda x, kernel: windows(x, 3) @ kernel)
+    for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("batch", "length", "dim", "width", "dilation", "products"),
+    [
+        (10, 16, 100, 3, 1, 6),
+        (10, 16, 100, 5, 1, 8),
+        (10, 16, 99, 3, 1, 1),  # few features: the transforms would take longer
+        (1, 16, 100, 3, 1, 1),  # and with few rows
+        (1, 128, 100, 3, 1, 6),
+        (10, 16, 100, 7, 1, 1),  # rounds too much
+        (10, 16, 100, 1, 1, 1),
+        (10, 20, 100, 3, 4, 6),
+        (10, 18, 100, 3, 8, 1),  # most of the tiles would be padding
+    ],
+)
+def test_the_fast_form_is_taken_where_it_pays(
+    batch, length, dim, width, dilation, products, monkeypatch
+):
+    def run(x, kernel):
+        return jax.vmap(lambda x: convolve(x, kernel, width, dilation))(x)
+
+    x, kernel = jnp.zeros((batch, length, dim)), jnp.zeros((width * dim, 100))
+    assert count_products(run, x, kernel) == products
+    low = (array.astype(jnp.bfloat16) for array in (x, kernel))
+    assert count_products(run, *low) == 1
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    jax.clear_caches()
+    assert count_products(run, x, kernel) == 1
+
+
+@pytest.mark.parametrize(("width", "most"), [(3, 4e-6), (5, 8e-6)])
+def test_rounding(width, most):
+    """Relative to the largest output, at the sizes of the systems."""
+    x, kernel = draw(10, 32, 300), draw(width * 300, 300, seed=1)
+    found = jax.vmap(lambda x: convolve(x, kernel, width))(x)
+    exact = np.asarray(windows(x, width), np.float64) @ np.asarray(kernel, np.float64)
+    assert np.abs(found - exact).max() < most * np.abs(exact).max()
+
+
+def test_padding_behind_changes_nothing_before(always):
+    x, kernel = draw(13, DIM), draw(3 * DIM, SIZE, seed=1)
+    longer = jnp.pad(x, ((0, 6), (0, 0)))
+    found = convolve(longer, kernel, 3, 2)[:13]
+    np.testing.assert_array_equal(found, convolve(x, kernel, 3, 2))
+
+
+def test_inside_shard_map(always):
+    """Sentences are spread, weights are not; also the gradient of their sum."""
+    mesh = Mesh(np.array(jax.devices()[:2]), ("data",))
+    x, kernel = draw(4, 5, DIM), draw(3 * DIM, SIZE, seed=1)
+
+    def total(kernel, x):
+        return jnp.sum(jax.vmap(lambda x: convolve(x, kernel, 3))(x) ** 2)
+
+    def spread(kernel, x):
+        value, slope = jax.value_and_grad(total)(kernel, x)
+        return jax.lax.psum(value, "data"), slope
+
+    both = jax.shard_map(
+        spread,
+        mesh=mesh,
+        in_specs=(PartitionSpec(), PartitionSpec("data")),
+        out_specs=PartitionSpec(),
+    )
+    found, expected = jax.jit(both)(kernel, x), jax.value_and_grad(total)(kernel, x)
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4)
+
+
+def test_batches_of_open_size_can_be_exported():
+    size, length = jax.export.symbolic_shape("b, t")
+
+    def run(x, kernel):
+        return jax.vmap(lambda x: convolve(x, kernel, 3))(x)
+
+    x = jax.ShapeDtypeStruct((size, length, DIM), jnp.float32)
+    kernel = draw(3 * DIM, SIZE)
+    exported = jax.export.export(jax.jit(run))(x, kernel)
+    given = draw(2, 5, DIM)
+    np.testing.assert_allclose(
+        exported.call(given, kernel), run(given, kernel), rtol=1e-5
+    )
+
+
+def test_the_layer_adds_its_bias():
+    layer = Convolution(SIZE, width=3, bias_init=jax.nn.initializers.constant(2.0))
+    x = draw(5, DIM)
+    found, weights = layer.init_with_output(jax.random.key(0), x)
+    kernel = weights["params"]["kernel"]
+    assert kernel.shape == (3 * DIM, SIZE)
+    np.testing.assert_allclose(found, convolve(x, kernel, 3) + 2, rtol=1e-6)
+
+
+def test_a_kernel_of_another_size_is_an_error():
+    with pytest.raises(ValueError, match=r"Expected a kernel of 3 · 6 rows.*got 17"):
+        convolve(draw(5, DIM), draw(17, SIZE), width=3)
