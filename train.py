@@ -157,7 +157,11 @@ def train(run: Run) -> None:
                 compile_steps(run, state, stop)
             state, seconds = train_epoch(run, state, epoch, show, stop)
             if int(state.step) == (epoch + 1) * steps:
+                start = time.perf_counter()
                 metrics, scores = end_of_epoch(run, state, epoch + 1, seconds)
+                if epoch == first:
+                    taken = time.perf_counter() - start
+                    console.print(f"Scored dev in {taken:.1f} s, compilation included")
                 is_better = metrics[figure] > progress["best_score"]
                 show.report(metrics, report.summary_line(scores), is_better)
                 folder.log(metrics)

@@ -122,5 +122,6 @@ def vary_alike(*arrays: Array) -> list[Array]:
     """
     if not jax.sharding.get_abstract_mesh().manual_axes:
         return list(arrays)
-    nothing = [jnp.sum(jnp.ravel(array)[:0]) for array in arrays]  # zero, and varies
-    return [array + sum(nothing).astype(array.dtype) for array in arrays]
+    nothing = (jnp.sum(jnp.ravel(array)[:0]) for array in arrays)
+    zero = sum(nothing, jnp.zeros(()))  # varies as all of them do
+    return [array + zero.astype(array.dtype) for array in arrays]

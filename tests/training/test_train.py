@@ -299,6 +299,7 @@ def test_compilations_are_bounded_and_told(corpus, tmp_path, monkeypatch, capsys
     told = capsys.readouterr().out
     assert re.search(r"3 shapes to compile, \d+\.\d% padding", told)
     assert re.search(r"Compiled the steps of 3 shapes in \d+\.\d s", told)
+    assert len(re.findall(r"Scored dev in \d+\.\d s, compilation", told)) == 1
 
 
 def test_tensorboard_scalars(corpus, tmp_path):
