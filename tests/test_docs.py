@@ -122,6 +122,7 @@ def fake_data(folder):
     )
 
 
+@pytest.mark.slow
 def test_readme_shell_blocks(tmp_path):
     for name in ("train.py", "evaluate.py", "configs", "jaxner", "pyproject.toml"):
         source = ROOT / name
