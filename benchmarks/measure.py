@@ -87,7 +87,10 @@ class Timing:
 
 
 def compare(
-    runs: Mapping[str, Callable[[], Any]], rival: str, rounds: int = 7
+    runs: Mapping[str, Callable[[], Any]],
+    rival: str,
+    rounds: int = 7,
+    clock: Callable[[Callable[[], Any], int], float] | None = None,
 ) -> dict[str, Timing]:
     """Times runs in turn.
 
@@ -95,6 +98,8 @@ def compare(
         runs: By name; what they return is waited for.
         rival: Name of the one that all are compared with, round by round.
         rounds: Samples of each.
+        clock: Calls a run so many times and returns the seconds of one; None: those
+            from the call until what it returns is there.
 
     Raises:
         ValueError: There is no such rival, or no round.
@@ -104,17 +109,18 @@ def compare(
             f"Expected a rival among {', '.join(runs)} and at least one round, got "
             f"{rival!r} and {rounds}"
         )
+    clock = clock or _seconds
     firsts, counts = {}, {}
     for name, run in runs.items():
-        firsts[name] = _seconds(run, 1)
-        counts[name] = max(1, math.ceil(_SAMPLE_SECONDS / _seconds(run, 1)))
+        firsts[name] = clock(run, 1)
+        counts[name] = max(1, math.ceil(_SAMPLE_SECONDS / clock(run, 1)))
     samples: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(rounds):
         names = list(runs)[:: 1 if turn % 2 == 0 else -1]
         for name in names:
             time.sleep(_PAUSE_SECONDS)
-            _seconds(runs[name], 1)
-            samples[name].append(_seconds(runs[name], counts[name]))
+            clock(runs[name], 1)
+            samples[name].append(clock(runs[name], counts[name]))
     return {
         name: Timing(
             firsts[name],

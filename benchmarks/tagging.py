@@ -11,21 +11,24 @@ choose their batches. Peers are trained for an epoch before, as spaCy's time dep
 what it predicts; ours have drawn weights, on which no time depends.
 
 The first answer is the time from the start of a new process until it has printed the
-first label of a sentence: imports, loading what was stored, compiling, tagging. All
-files have been read before. `cached` has JAX's persistent compilation cache. Flair
-gives none: its files are pickles, which are not loaded here.
+first label of a sentence: imports, loading what was stored, compiling, tagging. The
+clock stops when that line is read; the process ends before the next one starts, and its
+end is not counted. All files have been read before. `cached` has JAX's persistent
+compilation cache. Flair gives none: its files are pickles, which are not loaded here.
 The peers are extras: pip install -e '.[benchmarks]'.
 """
 
 from __future__ import annotations
 
 import functools
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jaxner
 from benchmarks import alone, corpus, ours, peers
@@ -42,8 +45,20 @@ TARGETS = (
 )
 _OURS = """
 import sys, jaxner
-print(jaxner.tag(jaxner.load(sys.argv[1]), sys.argv[2:])[0])
+print(jaxner.tag(jaxner.load(sys.argv[1]), sys.argv[2:])[0], flush=True)
 """
+
+
+class Answer(NamedTuple):
+    """The first line of a process.
+
+    Attributes:
+        label: What it says.
+        seconds: From the start of the process until the line was read.
+    """
+
+    label: str
+    seconds: float
 
 
 def in_calls(
@@ -73,15 +88,35 @@ def speeds(
     return compare(runs, next(iter(runs)), rounds)
 
 
-def answer(command: Sequence[str], **variables: str) -> str:
-    """Runs a command to its first line."""
+def answer(command: Sequence[str], **variables: str) -> Answer:
+    """Runs a command, and times it to its first line.
+
+    Raises:
+        CalledProcessError: It failed, or wrote no line.
+    """
     environment = alone.environment(**variables)
     if not variables:
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=environment
-    )
-    return done.stdout.split("\n")[0]
+    # A pipe for errors could fill while the first line is waited for.
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        start = time.perf_counter()
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+        ) as process:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            seconds = time.perf_counter() - start
+            rest = process.stdout.read()
+        if process.returncode or not line:
+            errors.seek(0)
+            raise subprocess.CalledProcessError(
+                process.returncode, command, line + rest, errors.read()
+            )
+    return Answer(line.rstrip("\n"), seconds)
+
+
+def _its_own_seconds(run: Callable[[], Answer], count: int) -> float:
+    return statistics.fmean(run().seconds for _ in range(count))
 
 
 def that_store(rivals: dict[str, Any], report: Report) -> dict[str, peers.StoredPeer]:
@@ -95,9 +130,9 @@ def that_store(rivals: dict[str, Any], report: Report) -> dict[str, peers.Stored
 
 def first_answers(
     taggers: dict[str, Any], configs: dict[str, Any], rivals: dict[str, Any], folder
-) -> dict[str, Callable[[], str]]:
+) -> dict[str, Callable[[], Answer]]:
     """Stores all taggers; returns what starts a process for each."""
-    runs: dict[str, Callable[[], str]] = {}
+    runs: dict[str, Callable[[], Answer]] = {}
     for number, (name, params) in enumerate(taggers.items()):
         place = Path(folder) / f"ours-{number}"
         ours.write_run(configs[name], params, place)
@@ -113,9 +148,11 @@ def first_answers(
     return runs
 
 
-def tell_first(runs: dict[str, Callable[[], str]], rounds: int, report: Report) -> None:
+def tell_first(
+    runs: dict[str, Callable[[], Answer]], rounds: int, report: Report
+) -> None:
     """Times the processes; the first of each, which fills caches, does not count."""
-    timings = compare(runs, next(iter(runs)), rounds)
+    timings = compare(runs, next(iter(runs)), rounds, clock=_its_own_seconds)
     rows = [
         {"system": name, "seconds": timing.seconds, "first, s": timing.first}
         for name, timing in timings.items()

@@ -29,6 +29,14 @@ def test_rivals_take_turns_and_every_second_round_goes_backwards(monkeypatch):
     assert timings["a"].ratio == measure.Interval(1.0, 1.0, 1.0)
 
 
+def test_a_run_may_have_a_clock_of_its_own():
+    timings = measure.compare(
+        {"a": lambda: 2.0, "b": lambda: 6.0}, "b", 2, clock=lambda run, count: run()
+    )
+    assert (timings["a"].first, timings["a"].seconds.median) == (2.0, 2.0)
+    assert timings["a"].ratio.median == 3.0
+
+
 def test_an_unknown_rival_is_told():
     with pytest.raises(ValueError, match="Expected a rival among a and"):
         measure.compare({"a": int}, "b")

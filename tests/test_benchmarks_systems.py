@@ -5,6 +5,9 @@ Commands that compile many programs or start processes are marked slow.
 
 import doctest
 import json
+import subprocess
+import sys
+import time
 from types import SimpleNamespace
 
 import jax
@@ -247,6 +250,44 @@ def test_memory_is_of_the_process_alone():
 def test_a_process_that_fails_is_told():
     with pytest.raises(alone.FailedError, match="has no attribute 'no_such_name'"):
         alone.call("benchmarks.alone:no_such_name", {})
+
+
+def test_the_clock_of_an_answer_stops_at_its_first_line():
+    """The process sleeps before it and after it; only the first sleep is counted."""
+    code = (
+        "import sys, time; sys.stderr.write('x' * 200_000); time.sleep(0.3); "
+        "print('B-LOC', flush=True); time.sleep(1.5); print('more')"
+    )
+    start = time.perf_counter()
+    label, seconds = tagging.answer([sys.executable, "-c", code])
+    passed = time.perf_counter() - start  # the process has ended
+    assert label == "B-LOC"
+    assert seconds >= 0.3
+    assert passed - seconds >= 1.4
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit('no weights')", "pass"])
+def test_a_process_without_an_answer_is_told(code):
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        tagging.answer([sys.executable, "-c", code])
+    assert ("no weights" in caught.value.stderr) == (code != "pass")
+
+
+def test_a_process_that_fails_after_its_answer_is_told():
+    code = "print('B-LOC', flush=True); raise SystemExit('late')"
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        tagging.answer([sys.executable, "-c", code])
+    assert caught.value.stdout == "B-LOC\n"
+    assert "late" in caught.value.stderr
+
+
+def test_a_first_answer_is_timed_by_its_own_clock():
+    rows = {}
+    report = SimpleNamespace(table=lambda title, its: rows.update({title: its}))
+    runs = {"a": lambda: tagging.Answer("O", 5.0), "b": lambda: tagging.Answer("O", 7)}
+    tagging.tell_first(runs, 2, report)
+    (found,) = rows.values()
+    assert [row["seconds"].median for row in found] == [5.0, 7.0]
 
 
 # --- Commands ------------------------------------------------------------------------

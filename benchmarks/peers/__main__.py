@@ -9,4 +9,4 @@ from pathlib import Path
 from benchmarks import peers
 
 name, folder, *tokens = sys.argv[1:]
-print(peers.tagger(name).load(Path(folder)).tag([tokens])[0][0])
+print(peers.tagger(name).load(Path(folder)).tag([tokens])[0][0], flush=True)
