@@ -181,6 +181,26 @@ def test_a_stored_run_tags_as_before(train, tmp_path):
     assert tagging.in_calls(params, sentences, 2) == jaxner.tag(params, sentences)
 
 
+def test_each_run_of_tagging_encodes_its_tokens_anew(train, monkeypatch, caplog):
+    """And compiles nothing again."""
+    params = ours.tagger(ours.config_of("GRN", quick=True), train)
+    sentences = [e.tokens for e in train.examples[:6]]
+    first = tagging.in_calls(params, sentences, 4)
+    looked_up, normalise = [], type(params.lexicon).normalise
+
+    def spy(lexicon, token):
+        looked_up.append(token)
+        return normalise(lexicon, token)
+
+    monkeypatch.setattr(type(params.lexicon), "normalise", spy)
+    caplog.clear()
+    with jax.log_compiles():
+        assert tagging.in_calls(params, sentences, 4) == first
+    # Each token once, though calls are several.
+    assert sorted(looked_up) == sorted({t for tokens in sentences for t in tokens})
+    assert "Compiling" not in caplog.text
+
+
 def test_a_corpus_can_be_repeated(train):
     assert corpus.count_tokens(growth.repeated(train, 4)) == 4 * tokens_in("train")
 

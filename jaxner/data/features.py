@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import string
 from collections.abc import Container
@@ -30,7 +29,6 @@ _TYPE_OF = {
 _DIGIT = re.compile(r"\d")
 
 
-@functools.lru_cache(maxsize=1 << 16)
 def caps(token: str) -> Caps:
     """Tells how a token is capitalised.
 

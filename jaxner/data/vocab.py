@@ -179,6 +179,10 @@ class Lexicon:
     def _seen(self) -> dict[str, tuple[int, int, bytes]]:
         return {}  # a text has few distinct tokens, and each is looked up once
 
+    def forget(self) -> None:
+        """Looks each token up anew from now on; what it is encoded as is the same."""
+        self._seen.clear()
+
     def label_ids(self, labels: Sequence[str]) -> np.ndarray:
         """Encodes labels.
 

@@ -280,6 +280,25 @@ def test_tokens_seen_before_are_forgotten_before_they_fill_the_memory(monkeypatc
     assert lexicon.encode(["Rome"]).words[0] == before.words[0]
 
 
+def test_what_is_forgotten_is_looked_up_anew(monkeypatch):
+    lexicon, _ = vocab.build([["Rome", "is", "old"]], ["LOC"])
+    looked_up, normalise = [], vocab.Lexicon.normalise
+
+    def spy(self, token):
+        looked_up.append(token)
+        return normalise(self, token)
+
+    monkeypatch.setattr(vocab.Lexicon, "normalise", spy)
+    before = lexicon.encode(["Rome", "was", "Rome"])
+    lexicon.encode(["was"])
+    assert looked_up == ["Rome", "was"]
+    lexicon.forget()
+    after = lexicon.encode(["Rome", "was", "Rome"])
+    assert looked_up == ["Rome", "was"] * 2
+    for ours, theirs in zip(after[:4], before[:4], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_a_lexicon_in_use_can_be_copied():
     lexicon, _ = vocab.build([["Rome"]], ["LOC"])
     lexicon.encode(["Rome"])
