@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 
 # What each room may import from the package, besides itself.
 ALLOWED = {
@@ -68,7 +69,9 @@ def test_imports_point_down(path):
             assert parts[0] not in DEVICE_LIBRARIES, f"{room} imports {name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", MODULES + BENCHMARKS, ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_modules_can_be_held_in_the_head(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 350

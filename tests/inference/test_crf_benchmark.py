@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import crf, measure
+from benchmarks import crf, crf_rivals, measure
+from benchmarks.crf_rivals import MODULES, OURS, PLAIN, PYTORCH, RIVALS, STRUCT
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def untimed(monkeypatch):
 
 
 def is_there(name):
-    return all(importlib.util.find_spec(m) for m in crf._MODULES.get(name, ()))
+    return all(importlib.util.find_spec(m) for m in MODULES.get(name, ()))
 
 
 def test_tables_have_a_row_for_each_size(untimed, tmp_path):
@@ -24,7 +25,7 @@ def test_tables_have_a_row_for_each_size(untimed, tmp_path):
     arguments = ["--labels", "37", "--tokens", "3", "--batch", "1", "32"]
     crf.main([*arguments, "--rounds", "1", "--json", str(path)])
     found = json.loads(path.read_text())
-    there = [name for name in crf.RIVALS if name != crf.OURS and is_there(name)]
+    there = [name for name in RIVALS if name != OURS and is_there(name)]
     for operation in crf.OPERATIONS:
         rows = found[f"{operation}: times as fast as each rival"]
         assert [(r["L"], r["T"], r["B"]) for r in rows] == [
@@ -41,19 +42,19 @@ def test_tables_have_a_row_for_each_size(untimed, tmp_path):
     assert targets["log Z, L ≥ 37, B ≥ 32: ≥ 2 × plain"] == "not met"
 
 
-@pytest.mark.parametrize("name", [n for n in crf.RIVALS if n != crf.OURS])
+@pytest.mark.parametrize("name", [n for n in RIVALS if n != OURS])
 def test_rivals_agree(name):
     if not is_there(name):
         pytest.skip(f"{name} is not installed")
     potentials = crf.draw((4, 6, 3))
     for index, operation in enumerate(crf.OPERATIONS):
-        ours, its = (crf.RIVALS[n](potentials)[index]() for n in (crf.OURS, name))
-        crf.check(operation, potentials, {crf.OURS: ours, name: its})
+        ours, its = (RIVALS[n](potentials)[index]() for n in (OURS, name))
+        crf.check(operation, potentials, {OURS: ours, name: its})
 
 
 def test_wrong_answers_are_not_timed():
     potentials = crf.draw((3, 4, 2))
-    total, gradient, best = (run() for run in crf.RIVALS[crf.OURS](potentials))
+    total, gradient, best = (run() for run in RIVALS[OURS](potentials))
     wrong_gradient = gradient._replace(start=gradient.start + 0.1)
     wrong_best = np.asarray(best).copy()
     wrong_best[0, 0] = (wrong_best[0, 0] + 1) % 3
@@ -63,16 +64,16 @@ def test_wrong_answers_are_not_timed():
         (total + 1, wrong_gradient, wrong_best),
         strict=True,
     ):
-        crf.check(operation, potentials, {crf.OURS: right, "x": right})
+        crf.check(operation, potentials, {OURS: right, "x": right})
         with pytest.raises(AssertionError, match="x"):
-            crf.check(operation, potentials, {crf.OURS: right, "x": wrong})
+            crf.check(operation, potentials, {OURS: right, "x": wrong})
 
 
 def test_what_would_take_too_long_is_left_out_and_named(untimed, monkeypatch):
     slow = lambda *_: (9.0, 1)  # noqa: E731
     monkeypatch.setattr(crf, "estimate", slow)
-    rows = list(crf.rows([(2, 3, 1)], 0, [crf.OURS, crf.PYTORCH], crf.Limits(1)))
-    assert rows[0][crf.PYTORCH] is None
+    rows = list(crf.rows([(2, 3, 1)], 0, [OURS, PYTORCH], crf.Limits(1)))
+    assert rows[0][PYTORCH] is None
     assert rows[0]["left out"] == "pytorch-crf (9.0 s, 0.0 GB)"
 
 
@@ -83,8 +84,8 @@ def test_missing_rivals_are_named(monkeypatch):
     said = []
     report = measure.Report()
     monkeypatch.setattr(report, "say", said.append)
-    monkeypatch.setattr(crf.importlib, "import_module", missing)
-    names = crf.installed((crf.PLAIN, crf.PYTORCH, crf.STRUCT), report)
-    assert names == [crf.OURS, crf.PLAIN]
+    monkeypatch.setattr(crf_rivals.importlib, "import_module", missing)
+    names = crf_rivals.installed((PLAIN, PYTORCH, STRUCT), report)
+    assert names == [OURS, PLAIN]
     assert len(said) == 2
     assert all("pip install -e '.[benchmarks]'" in line for line in said)
