@@ -90,7 +90,7 @@ def rows_of(
         {
             "system": name,
             "tokens / s": throughput(tokens, timing),
-            # The first pass less a usual one; of peers it is what warms up.
+            # The first pass less a usual one; peers have warmed up in their pilots.
             "first pass, s more": max(0.0, timing.first - timing.seconds.median),
             **{f"× {rival}": timing.speedup(timings[rival]) for rival in against},
         }

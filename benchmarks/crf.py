@@ -8,8 +8,8 @@ The rivals are pytorch-crf, torch-struct (`pip install -e '.[benchmarks]'`), and
 plain form in JAX: a scan of logsumexp that JAX differentiates, and Viterbi with
 back-pointers. The gradient is that with respect to all potentials. Scores are drawn
 from a normal distribution, and sentences have no padding. XLA uses all cores; PyTorch
-uses all or one, whichever was faster for a few tokens, since its threads may wait for
-each other for most of the time on a machine that has other work to do.
+uses all or one, whichever was faster in a pilot of 32 tokens, since its threads may
+wait for each other for most of the time on a machine that has other work to do.
 
 Before anything is timed, the results of all are compared. Compilation is no part of the
 times and has its own column. A rival that would take more than `--seconds` for a call,
@@ -22,8 +22,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
-import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,9 +37,9 @@ from benchmarks.crf_rivals import (
     PYTORCH,
     RIVALS,
     STRUCT,
-    Run,
     installed,
 )
+from benchmarks.peers import threads
 from jaxner.types import Potentials
 
 OPERATIONS = ("log Z", "with gradient", "Viterbi")
@@ -68,26 +66,13 @@ def gigabytes(name: str, operation: str, size: Size) -> float:
     return 3 * pairs if operation == "with gradient" else 0.0
 
 
-def on_threads(run: Run, threads: int) -> Run:
-    torch = importlib.import_module("torch")
-
-    def call():
-        torch.set_num_threads(threads)
-        return run()
-
-    return call
-
-
 def estimate(name: str, index: int, size: Size) -> tuple[float, int]:
     """Estimates the seconds of a call of a PyTorch rival, and on how many threads."""
     labels, tokens, batch = size
     few = min(tokens, _PILOT_TOKENS)
     run = RIVALS[name](draw((labels, few, batch)))[index]
-    cores = len(os.sched_getaffinity(0))
-    choices = {n: on_threads(run, n) for n in (1, cores)}
-    found = measure.compare({str(n): its for n, its in choices.items()}, "1", 3)
-    seconds, threads = min((found[str(n)].seconds.median, n) for n in choices)
-    return seconds * tokens / few, threads
+    found = threads.pilot(run)
+    return found.seconds * tokens / few, found.threads
 
 
 def score(potentials: Potentials, labels: Any) -> np.ndarray:
@@ -140,14 +125,14 @@ def compare(
     runs, left_out, total = {}, [], 0.0
     for name in names:
         needed = gigabytes(name, operation, size) if name != OURS else 0.0
-        seconds, threads = 0.0, 0
+        seconds, count = 0.0, 0
         if name in MODULES and needed <= limits.gigabytes:
-            seconds, threads = estimate(name, index, size)
+            seconds, count = estimate(name, index, size)
         if needed > limits.gigabytes or seconds > limits.seconds:
             left_out.append(f"{name} ({seconds:.1f} s, {needed:.1f} GB)")
             continue
         run, total = RIVALS[name](potentials)[index], total + seconds
-        runs[name] = on_threads(run, threads) if threads else run
+        runs[name] = threads.on(count, run) if count else run
     start = time.perf_counter()
     found = {OURS: jax.block_until_ready(runs[OURS]())}
     compiling = time.perf_counter() - start

@@ -5,6 +5,7 @@ r"""Recurrent, convolution, relation and attention kernels beside their plain fo
 
 Every kernel is run forward alone, and with the gradient by inputs and weights, against
 its plain form in JAX and, where there is one, PyTorch's (`torch.nn.LSTM`, `Conv1d`).
+PyTorch has one thread or all, whichever was faster in a short pilot of the same call.
 Before anything is timed, the results of rivals are compared. Behind each
 time stands how many times as fast as PyTorch it is, or, where there is none, as the
 plain form; what compiling ours took is a column of its own.

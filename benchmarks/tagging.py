@@ -10,14 +10,17 @@ looks up each token each time; spaCy's vocabulary keeps the words of the runs be
 Batch b means calls of b sentences for ours, in the order of the corpus, and for the
 peers one call for the whole corpus with a batch size of b, which Flair and PyTorch cut
 after sorting by length. In the table of the whole corpus all get it in one call, and
-choose their batches. Peers are trained for an epoch before, as spaCy's time depends on
-what it predicts; ours have drawn weights, on which no time depends.
+choose their batches. For each batch size PyTorch, and Flair upon it, have one thread or
+all, whichever was faster for a few batches before; XLA has all. Peers are trained for
+an epoch before, as spaCy's time depends on what it predicts; ours have drawn weights,
+on which no time depends.
 
 The first answer is the time from the start of a new process until it has printed the
 first label of a sentence: imports, loading what was stored, compiling, tagging. The
 clock stops when that line is read; the process ends before the next one starts, and its
-end is not counted. All files have been read before. `cached` has JAX's persistent
-compilation cache. Flair gives none: its files are pickles, which are not loaded here.
+end is not counted. All files have been read before. PyTorch makes no pilot here, and
+takes all cores. `cached` has JAX's persistent compilation cache. Flair gives none: its
+files are pickles, which are not loaded here.
 The peers are extras: pip install -e '.[benchmarks]'.
 """
 
@@ -88,6 +91,7 @@ def speeds(
     for name, params in taggers.items():
         runs[name] = functools.partial(in_calls, params, sentences, batch)
     for name, peer in rivals.items():
+        peer.tune(batch or None, sentences)
         runs[name] = lambda p=peer: p.tag(sentences, batch or None)
     return compare(runs, next(iter(runs)), rounds)
 

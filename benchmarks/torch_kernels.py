@@ -1,13 +1,17 @@
-"""PyTorch's runs of the kernels that `benchmarks.kernels` compares, if it is there."""
+"""PyTorch's runs of the kernels that `benchmarks.kernels` compares, if it is there.
+
+Each has one thread or all, whichever was faster in a pilot.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from benchmarks.peers import threads
 
 AVAILABLE = importlib.util.find_spec("torch") is not None
 
@@ -93,7 +97,6 @@ def _prepare(
     """Returns what runs a module, its input, and what tells its last result."""
     import torch  # pyright: ignore[reportMissingImports]
 
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
     inputs = torch.tensor(x.copy(), requires_grad=backward)
     given = torch.tensor(cotangent.copy())
     last: list[Any] = [None]
@@ -112,4 +115,5 @@ def _prepare(
         with torch.no_grad():
             forward()
 
+    run = threads.on(threads.pilot(run).threads, run)
     return run, inputs, lambda: last[0].detach().numpy()

@@ -5,7 +5,9 @@ r"""Tokens per second and peak memory of training, beside PyTorch, Flair and spa
 
 Each run is an epoch over the same sentences: what is encoded once is encoded before,
 batches are drawn and padded as each system does it. The systems take turns. Our first
-epoch compiles a program for each padded shape, which is told apart. Peak memory is of
+epoch compiles a program for each padded shape, which is told apart. For each batch size
+PyTorch, and Flair upon it, have one thread or all, whichever was faster for a few
+batches before; where memory is measured they have all. Peak memory is of
 two epochs in a process of its own: `start` is what it had held when they began (the
 libraries, the corpus, the weights; JAX is in it for all), `peak` what it held at most
 with programs from JAX's compilation cache, and once more when it compiled them. The
@@ -40,6 +42,7 @@ def speeds(
     for name, config in systems.items():
         runs[name] = ours.epoch_of(config, train, batch)
     for name, peer in rivals.items():
+        peer.tune(batch)
         runs[name] = lambda p=peer: p.epoch(batch)
     return compare(runs, next(iter(runs)), **options)
 

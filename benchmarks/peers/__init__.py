@@ -44,6 +44,18 @@ class Peer(Protocol):
         """Draws weights; words, characters and labels are those of some sentences."""
         ...
 
+    def tune(
+        self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
+    ) -> None:
+        """Tries what is fastest for batches of that size, before anything is timed.
+
+        Args:
+            batch: As in `epoch` or `tag`.
+            sentences: That are to be tagged; None: the peer is to be trained. It may
+                train on a few batches for it.
+        """
+        ...
+
     def epoch(self, batch: int) -> int:
         """Trains on all the sentences once; returns how many tokens they have."""
         ...

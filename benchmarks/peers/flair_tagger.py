@@ -4,7 +4,8 @@ Words of 100 dimensions with random vectors, which `WordEmbeddings` trains, and 
 own character BiLSTM of 25 a direction, both without any download. Training is a plain
 loop over `forward_loss`, which is what `ModelTrainer` does between evaluations and log
 files; but its batches have sentences of any lengths, and these of similar ones. That is
-the fastest that Flair offers without changing it.
+the fastest that Flair offers without changing it. PyTorch has one thread or all,
+whichever was faster for a few batches of that size.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.peers import Labelled, need
+from benchmarks.peers import Labelled, need, threads
 
 torch: Any = need("torch")
 flair: Any = need("flair")
@@ -24,6 +25,7 @@ _models: Any = need("flair.models")
 _training: Any = need("flair.training_utils")
 logging.getLogger("flair").setLevel(logging.ERROR)
 _TYPE = "ner"
+_BATCH = 32  # sentences that are tagged at once, if it is free
 
 
 class Tagger:
@@ -48,31 +50,51 @@ class Tagger:
         self.rng = random.Random(0)
         sentences = [_sentence(s) for s in train]
         self.sentences = sorted(sentences, key=len)
+        self.threads = threads.Choices()
+
+    def tune(
+        self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
+    ) -> None:
+        """Chooses the threads."""
+        size = batch or _BATCH
+        if sentences is None:
+            self.model.train()
+            some = threads.some_batches(self.sentences, size)
+            self.threads.choose(("epoch", size), lambda: [*map(self._step, some)])
+            return
+        texts = threads.some_batches(sorted(sentences, key=len), size)
+        run = lambda: [self.tag(text, size) for text in texts]  # noqa: E731
+        self.threads.choose(("tag", size), run)
 
     def epoch(self, batch: int) -> int:
         """Trains on each sentence once, in batches of similar length."""
         self.model.train()
         starts = list(range(0, len(self.sentences), batch))
         self.rng.shuffle(starts)
-        for start in starts:
-            chosen = self.sentences[start : start + batch]
-            self.optimizer.zero_grad()
-            loss, count = self.model.forward_loss(chosen)
-            (loss / count).backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 5.0)
-            self.optimizer.step()
-            _training.store_embeddings(chosen, "none")
+        with self.threads.of(("epoch", batch)):
+            for start in starts:
+                self._step(self.sentences[start : start + batch])
         return sum(map(len, self.sentences))
+
+    def _step(self, chosen: Sequence[Any]) -> None:
+        self.optimizer.zero_grad()
+        loss, count = self.model.forward_loss(chosen)
+        (loss / count).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 5.0)
+        self.optimizer.step()
+        _training.store_embeddings(chosen, "none")
 
     def tag(
         self, sentences: Sequence[Sequence[str]], batch: int | None = None
     ) -> list[list[str]]:
         """Labels sentences; `predict` sorts them by length, and takes 32 if free."""
         self.model.eval()
+        size = batch or _BATCH
         tagged = [_data.Sentence(list(tokens)) for tokens in sentences]
-        self.model.predict(
-            tagged, mini_batch_size=batch or 32, force_token_predictions=True
-        )
+        with self.threads.of(("tag", size)):
+            self.model.predict(
+                tagged, mini_batch_size=size, force_token_predictions=True
+            )
         return [[t.get_label(_TYPE, "O").value for t in s] for s in tagged]
 
 

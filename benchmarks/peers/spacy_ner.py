@@ -40,6 +40,11 @@ class Tagger:
         predicted = _tokens.Doc(self.nlp.vocab, words=words)
         return _training.Example(predicted, reference)
 
+    def tune(
+        self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
+    ) -> None:
+        """Does nothing: there is nothing to choose."""
+
     def epoch(self, batch: int) -> int:
         """Trains on each sentence once, in random order."""
         self.rng.shuffle(self.examples)

@@ -4,7 +4,8 @@ Its sizes are those of `configs/cnn_bilstm_crf.py`: words of 100 dimensions, 30 
 of width 3 over characters of 30, a BiLSTM of 200 a direction, dropout of .5 below and
 above it, SGD with momentum. The corpus is encoded once. Batches hold sentences of
 similar length; the LSTM gets a packed sequence only if the lengths differ, as packing
-about doubles its time on a CPU.
+about doubles its time on a CPU. PyTorch has one thread or all, whichever was faster for
+a few batches of that size; without such a pilot it has as many as it likes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from benchmarks.peers import Labelled, need
+from benchmarks.peers import Labelled, need, threads
 
 torch: Any = need("torch")
 torchcrf: Any = need("torchcrf")
@@ -23,6 +24,7 @@ _rnn: Any = need("torch.nn.utils.rnn")
 _files: Any = need("safetensors.torch")
 _PAD, _UNKNOWN = 0, 1
 _LOW = -1e4
+_BATCH = 128  # sentences that are tagged at once, if it is free
 
 
 class _Batch(NamedTuple):
@@ -87,6 +89,7 @@ class Tagger:
             self.network.parameters(), lr=0.02, momentum=0.9
         )
         self.rng = random.Random(0)
+        self.threads = threads.Choices()
 
     def _encode(self, sentence: Labelled) -> tuple[list[int], list[list[int]], Any]:
         return (
@@ -113,32 +116,51 @@ class Tagger:
         words, chars, given = map(torch.tensor, (rows, letters, labels))
         return _Batch(words, chars, counts, mask, given)
 
+    def tune(
+        self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
+    ) -> None:
+        """Chooses the threads."""
+        size = batch or _BATCH
+        if sentences is None:
+            self.network.train()
+            some = threads.some_batches(self.encoded, size)
+            self.threads.choose(("epoch", size), lambda: [*map(self._step, some)])
+            return
+        ordered = sorted((s for s in sentences if len(s)), key=len)
+        texts = threads.some_batches(ordered, size)
+        run = lambda: [self.tag(text, size) for text in texts]  # noqa: E731
+        self.threads.choose(("tag", size), run)
+
     def epoch(self, batch: int) -> int:
         """Trains on each sentence once, in batches of similar length."""
         self.network.train()
         starts = list(range(0, len(self.encoded), batch))
         self.rng.shuffle(starts)
-        for start in starts:
-            padded = self._pad(self.encoded[start : start + batch])
-            self.optimizer.zero_grad()
-            loss = -self.network.crf(
-                self.network(padded), padded.labels, padded.mask, reduction="mean"
-            )
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), 5.0)
-            self.optimizer.step()
+        with self.threads.of(("epoch", batch)):
+            for start in starts:
+                self._step(self.encoded[start : start + batch])
         return sum(len(words) for words, _, _ in self.encoded)
+
+    def _step(self, encoded: Sequence[tuple[Any, Any, Any]]) -> None:
+        padded = self._pad(encoded)
+        self.optimizer.zero_grad()
+        loss = -self.network.crf(
+            self.network(padded), padded.labels, padded.mask, reduction="mean"
+        )
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 5.0)
+        self.optimizer.step()
 
     def tag(
         self, sentences: Sequence[Sequence[str]], batch: int | None = None
     ) -> list[list[str]]:
         """Labels sentences, those of similar length together; 128 at once if free."""
         self.network.eval()
-        size, names = batch or 128, self.names[2]
+        size, names = batch or _BATCH, self.names[2]
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         order = [i for i in order if len(sentences[i])]
         labels: list[list[str]] = [[] for _ in sentences]
-        with torch.inference_mode():
+        with torch.inference_mode(), self.threads.of(("tag", size)):
             for start in range(0, len(order), size):
                 chosen = order[start : start + size]
                 encoded = [self._encode(Labelled(sentences[i], ())) for i in chosen]
