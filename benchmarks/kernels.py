@@ -282,8 +282,9 @@ def targets(tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
         found.append({"target": target, "at": what, "× rival": ratio, "met": met})
 
     for row in tables.get("relation", ()):
-        if row["T"] >= 128 and row["pass"] == PASSES[1]:
-            add("relation: ≥ 10 × the plain form", row, 10, row[OURS].ratio.median)
+        if row["T"] >= 128:
+            name = f"relation, {row['pass']}: ≥ 10 × the plain form"
+            add(name, row, 10, row[OURS].ratio.median)
     for row in tables.get("lstm", ()):
         if TORCH not in row or row["pass"] == PASSES[0] or row["B"] not in (10, 32):
             continue

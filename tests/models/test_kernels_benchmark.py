@@ -50,17 +50,28 @@ def test_targets_tell_what_is_met():
     def timing(ratio):
         return Timing(1.0, Interval(1.0, 1.0, 1.0), Interval(ratio, ratio, ratio))
 
-    def row(batch, length, ratio, *others):
+    forward, backward = kernels.PASSES
+
+    def row(batch, length, ratio, *others, name=backward):
         timings = dict.fromkeys((kernels.OURS, *others), timing(ratio))
-        return {"B": batch, "T": length, "pass": kernels.PASSES[1], **timings}
+        return {"B": batch, "T": length, "pass": name, **timings}
 
     tables = {
-        "relation": [row(1, 64, 2.0), row(1, 128, 9.0), row(1, 512, 11.0)],
+        "relation": [
+            row(1, 64, 2.0),
+            row(1, 128, 12.0, name=forward),
+            row(1, 128, 9.0),
+            row(1, 512, 8.0, name=forward),
+            row(1, 512, 11.0),
+        ],
         "lstm": [row(b, 32, 0.9, kernels.TORCH) for b in (1, 10, 32)],
     }
-    assert [found["met"] for found in kernels.targets(tables)] == [
-        "no", "yes", "no", "yes",
-    ]  # fmt: skip
+    tables["lstm"].append(row(10, 32, 2.0, kernels.TORCH, name=forward))
+    found = kernels.targets(tables)
+    assert [row["met"] for row in found] == ["yes", "no", "no", "yes", "no", "yes"]
+    assert [row["target"] for row in found[:4]] == [
+        f"relation, {name}: ≥ 10 × the plain form" for name in kernels.PASSES * 2
+    ]
 
 
 def test_unknown_parts_are_refused():
