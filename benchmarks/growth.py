@@ -10,7 +10,8 @@ A program that would need more than --memory MiB is compiled, but not run. `plai
 is what the gradient of GRN's gates would hold in the plain form: three arrays of
 T·T·400. L: labels, batches of 32 sentences of 32 tokens. B: sentences of 32 tokens.
 C: the corpus once, twice, four and eight times: an epoch in batches of 32, and tagging
-from strings to strings; there `peak` is of a process of its own.
+from strings to strings; there `peak` is of a process of its own. C is measured for the
+first of --systems alone: what grows with a corpus is the same loop for all of them.
 
 An exponent e says that a figure grows as the size to the e: least squares of the
 logarithms over all sizes, and over the three largest.

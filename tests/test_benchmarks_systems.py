@@ -396,6 +396,24 @@ def test_loop(tmp_path, monkeypatch):
     assert built == [1, 2]
 
 
+def test_growth_with_the_corpus_is_of_the_first_system(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        growth, "both_of", lambda *_: {name: lambda: None for name in ("step", "tag")}
+    )
+    monkeypatch.setattr(
+        growth.alone, "call", lambda name, given: asked.append(given) or {"peak_mb": 7}
+    )
+    options = SimpleNamespace(
+        systems=["GRN", "UANet"], copies=[1, 2], rounds=1,
+        dataset="sample", limit=4, quick=True,
+    )  # fmt: skip
+    rows = growth.by_corpus(options)
+    assert [(row["system"], row["peak, MiB"]) for row in rows] == [("GRN", 7)] * 2
+    assert rows[1]["C"] == 2 * rows[0]["C"]
+    assert [given["system"] for given in asked] == ["GRN", "GRN"]
+
+
 def test_a_program_that_exceeds_the_memory_is_not_run():
     arguments = {"system": "GRN", "dataset": "sample", "limit": LIMIT}
     row = growth.one_length(**arguments, length=16, memory=1e-3, quick=True)
