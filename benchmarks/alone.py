@@ -1,6 +1,7 @@
 """Runs a function in a process of its own, and tells how much memory that took.
 
 Peak memory belongs to a process and only grows, so what is to be compared runs apart.
+It is that of the host; what an accelerator holds beside is not seen.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def call(function: str, arguments: dict[str, Any], **variables: str) -> dict[str
         **variables: Of its environment, beside those of this process.
 
     Returns:
-        What the function returned, and `peak_mb`, the most memory that the process has
-        held, in MiB.
+        What the function returned, and `peak_mb`, the most memory of the host that the
+        process has held, in MiB.
 
     Raises:
         FailedError: It ended in another way; the message has its last line.
@@ -67,10 +68,11 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def peak_mb() -> float:
-    """Returns the most memory that this process has held, in MiB.
+    """Returns the most memory of the host that this process has held, in MiB.
 
-    On Linux `getrusage` counts what the process held before it became this program,
-    that is its parent's memory, so the kernel's figure of the program is taken.
+    An accelerator's own memory is no part of it. On Linux `getrusage` counts what the
+    process held before it became this program, that is its parent's memory, so the
+    kernel's figure of the program is taken.
     """
     status = Path("/proc/self/status")
     if status.exists():

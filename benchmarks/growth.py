@@ -3,15 +3,16 @@ r"""Time and memory against sentence length, labels, batch and corpus, with expo
     python -m benchmarks.growth
     python -m benchmarks.growth --axes T --systems GRN --tokens 500 1000 2000 4000
 
-T: one sentence of T tokens. Each system and length runs in a process of its own;
-`peak` is the most memory that it has held, compiler and libraries included, and
-`scratch` what XLA sets aside beside weights, inputs and results, which is what grows.
-A program that would need more than --memory MiB is compiled, but not run. `plain gates`
-is what the gradient of GRN's gates would hold in the plain form: three arrays of
-T·T·400. L: labels, batches of 32 sentences of 32 tokens. B: sentences of 32 tokens.
-C: the corpus once, twice, four and eight times: an epoch in batches of 32, and tagging
-from strings to strings; there `peak` is of a process of its own. C is measured for the
-first of --systems alone: what grows with a corpus is the same loop for all of them.
+T: one sentence of T tokens. Each system and length runs in a process of its own; `peak`
+is the most memory of the host that it has held, compiler and libraries included, but
+nothing of an accelerator's, and `scratch` what XLA sets aside beside weights, inputs
+and results, which is what grows. A program that would need more than --memory MiB is
+compiled, but not run. `plain gates` is what the gradient of GRN's gates would hold in
+the plain form: three arrays of T·T·400. L: labels, batches of 32 sentences of 32
+tokens. B: sentences of 32 tokens. C: the corpus once, twice, four and eight times: an
+epoch in batches of 32, and tagging from strings to strings; there `peak` is of a
+process of its own. C is measured for the first of --systems alone: what grows with a
+corpus is the same loop for all of them.
 
 An exponent e says that a figure grows as the size to the e: least squares of the
 logarithms over all sizes, and over the three largest.

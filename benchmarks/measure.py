@@ -6,6 +6,9 @@ that a machine that slows down slows all of them. The first call of each, which
 compiles, is told apart. Before a sample there is a pause, in which the threads of the
 rival before fall asleep, and a call that is not counted. A run that is short is called
 several times for one sample.
+
+Where JAX has an accelerator, what is written in JAX runs on it, and the packages that
+it is compared with do not: a report says so at its head.
 """
 
 from __future__ import annotations
@@ -162,7 +165,20 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "load": round(os.getloadavg()[0], 2),
         "versions": versions,
+        "unlike devices": unlike_devices(),
     }
+
+
+def unlike_devices() -> str | None:
+    """Says what not to compare unknowingly; None where all runs on the CPU."""
+    backend = jax.default_backend()
+    if backend == "cpu":
+        return None
+    return (
+        f"Unlike devices: JAX runs on the {backend}; PyTorch, pytorch-crf, "
+        "torch-struct and spaCy run on the CPU, and Flair does unless its PyTorch "
+        "finds a GPU. Peak memory is that of the host, without the accelerator's."
+    )
 
 
 class Report:
@@ -179,6 +195,8 @@ class Report:
         here = self._found["machine"]
         names = ", ".join(f"{k} {v}" for k, v in here["versions"].items())
         self.say(f"{here['device']}, {here['cores']} cores, {names}")
+        if here["unlike devices"]:
+            self.say(here["unlike devices"])
 
     def say(self, text: str) -> None:
         """Prints a line."""

@@ -7,11 +7,11 @@ Each run is an epoch over the same sentences: what is encoded once is encoded be
 batches are drawn and padded as each system does it. The systems take turns. Our first
 epoch compiles a program for each padded shape, which is told apart. For each batch size
 PyTorch, and Flair upon it, have one thread or all, whichever was faster for a few
-batches before; where memory is measured they have all. Peak memory is of
-two epochs in a process of its own: `start` is what it had held when they began (the
-libraries, the corpus, the weights; JAX is in it for all), `peak` what it held at most
-with programs from JAX's compilation cache, and once more when it compiled them. The
-peers are extras: pip install -e '.[benchmarks]'.
+batches before; where memory is measured they have all. Peak memory is of two epochs in
+a process of its own: `start` is what it had held when they began (the libraries, the
+corpus, the weights; JAX is in it for all), `peak` what it held at most with programs
+from JAX's compilation cache, and once more when it compiled them; an accelerator's
+memory is in neither. The peers are extras: pip install -e '.[benchmarks]'.
 """
 
 from __future__ import annotations

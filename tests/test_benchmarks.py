@@ -52,6 +52,22 @@ def test_a_report_can_be_read_back(tmp_path):
     assert found["machine"]["versions"]["jax"]
 
 
+@pytest.mark.parametrize("backend", ["cpu", "gpu", "tpu"])
+def test_a_report_says_where_devices_are_unlike(backend, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(measure.jax, "default_backend", lambda: backend)
+    report = measure.Report(tmp_path / "found.json")
+    report.table("one", [{"x": 1}])
+    told = " ".join(capsys.readouterr().out.split())
+    stored = json.loads((tmp_path / "found.json").read_text())["machine"]
+    unlike = f"JAX runs on the {backend}; PyTorch, pytorch-crf, torch-struct and spaCy"
+    assert (unlike in told) == (backend != "cpu")
+    assert ("that of the host" in told) == (backend != "cpu")
+    if backend == "cpu":
+        assert stored["unlike devices"] is None
+    else:
+        assert stored["unlike devices"] in told
+
+
 @pytest.mark.parametrize(
     ("cell", "text"),
     [
