@@ -25,9 +25,9 @@ _TILE = 4  # outputs that the fast algorithm computes together
 # Where it evaluates polynomials; with infinity, as many as the inputs of a tile. These
 # round less than others do: about 2 (width 3) and 4 (5) times as much as one product.
 _POINTS = tuple(map(Fraction, ("0", "1", "-1", "1/2", "-2", "2", "-1/2")))
-# It pays if there are so many rows in each of its products, so many features on both
-# sides, and at most this share of the multiplications is left.
-_ROWS, _FEATURES, _SHARE = 32, 100, 0.8
+# It pays if there are so many features on both sides, so many rows times features in
+# each product, and at most this share of the multiplications is left.
+_FEATURES, _SIZE, _SHARE = 100, 8000, 0.8
 
 
 class Convolution(nn.Module):
@@ -200,11 +200,12 @@ def _form(x, kernel, width, dilation) -> Callable[..., Array]:
     if not (is_known and is_single and jax.default_backend() == "cpu"):
         return _by_windows
     length, features = x.shape[-2:]
-    if width not in (3, 5) or min(features, kernel.shape[1]) < _FEATURES:
+    fewest = min(features, kernel.shape[1])
+    if width not in (3, 5) or fewest < _FEATURES:
         return _by_windows
     rows = -(-length // (_TILE * dilation)) * dilation
     share = rows * (_TILE + width - 1) / max(length * width, 1)
-    pays = prod(x.shape[:-2]) * rows >= _ROWS and share <= _SHARE
+    pays = prod(x.shape[:-2]) * rows * fewest >= _SIZE and share <= _SHARE
     return _by_tiles if pays else _by_windows
 
 

@@ -23,7 +23,7 @@ def draw(*shape, seed=0):
 @pytest.fixture
 def always(monkeypatch):
     """Takes the fast algorithm however little there is to do."""
-    for name in ("_ROWS", "_FEATURES"):
+    for name in ("_SIZE", "_FEATURES"):
         monkeypatch.setattr(convolution, name, 0)
     monkeypatch.setattr(convolution, "_SHARE", np.inf)
 
@@ -114,15 +114,15 @@ def test_whatever_is_mapped(axes, always):
 @pytest.mark.parametrize(
     ("batch", "length", "dim", "width", "dilation", "products"),
     [
-        (10, 16, 100, 3, 1, 6),
-        (10, 16, 100, 5, 1, 8),
-        (10, 16, 99, 3, 1, 1),  # few features: the transforms would take longer
-        (1, 16, 100, 3, 1, 1),  # and with few rows
-        (1, 128, 100, 3, 1, 6),
-        (10, 16, 100, 7, 1, 1),  # rounds too much
-        (10, 16, 100, 1, 1, 1),
-        (10, 20, 100, 3, 4, 6),
-        (10, 18, 100, 3, 8, 1),  # most of the tiles would be padding
+        (20, 16, 100, 3, 1, 6),
+        (20, 16, 100, 5, 1, 8),
+        (20, 16, 99, 3, 1, 1),  # few features: the transforms would take longer
+        (19, 16, 100, 3, 1, 1),  # and with few rows
+        (1, 320, 100, 3, 1, 6),
+        (20, 16, 100, 7, 1, 1),  # rounds too much
+        (20, 16, 100, 1, 1, 1),
+        (20, 20, 100, 3, 4, 6),
+        (20, 18, 100, 3, 8, 1),  # most of the tiles would be padding
     ],
 )
 def test_the_fast_form_is_taken_where_it_pays(
