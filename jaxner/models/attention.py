@@ -17,7 +17,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.types import FORBIDDEN
 
-BLOCK = 256  # queries of which the scores are held at once in a longer sentence
+# Up to so many tokens the scores of a sentence are held as a whole, which is faster; in
+# a longer one, those of so many queries at once.
+WHOLE, BLOCK = 512, 256
 
 # A kernel [D, m, d] holds the paper's W^1 to W^m, each drawn as a D × d matrix of its
 # own. Drawn as one matrix D × m·d, they would be smaller.
@@ -111,9 +113,9 @@ class SelfAttention(nn.Module):
             scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
             return jnp.where(mask[None, None, :], jax.nn.softmax(scores, axis=-1), 0.0)
 
-        # Beyond a block, the weights as a whole serve heat maps alone.
+        # In a long sentence, the weights as a whole serve heat maps alone.
         weights = jnp.where(mask[None, :, None], attend(queries), 0.0)
-        if len(x) <= BLOCK:
+        if len(x) <= WHOLE:
             contexts = jnp.einsum("mts,msk->tmk", weights, values)
         else:
             contexts = by_blocks(

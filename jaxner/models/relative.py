@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
-from jaxner.models.attention import BLOCK, by_blocks
+from jaxner.models.attention import BLOCK, WHOLE, by_blocks
 from jaxner.types import FORBIDDEN
 
 # U(±1/√fan-in), in which the authors' code leaves its kernels (PyTorch's own draw).
@@ -76,7 +76,7 @@ class RelativeAttention(nn.Module):
     another W_r, since it only rotates or mirrors the sine and cosine of each frequency.
     Any length is possible. No array is larger than the scores by distance of a block
     of n queries, `[m, n, n + T + 1]`, so that memory is linear in T, forward and
-    backward; a sentence up to `attention.BLOCK` is one block.
+    backward; a sentence of up to `attention.WHOLE` tokens is one block.
 
     Attributes:
         num_heads: Number of heads, m.
@@ -123,7 +123,7 @@ class RelativeAttention(nn.Module):
         key = _Key(name="Dropout_0")() if train and self.dropout else None
         length = len(mask)
         # Queries from the tokens 0, n, 2 n, … on see distances from -n, -2 n, … on.
-        rows = min(length, BLOCK)
+        rows = length if length <= WHOLE else BLOCK
         furthest = rows * -(-length // max(rows, 1))
         # The same for all sentences of a batch, so that `vmap` leaves it one product.
         distances = jnp.arange(-furthest, length + 1, dtype=queries.dtype)
@@ -137,7 +137,7 @@ class RelativeAttention(nn.Module):
                 weights = layers.drop_rows(weights, key, self.dropout, start)
             return jnp.einsum("tsm,msk->tmk", weights, v)
 
-        contexts = gather(0, q) if length <= BLOCK else by_blocks(gather, q, BLOCK)
+        contexts = gather(0, q) if length <= WHOLE else by_blocks(gather, q, rows)
         contexts = contexts.reshape(length, self.num_heads * self.head_dim)
         return jnp.where(mask[:, None], contexts, 0.0)
 

@@ -143,7 +143,8 @@ def test_blocks_of_queries_equal_the_whole(length, padding, monkeypatch):
 
     expected = run(weights, x)
     jax.clear_caches()
-    monkeypatch.setattr(attention, "BLOCK", 4)
+    for name in ("WHOLE", "BLOCK"):
+        monkeypatch.setattr(attention, name, 4)
     found = run(weights, x)
     for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5)
@@ -151,7 +152,8 @@ def test_blocks_of_queries_equal_the_whole(length, padding, monkeypatch):
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_memory_is_linear_in_the_sentence(backward, monkeypatch):
-    monkeypatch.setattr(attention, "BLOCK", 32)
+    for name in ("WHOLE", "BLOCK"):
+        monkeypatch.setattr(attention, name, 32)
     model = build(num_heads=2)
     weights = draw_weights(model)
 

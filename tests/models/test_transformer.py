@@ -339,7 +339,8 @@ def test_blocks_of_queries_equal_the_whole(length, padding, dropout, monkeypatch
 
     expected = run(weights, given)
     jax.clear_caches()
-    monkeypatch.setattr(relative, "BLOCK", 4)
+    for name in ("WHOLE", "BLOCK"):
+        monkeypatch.setattr(relative, name, 4)
     found = run(weights, given)
     for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=2e-5)
@@ -368,7 +369,8 @@ def test_weights_are_dropped_as_by_the_module_for_all_arrays():
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_memory_is_linear_in_the_sentence(backward, monkeypatch):
-    monkeypatch.setattr(relative, "BLOCK", 32)
+    for name in ("WHOLE", "BLOCK"):
+        monkeypatch.setattr(relative, name, 32)
     model = build(RelativeAttention, dropout=0.5)
     weights = draw_weights(model)
 
