@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -19,17 +20,21 @@ from jaxner.data import documents as joining
 from jaxner.params import Params
 from jaxner.types import Sentence
 
-# A batch has at most so many positions (or is one sentence), so that memory stays
-# bounded whatever the corpus. On a CPU more of them leave its caches and are slower.
+# A batch has at most so many positions, and characters, or is one sentence. On a CPU
+# more of them leave its caches and are slower.
 _TOKENS = {"cpu": 1 << 11, "gpu": 1 << 14, "tpu": 1 << 14}
 _CHARS = 1 << 17
 # Distinct words are read so many at a time, and apart from the sentences where a text
-# has so many tokens that most of its words occur again.
+# has so many tokens that most of its words occur again (or where a sentence has more
+# characters than a batch may, being padded to its longest word).
 _WORDS = 1 << 9
 _LONG_TEXT = 1 << 12
 
 Spell = Callable[[Any], tuple[Any, ...]]
 """From the characters of words, [U, C], to their features, as `models.spell`."""
+
+Features = tuple[np.ndarray | None, ...]
+"""Those of distinct words, [U, F]; None of a representation without characters."""
 
 
 def over_documents(
@@ -56,6 +61,8 @@ def over_documents(
             f"Expected the document of each of {len(sentences)} sentences, got "
             f"{len(documents)} documents."
         )
+    if not models.can_spell(params.model, is_noisy=False):  # no characters are read
+        sentences = [s._replace(chars=s.chars[:, :0]) for s in sentences]
     is_noisy = bool(passes) and "representation" in params.model.sampling.parts
     spell = None
     if models.can_spell(params.model, is_noisy=is_noisy):
@@ -64,9 +71,12 @@ def over_documents(
         return over(compute, sentences, passes, spell)
     each = range(len(sentences)) if documents is None else documents
     members = joining.groups(each)
+    groups = [[sentences[i].chars.shape for i in group] for group in members]
+    sizes = [(sum(n + 1 for n, _ in its) + 1, max(c for _, c in its)) for its in groups]
+    sentences, features = _spelled_once(spell, sentences, sizes)
     joined = [joining.join([sentences[i] for i in group]) for group in members]
     results: list[Any] = [None] * len(sentences)
-    computed = over(compute, joined, passes, spell)
+    computed = _over(compute, joined, passes, features)
     for group, tree in zip(members, computed, strict=True):
         lengths = [len(sentences[i].words) for i in group]
         leaves, structure = jax.tree.flatten(tree)
@@ -97,27 +107,72 @@ def over(
         sentences: Without padding, as `Lexicon.encode` returns them.
         passes: How many times a sentence goes through the model at once; batches are
             the smaller for it.
-        spell: Reads the characters of words. If it is given and the text is long, each
-            distinct word is read once, and the batches hold its features in the place
-            of its characters.
+        spell: Reads the characters of words. If it is given, and the text is long or
+            has a sentence that is large for a very long word, each distinct word is
+            read once, and the batches hold its features in the place of its characters.
+            Then memory grows with the longest word; without it, with the tokens of a
+            sentence times the characters of its longest word, and, if there is dropout
+            among these, times the passes.
 
     Returns:
         For each sentence a tree of NumPy arrays of its own length, `[T, …]`.
+
+    Example:
+        >>> ids, chars = np.array([2, 3]), np.array([[5, 6], [5, 0]])
+        >>> found = over(lambda batch: 2 * batch.words, [Sentence(ids, chars, ids > 0)])
+        >>> found[0].tolist()
+        [4, 6]
     """
-    features, places = None, []
-    if spell is not None and sum(len(s.words) for s in sentences) >= _LONG_TEXT:
-        words, places = spelling.distinct(sentences)
-        features = _read(spell, words)
-        sentences = [s._replace(chars=s.chars[:, :0]) for s in sentences]
+    sizes = [s.chars.shape for s in sentences]
+    sentences, features = _spelled_once(spell, sentences, sizes)
+    return _over(compute, sentences, passes, features)
+
+
+def _spelled_once(
+    spell: Spell | None,
+    sentences: Sequence[Sentence],
+    sizes: Sequence[tuple[int, ...]],
+) -> tuple[Sequence[Sentence], Features | None]:
+    """Reads each distinct word once, if that is less to compute or to hold.
+
+    Args:
+        spell: As in `over`.
+        sentences: As in `over`.
+        sizes: Tokens of each that is computed as one, and characters of its longest
+            word.
+
+    Returns:
+        The sentences, and the features of the words; the `chars` of a token then are
+        its word's number alone. Or the sentences as they are, and None.
+    """
+    is_long = sum(len(s.words) for s in sentences) >= _LONG_TEXT
+    is_wide = any(math.prod(shape_for(*size)) > _CHARS for size in sizes)
+    if spell is None or not (is_long or is_wide):
+        return sentences, None
+    words, places = spelling.distinct(sentences)
+    numbered = zip(sentences, places, strict=True)
+    return [s._replace(chars=its[:, None]) for s, its in numbered], _read(spell, words)
+
+
+def _over(
+    compute: Callable[[Sentence], Any],
+    sentences: Sequence[Sentence],
+    passes: int,
+    features: Features | None,
+) -> list[Any]:
+    """Does what `over` does, of what `_spelled_once` returned."""
+    sizes = [s.chars.shape for s in sentences]
+    if features is not None:
+        sizes = [(count, 0) for count, _ in sizes]
     pending: list[tuple[list[int], Any]] = []
-    for shape, size, rows in _plan(sentences, max(passes, 1)):
+    for shape, size, rows in _plan(sizes, max(passes, 1)):
+        if features is not None:  # `chars` are numbers of words
+            shape = shape._replace(chars=1)
         batch = batching.pad([sentences[i] for i in rows], shape, size)
         if features is not None:
-            where = np.zeros((size, shape.tokens), np.int32)
-            for row, i in zip(where, rows, strict=False):
-                row[: len(places[i])] = places[i]
+            where = batch.chars[:, :, 0]
             found = tuple(f if f is None else f[where] for f in features)
-            batch = batch._replace(spelling=found)
+            batch = batch._replace(chars=batch.chars[:, :, :0], spelling=found)
         pending.append((rows, compute(batch)))
     results: list[Any] = [None] * len(sentences)
     for rows, computed in pending:  # all are under way before the first is awaited
@@ -129,16 +184,20 @@ def over(
 
 
 def _plan(
-    sentences: Sequence[Sentence], passes: int
+    sizes: Sequence[tuple[int, int]], passes: int
 ) -> Iterator[tuple[batching.Shape, int, list[int]]]:
     """Yields the shape, the number of rows and the sentences of each batch.
 
     The longest come first. Rows that a batch has in addition, since their number is a
     power of two, go to the next shorter sentences.
+
+    Args:
+        sizes: Tokens of each sentence, and characters of its longest word.
+        passes: As in `over`.
     """
-    shapes = [shape_for(*sentence.chars.shape) for sentence in sentences]
+    shapes = [shape_for(*size) for size in sizes]
     sizes = [(shape.chars, shape.tokens) for shape in shapes]
-    order = sorted(range(len(sentences)), key=sizes.__getitem__)
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
     while order:
         shape = shapes[order[-1]]
         most = _largest(shape, passes)
@@ -150,20 +209,19 @@ def _plan(
         yield shape, size, rows
 
 
-def _read(spell: Spell, words: np.ndarray) -> tuple[np.ndarray | None, ...]:
+def _read(spell: Spell, words: Sequence[bytes]) -> Features:
     """Reads distinct words, those of about the same length together."""
-    lengths = np.maximum(np.count_nonzero(words, axis=1), 1).tolist()
-    widths = np.array([shape_for(1, length).chars for length in lengths])
+    lengths, of = np.unique([*map(spelling.length, words)], return_inverse=True)
+    widths = np.array([shape_for(1, n or 1).chars for n in lengths.tolist()])[of]
     rows, pending = [], []
     for width in np.unique(widths).tolist():
         alike = np.flatnonzero(widths == width)
         count = min(_WORDS, max(1, _CHARS // width))
         for start in range(0, len(alike), count):
             chunk = alike[start : start + count]
-            batch = np.zeros((count, width), np.int32)
-            batch[: len(chunk), : words.shape[1]] = words[chunk, :width]
+            given = [words[i] for i in chunk] + [b""] * (count - len(chunk))
             rows.append(chunk)
-            pending.append(spell(batch))
+            pending.append(spell(spelling.rows(given, width)))
     features = []
     for parts in zip(*pending, strict=True):
         if parts[0] is None:

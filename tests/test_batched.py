@@ -11,13 +11,6 @@ from hypothesis import strategies as st
 import jaxner
 from jaxner import batched, models, tagging
 from jaxner.data import corpora
-from jaxner.types import Sentence
-
-
-def sentence(length, width):
-    chars = np.ones((length, max(width, 1)), np.int32)
-    return Sentence(np.arange(length), chars, np.ones(length, bool))
-
 
 SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=40)
 
@@ -25,15 +18,15 @@ SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=40
 @given(SIZES, st.integers(1, 8))
 @settings(max_examples=80, deadline=None)
 def test_plan(sizes, passes):
-    sentences = [sentence(*size) for size in sizes]
     taken, most = [], batched._TOKENS[jax.default_backend()]
-    for shape, size, rows in batched._plan(sentences, passes):
+    for shape, size, rows in batched._plan(sizes, passes):
         assert 1 <= len(rows) <= size == 1 << (size.bit_length() - 1)
         within = size * shape.tokens * passes <= most
         assert size == 1 or within
         for i in rows:
-            assert len(sentences[i].words) <= shape.tokens
-            assert sentences[i].chars.shape[1] <= shape.chars
+            tokens, chars = sizes[i]
+            assert tokens <= shape.tokens
+            assert chars <= shape.chars
         taken += rows
     assert sorted(taken) == list(range(len(sizes)))
 
@@ -41,8 +34,7 @@ def test_plan(sizes, passes):
 def test_a_corpus_has_little_padding_in_few_shapes():
     rng = np.random.default_rng(0)
     lengths = np.minimum(rng.geometric(1 / 14, 3000), 120)
-    sentences = [sentence(n, 9) for n in lengths]
-    plan = list(batched._plan(sentences, 1))
+    plan = list(batched._plan([(n, 9) for n in lengths.tolist()], 1))
     positions = sum(shape.tokens * size for shape, size, _ in plan)
     assert 1 - lengths.sum() / positions < 0.25
     assert len({(shape, size) for shape, size, _ in plan}) <= 14
@@ -126,10 +118,57 @@ def test_words_of_any_length_are_read_in_bounded_memory():
         sizes.append(batch.shape)
         return (np.ones((len(batch), 2), np.float32), None)
 
-    words = np.ones((600, 8000), np.int32)
-    words[:590, 5:] = 0
+    short, long = np.ones(5, np.int32).tobytes(), np.ones(8000, np.int32).tobytes()
+    words = [short] * 590 + [long] * 10
     first, second = batched._read(spell, words)
     assert first.shape == (600, 2)
     assert first.all()
     assert second is None
     assert max(rows * width for rows, width in sizes) <= batched._CHARS
+
+
+@pytest.fixture
+def arrays(monkeypatch):
+    """Gathers the shapes of the characters that are read, by word and by sentence."""
+    read = {"words": [], "sentences": []}
+    spell, pad = batched._spell, batched.batching.pad
+
+    def spelled(params, chars):
+        read["words"].append(chars.shape)
+        return spell(params, chars)
+
+    def padded(*arguments):
+        batch = pad(*arguments)
+        read["sentences"].append(batch.chars.shape)
+        return batch
+
+    monkeypatch.setattr(batched, "_spell", spelled)
+    monkeypatch.setattr(batched.batching, "pad", padded)
+    return read
+
+
+LONG = "Rome" * 5000
+
+
+@pytest.mark.parametrize("times", [1, 30])
+def test_a_very_long_word_widens_no_other(
+    params, sentences, arrays, monkeypatch, times
+):
+    text = [*sentences[:12] * times, ["In", LONG, "it", *["rained"] * 20], []]
+    assert (sum(map(len, text)) >= batched._LONG_TEXT) == (times > 1)
+    labels = jaxner.tag(params, text)
+    assert (4, 1 << 15) in arrays["words"]
+    taken = arrays["words"] + arrays["sentences"]
+    assert max(np.prod(shape) for shape in taken) <= batched._CHARS
+    monkeypatch.setattr(batched, "_CHARS", 1 << 40)
+    monkeypatch.setattr(batched, "_LONG_TEXT", 1 << 40)
+    arrays["words"].clear()
+    last = slice(-2, None)  # the others would be padded to the long word, too
+    assert jaxner.tag(params, text[last]) == labels[last]
+    assert jaxner.tag(params, text[:12]) == labels[:12]
+    assert not arrays["words"]
+
+
+def test_text_with_words_of_usual_length_is_read_by_sentence(params, sentences, arrays):
+    jaxner.tag(params, sentences[:12])
+    assert not arrays["words"]

@@ -12,7 +12,7 @@ import pytest
 
 import jaxner
 import train
-from jaxner import models, tagging
+from jaxner import batched, models, tagging
 from jaxner.data import batching, conll, corpora, documents, schemes, splits, vocab
 from jaxner.training import objectives, prepare
 from jaxner.workdir import Workdir
@@ -24,11 +24,11 @@ CRF = {"name": "crf", "dropout": 0.0}
 CHAIN = {"name": "crf", "dropout": 0.0, "boundaries": False}
 
 
-def tagger(head, *, seed=None, scheme="BIO", reads_documents=True, size=6):
+def tagger(head, *, seed=None, scheme="BIO", reads_documents=True, size=6, chars=None):
     """A small ID-CNN; random weights make all labels likely."""
     lexicon, _ = vocab.build([WORDS], ["A"], scheme=scheme, documents=reads_documents)
     options = {
-        "representation": {"words": {"dim": size}, "chars": None, "dropout": 0.0},
+        "representation": {"words": {"dim": size}, "chars": chars, "dropout": 0.0},
         "encoder": {"name": "idcnn", "hidden_dim": size, "dilations": (1,)},
         "head": head,
     }
@@ -309,6 +309,33 @@ def test_separators_count_in_the_loss():
     log_p = emissions - np.log(np.exp(emissions).sum(axis=1, keepdims=True))
     expected = -log_p[np.arange(6), labels].mean()
     assert float(loss) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("chars", [None, {"name": "cnn", "dim": 3, "num_filters": 2}])
+def test_a_very_long_word_widens_no_document(chars, monkeypatch):
+    params = tagger(CRF, seed=4, chars=chars)
+    sentences = [*some_sentences(9), ["x", "cue" * 5000, "y"], *some_sentences(3, 5)]
+    numbers = [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]
+    widths = []
+    join = batched.joining.join
+    monkeypatch.setattr(
+        batched.joining,
+        "join",
+        lambda group: widths.append(group[0].chars.shape[1]) or join(group),
+    )
+    found = jaxner.tag(params, sentences, documents=numbers)
+    assert widths == [int(chars is not None)] * 3
+    for members in documents.groups(numbers):
+        group = [sentences[i] for i in members]
+        labels = [params.lexicon.decode(ids) for ids in plain(params, group)]
+        assert [found[i] for i in members] == labels
+
+
+def plain(params, sentences):
+    """Labels one document, padded to its longest word."""
+    joined = documents.join([params.lexicon.encode(s) for s in sentences])
+    ids = jaxner.tag(params, jax.tree.map(jnp.asarray, joined))
+    return documents.split(np.asarray(ids), [len(s) for s in sentences])
 
 
 @pytest.fixture(scope="module")

@@ -226,12 +226,8 @@ class Batches:
         rng, rooms = np.random.default_rng(0), []
         for bucket in self.buckets:
             size = min(self.batch_size, len(bucket.labels))
-            counts = [
-                len(
-                    np.unique(bucket.places[rng.permutation(len(bucket.labels))[:size]])
-                )
-                for _ in range(64)
-            ]
+            draws = [rng.permutation(len(bucket.labels))[:size] for _ in range(64)]
+            counts = [len(np.unique(bucket.places[rows])) for rows in draws]
             rooms.append(8 * math.ceil(1.1 * (max(counts) + 1) / 8))
         return rooms
 
@@ -325,7 +321,8 @@ def _bucket(
 ) -> Bucket:
     here = [sentences[i] for i in ids]
     padded = np.zeros((2, len(ids), shape.tokens), np.int32)
-    chars, places = spelling.distinct(here)
+    words, places = spelling.distinct(here)
+    chars = spelling.rows(words, max(s.chars.shape[1] for s in here))
     for row, own, its, i in zip(*padded, places, ids, strict=True):
         row[: len(labels[i])] = labels[i]
         own[: len(its)] = its

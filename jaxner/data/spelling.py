@@ -5,6 +5,7 @@ Shape letters: `T` tokens, `U` distinct words, `C` characters.
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Sequence
 
@@ -15,54 +16,57 @@ from jaxner.types import Sentence
 
 def distinct(
     sentences: Sequence[Sentence],
-) -> tuple[np.ndarray, list[np.ndarray]]:
+) -> tuple[list[bytes], list[np.ndarray]]:
     """Finds the words that are spelled differently.
 
     Args:
         sentences: Without padding, as `Lexicon.encode` returns them.
 
     Returns:
-        The character ids of each word, [U, C], C being the length of the longest one;
-        the first has no characters, and so is that of padding and of separators. And
-        for each sentence which of them its tokens are, [T].
+        The character ids of each word, as the bytes of int32 without the zeros at their
+        end, so that a long word makes no other one longer; `rows` gives them as an
+        array. The first word has no characters, and so is that of padding and of
+        separators. And for each sentence which of them its tokens are, [T].
 
     Example:
         >>> chars = np.array([[5, 6], [5, 0], [5, 6]])
         >>> ids = np.arange(2, 5)
         >>> words, places = distinct([Sentence(ids, chars, ids > 0)])
-        >>> words.tolist(), places[0].tolist()
+        >>> rows(words, 2).tolist(), places[0].tolist()
         ([[0, 0], [5, 6], [5, 0]], [1, 2, 1])
     """
-    width = max((s.chars.shape[1] for s in sentences), default=1)
-    ends = np.cumsum([1, *(len(s.chars) for s in sentences)])
-    rows = np.zeros((ends[-1], width), np.int32)  # the first one has no characters
-    for sentence, end in zip(sentences, ends[1:], strict=True):
-        count, own = sentence.chars.shape
-        rows[end - count : end, :own] = sentence.chars
-    first, where = _classes(rows)
-    places = [where[a:b].astype(np.int32) for a, b in itertools.pairwise(ends)]
-    return rows[first], places
+    numbers: dict[bytes, int] = collections.defaultdict(itertools.count().__next__)
+    places, number = [], numbers.__getitem__
+    number(b"")
+    for sentence in sentences:
+        count, width = sentence.chars.shape
+        # As strings NumPy gives them without the zeros at their end. Looking them up
+        # takes no longer than comparing sums with random weights, and is exact.
+        chars = np.ascontiguousarray(sentence.chars, np.int32)
+        spelled = chars.view(f"S{4 * width}").ravel().tolist() if width else []
+        found = map(number, spelled or itertools.repeat(b"", count))
+        places.append(np.fromiter(found, np.int32, count))
+    return list(numbers), places
 
 
-def _classes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finds equal rows: the first of each class, and the class of each.
+def length(word: bytes) -> int:
+    """Counts the characters of a word that `distinct` returned."""
+    return -(-len(word) // 4)
 
-    Rows are compared by a sum with random weights, in integers that wrap round, which
-    takes a tenth of the time of comparing them in full. Should two that differ have the
-    same sum, they are compared in full.
+
+def rows(words: Sequence[bytes], width: int) -> np.ndarray:
+    """Gives the character ids of words, [U, C].
+
+    Args:
+        words: Those that `distinct` returned, or some of them.
+        width: The characters of each, C; longer words are cut off.
+
+    Example:
+        >>> rows([b"", np.array([5, 6], np.int32).tobytes()], 3).tolist()
+        [[0, 0, 0], [5, 6, 0]]
     """
-    weights = np.random.default_rng(0).integers(0, 2**63, rows.shape[1], np.uint64)
-    sums = rows.astype(np.uint64) @ weights
-    _, first, where = np.unique(sums, return_index=True, return_inverse=True)
-    if not np.array_equal(rows[first[where]], rows):
-        _, first, where = np.unique(
-            rows, axis=0, return_index=True, return_inverse=True
-        )
-    # In the order in which they occur.
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[where.ravel()]
+    joined = b"".join([word[: 4 * width].ljust(4 * width, b"\0") for word in words])
+    return np.frombuffer(joined, np.int32).reshape(len(words), width)
 
 
 def once(places: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray] | None:

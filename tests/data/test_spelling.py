@@ -1,5 +1,7 @@
 """Distinct words: every token's characters are found again."""
 
+import tracemalloc
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,12 @@ def sentence(words):
 def test_distinct_words(texts):
     words, places = spelling.distinct([sentence(text) for text in texts])
     kinds = {tuple(word) for text in texts for word in text} | {()}
-    spelled = [tuple(row[row > 0].tolist()) for row in words]
+    rows = spelling.rows(words, 4)
+    assert rows.dtype == np.int32
+    spelled = [
+        tuple(row[: spelling.length(w)]) for row, w in zip(rows, words, strict=True)
+    ]
+    assert not any(0 in word for word in spelled)
     assert sorted(spelled) == sorted(kinds)
     assert spelled[0] == ()
     for text, own in zip(texts, places, strict=True):
@@ -43,12 +50,39 @@ def test_once(numbers, room):
         np.testing.assert_array_equal(words[where], places)
 
 
-def test_words_whose_sums_agree_are_told_apart(monkeypatch):
-    class Zero:
-        def integers(self, low, high, size, dtype):
-            return np.zeros(size, dtype)
+def test_characters_whose_bytes_end_in_zeros_are_told_apart():
+    text = [[256], [1], [65536, 256], [65536], [256], [1, 65536]]
+    words, places = spelling.distinct([sentence(text)])
+    assert places[0].tolist() == [1, 2, 3, 4, 1, 5]
+    assert [spelling.length(word) for word in words] == [0, 1, 1, 2, 1, 2]
+    rows = spelling.rows(words, 3)
+    assert [row[row > 0].tolist() for row in rows[places[0]]] == text
 
-    monkeypatch.setattr(np.random, "default_rng", lambda seed: Zero())
-    words, places = spelling.distinct([sentence([[1, 2], [2], [1, 2], [3]])])
-    assert words.tolist() == [[0, 0], [1, 2], [2, 0], [3, 0]]
-    assert places[0].tolist() == [1, 2, 1, 3]
+
+def test_a_longer_word_is_cut():
+    words, _ = spelling.distinct([sentence([[1, 2, 3], [4]])])
+    assert spelling.rows(words, 2).tolist() == [[0, 0], [1, 2], [4, 0]]
+
+
+def test_words_without_columns_of_characters():
+    words, places = spelling.distinct([sentence([[1]]), blank(3), blank(0)])
+    assert len(words) == 2
+    assert [own.tolist() for own in places] == [[1], [0, 0, 0], []]
+
+
+def blank(length):
+    ids = np.arange(length)
+    return Sentence(ids, np.zeros((length, 0), np.int32), ids >= 0)
+
+
+def test_a_long_word_takes_the_memory_of_its_own_characters():
+    text = [sentence([[1 + i % 7, 1 + i // 7]]) for i in range(5000)]
+    text.append(sentence([list(range(1, 300_001))]))
+    tracemalloc.start()
+    try:
+        words, _ = spelling.distinct(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(words) == 5002
+    assert peak < 8 << 20  # the word takes 1.2 MB
