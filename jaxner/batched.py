@@ -6,9 +6,10 @@ Shape letters: `B` sentences, `T` tokens, `C` characters.
 from __future__ import annotations
 
 import bisect
+import collections
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -29,6 +30,9 @@ _CHARS = 1 << 17
 # characters than a batch may, being padded to its longest word).
 _WORDS = 1 << 9
 _LONG_TEXT = 1 << 12
+# So many batches are under way at most: enough to keep a device busy, and what they
+# compute need not lie there until the whole text is done.
+_PENDING = 16
 
 Spell = Callable[[Any], tuple[Any, ...]]
 """From the characters of words, [U, C], to their features, as `models.spell`."""
@@ -161,10 +165,22 @@ def _over(
     features: Features | None,
 ) -> list[Any]:
     """Does what `over` does, of what `_spelled_once` returned."""
+    results: list[Any] = [None] * len(sentences)
+    batches = _batches(sentences, passes, features)
+    for rows, arrays in _fetched((rows, compute(batch)) for rows, batch in batches):
+        for row, i in enumerate(rows):
+            length = len(sentences[i].words)
+            results[i] = jax.tree.map(lambda a, r=row, n=length: a[r][:n], arrays)
+    return results
+
+
+def _batches(
+    sentences: Sequence[Sentence], passes: int, features: Features | None
+) -> Iterator[tuple[list[int], Sentence]]:
+    """Yields the batches, and which sentences are in each."""
     sizes = [s.chars.shape for s in sentences]
     if features is not None:
         sizes = [(count, 0) for count, _ in sizes]
-    pending: list[tuple[list[int], Any]] = []
     for shape, size, rows in _plan(sizes, max(passes, 1)):
         if features is not None:  # `chars` are numbers of words
             shape = shape._replace(chars=1)
@@ -173,14 +189,22 @@ def _over(
             where = batch.chars[:, :, 0]
             found = tuple(f if f is None else f[where] for f in features)
             batch = batch._replace(chars=batch.chars[:, :, :0], spelling=found)
-        pending.append((rows, compute(batch)))
-    results: list[Any] = [None] * len(sentences)
-    for rows, computed in pending:  # all are under way before the first is awaited
-        arrays = jax.tree.map(np.asarray, computed)
-        for row, i in enumerate(rows):
-            length = len(sentences[i].words)
-            results[i] = jax.tree.map(lambda a, r=row, n=length: a[r][:n], arrays)
-    return results
+        yield rows, batch
+
+
+def _fetched(computed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Fetches what is computed from the device, while others are under way."""
+    pending: collections.deque[tuple[Any, Any]] = collections.deque()
+    for one in computed:
+        pending.append(one)
+        if len(pending) == _PENDING:
+            yield _fetch(*pending.popleft())
+    while pending:
+        yield _fetch(*pending.popleft())
+
+
+def _fetch(which: Any, computed: Any) -> tuple[Any, Any]:
+    return which, jax.tree.map(np.asarray, computed)
 
 
 def _plan(
@@ -211,27 +235,30 @@ def _plan(
 
 def _read(spell: Spell, words: Sequence[bytes]) -> Features:
     """Reads distinct words, those of about the same length together."""
+    features = []
+    for chunk, parts in _fetched((i, spell(chars)) for i, chars in _chunks(words)):
+        if not features:
+            features = [
+                p if p is None else np.zeros((len(words), p.shape[1]), p.dtype)
+                for p in parts
+            ]
+        for array, part in zip(features, parts, strict=True):
+            if array is not None:
+                array[chunk] = part[: len(chunk)]
+    return tuple(features)
+
+
+def _chunks(words: Sequence[bytes]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields some words, [N], and their characters, [U, C]; U is N or larger."""
     lengths, of = np.unique([*map(spelling.length, words)], return_inverse=True)
     widths = np.array([shape_for(1, n or 1).chars for n in lengths.tolist()])[of]
-    rows, pending = [], []
     for width in np.unique(widths).tolist():
         alike = np.flatnonzero(widths == width)
         count = min(_WORDS, max(1, _CHARS // width))
         for start in range(0, len(alike), count):
             chunk = alike[start : start + count]
             given = [words[i] for i in chunk] + [b""] * (count - len(chunk))
-            rows.append(chunk)
-            pending.append(spell(spelling.rows(given, width)))
-    features = []
-    for parts in zip(*pending, strict=True):
-        if parts[0] is None:
-            features.append(None)
-            continue
-        array = np.zeros((len(words), parts[0].shape[1]), parts[0].dtype)
-        for chunk, part in zip(rows, parts, strict=True):
-            array[chunk] = np.asarray(part)[: len(chunk)]
-        features.append(array)
-    return tuple(features)
+            yield chunk, spelling.rows(given, width)
 
 
 def shape_for(length: int, width: int) -> batching.Shape:

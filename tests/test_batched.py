@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import jaxner
 from jaxner import batched, models, tagging
 from jaxner.data import corpora
+from jaxner.types import Sentence
 
 SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=40)
 
@@ -172,3 +173,40 @@ def test_a_very_long_word_widens_no_other(
 def test_text_with_words_of_usual_length_is_read_by_sentence(params, sentences, arrays):
     jaxner.tag(params, sentences[:12])
     assert not arrays["words"]
+
+
+class Computed:
+    """Counts the results that lie on the device."""
+
+    there = most = 0
+
+    def __init__(self, array):
+        self.array = array
+        Computed.there += 1
+        Computed.most = max(Computed.most, Computed.there)
+
+    def __array__(self, *args, **options):
+        Computed.there -= 1
+        return self.array
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 50])
+def test_few_batches_are_under_way_at_once(count, monkeypatch):
+    monkeypatch.setattr(Computed, "there", 0)
+    monkeypatch.setattr(Computed, "most", 0)
+    monkeypatch.setattr(batched, "_TOKENS", {"cpu": 8})  # a batch is one sentence
+    chars = np.ones((4, 1), np.int32)
+    text = [Sentence(i + np.arange(4), chars, chars[:, 0] > 0) for i in range(count)]
+    found = batched.over(lambda batch: Computed(batch.words), text)
+    assert [row.tolist() for row in found] == [s.words.tolist() for s in text]
+    assert (Computed.there, Computed.most) == (0, min(count, batched._PENDING))
+
+
+def test_few_chunks_of_words_are_under_way_at_once(monkeypatch):
+    monkeypatch.setattr(Computed, "there", 0)
+    monkeypatch.setattr(Computed, "most", 0)
+    monkeypatch.setattr(batched, "_WORDS", 2)
+    words = [np.int32(i).tobytes() for i in range(1, 100)]
+    (found,) = batched._read(lambda chars: (Computed(chars[:, :1]),), words)
+    assert found[:, 0].tolist() == list(range(1, 100))
+    assert (Computed.there, Computed.most) == (0, batched._PENDING)
