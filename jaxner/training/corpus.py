@@ -18,6 +18,8 @@ from jaxner.training import step
 # Of all runs of this process: tests and searches train many that are alike.
 _programs: dict[Hashable, Any] = {}
 _MOST_PROGRAMS = 256
+# What decides, besides the arguments, what is compiled.
+_SETTINGS = ("jax_default_matmul_precision", "jax_debug_nans", "jax_enable_x64")
 
 
 class Corpus:
@@ -125,9 +127,14 @@ class Corpus:
         return state, self._frozen, bucket, block.rows, count, self._key
 
     def _name(self, arguments: tuple[Any, ...]) -> Hashable:
+        """Gives all that a program depends on."""
         leaves, structure = jax.tree.flatten(arguments)
-        shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-        return self._recipe, structure, shapes
+        kinds = tuple(
+            (leaf.shape, leaf.dtype, getattr(leaf, "sharding", None))  # none on a host
+            for leaf in leaves
+        )
+        settings = tuple(getattr(jax.config, name) for name in _SETTINGS)
+        return self._recipe, structure, kinds, settings
 
     def _lower(self, arguments: tuple[Any, ...]):
         return step.train_steps.lower(self._recipe, *arguments)

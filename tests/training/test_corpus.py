@@ -168,6 +168,36 @@ def test_everything_is_compiled_before_the_first_step(make, monkeypatch):
     trained(corpus, state)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("jax_default_matmul_precision", "float32"), ("jax_debug_nans", True)],
+)
+def test_programs_of_another_setting_are_others(make, monkeypatch, setting, value):
+    monkeypatch.setattr(resident, "_programs", {})
+    corpus, _, state = make()
+    count = len(corpus.batches.shapes)
+    assert corpus.compile(state) == count
+    again, _, _ = make()
+    assert again.compile(state) == 0
+    before = getattr(jax.config, setting)
+    jax.config.update(setting, value)
+    try:
+        assert again.compile(state) == count
+        assert again.compile(state) == 0
+    finally:
+        jax.config.update(setting, before)
+    assert again.compile(state) == 0
+
+
+def test_programs_of_another_device_are_others(make, monkeypatch):
+    monkeypatch.setattr(resident, "_programs", {})
+    corpus, _, state = make()
+    block, other = next(corpus.epoch(0)), jax.devices()[1]
+    states = state, jax.device_put(state, other), jax.device_put(state, other)
+    names = [corpus._name(corpus._arguments(its, block)) for its in states]
+    assert names[0] != names[1] == names[2]
+
+
 def test_compiling_leaves_off_when_asked(make, monkeypatch):
     monkeypatch.setattr(resident, "_programs", {})
     corpus, _, state = make(length=2)
