@@ -110,6 +110,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         weights["frozen"],
         seed=config.seed,
         steps_per_call=config.steps_per_call,
+        tell=console.print,
     )
 
     # --- Run folder ----------------------------------------------------------
@@ -196,7 +197,12 @@ def compile_steps(run: Run, state: step.State, stop) -> None:
     start = time.perf_counter()
     count = run.corpus.compile(state, stop)
     seconds = time.perf_counter() - start
+    rare = run.corpus.num_rare
     console.print(f"Compiled the steps of {count} shapes in {seconds:.1f} s")
+    if rare and count:
+        console.print(
+            f"Up to {rare} more follow if batches have unusually many distinct words"
+        )
 
 
 def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -221,15 +220,9 @@ class Batches:
         return 1 - self.num_tokens / shapes.positions(sizes, self.batch_size)
 
     @functools.cached_property
-    def _rooms(self) -> list[int]:
-        """Distinct words, and none, that hardly any batch of each bucket exceeds."""
-        rng, rooms = np.random.default_rng(0), []
-        for bucket in self.buckets:
-            size = min(self.batch_size, len(bucket.labels))
-            draws = [rng.permutation(len(bucket.labels))[:size] for _ in range(64)]
-            counts = [len(np.unique(bucket.places[rows])) for rows in draws]
-            rooms.append(8 * math.ceil(1.1 * (max(counts) + 1) / 8))
-        return rooms
+    def rooms(self) -> list[tuple[int, int]]:
+        """For each bucket, distinct words of hardly any batch and of none; or fewer."""
+        return [spelling.rooms(b.places, self.batch_size) for b in self.buckets]
 
     def summary(self) -> str:
         """Says in a line how the corpus is cut."""
@@ -272,11 +265,23 @@ class Batches:
             skip = 0
 
     def examples(self, length: int, spelled_once: bool) -> Iterator[Block]:
-        """Yields a block of each bucket, of the shapes that those of an epoch have."""
+        """Yields a block of each bucket, of the shapes that those of an epoch have.
+
+        Where words are spelled once, a block has another shape if a batch has more of
+        them than the first of `rooms`.
+        """
         for number, bucket in enumerate(self.buckets):
             rows = np.arange(self.batch_size, dtype=np.int32)[None]
             rows = np.where(rows < len(bucket.labels), rows, -1)
-            yield self._block(number, rows, length, spelled_once)
+            block = self._block(number, rows, length, False)
+            if spelled_once:  # whichever words these are
+                shape = length, self.batch_size, bucket.labels.shape[1]
+                words = np.zeros((length, self.rooms[number][0]), np.int32)
+                named = block.rows._replace(
+                    words=words, places=np.zeros(shape, np.int32)
+                )
+                block = block._replace(rows=named)
+            yield block
 
     def _block(self, number: int, rows: np.ndarray, length: int, spelled_once: bool):
         bucket = self.buckets[number]
@@ -294,10 +299,8 @@ class Batches:
         return Block(number, len(rows), tokens, block)
 
     def _spelled_once(self, number: int, rows: np.ndarray):
-        bucket, room = self.buckets[number], self._rooms[number]
-        places = bucket.places[rows] * (rows >= 0)[:, :, None]
-        most = places[0].size + 1  # whatever a batch holds, but a shape of its own
-        for size in (room, most):
+        places = self.buckets[number].places[rows] * (rows >= 0)[:, :, None]
+        for size in self.rooms[number]:
             found = [spelling.once(batch, size) for batch in places]
             fitting = [one for one in found if one is not None]
             if len(fitting) == len(found):

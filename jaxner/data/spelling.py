@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -91,3 +92,29 @@ def once(places: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray] | None:
     padded = np.zeros(room, np.int32)
     padded[: len(found)] = found
     return padded, where[:-1].reshape(places.shape).astype(np.int32)
+
+
+def rooms(places: np.ndarray, count: int) -> tuple[int, int]:
+    """Foresees how many distinct words a batch has, the first word of all included.
+
+    Args:
+        places: Word numbers of each sentence, [N, T].
+        count: Sentences in a batch.
+
+    Returns:
+        A number that hardly any random batch exceeds, and one that none does; the two
+        are equal where the first would be hardly smaller.
+
+    Example:
+        >>> rooms(np.array([[1, 2], [3, 0], [3, 3]]), 2)
+        (4, 4)
+    """
+    ordered = np.sort(places, axis=1)
+    is_new = np.diff(ordered, axis=1, prepend=0) != 0  # 0 is counted at the end
+    together = np.sort(is_new.sum(axis=1))[-count:].sum()
+    most = 1 + int(min(together, np.count_nonzero(np.unique(places))))
+    rng = np.random.default_rng(0)
+    draws = [rng.permutation(len(places))[:count] for _ in range(64)]
+    counts = [len(np.unique(places[rows])) for rows in draws]
+    usual = 8 * math.ceil(1.1 * (max(counts) + 1) / 8)
+    return (most if most <= 1.1 * usual else usual), most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -26,8 +26,13 @@ class Corpus:
     """Takes the steps of a run.
 
     Sentences are gathered on the device; a call is told their numbers alone. (But
-    precomputed vectors are too many for that, and come with the call.) Every program is
-    compiled before the first step, as many at a time as there are processor cores.
+    precomputed vectors are too many for that, and come with the call.) The program of
+    each shape is compiled before the first step, as many at a time as there are
+    processor cores.
+
+    But a batch with far more distinct words than others of its shape has a program of
+    its own. To compile these, too, would take as long again, and hardly any run needs
+    one: it is compiled when it is met, in the middle of an epoch.
 
     Attributes:
         batches: What is trained on.
@@ -42,6 +47,7 @@ class Corpus:
         *,
         seed: int,
         steps_per_call: int = 1,
+        tell: Callable[[str], object] = lambda line: None,
     ):
         """Puts a corpus on the device.
 
@@ -53,6 +59,7 @@ class Corpus:
             steps_per_call: Batches of one shape that follow each other, and whose steps
                 are taken in one call. On a GPU or TPU that saves the time between
                 calls; a CPU is as fast with 1, whose order is more random.
+            tell: Where a line goes when a program is compiled between the steps.
 
         Raises:
             ValueError: `steps_per_call` is none.
@@ -65,10 +72,17 @@ class Corpus:
         self.batches, self.steps_per_call = batches, steps_per_call
         self._recipe, self._frozen, self._seed = recipe, frozen, seed
         self._key = jax.random.fold_in(jax.random.key(seed), 1)
+        self._tell = tell
         self._spelled_once = models.can_spell(recipe.model, is_noisy=True)
         self._buckets = [
             jax.device_put(bucket._replace(vectors=())) for bucket in batches.buckets
         ]
+
+    @property
+    def num_rare(self) -> int:
+        """Programs that are compiled when a batch needs them, at the most."""
+        rooms = self.batches.rooms if self._spelled_once else []
+        return sum(usual < most for usual, most in rooms)
 
     def epoch(self, epoch: int, skip: int = 0):
         """Yields the blocks of an epoch, but for the first `skip` batches."""
@@ -85,6 +99,7 @@ class Corpus:
         arguments = self._arguments(state, block)
         name = self._name(arguments)
         if name not in _programs:
+            self._tell("Compiling the steps of one more shape …")
             self._keep(name, self._lower(arguments).compile())
         return _programs[name](*arguments)
 

@@ -86,3 +86,24 @@ def test_a_long_word_takes_the_memory_of_its_own_characters():
         tracemalloc.stop()
     assert len(words) == 5002
     assert peak < 8 << 20  # the word takes 1.2 MB
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_no_batch_has_more_distinct_words_than_foreseen(seed, count, size):
+    rng = np.random.default_rng(seed)
+    places = rng.integers(0, rng.integers(1, 90), (count, 7))
+    usual, most = spelling.rooms(places, size)
+    assert usual <= most
+    for _ in range(20):
+        batch = places[rng.permutation(count)[:size]]
+        assert spelling.once(batch, most) is not None
+    if size >= count:  # there is one batch
+        assert usual == most == len({0, *places.ravel().tolist()})
+
+
+def test_a_rare_batch_has_more_words_than_the_usual_ones():
+    places = np.ones((500, 60), np.int64)
+    places[:2] = np.arange(1, 121).reshape(2, 60)
+    assert spelling.rooms(places, 2) == (72, 121)
+    assert spelling.once(places[:2], 72) is None

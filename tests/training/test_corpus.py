@@ -53,7 +53,7 @@ LSTM = {"name": "lstm", "dim": 4, "hidden_dim": 3}
 
 @pytest.fixture
 def make():
-    def make(chars=CNN, length=1, name="sgd", shapes=2, **options):
+    def make(chars=CNN, length=1, name="sgd", shapes=2, tell=print, **options):
         sentences, labels = text()
         batches = Batches.make(sentences, labels, batch_size=4, num_shapes=shapes)
         given = {"name": name, "learning_rate": 0.1, "clip_norm": 1.0, **options}
@@ -62,7 +62,12 @@ def make():
         recipe = step.Recipe(model, tx, objectives.Objective())
         weights = models.init(model, 0)
         corpus = Corpus(
-            batches, recipe, weights["frozen"], seed=3, steps_per_call=length
+            batches,
+            recipe,
+            weights["frozen"],
+            seed=3,
+            steps_per_call=length,
+            tell=tell,
         )
         return corpus, recipe, step.init(weights["params"], tx)
 
@@ -129,12 +134,40 @@ def test_words_are_read_once_where_no_mask_is_drawn_for_each(make, chars, once):
 
 
 def test_more_distinct_words_than_foreseen_are_read_all_the_same(make, monkeypatch):
-    corpus, recipe, state = make(CNN, 2)
-    monkeypatch.setitem(
-        corpus.batches.__dict__, "_rooms", [2] * len(corpus.batches.buckets)
-    )
+    told = []
+    corpus, recipe, state = make(CNN, 2, tell=told.append)
+    monkeypatch.setattr(resident, "_programs", {})
+    narrow(corpus, monkeypatch)
+    assert corpus.compile(state) == 2
+    assert not told
     ours = trained(corpus, jax.tree.map(jnp.copy, state), epochs=1)
+    assert told == ["Compiling the steps of one more shape …"] * 2
     assert_close(ours, by_single_steps(corpus, recipe, state, epochs=1))
+
+
+def narrow(corpus, monkeypatch):
+    """Foresees fewer distinct words than any batch has."""
+    rooms = [(2, most) for _, most in corpus.batches.rooms]
+    monkeypatch.setitem(corpus.batches.__dict__, "rooms", rooms)
+
+
+def test_examples_have_the_usual_shape_whatever_words_they_hold(make, monkeypatch):
+    corpus, _, _ = make()
+    narrow(corpus, monkeypatch)
+    for block in corpus.batches.examples(3, True):
+        tokens = corpus.batches.buckets[block.bucket].labels.shape[1]
+        assert block.rows.words.shape == (3, 2)
+        assert block.rows.places.shape == (3, 4, tokens)
+    for block in corpus.batches.examples(3, False):
+        assert block.rows.words is block.rows.places is None
+
+
+@pytest.mark.parametrize(("chars", "count"), [(CNN, 2), (None, 0)])
+def test_programs_that_are_left_for_later_are_counted(make, monkeypatch, chars, count):
+    corpus, _, _ = make(chars)
+    assert corpus.num_rare == 0  # there are so few words that all have room
+    narrow(corpus, monkeypatch)
+    assert corpus.num_rare == count
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
