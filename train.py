@@ -11,6 +11,8 @@ the run made; running the same command again resumes it where it was stopped.
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -264,6 +266,20 @@ def main(argv: list[str]) -> None:
             raise
         console.print(f"train.py: {error}", style="red", markup=False)
         raise SystemExit(1) from None
+    except SystemExit as stopped:  # all files are closed by now
+        leave(stopped.code)
+
+
+def leave(status: Any) -> None:
+    """Ends the process at once.
+
+    Else it would wait for the programs that are being compiled, each of which can take
+    many seconds: XLA leaves off none, and Python joins its threads, or ends in an abort
+    where they are daemons.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def define_flags() -> None:

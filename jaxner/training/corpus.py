@@ -129,7 +129,8 @@ class Corpus:
             while not stop and futures.wait(pending.values(), timeout=0.2).not_done:
                 pass
         finally:
-            # Programs that are being compiled cannot be stopped, but need no waiting.
+            # Programs that are being compiled cannot be stopped, but need no waiting
+            # here; Python waits for them at its exit, unless that is `os._exit`.
             pool.shutdown(wait=False, cancel_futures=True)
         finished = [name for name, its in pending.items() if its.done()]
         done = [name for name in finished if not pending[name].cancelled()]

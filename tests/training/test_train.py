@@ -448,6 +448,32 @@ def test_sigterm_of_the_script_saves_and_the_same_command_resumes(corpus, tmp_pa
     assert json.loads((tmp_path / "run" / "result.json").read_text())["test"]
 
 
+STOPPED_WHILE_COMPILING = """
+import os, signal, time
+from absl import app
+import train
+
+class Slow:
+    def compile(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(600)
+
+train.Corpus._lower = lambda *arguments: Slow()
+train.define_flags()
+app.run(train.main, flags_parser=train.parse_flags)
+"""
+
+
+def test_the_script_does_not_wait_for_what_is_being_compiled(corpus, tmp_path):
+    options = ["--config=configs/grn.py", f"--workdir={tmp_path / 'run'}"]
+    options += [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
+    options += [f"--config.data.dir={corpus}"]
+    done = run_script("-c", STOPPED_WHILE_COMPILING, *options, timeout=120)
+    assert done.returncode == 128 + signal.SIGINT, done.stdout + done.stderr
+    assert "Stopped; the same command resumes" in done.stdout
+    assert "Aborted" not in done.stderr
+
+
 # ml_collections loads config files by a way that CPython is about to drop.
 @pytest.mark.filterwarnings("ignore:the load_module")
 @pytest.mark.parametrize(
