@@ -373,6 +373,7 @@ def test_rows_are_added_to_the_table(train):
         ours.with_rows(config, small, 7, 5)
 
 
+@pytest.mark.slow
 def test_loop(tmp_path, monkeypatch):
     built, epoch_of = [], ours.epoch_of
 

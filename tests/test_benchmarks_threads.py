@@ -212,7 +212,7 @@ def test_kernels_of_pytorch_have_the_threads_of_their_pilot(monkeypatch):
     monkeypatch.setattr(threads, "pilot", lambda run: (run(), threads.Pilot(3, 1.0))[1])
     x, kernel = np.ones((2, 5, 4), np.float32), np.ones((12, 4), np.float32)
     with threads.using(2):
-        run, tell = torch_kernels.convolution(1)(True, [x, kernel], x)
+        run, tell = torch_kernels.convolution(3, 1)(True, [x, kernel], x)
         run()
     assert used == [2, 3]
     assert tell()[0].shape == x.shape
