@@ -39,6 +39,13 @@ class Convolution(nn.Module):
         dilation: Distance between taps, in positions.
         kernel_init: Draws the kernel, `[width · D, H]`.
         bias_init: Draws the bias.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> layer, x = Convolution(features=4, width=3), jnp.ones((5, 2))
+        >>> features, weights = layer.init_with_output(jax.random.key(0), x)
+        >>> features.shape, weights["params"]["kernel"].shape
+        ((5, 4), (6, 4))
     """
 
     features: int
@@ -73,6 +80,12 @@ def convolve(
         kernel: A matrix over what `windows` returns.
         width: Number of taps, odd.
         dilation: Distance between taps, in positions.
+
+    Returns:
+        What comes out at each position, without a bias.
+
+    Raises:
+        ValueError: The kernel has another number of rows.
 
     Example:
         >>> import jax.numpy as jnp
