@@ -341,6 +341,7 @@ def test_tagging(tmp_path):
     assert [row["system"] for row in found[title]] == ["GRN"]
 
 
+@pytest.mark.slow
 def test_papers(tmp_path):
     found = run(papers.main, tmp_path, "--tables", "idcnn-2")
     rows = found["ID-CNN, Table 2: sentences"]
@@ -349,6 +350,7 @@ def test_papers(tmp_path):
     assert rows[0]["× Bi-LSTM-CRF"]["median"] == 1.0
 
 
+@pytest.mark.slow
 def test_growth(tmp_path):
     found = run(growth.main, tmp_path, "--axes", "B")
     rows = found["B: sentences of 32 tokens"]

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import pkgutil
 import re
@@ -25,20 +26,34 @@ MODULES = [
 ]
 
 
+RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
+
+
 @pytest.fixture
-def with_run(finished, attending, refining, tmp_path, monkeypatch):
-    """A working directory in which the runs that examples load are finished."""
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "grn").symlink_to(finished)
-    (tmp_path / "runs" / "att").symlink_to(attending)
-    (tmp_path / "runs" / "uanet").symlink_to(refining)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def with_runs(request, tmp_path, monkeypatch):
+    """Makes a working directory in which the runs that a text names are finished."""
+
+    def enter(text):
+        (tmp_path / "runs").mkdir()
+        for place, fixture in RUNS.items():
+            if place in text:
+                (tmp_path / place).symlink_to(request.getfixturevalue(fixture))
+        monkeypatch.chdir(tmp_path)
+
+    return enter
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples(name, with_run):
-    assert not doctest.testmod(importlib.import_module(name)).failed
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name == "jaxner.sweeps" else [])
+        for name in MODULES
+    ],
+)
+def test_docstring_examples(name, with_runs):
+    module = importlib.import_module(name)
+    with_runs(inspect.getsource(module))
+    assert not doctest.testmod(module).failed
 
 
 def test_public_names_have_an_example():
@@ -61,9 +76,10 @@ def test_readme_has_only_blocks_that_are_run():
     assert len(readme_blocks("python")) >= 2
 
 
-def test_readme_python_blocks(with_run):
-    namespace = {}
-    for block in readme_blocks("python"):
+def test_readme_python_blocks(with_runs):
+    namespace, blocks = {}, readme_blocks("python")
+    with_runs("".join(blocks))
+    for block in blocks:
         exec(compile(block, "README.md", "exec"), namespace)
 
 

@@ -74,6 +74,7 @@ def test_detection_of_the_sweep_is_that_of_uncertainty(refining, dev, found):
     assert found.detection.auroc > 0.5
 
 
+@pytest.mark.slow
 def test_a_tagger_without_refinement_has_passes_alone(finished, dev):
     found = sweeps.sweep(jaxner.load(finished), dev, samples=(1, 2))
     assert not found.by_threshold
@@ -121,6 +122,7 @@ def drawn(dev, documents=False, head="softmax", **options):
         (True, "softmax", {"num_samples": 2, "average": "probabilities"}),
     ],
 )
+@pytest.mark.slow
 def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
     """With CRFs, without passes, and in documents, whose separators are known."""
     params = drawn(dev, documents, head, **options)
@@ -147,6 +149,7 @@ def test_numbers_of_passes_that_are_none(refining, dev, samples):
 # --- The command -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_prints_tables_and_writes_plot_and_figures(
     refining, tmp_path, capsys
 ):

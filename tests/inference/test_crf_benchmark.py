@@ -27,6 +27,7 @@ def is_there(name):
     return all(importlib.util.find_spec(m) for m in MODULES.get(name, ()))
 
 
+@pytest.mark.slow
 def test_tables_have_a_row_for_each_size(untimed, tmp_path):
     path = tmp_path / "found.json"
     arguments = ["--labels", "37", "--tokens", "3", "--batch", "1", "32"]

@@ -110,7 +110,15 @@ def assert_close(state, other):
 
 
 @pytest.mark.parametrize("length", [1, 3, 50])
-@pytest.mark.parametrize("chars", [CNN, LSTM, {**CNN, "dropout": 0.5}, None])
+@pytest.mark.parametrize(
+    "chars",
+    [
+        CNN,
+        pytest.param(LSTM, marks=pytest.mark.slow),
+        pytest.param({**CNN, "dropout": 0.5}, marks=pytest.mark.slow),
+        None,
+    ],
+)
 def test_steps_in_one_call_are_single_steps(make, chars, length):
     corpus, recipe, state = make(chars, length, momentum=0.9)
     ours = trained(corpus, jax.tree.map(jnp.copy, state))

@@ -424,6 +424,7 @@ def test_wrong_command_lines_say_what_is_wrong(arguments, message, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_sigterm_of_the_script_saves_and_the_same_command_resumes(corpus, tmp_path):
     command = ["train.py", "--config=configs/grn.py", "--config.num_epochs=2"]
     command += [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
