@@ -31,6 +31,14 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_default_matmul_precision", "highest")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks what needs a trained UANet, which takes half a minute, as slow."""
+    for item in items:
+        if "refining" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _frozen_heap():
     """Spares Python's collector what earlier tests have left in the caches of JAX.
