@@ -120,7 +120,7 @@ def windows(x: Float[Array, "*B T D"], width: int, dilation: int = 1):
         dilation: Distance between taps, in positions.
 
     Returns:
-        `[T, width · D]`, the leftmost tap first.
+        `[*B, T, width · D]`, the leftmost tap first.
 
     Example:
         >>> import jax.numpy as jnp

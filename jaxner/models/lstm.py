@@ -191,7 +191,7 @@ def read(
     if carry is None:
         kind = jnp.result_type(x, input_kernel, bias, kernel, state_mask)
         zero = jnp.zeros((2 * units, size), kind)
-        zero = layers.vary_alike(zero, x)[0]
+        zero, *_ = layers.vary_alike(zero, x, input_kernel, kernel, bias, state_mask)
         carry = Carry(zero, zero)
     begin = zip(*(blocks(part.reshape(2, units, size)) for part in carry), strict=True)
     inputs = _inputs(x, units)
