@@ -27,9 +27,9 @@ from absl import app, flags, logging
 from rich.console import Console
 
 from jaxner import tagging
-from jaxner.data import conll, schemes
+from jaxner.data import schemes
 from jaxner.data.splits import Split
-from jaxner.evaluation import chunks, report
+from jaxner.evaluation import chunks, predictions, report
 from jaxner.evaluation.tasks import Task
 from jaxner.training import prepare
 from jaxner.workdir import Workdir
@@ -69,18 +69,11 @@ def write_predictions(
     path: str, split: Split, predicted: Sequence[Sequence[str]]
 ) -> None:
     """Writes token, gold and predicted label in columns; spans are in BIO."""
-    if split.scheme == schemes.TAGS:
-        examples = split.examples
-    else:
-        examples = split.to_scheme("BIO")
+    gold = [example.labels or () for example in split.examples]
+    if split.scheme != schemes.TAGS:
+        gold = [example.labels or () for example in split.to_scheme("BIO")]
         predicted = [schemes.convert(labels, "BIO") for labels in predicted]
-    rows = [
-        zip(example.tokens, example.labels or (), labels, strict=True)
-        for example, labels in zip(examples, predicted, strict=True)
-    ]
-    blank = any(" " in token for example in split.examples for token in example.tokens)
-    documents = [example.document for example in split.examples]
-    conll.write(path, rows, separator="\t" if blank else " ", documents=documents)
+    predictions.write(path, split, gold, predicted)
 
 
 def read_change(text: str) -> tuple[str, Any]:

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from jaxner import models, pretrained, tagging
 from jaxner.data.splits import Split
-from jaxner.evaluation import report
+from jaxner.evaluation import predictions, report
 from jaxner.evaluation.tasks import Task
 from jaxner.training import (
     environment,
@@ -225,7 +225,10 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
 
 
 def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, Any]:
-    """Scores dev and test with the best checkpoint, and writes `result.json`."""
+    """Scores dev and test with the best checkpoint.
+
+    Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
+    """
     params = tagging.load(folder.path)
     with folder.best(read_only=True) as best:
         result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
@@ -244,6 +247,8 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
         result[name] = {**scores.to_dict(), **about}
         result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)
+        # As the tagger gave them, so that other rules can be applied without a rerun.
+        predictions.write(folder.predictions(name), split, *labels)
     return result
 
 

@@ -6,6 +6,7 @@ lexicon.json       words, characters and labels
 metrics.jsonl      one JSON object for each epoch
 checkpoints/       frozen (vectors that no step changes), latest (to resume), best
 result.json        the scores of the best checkpoint, when the run is done
+predictions-*.conll  token, gold and predicted label of dev and test, by the same
 """
 
 from __future__ import annotations
@@ -85,6 +86,10 @@ class Workdir:
         """Drops the metrics of later epochs, which a resumed run computes again."""
         kept = [json.dumps(m) + "\n" for m in self.metrics() if m["epoch"] <= epoch]
         self.write_text("metrics.jsonl", "".join(kept))
+
+    def predictions(self, split: str) -> Path:
+        """Returns the path of the file with the labels of a split."""
+        return self.path / f"predictions-{split}.conll"
 
     def lexicon(self) -> Lexicon:
         """Reads the lexicon."""

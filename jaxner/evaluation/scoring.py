@@ -177,8 +177,8 @@ def score(
     gold_spans, predicted_spans = _read(gold, predicted)
     scheme = detect(gold) if scheme is None else scheme
     if rule == "strict":
-        gold_spans = _well_formed(gold, gold_spans, scheme)
-        predicted_spans = _well_formed(predicted, predicted_spans, scheme)
+        gold_spans = well_formed(gold, gold_spans, scheme)
+        predicted_spans = well_formed(predicted, predicted_spans, scheme)
     by_type = _count(gold_spans, predicted_spans)
     breaches = [len(violations(labels, scheme)) for labels in predicted]
     return Scores(
@@ -265,7 +265,7 @@ def _read(gold: Labels, predicted: Labels) -> tuple[_Spans, _Spans]:
     return spans
 
 
-def _well_formed(sentences: Labels, spans: _Spans, scheme: str) -> _Spans:
+def well_formed(sentences: Labels, spans: _Spans, scheme: str) -> _Spans:
     """Keeps the spans that are written as the scheme demands."""
     if scheme not in _WELL_FORMED:
         raise ValueError(

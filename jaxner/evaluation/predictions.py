@@ -1,0 +1,49 @@
+"""Files of predictions: token, gold label and predicted label in columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from jaxner.data import conll
+from jaxner.data.splits import Split
+
+Labels = Sequence[Sequence[str]]
+
+
+def write(
+    path: str | os.PathLike[str], split: Split, gold: Labels, predicted: Labels
+) -> None:
+    """Writes the tokens of a split with both labels, as they are given.
+
+    The file is written whole or not at all. Columns are separated by tabs if a token
+    holds a blank.
+
+    Args:
+        path: The file.
+        split: Its sentences.
+        gold: The right labels of each sentence.
+        predicted: The predicted ones.
+    """
+    rows = [
+        zip(example.tokens, *labels, strict=True)
+        for example, *labels in zip(split.examples, gold, predicted, strict=True)
+    ]
+    blank = any(" " in token for example in split.examples for token in example.tokens)
+    documents = [example.document for example in split.examples]
+    conll.write(path, rows, separator="\t" if blank else " ", documents=documents)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Labels, Labels]:
+    """Reads what `write` wrote.
+
+    Returns:
+        The gold and the predicted labels of each sentence.
+
+    Raises:
+        ConllError: The file is malformed.
+        FileNotFoundError: There is none.
+    """
+    sides = [conll.read(path, label_column=column) for column in (1, 2)]
+    gold, predicted = ([e.labels or () for e in examples] for examples in sides)
+    return gold, predicted
