@@ -29,13 +29,6 @@ from ml_collections import config_dict
 
 from configs import common
 
-PAPER = "Gui et al. 2020"
-ROWS = (
-    common.Row("BERT-Softmax", "conll2003", "91.62"),
-    common.Row("BERT-CRF", "conll2003,model=crf", "91.71"),
-    common.Row("BERT-UANet", "conll2003,model=uanet", "92.02"),
-)
-
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""

@@ -27,18 +27,6 @@ Published F1 on CoNLL-2003 test of each (OntoNotes 5 in brackets):
 
 from configs import common
 
-PAPER = "Strubell et al. 2017"
-ROWS = (
-    common.Row("Bi-LSTM", "conll2003", "89.34 ± .28"),
-    common.Row("Bi-LSTM-CRF", "conll2003,crf", "90.43 ± .12"),
-    common.Row("Bi-LSTM, no regulariser", "conll2003,dr=false", "88.89 ± .30"),
-    common.Row("Bi-LSTM-CRF, no regulariser", "conll2003,crf,dr=false", "90.01 ± .23"),
-    common.Row("Bi-LSTM, documents", "conll2003,document", "89.09 ± .19"),
-    common.Row("Bi-LSTM-CRF, documents", "conll2003,document,crf", "90.60 ± .19"),
-    common.Row("Bi-LSTM", "ontonotes5", "83.76 ± .10"),
-    common.Row("Bi-LSTM-CRF", "ontonotes5,crf", "86.99 ± .22"),
-    common.Row("Bi-LSTM-CRF, documents", "ontonotes5,document,crf", "86.81 ± .18"),
-)
 # Learning rate, β2, ε; dropout of inputs, of features, of words; batch size, clip,
 # weight of the dropout regulariser. Those of the authors' configuration files.
 HYPER = {

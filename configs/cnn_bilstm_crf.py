@@ -20,13 +20,6 @@ ontonotes5, or files for a folder of your own, --config.data.dir), and
 
 from configs import common
 
-PAPER = "Chen et al. 2019"
-ROWS = (
-    common.Row("CNN-BiLSTM-CRF", "conll2003", "91.17 ± .18"),
-    common.Row("CNN-BiLSTM-Att-CRF", "conll2003,attention", "90.24 ± .15"),
-    common.Row("CNN-BiLSTM-Att-CRF", "ontonotes5,attention", "87.25 ± .17"),
-)
-
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, NamedTuple
+from typing import Any
 
 from ml_collections import ConfigDict, config_dict
 
 # Corpora whose labels are tags (parts of speech), not spans.
 TAGGED = ("ud_ewt", "wsj")
 DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAGGED, "files")
-
-
-class Row(NamedTuple):
-    """One published figure: a row of the README's table of systems.
-
-    Attributes:
-        system: As the paper calls it.
-        arg: What stands after the colon, the data set first.
-        published: Entity F1 on the test split, as the paper reports it.
-        measured: The same of a run of this library, and of what kind it was.
-    """
-
-    system: str
-    arg: str
-    published: str
-    measured: str = ""
 
 
 def parse_arg(arg: str | None, **defaults: Any) -> Any:

@@ -34,16 +34,6 @@ import string
 
 from configs import common
 
-PAPER = "Li et al. 2020"
-ROWS = (
-    common.Row("Att-BiLSTM-CNN", "wnut17", "", "36.13"),
-    common.Row("Cross-BiLSTM-CNN", "wnut17,model=cross", ""),
-    common.Row("Baseline-BiLSTM-CNN", "wnut17,model=baseline", "", "35.70"),
-    common.Row("– softmax per direction", "wnut17,model=direction", ""),
-    common.Row("Att-BiLSTM-CNN", "ontonotes5", "≈ 88.4 (derived)"),
-    common.Row("Cross-BiLSTM-CNN", "ontonotes5,model=cross", "≈ 88.4 (derived)"),
-    common.Row("Baseline-BiLSTM-CNN", "ontonotes5,model=baseline", "≈ 87.7 (derived)"),
-)
 MODELS = ("att", "cross", "baseline", "direction")
 ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
 

@@ -31,27 +31,6 @@ not say which layer; here a learned mix of them.
 
 from configs import common
 
-PAPER = "Chen et al. 2019"
-ROWS = (
-    common.Row("GRN", "conll2003", "91.44 ± .16", "90.56"),
-    common.Row("– without context", "conll2003,context=none", "88.36 ± .21"),
-    common.Row("– one branch", "conll2003,context=branch3", "90.88 ± .22"),
-    common.Row("– without relation", "conll2003,relation=none", "90.13 ± .28"),
-    common.Row("– direct fusion (DFN)", "conll2003,relation=fusion", "90.72 ± .06"),
-    common.Row(
-        "– gated attention (GAttN)", "conll2003,relation=attention", "87.11 ± .25"
-    ),
-    common.Row("GRN*, with ELMo", "conll2003,elmo", "92.34 ± .10"),
-    common.Row("GRN", "ontonotes5", "87.67 ± .17"),
-    common.Row("– without context", "ontonotes5,context=none", "82.21 ± .23"),
-    common.Row("– one branch", "ontonotes5,context=branch3", "86.66 ± .21"),
-    common.Row("– without relation", "ontonotes5,relation=none", "85.87 ± .16"),
-    common.Row("– direct fusion (DFN)", "ontonotes5,relation=fusion", "85.81 ± .14"),
-    common.Row(
-        "– gated attention (GAttN)", "ontonotes5,relation=attention", "79.83 ± .37"
-    ),
-)
-
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""

@@ -38,31 +38,6 @@ Published F1 on CoNLL-2003 test of each:
 
 from configs import common
 
-PAPER = "Strubell et al. 2017"
-ROWS = (
-    common.Row("ID-CNN", "conll2003", "90.32 ± .26", "89.54"),
-    common.Row("ID-CNN-CRF", "conll2003,crf", "90.54 ± .18", "89.95"),
-    common.Row("4-layer CNN", "conll2003,block=cnn4", "89.97 ± .20"),
-    common.Row("5-layer CNN", "conll2003,block=cnn5", "90.23 ± .16"),
-    common.Row("ID-CNN, no DR", "conll2003,dr=false", "89.65 ± .30"),
-    common.Row("4-layer CNN, no DR", "conll2003,block=cnn4,dr=false", "89.74 ± .23"),
-    common.Row("5-layer CNN, no DR", "conll2003,block=cnn5,dr=false", "89.93 ± .32"),
-    *(
-        common.Row(f"{system}, documents", f"conll2003,document{options}", published)
-        for system, options, published in (
-            ("ID-CNN", "", "90.65 ± .15"),
-            ("4-layer CNN × 3", ",block=cnn4", "90.32 ± .32"),
-            ("5-layer CNN × 3", ",block=cnn5", "90.45 ± .21"),
-            ("ID-CNN noshare", ",noshare", "89.81 ± .19"),
-            ("ID-CNN 1-loss", ",loss=last", "90.06 ± .19"),
-        )
-    ),
-    common.Row("ID-CNN (1 block)", "ontonotes5,blocks=1", "84.28 ± .10"),
-    common.Row("ID-CNN (3 blocks)", "ontonotes5", "85.27 ± .24"),
-    common.Row("ID-CNN-CRF (1 block)", "ontonotes5,crf", "86.84 ± .19"),
-    common.Row("ID-CNN, documents", "ontonotes5,document,blocks=3", "85.76 ± .13"),
-)
-
 BLOCKS = {"idcnn": (1, 2, 1), "cnn4": (1, 1, 1), "cnn5": (1, 1, 1, 1)}
 # Learning rate, β2, ε; dropout of inputs, of features, of words; batch size, clip,
 # weight of the dropout regulariser, blocks. Those of the authors' configuration files.

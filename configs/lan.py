@@ -22,13 +22,6 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
 
 from configs import common
 
-PAPER = "Gui et al. 2020"
-ROWS = (
-    common.Row("BiLSTM-LAN", "conll2003", "90.77"),
-    common.Row("BiLSTM-LAN", "ontonotes5", "88.16"),
-    common.Row("BiLSTM-LAN", "wsj", "97.58 (accuracy)"),
-)
-
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""

@@ -21,18 +21,6 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
 
 from configs import common
 
-PAPER = "Gui et al. 2020"
-ROWS = (
-    common.Row("BiLSTM-Softmax", "conll2003", "90.77"),
-    common.Row("BiLSTM-CRF", "conll2003,crf", "91.21", "90.46"),
-    common.Row("IntNet-BiLSTM-Softmax", "conll2003,chars=intnet", "91.43"),
-    common.Row("IntNet-BiLSTM-CRF", "conll2003,chars=intnet,crf", "91.64"),
-    common.Row("BiLSTM-Softmax", "ontonotes5", "83.76 (no characters)"),
-    common.Row("BiLSTM-CRF", "ontonotes5,crf", "86.99 (no characters)"),
-    common.Row("BiLSTM-Softmax", "wsj", "97.51 (accuracy)"),
-    common.Row("BiLSTM-CRF", "wsj,crf", "97.51 (accuracy)"),
-)
-
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""

@@ -39,27 +39,6 @@ Published F1 of other sizes (units x size):
 
 from configs import common
 
-PAPER = "Žukov-Gregorič et al. 2018"
-_SIZES = (
-    (1, 64, "90.53 ± .31"), (2, 64, "90.79 ± .18"), (4, 64, "90.64 ± .24"),
-    (8, 64, "91.09 ± .28"), (32, 64, "90.68 ± .18"), (1, 1024, "87.54"),
-    (2, 512, "91.25"), (4, 256, "91.29"), (8, 128, "91.31"), (32, 32, "90.60"),
-    (64, 16, "90.79"), (128, 8, "90.41"), (16, 8, "89.78"), (16, 16, "89.77"),
-    (16, 32, "90.26"), (16, 128, "89.28"),
-)  # fmt: skip
-ROWS = (
-    common.Row("Parallel RNN, 16 × 64", "conll2003", "91.48 ± .22", "85.28"),
-    common.Row("– no character features", "conll2003,chars=false", "90.39"),
-    common.Row("– no orthogonality", "conll2003,orthogonal=false", "90.79"),
-    common.Row("– no Glorot initialisation", "conll2003,init=normal", "91.09"),
-    common.Row("– no variational dropout", "conll2003,dropout=false", "91.03"),
-    common.Row("– mean of the units", "conll2003,pool=mean", "90.49"),
-    *(
-        common.Row(f"– {k} × {size}", f"conll2003,units={k},size={size}", published)
-        for k, size, published in _SIZES
-    ),
-)
-
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""

@@ -22,12 +22,6 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
 
 from configs import common
 
-PAPER = "Gui et al. 2020"
-ROWS = (
-    common.Row("BiLSTM-Seq2seq", "conll2003", "91.22"),
-    common.Row("BiLSTM-Seq2seq", "wsj", "97.59 (accuracy)"),
-)
-
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""

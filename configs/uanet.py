@@ -39,29 +39,6 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
 
 from configs import common
 
-PAPER = "Gui et al. 2020"
-ROWS = (
-    common.Row("BiLSTM-UANet, M = 8", "conll2003", "91.60", "89.66"),
-    common.Row("– without label information", "conll2003,labels=false", "91.23"),
-    common.Row("Rel-Transformer-Softmax", "conll2003,model=transformer", "90.70"),
-    common.Row("Rel-Transformer-CRF", "conll2003,model=transformer,crf", "91.22"),
-    common.Row("Variational LSTM-Softmax", "conll2003,model=variational", "90.83"),
-    common.Row("Variational LSTM-CRF", "conll2003,model=variational,crf", "91.20"),
-    common.Row("IntNet-BiLSTM-UANet", "conll2003,chars=intnet", "91.80"),
-    common.Row("GRN-UANet", "conll2003,draft=grn", ""),
-    common.Row("BiLSTM-UANet, M = 8", "ontonotes5", "88.39"),
-    common.Row("– without label information", "ontonotes5,labels=false", "87.84"),
-    common.Row("Rel-Transformer-Softmax", "ontonotes5,model=transformer", "87.45"),
-    common.Row("Rel-Transformer-CRF", "ontonotes5,model=transformer,crf", "87.77"),
-    common.Row("Variational LSTM-Softmax", "ontonotes5,model=variational", "87.11"),
-    common.Row("Variational LSTM-CRF", "ontonotes5,model=variational,crf", "87.63"),
-    common.Row("BiLSTM-UANet, M = 8", "wsj", "97.62 (accuracy)"),
-    common.Row("– without label information", "wsj,labels=false", "97.57 (accuracy)"),
-    common.Row("Rel-Transformer-Softmax", "wsj,model=transformer", "97.49 (accuracy)"),
-    common.Row("Rel-Transformer-CRF", "wsj,model=transformer,crf", "97.56 (accuracy)"),
-    common.Row("Variational LSTM-Softmax", "wsj,model=variational", "97.46 (accuracy)"),
-    common.Row("Variational LSTM-CRF", "wsj,model=variational,crf", "97.55 (accuracy)"),
-)
 MODELS = ("uanet", "variational", "transformer")
 DRAFTS = ("bilstm", "grn", "idcnn")
 

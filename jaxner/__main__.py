@@ -5,6 +5,10 @@ python -m jaxner sweep --workdir runs/uanet --split dev --plot sweep.png
     How labels change with the threshold Γ and the number of passes M of a trained
     tagger (UANet's Figure 4), how many tokens the refinement mends and breaks (its
     Table 1), and how well uncertainty tells wrong labels from right ones.
+
+python -m jaxner reproduce --table grn --hours 2
+
+    Runs the cells of the papers' tables that are missing, and makes the tables.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from rich.table import Table
 
 from jaxner import sweeps, tagging
 from jaxner.evaluation import plots
+from jaxner.reproduce import command as reproduce
 from jaxner.training import prepare
 from jaxner.workdir import Workdir
 
@@ -121,9 +126,7 @@ def parser() -> argparse.ArgumentParser:
     """Declares the command line."""
     top = argparse.ArgumentParser(prog="python -m jaxner")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    one = commands.add_parser(
-        "sweep", help="Γ and M of a trained tagger", description=__doc__
-    )
+    one = commands.add_parser("sweep", help="Γ and M of a trained tagger")
     one.add_argument("--workdir", required=True, help="folder of the run")
     one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
     one.add_argument(
@@ -141,6 +144,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
     one.add_argument("--json", help="file for the figures")
     one.set_defaults(run=sweep)
+    reproduce.declare(commands)
     return top
 
 

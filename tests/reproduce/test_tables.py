@@ -1,62 +1,162 @@
-"""The README's table of systems is what the configs say."""
+"""Tables and verdicts are made from the lines, and only from them."""
 
 import re
 
+import numpy as np
 import pytest
 
-from configs import __main__ as systems
+from jaxner.reproduce import programs, published, tables, verdicts
+from jaxner.reproduce.results import Results
+from tests.reproduce import lines
 
-MODULES = systems.modules()
-
-
-def test_every_config_of_a_system_is_in_the_table():
-    files = {p.stem for p in (systems.README.parent / "configs").glob("[!_]*.py")}
-    assert {m.__name__.rpartition(".")[2] for m in MODULES} == files - {"common"}
+KNOWN = published.load()
+RESULTS = Results(programs.ROOT / "results")
 
 
-def test_the_readme_holds_the_table_as_it_is_generated():
-    text = systems.README.read_text("utf-8")
-    assert systems.inserted(text) == text
+def table_of(text, name):
+    """The cells of the row of a system's config."""
+    rows = [row for row in text.splitlines() if f"`{name}`" in row and "| `" in row]
+    return [cell.strip() for cell in rows[0].strip("|").split("|")]
+
+
+def test_the_readme_holds_the_tables_as_they_are_made():
+    readme = (programs.ROOT / "README.md").read_text("utf-8")
+    table = tables.readme(KNOWN, RESULTS.lines())
+    assert tables.inserted(readme, table) == readme, f"run {tables.COMMAND}"
+    report = (programs.ROOT / "results" / "README.md").read_text("utf-8")
+    made = tables.report(KNOWN, RESULTS.lines(), RESULTS.compared())
+    assert made == report, f"run {tables.COMMAND}"
+
+
+def test_every_cell_has_its_row():
+    text = tables.readme(KNOWN, [])
+    for cell in KNOWN.cells.values():
+        module, _, arg = cell.config.partition(":")
+        assert text.count(f"| `{module}.py:{arg}` |") == 1
 
 
 def test_a_text_without_marks_is_refused():
     with pytest.raises(ValueError, match="Expected the lines"):
-        systems.inserted("no table here")
+        tables.inserted("no table here", "")
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
-def test_rows_are_complete_and_their_figures_stand_in_the_docstring(module):
-    assert len({row.arg for row in module.ROWS}) == len(module.ROWS)
-    for row in module.ROWS:
-        dataset = row.arg.partition(",")[0]
-        assert dataset in ("conll2003", "ontonotes5", "wnut17", "wsj")
-        module.get_config(row.arg)
-        figure = re.match(r"\d\d\.\d\d?", row.published)
-        if dataset == "conll2003" and row.published:
-            assert figure is not None
-            assert figure[0] in module.__doc__, row
+def test_mean_deviation_number_and_difference():
+    found = [
+        lines.line("grn/conll2003", seed, test={"conlleval": test})
+        for seed, test in enumerate((90.0, 91.0, 90.5))
+    ]
+    row = table_of(tables.readme(KNOWN, found), "grn.py:conll2003")
+    assert row[2:] == ["91.44 ± .16", "90.50 ± .50 (3)", "−0.94"]
+    row = table_of(tables.readme(KNOWN, found[:1]), "grn.py:conll2003")
+    assert row[3:] == ["90.00 (1)", "−1.44"]
 
 
-def test_options_of_the_docstring_are_options():
-    for module in MODULES:
-        found = 0
-        for line in module.__doc__.splitlines():
-            option = re.match(r" {4}([a-z]+(=[a-z0-9.]+)?) {2,}\S", line)
-            if option and not option[1].startswith("python"):
-                module.get_config(f"sample,{option[1].replace('=N', '=2')}")
-                found += 1
-        assert found, f"{module.__name__} lists no option"
+def test_the_report_tells_rules_epochs_settings_and_failures():
+    found = [
+        lines.line(
+            "ncrfpp-crf/conll2003",
+            test={"ncrfpp": 90.5, "conlleval": 90.4},
+            dev={"ncrfpp": 94.5, "conlleval": 94.4},
+            overrides={"patience": 15, "data.vectors": "other.txt"},
+        ),
+        lines.line("lan/conll2003", status="failed", error="no memory"),
+    ]
+    text = tables.report(KNOWN, found, {})
+    row = table_of(text, "ncrfpp.py:conll2003,crf")
+    assert row[3:] == [
+        *("90.50 (1)", "−0.71", "90.40 (1)", "94.50 (1)"),
+        *("7 of 100, patience 15", "ncrfpp"),
+    ]
+    assert "- Run with `data.vectors=other.txt`: `ncrfpp-crf/conll2003`." in text
+    assert "- Failed: `lan/conll2003`, seed 0: no memory" in text
+    assert table_of(text, "lan.py:conll2003")[3] == ""
+    assert "NCRF++ itself, beside `ncrfpp-crf/conll2003`: dev 94.60" in text
+    for claim in KNOWN.claims:
+        assert text.count(f"| `{claim.better}` | `{claim.worse}` |") == 1
 
 
-def test_what_is_measured_has_its_command():
-    """And the other way round: no command without a figure."""
-    text = systems.README.read_text("utf-8")
-    block = text.partition("--config.data.vectors=$V; seed 0")[2].partition("```")[0]
-    commands = set(re.findall(r"^(\S+\.py:\S+)", block, re.MULTILINE))
-    measured = {
-        f"{module.__name__.rpartition('.')[2]}.py:{row.arg}"
-        for module in MODULES
-        for row in module.ROWS
-        if row.measured
-    }
-    assert commands == measured
+def test_accuracy_has_no_rule_of_spans():
+    found = [lines.line("ncrfpp/wsj", test={"accuracy": 97.4}, dev={"accuracy": 97.3})]
+    row = table_of(tables.report(KNOWN, found, {}), "ncrfpp.py:wsj")
+    assert row[3:7] == ["97.40 (1)", "−0.11", "", "97.30 (1)"]
+
+
+# --- Verdicts ----------------------------------------------------------------------
+
+
+CLAIM = next(
+    claim
+    for claim in KNOWN.claims
+    if (claim.better, claim.worse) == ("grn/conll2003", "cnn-bilstm-crf/conll2003")
+)
+
+
+def judged(better, worse, compared=()):
+    found = [
+        lines.line(name, seed, test={"conlleval": test})
+        for name, side in ((CLAIM.better, better), (CLAIM.worse, worse))
+        for seed, test in enumerate(side)
+    ]
+    return verdicts.verdict(CLAIM, KNOWN, found, dict(compared))
+
+
+def test_verdicts_by_runs():
+    high, low = (91.0, 91.1, 91.2), (90.0, 90.1, 90.2)
+    assert judged(high, low).word == verdicts.HOLDS
+    assert judged(low, high).word == verdicts.FAILS
+    assert judged(low, high).difference == pytest.approx(-1.0)
+    assert judged(high, (90.0, 91.5, 92.0)).word == verdicts.OPEN
+    its = judged(high, low)
+    assert its.numbers == (3, 3)
+    assert its.test == "Welch"
+    assert its.p < 0.001
+
+
+def test_without_runs_nothing_is_decided():
+    for sides in (((), ()), ((90.0,), ()), ((), (90.0, 90.1))):
+        its = judged(*sides)
+        assert (its.word, its.p) == (verdicts.OPEN, None)
+
+
+def test_single_runs_need_the_bootstrap():
+    assert judged((91.0,), (90.0,)).word == verdicts.OPEN
+    name = "conlleval: grn/conll2003 0 91.0 > cnn-bilstm-crf/conll2003 0 90.0"
+    its = judged((91.0,), (90.0,), {name: 0.01})
+    assert (its.word, its.test) == (verdicts.HOLDS, "bootstrap, one seed")
+    assert judged((91.0,), (90.0,), {name: 0.2}).word == verdicts.OPEN
+
+
+def test_equal_runs_have_a_figure():
+    assert verdicts.welch([90.0, 90.0], [90.0, 90.0]) == 1.0
+    assert verdicts.welch([91.0, 91.0], [90.0, 90.0]) == 0.0
+
+
+def test_bootstrap_tells_apart_what_differs():
+    draws = np.random.default_rng(0)
+    gold = draws.integers(0, 4, 400)
+
+    def run(share):
+        correct = draws.binomial(gold, share)
+        return np.stack([correct, gold, gold], axis=1)
+
+    good, bad = run(0.95), run(0.80)
+    assert verdicts.bootstrap(good, bad, rounds=500) < 0.01
+    assert verdicts.bootstrap(good, good, rounds=500) == 1.0
+    p = verdicts.bootstrap(run(0.9), run(0.9), rounds=500)
+    assert 0.01 < p <= 1.0
+    with pytest.raises(ValueError, match="same sentences"):
+        verdicts.bootstrap(good, bad[:-1])
+
+
+def test_other_tables_are_compared_by_conlleval():
+    grn, idcnn = KNOWN.cell("grn/conll2003"), KNOWN.cell("idcnn-crf/conll2003")
+    assert verdicts.common_rule(grn, idcnn) == "conlleval"
+    assert verdicts.common_rule(idcnn, idcnn) == "idcnn"
+
+
+def test_figures_of_the_readme_stand_between_the_marks():
+    """What is measured is written by the command, and nowhere else."""
+    text = (programs.ROOT / "README.md").read_text("utf-8")
+    before, _, rest = text.partition(tables.BEGIN)
+    outside = before + rest.partition(tables.END)[2]
+    assert not re.findall(r"\b(?:8[5-9]|9[0-9])\.\d\d\b", outside)

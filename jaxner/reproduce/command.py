@@ -1,0 +1,147 @@
+"""`python -m jaxner reproduce`: the papers' tables.
+
+python -m jaxner reproduce --list                   what is done, missing and skipped
+python -m jaxner reproduce --all --hours 2          runs what is missing, best first
+python -m jaxner reproduce --table grn --seeds 5    one paper's cells, five runs each
+python -m jaxner reproduce --cell grn/conll2003
+python -m jaxner reproduce --tables --write         tables from the lines of the results
+
+The first Ctrl-C or SIGTERM stops the run at its next step; the same command resumes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxner.reproduce import plan, programs, published, queue, tables, verdicts
+from jaxner.reproduce.plan import Job
+from jaxner.reproduce.published import Published
+from jaxner.reproduce.queue import Queue
+from jaxner.reproduce.results import Results
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def declare(commands: Any) -> None:
+    """Adds the command to the subparsers of `python -m jaxner`."""
+    one = commands.add_parser(
+        "reproduce",
+        help="runs and tables of the papers' systems",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = one.add_argument_group("which cells")
+    what.add_argument("--table", action="append", default=[], help="all of a paper")
+    what.add_argument("--cell", action="append", default=[], help="one, by its id")
+    what.add_argument("--all", action="store_true", help="all, in order of worth")
+    what.add_argument("--seeds", type=_count, help="runs of each cell; default: plan's")
+    one.add_argument("--list", action="store_true", help="show where cells stand")
+    one.add_argument("--tables", action="store_true", help="print the tables")
+    one.add_argument(
+        "--write", action="store_true", help="with --tables: into the README files"
+    )
+    one.add_argument("--hours", type=float, help="stop after so many")
+    one.add_argument("--retry", action="store_true", help="failed runs once more")
+    one.add_argument("--device", choices=programs.PLATFORMS, help="default: JAX's own")
+    one.add_argument("--results", type=Path, default=Path("results"), help="its lines")
+    one.add_argument("--runs", type=Path, default=Path("runs/reproduce"))
+    one.set_defaults(run=reproduce)
+
+
+def reproduce(options: argparse.Namespace) -> None:
+    """Does what the command line says.
+
+    Raises:
+        SystemExit: The queue was stopped by a signal.
+        ValueError: A table or cell is unknown, or nothing is asked for.
+    """
+    known = published.load()
+    for table in options.table:
+        published.known("table", table, known.papers)
+    for cell in options.cell:
+        known.cell(cell)
+    results = Results(options.results)
+    if options.tables:
+        show_tables(known, results, options.runs, options.write)
+        return
+    is_chosen = options.all or options.table or options.cell
+    if not (options.list or is_chosen):
+        raise ValueError("Expected --table NAME, --cell ID, --all, --list or --tables")
+    line = Queue(
+        plan.load(known.cells),
+        results,
+        options.runs,
+        device=options.device,
+        log=_say,
+    )
+    jobs = plan.chosen(
+        line.plan.jobs(known.cells, options.seeds), options.table, options.cell
+    )
+    if options.list:
+        for text in listing(line, jobs):
+            _say(text)
+        return
+    status = line.work(jobs, hours=options.hours, retry=options.retry)
+    if status:
+        sys.exit(status)
+
+
+def listing(line: Queue, jobs: Sequence[Job]) -> list[str]:
+    """Describes the jobs in order: a line for each cell, and one with the totals."""
+    states = {job: line.state(job) for job in jobs}
+    texts = []
+    totals = collections.Counter(state.name for state in states.values())
+    for name in dict.fromkeys(job.cell.id for job in jobs):
+        mine = {job: state for job, state in states.items() if job.cell.id == name}
+        by_state: dict[tuple[str, str], list[str]] = {}
+        for job, state in mine.items():
+            by_state.setdefault((state.name, state.why), []).append(str(job.seed))
+        told = "; ".join(
+            f"{word} {','.join(seeds)}{f' ({why})' if why else ''}"
+            for (word, why), seeds in by_state.items()
+        )
+        texts.append(f"{name:40} {told}")
+    counts = ", ".join(f"{totals[x]} {x}" for x in queue.STATES if totals[x])
+    return [*texts, f"{len(jobs)} runs: {counts}"]
+
+
+def show_tables(known: Published, results: Results, runs: Path, write: bool) -> None:
+    """Makes the tables from the lines; prints or writes them.
+
+    Args:
+        known: Cells and claims.
+        results: The lines.
+        runs: Where predictions of runs lie, for the bootstrap.
+        write: Whether they go into the README and the results' own.
+    """
+    lines, before = results.lines(), results.compared()
+    compared = verdicts.compare(known, lines, runs, before)
+    if not write:
+        console.print(tables.report(known, lines, compared), markup=False, end="")
+        return
+    results.folder.mkdir(parents=True, exist_ok=True)
+    results.write_compared(compared)
+    report = results.folder / "README.md"
+    report.write_text(tables.report(known, lines, compared), "utf-8")
+    readme = programs.ROOT / "README.md"
+    text = tables.inserted(readme.read_text("utf-8"), tables.readme(known, lines))
+    readme.write_text(text, "utf-8")
+    _say(f"Written: {report} and {readme.name}")
+
+
+def _say(text: str) -> None:
+    console.print(text, markup=False)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected 1 or more, got {text}")
+    return number

@@ -1,0 +1,185 @@
+"""How the cells are run here: stand-ins, epochs, patience, seeds, and the order."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from jaxner.reproduce.published import Cell, known
+
+FILE = Path(__file__).with_name("plan.toml")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run of a cell.
+
+    Attributes:
+        cell: What is reproduced.
+        seed: Its seed.
+    """
+
+    cell: Cell
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.cell.id} seed {self.seed}"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells a job from others."""
+        return self.cell.id, self.seed
+
+    def folder(self, runs: Path) -> Path:
+        """Returns the run folder, given the folder of all runs."""
+        return runs / self.cell.id / f"seed-{self.seed}"
+
+    def first_weights(self, runs: Path) -> Path | None:
+        """Returns the run folder that the weights begin with, if there is one."""
+        source = self.cell.begins_with
+        return runs / source / f"seed-{self.seed}" if source else None
+
+
+@dataclasses.dataclass(frozen=True)
+class StandIn:
+    """Vectors for those that are not at hand.
+
+    Attributes:
+        names: Files that they stand in for.
+        use: Their file.
+        overrides: What else changes in a config.
+    """
+
+    names: tuple[str, ...]
+    use: str
+    overrides: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """Overrides of some cells.
+
+    Attributes:
+        cells: Patterns of ids, such as `grn*`.
+        overrides: Options of the config and their values.
+    """
+
+    cells: tuple[str, ...]
+    overrides: Mapping[str, Any]
+
+    def fits(self, cell: Cell) -> bool:
+        """Tells whether a pattern is that of a cell."""
+        return any(fnmatchcase(cell.id, pattern) for pattern in self.cells)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Cells of the same worth: all get their first seed before one gets its second.
+
+    Attributes:
+        name: What they show.
+        cells: Their ids.
+        seeds: How many runs each gets.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+    seeds: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The content of `plan.toml`."""
+
+    stand_ins: tuple[StandIn, ...]
+    settings: tuple[Setting, ...]
+    groups: tuple[Group, ...]
+
+    def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:
+        """Lists all runs in order of worth.
+
+        Args:
+            cells: All cells by their ids; those in no group come last, with one seed.
+            seeds: How many runs each cell gets, in the place of the groups' numbers.
+
+        Returns:
+            The runs, each once.
+        """
+        named = {name for group in self.groups for name in group.cells}
+        rest = Group("the rest", tuple(n for n in cells if n not in named), 1)
+        return [
+            Job(cells[name], seed)
+            for group in (*self.groups, rest)
+            for seed in range(seeds or group.seeds)
+            for name in group.cells
+        ]
+
+    def overrides(
+        self, cell: Cell, vectors: str | None, is_there: Callable[[str], bool]
+    ) -> dict[str, Any]:
+        """Returns what a cell's config is changed by.
+
+        Args:
+            cell: The cell.
+            vectors: The file that its config names.
+            is_there: Tells whether a file of vectors is at hand.
+        """
+        changed: dict[str, Any] = {}
+        for setting in self.settings:
+            if setting.fits(cell):
+                changed |= setting.overrides
+        if vectors and not is_there(vectors):
+            for stand_in in self.stand_ins:
+                if vectors in stand_in.names and is_there(stand_in.use):
+                    changed["data.vectors"] = stand_in.use
+                    changed |= stand_in.overrides
+                    break
+        return changed
+
+
+def load(cells: Iterable[str], path: Path = FILE) -> Plan:
+    """Reads the plan.
+
+    Args:
+        cells: The ids that there are.
+        path: The file.
+
+    Raises:
+        ValueError: It names a cell twice or one that there is not, or a setting fits no
+            cell.
+    """
+    content = tomllib.loads(path.read_text("utf-8"))
+    plan = Plan(
+        tuple(
+            StandIn(tuple(entry["for"]), entry["use"], entry.get("overrides", {}))
+            for entry in content["stand_in"]
+        ),
+        tuple(Setting(tuple(e["cells"]), e["overrides"]) for e in content["setting"]),
+        tuple(
+            Group(entry["name"], tuple(entry["cells"]), entry["seeds"])
+            for entry in content["group"]
+        ),
+    )
+    cells = list(cells)
+    named = [name for group in plan.groups for name in group.cells]
+    for name in named:
+        known("cell", name, cells)
+        if named.count(name) > 1:
+            raise ValueError(f"{path}: the cell {name} is in two groups, or twice")
+    for pattern in (x for setting in plan.settings for x in setting.cells):
+        if not any(fnmatchcase(name, pattern) for name in cells):
+            raise ValueError(f"{path}: the setting of {pattern!r} fits no cell")
+    return plan
+
+
+def chosen(
+    jobs: Sequence[Job], tables: Sequence[str] = (), cells: Sequence[str] = ()
+) -> list[Job]:
+    """Keeps the jobs of some tables and cells; all, if none are named."""
+    if not (tables or cells):
+        return list(jobs)
+    return [job for job in jobs if job.cell.table in tables or job.cell.id in cells]

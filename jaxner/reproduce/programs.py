@@ -1,0 +1,164 @@
+"""The only module that knows where configs and the training script lie.
+
+Each run is a process of its own: `python train.py --config …`, as one would type it. So
+it has fresh memory, a crash ends nothing else, and the same command resumes it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxner.reproduce.plan import Job
+from jaxner.reproduce.published import Cell
+
+ROOT = Path(__file__).parents[2]
+PLATFORMS = {"cpu": "cpu", "gpu": "cuda"}
+LOG = "train.log"
+STOPPED = (130, 143, -2, -15)
+"""Exit statuses of a run that was asked to stop: it can be resumed."""
+_POLL = 0.5  # seconds
+
+
+class Outcome(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+        status: Exit status; negative: the signal that killed it.
+        error: What went wrong, in a line.
+    """
+
+    status: int
+    error: str = ""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was asked to stop."""
+        return self.status in STOPPED
+
+
+def config_of(cell: Cell) -> Any:
+    """Returns the config of a cell, as the config file has it.
+
+    Raises:
+        ImportError: The configs are not beside the package.
+    """
+    name, _, arg = cell.config.partition(":")
+    try:
+        module = importlib.import_module(f"configs.{name}")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"No configs/{name}.py to import ({error}): run `python -m jaxner "
+            "reproduce` in the folder of a clone, where train.py and configs/ lie"
+        ) from None
+    return module.get_config(arg)
+
+
+def command(job: Job, overrides: Mapping[str, Any], runs: Path) -> list[str]:
+    """Returns the command of a run, without the interpreter.
+
+    Example:
+        >>> job = Job(Cell("a/b", "a", "A", "A", "grn:sample"), 1)
+        >>> command(job, {"patience": 3}, Path("runs"))[2:]
+        ['configs/grn.py:sample', '--config.seed=1', '--config.patience=3', '--workdir', 'runs/a/b/seed-1']
+    """  # noqa: E501 - the example's output is one line
+    given = {"seed": job.seed, **overrides}
+    weights = job.first_weights(runs)
+    if weights is not None:
+        given["init_from"] = weights
+    flags = [f"--config.{name}={value}" for name, value in given.items()]
+    workdir = ["--workdir", str(job.folder(runs))]
+    return ["train.py", "--config", job.cell.path, *flags, *workdir]
+
+
+def train(
+    job: Job,
+    overrides: Mapping[str, Any],
+    runs: Path,
+    *,
+    device: str | None,
+    must_stop: Callable[[], bool],
+) -> Outcome:
+    """Trains, or resumes, a run to its end in another process.
+
+    Args:
+        job: The run.
+        overrides: Options of its config.
+        runs: The folder of all runs.
+        device: A key of `PLATFORMS`; None: what JAX chooses.
+        must_stop: Tells whether the run is to stop; asked twice a second.
+
+    Returns:
+        How it ended. What it printed is in its folder, in `train.log`.
+    """
+    runs = runs.absolute()
+    folder = job.folder(runs)
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = dict(os.environ)
+    # Seeds of a cell have the same programs.
+    environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(runs / "compiled"))
+    if device:
+        environment["JAX_PLATFORMS"] = PLATFORMS[device]
+    with (folder / LOG).open("a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command(job, overrides, runs)],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is passed on once, and not by the shell
+        )
+        status = _wait(process, must_stop)
+    return Outcome(status, "" if status == 0 else _error(folder / LOG, status))
+
+
+def _wait(process: subprocess.Popen[bytes], must_stop: Callable[[], bool]) -> int:
+    is_asked = False
+    try:
+        while process.poll() is None:
+            if not is_asked and must_stop():
+                process.terminate()
+                is_asked = True
+            time.sleep(_POLL)
+    except BaseException:
+        process.terminate()
+        raise
+    return process.wait()
+
+
+def _error(log: Path, status: int) -> str:
+    """Returns the last line of a log that says something, or the name of the signal."""
+    if status < 0:
+        return f"killed by signal {-status}; for want of memory?"
+    lines = [x for x in log.read_text("utf-8", "replace").splitlines() if x.strip()]
+    told = [line for line in lines if line.startswith("train.py: ")]
+    last = (told or lines or [f"exit status {status}, and nothing said"])[-1]
+    places = {str(ROOT): ".", os.environ.get("JAXNER_DATA") or "data": "data"}
+    for place, name in places.items():  # no paths of one machine in the results
+        last = last.replace(place, name)
+    return last.removeprefix("train.py: ")[:500]
+
+
+def commit() -> str:
+    """Returns the commit that is checked out, `+` if the code differs from it."""
+    code = ("jaxner", "configs", "train.py", "pyproject.toml")
+    found = _git("rev-parse", "--short=12", "HEAD")
+    if not found:
+        return "unknown"
+    return found + ("+" if _git("diff", "--name-only", "HEAD", "--", *code) else "")
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    except OSError:  # no git
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

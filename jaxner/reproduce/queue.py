@@ -1,0 +1,217 @@
+"""Runs what is missing, one cell after the other, and writes down what came out."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxner.data import corpora
+from jaxner.reproduce import programs, record
+from jaxner.reproduce.plan import Job, Plan
+from jaxner.reproduce.programs import Outcome
+from jaxner.reproduce.published import Cell
+from jaxner.reproduce.results import DONE, FAILED, Results
+from jaxner.training import inputs, signals
+from jaxner.workdir import Workdir
+
+MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
+STATES = (DONE, FAILED, MISSING, WAITING, SKIPPED)
+
+
+Trainer = Callable[..., Outcome]
+"""Trains, or resumes, a run to its end; called as `programs.train` is."""
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """Where a job stands.
+
+    Attributes:
+        name: `done`, `failed`, `missing` (to be run), `waiting` or `skipped`.
+        why: What this machine lacks, what it waits for, or what went wrong.
+    """
+
+    name: str
+    why: str = ""
+
+
+@dataclasses.dataclass
+class Queue:
+    """The runs that fill the tables.
+
+    Attributes:
+        plan: Overrides of the configs.
+        results: Where lines go.
+        runs: The folder of all runs.
+        device: "cpu", "gpu" or None: what JAX chooses.
+        log: Gets lines for the user.
+        train: Does one run.
+        config_of: Returns the config of a cell.
+    """
+
+    plan: Plan
+    results: Results
+    runs: Path
+    device: str | None = None
+    log: Callable[[str], object] = print
+    train: Trainer = programs.train
+    config_of: Callable[[Cell], Any] = programs.config_of
+
+    def overrides(self, job: Job) -> dict[str, Any]:
+        """Returns what the config of a job is changed by, on this machine."""
+        vectors = self.config_of(job.cell).data.vectors
+        return self.plan.overrides(job.cell, vectors, _has_vectors)
+
+    def state(self, job: Job) -> State:
+        """Tells where a job stands; opens no file of data."""
+        line = self.results.by_job().get(job.key)
+        if line is not None:
+            return State(line["status"], line.get("error", ""))
+        try:
+            config = self.config_of(job.cell)
+            config.update_from_flattened_dict(self.overrides(job))
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            return State(SKIPPED, f"its config cannot be made: {error}")
+        if lack := what_lacks(config):
+            return State(SKIPPED, lack)
+        weights = job.first_weights(self.runs)
+        if weights is None or (weights / "result.json").is_file():
+            return State(MISSING)
+        return State(WAITING, f"for {job.cell.begins_with}, to begin with its weights")
+
+    def work(
+        self, jobs: Sequence[Job], *, hours: float | None = None, retry: bool = False
+    ) -> int:
+        """Does all jobs that are missing.
+
+        Args:
+            jobs: In order of worth.
+            hours: After so many, the run is stopped, to be resumed another time.
+            retry: Whether failed runs are begun once more.
+
+        Returns:
+            The exit status: 0, or that of the signal that stopped the queue.
+        """
+        end = None if hours is None else time.monotonic() + 3600 * hours
+        told: set[str] = set()
+        with signals.stop_requests() as stop:
+
+            def must_stop() -> bool:
+                return bool(stop) or (end is not None and time.monotonic() >= end)
+
+            for job in jobs:
+                if must_stop():
+                    break
+                state = self.state(job)
+                if state.name in (SKIPPED, WAITING) and job.cell.id not in told:
+                    told.add(job.cell.id)
+                    self.log(f"{job.cell.id}: {state.name}, {state.why}")
+                is_wanted = state.name == MISSING or (retry and state.name == FAILED)
+                if is_wanted and self._run(job, must_stop).is_stopped:
+                    break
+            else:
+                self.log("Nothing more to do")
+                return 0
+        self.log("Stopped; the same command goes on from here")
+        return stop.exit_status if stop else 0
+
+    def _run(self, job: Job, must_stop: Callable[[], bool]) -> Outcome:
+        folder = job.folder(self.runs)
+        with _locked(folder) as is_ours:
+            if not is_ours:
+                self.log(f"{job}: another queue trains it")
+                return Outcome(0)
+            overrides = self.overrides(job)
+            begun = "resumed" if Workdir(folder).is_begun() else "begun"
+            self.log(f"{job}: {begun} with {_listed(overrides)}")
+            outcome = self.train(
+                job, overrides, self.runs, device=self.device, must_stop=must_stop
+            )
+            if not outcome.is_stopped:
+                self._record(job, overrides, outcome)
+        return outcome
+
+    def _record(self, job: Job, overrides: Mapping[str, Any], outcome: Outcome) -> None:
+        about = self.device or "", programs.commit()
+        if outcome.status == 0:
+            try:
+                line = record.done(job, overrides, job.folder(self.runs), *about)
+            except (OSError, ValueError, KeyError) as error:
+                outcome = Outcome(1, f"{type(error).__name__}: {error}")
+        if outcome.status:
+            line = record.failed(job, overrides, outcome.error, *about)
+            self.log(f"{job}: failed: {outcome.error}")
+        self.results.add(job.cell.table, line)
+        if line["status"] == DONE:
+            dev, test = (line[x][line["rule"]] for x in ("dev", "test"))
+            self.log(
+                f"{job}: dev {dev:.2f}, test {test:.2f} ({line['rule']}), best epoch "
+                f"{line['best_epoch']} of {line['epochs']}, {line['seconds']:,.0f} s"
+            )
+
+
+def what_lacks(config: Any) -> str:
+    """Says what a run needs and this machine has not; nothing if it has all.
+
+    Args:
+        config: The run's.
+
+    Example:
+        >>> from jaxner.reproduce import programs, published
+        >>> cell = published.load().cell("grn/conll2003")
+        >>> config = programs.config_of(cell)
+        >>> config.data.vectors = "none.txt"
+        >>> config.data.name = "sample"
+        >>> what_lacks(config)
+        'no vectors none.txt'
+    """
+    data = config.data
+    for split in corpora.SPLITS:
+        try:
+            corpora.find(data.dir or data.name, split)
+        except OSError:
+            return f"no {split} split of {data.name}"
+        try:
+            inputs.find(data.to_dict(), split)
+        except OSError:
+            return f"no {data.contextual}"
+    if data.vectors and not _has_vectors(data.vectors):
+        return f"no vectors {data.vectors}"
+    if config.model.representation.get("bert"):
+        folder = data.pretrained
+        if not folder or not Path(folder).is_dir():
+            return f"no pretrained encoder in a folder {folder}"
+    return ""
+
+
+def _has_vectors(name: str) -> bool:
+    try:
+        corpora.find_vectors(name)
+    except OSError:
+        return False
+    return True
+
+
+def _listed(overrides: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in overrides.items()) or "no"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Keeps other queues from a run; False if one has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder / ".queue", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(file)

@@ -1,0 +1,128 @@
+"""From the folder of a finished run to its line in the results."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxner.data import schemes
+from jaxner.evaluation import predictions, rules
+from jaxner.reproduce.plan import Job
+from jaxner.reproduce.published import Cell
+from jaxner.reproduce.results import DONE, FAILED, Line
+from jaxner.workdir import Workdir
+
+CONLLEVAL = "conlleval"
+_VERSIONS = ("jaxner", "jax", "jaxlib", "flax", "optax")
+
+
+def done(
+    job: Job, overrides: Mapping[str, Any], folder: Path, device: str, commit: str
+) -> Line:
+    """Returns the line of a finished run.
+
+    Args:
+        job: The run.
+        overrides: What its config was changed by.
+        folder: Its folder.
+        device: "cpu", "gpu", or "" for what JAX chose.
+        commit: That of the code.
+
+    Raises:
+        FileNotFoundError: The run is not finished: a file is missing.
+        ValueError: The predictions are not those that were scored.
+    """
+    run = Workdir(folder)
+    result, about = run.read_json("result.json"), run.read_json("environment.json")
+    config, epochs = run.read_json("config.json"), run.metrics()
+    data = {name: about["data"][name]["sha256"] for name in ("train", "dev")}
+    data["test"] = result["test"]["sha256"]
+    vectors = about["data"].get("vectors", {}).get("sha256")
+    return {
+        **_begin(job, overrides, DONE),
+        "figure": job.cell.figure,
+        "rule": job.cell.rule,
+        "dev": _figures(job.cell, run, result, "dev"),
+        "test": _figures(job.cell, run, result, "test"),
+        "ill_formed": {x: result[x].get("ill_formed", 0) for x in ("dev", "test")},
+        "best_epoch": result["best_epoch"],
+        "epochs": epochs[-1]["epoch"],
+        "num_epochs": config["num_epochs"],
+        "patience": config["patience"],
+        "seconds": result["seconds"],
+        "data": data,
+        "vectors": vectors,
+        "versions": {name: about["versions"][name] for name in _VERSIONS},
+        **_end(device, commit),
+        "device_kind": sorted(set(about["devices"])),
+    }
+
+
+def failed(
+    job: Job, overrides: Mapping[str, Any], error: str, device: str, commit: str
+) -> Line:
+    """Returns the line of a run that ended in an error; arguments as in `done`."""
+    end = _end(device, commit)
+    return {**_begin(job, overrides, FAILED), "error": error, **end}
+
+
+def sentence_counts(cell: Cell, rule: str, folder: Path, split: str):
+    """Counts what each sentence of a run's predictions has.
+
+    Args:
+        cell: The cell.
+        rule: Another rule than its own, or that.
+        folder: The run's.
+        split: "dev" or "test".
+
+    Returns:
+        Correct, predicted and gold spans (or tokens, if labels are tags) of each
+        sentence, `[sentences, 3]`.
+
+    Raises:
+        FileNotFoundError: The run, or its file of predictions, is not there.
+    """
+    run = Workdir(folder)
+    scheme = run.lexicon().scheme
+    gold, predicted = predictions.read(run.predictions(split))
+    if cell.figure == "accuracy" or scheme == schemes.TAGS:
+        return rules.tokens_per_sentence(gold, predicted)
+    return rules.per_sentence(gold, predicted, rule, scheme)
+
+
+def _figures(
+    cell: Cell, run: Workdir, result: Mapping[str, Any], split: str
+) -> dict[str, float]:
+    """Scores the predictions under the paper's rule; the run itself had conlleval's."""
+    if cell.figure == "accuracy":
+        return {cell.rule: round(result[split]["accuracy"], 4)}
+    figures = {}
+    for rule in dict.fromkeys((cell.rule, CONLLEVAL)):
+        found = rules.total(sentence_counts(cell, rule, run.path, split))
+        figures[rule] = round(100 * found.f1, 4)
+    if abs(figures[CONLLEVAL] - result[split]["f1"]) > 1e-3:
+        raise ValueError(
+            f"{run.predictions(split)} has F1 {figures[CONLLEVAL]} by conlleval's rule,"
+            f" result.json {result[split]['f1']}: they are of different runs. Remove "
+            "both and run the command again."
+        )
+    return figures
+
+
+def _begin(job: Job, overrides: Mapping[str, Any], status: str) -> Line:
+    begin = {"begins_with": job.cell.begins_with} if job.cell.begins_with else {}
+    return {
+        "cell": job.cell.id,
+        "seed": job.seed,
+        "status": status,
+        "config": job.cell.config,
+        "overrides": dict(overrides),
+        **begin,
+    }
+
+
+def _end(device: str, commit: str) -> Line:
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"commit": commit, "device": device or "default", "date": today}

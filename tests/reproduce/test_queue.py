@@ -1,0 +1,463 @@
+"""The queue: its order, resuming, skipping, and lines that are never doubled."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from jaxner.data import corpora
+from jaxner.evaluation import predictions
+from jaxner.reproduce import command, plan, programs, published, queue, record
+from jaxner.reproduce.plan import Job
+from jaxner.reproduce.programs import Outcome
+from jaxner.reproduce.published import Cell
+from jaxner.reproduce.queue import Queue
+from jaxner.reproduce.results import Results
+from tests.reproduce import lines
+
+KNOWN = published.load()
+PLAN = plan.load(KNOWN.cells)
+SAMPLE = Cell("grn/sample", "grn", "Chen et al. 2019", "GRN", "grn:sample")
+OTHER = Cell("ncrfpp/sample", "uanet", "Gui", "X", "ncrfpp:sample", rule="ncrfpp")
+EMPTY = plan.Plan((), (), ())
+
+
+# --- The plan ----------------------------------------------------------------------
+
+
+def test_every_cell_is_planned_once_for_each_seed():
+    jobs = PLAN.jobs(KNOWN.cells)
+    assert len({job.key for job in jobs}) == len(jobs)
+    assert {job.cell.id for job in jobs} == set(KNOWN.cells)
+
+
+def test_the_order_of_worth():
+    jobs = PLAN.jobs(KNOWN.cells)
+    first = [job.key for job in jobs[:24]]
+    assert first[0] == ("ncrfpp-crf/conll2003", 0)
+    # The first seed of all eight comes before the second of one.
+    assert [seed for _, seed in first] == [0] * 8 + [1] * 8 + [2] * 8
+    assert [name for name, _ in first[:8]] == [name for name, _ in first[8:16]]
+    order = list(dict.fromkeys(job.cell.id for job in jobs))
+    sought = [
+        *("grn/conll2003", "parallel-rnn/conll2003", "cross-bilstm/wnut17"),
+        *("uanet/conll2003", "grn-fusion/conll2003", "lan/conll2003"),
+        *("idcnn-document/conll2003", "idcnn/ontonotes5", "bert/conll2003"),
+    ]
+    assert sorted(sought, key=order.index) == sought
+    for cell in KNOWN.cells.values():
+        if cell.begins_with:
+            assert order.index(cell.begins_with) < order.index(cell.id)
+
+
+def test_seeds_tables_and_cells_are_chosen():
+    jobs = PLAN.jobs(KNOWN.cells, seeds=5)
+    assert len(jobs) == 5 * len(KNOWN.cells)
+    grn = plan.chosen(jobs, ["grn"])
+    assert {job.cell.table for job in grn} == {"grn"}
+    assert len(grn) == 5 * 16
+    one = plan.chosen(jobs, [], ["lan/wsj"])
+    assert [job.key for job in one] == [("lan/wsj", seed) for seed in range(5)]
+
+
+@pytest.mark.parametrize("cell", KNOWN.cells.values(), ids=lambda cell: cell.id)
+def test_overrides_are_options_of_the_config(cell):
+    config = programs.config_of(cell)
+    names = {"glove50+wiki50.cased.100d.txt"}
+    overrides = PLAN.overrides(cell, config.data.vectors, names.__contains__)
+    config.update_from_flattened_dict(overrides)
+    for name, value in overrides.items():
+        section = config
+        for part in name.split("."):
+            section = section[part]
+        assert section == value
+    if config.data.vectors:
+        assert config.data.vectors in names
+        assert config.model.representation.words.dim == 100
+        assert not config.data.lowercase
+    assert config.num_epochs <= 400
+
+
+def test_the_papers_vectors_come_first():
+    cell = KNOWN.cell("grn/conll2003")
+    found = PLAN.overrides(cell, "glove.6B.100d.txt", lambda name: True)
+    assert not any(name.startswith("data.") for name in found)
+    found = PLAN.overrides(cell, "glove.6B.100d.txt", lambda name: False)
+    assert not any(name.startswith("data.") for name in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"grn/conll2003"', '"grn/conll"', "Unknown cell 'grn/conll'"),
+        ('"grn-fusion/conll2003"', '"lan/conll2003"', "in two groups, or twice"),
+        ('cells = ["grn*"', 'cells = ["gnr*"', "setting of 'gnr\\*' fits no cell"),
+    ],
+)
+def test_a_wrong_plan_is_refused(tmp_path, old, new, message):
+    text = plan.FILE.read_text("utf-8")
+    assert old in text
+    (tmp_path / "plan.toml").write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(ValueError, match=message):
+        plan.load(KNOWN.cells, tmp_path / "plan.toml")
+
+
+# --- The queue ---------------------------------------------------------------------
+
+
+class Fake:
+    """Trains in no time; what is in `endings` is done first, run by run."""
+
+    def __init__(self, *endings):
+        self.endings = list(endings)
+        self.calls = []
+
+    def __call__(self, job, overrides, runs, *, device, must_stop):
+        self.calls.append(job.key)
+        ending = self.endings.pop(0) if self.endings else 0
+        if callable(ending):
+            ending = ending()
+        if ending:
+            return Outcome(ending, f"ended with {ending}")
+        finish(job, job.folder(runs))
+        return Outcome(0)
+
+
+def finish(job, folder):
+    """Writes what a finished run has: all spans of dev, all but one of test."""
+    from jaxner.workdir import Workdir
+
+    run = Workdir(folder)
+    run.write_json("config.json", {"num_epochs": 9, "patience": 2})
+    run.write_text("lexicon.json", lexicon().to_json())
+    data = {name: {"sha256": name, "path": "x"} for name in ("train", "dev", "vectors")}
+    run.write_json(
+        "environment.json",
+        {"versions": dict.fromkeys(record._VERSIONS, "1"), "devices": ["cpu"]}
+        | {"data": data},
+    )
+    run.log({"epoch": 5})
+    result = {"best_epoch": 4, "seconds": 1.5}
+    for name in ("dev", "test"):
+        split = corpora.load("sample", name)
+        gold = [list(e.labels) for e in split.to_scheme("BIOES")]
+        predicted = [list(labels) for labels in gold]
+        if name == "test":
+            broken = next(labels for labels in predicted if "S-PER" in labels)
+            broken[broken.index("S-PER")] = "O"
+        predictions.write(run.predictions(name), split, gold, predicted)
+        entities = split.sizes()[2]
+        found = entities - (name == "test")
+        f1 = 100 * 2 * found / (found + entities)
+        result[name] = {"f1": f1, "sha256": name, "ill_formed": 0}
+    run.write_json("result.json", result)
+
+
+def lexicon():
+    from jaxner.data import vocab
+
+    return vocab.build([["a"]], ["PER"], scheme="BIOES")[0]
+
+
+def queue_of(tmp_path, train, plan_=EMPTY, **options):
+    said = []
+    line = Queue(
+        plan_,
+        Results(tmp_path / "results"),
+        tmp_path / "runs",
+        log=said.append,
+        train=train,
+        **options,
+    )
+    return line, said
+
+
+OTHER_KEY = OTHER.id, 0
+JOBS = [Job(SAMPLE, 0), Job(OTHER, 0), Job(SAMPLE, 1)]
+
+
+def test_a_finished_run_has_a_line(tmp_path):
+    line, said = queue_of(tmp_path, Fake(), device="cpu")
+    assert line.work(JOBS) == 0
+    assert said[-1] == "Nothing more to do"
+    found = line.results.by_job()
+    assert set(found) == {job.key for job in JOBS}
+    its = found["ncrfpp/sample", 0]
+    assert its["config"] == "ncrfpp:sample"
+    assert its["dev"] == {"ncrfpp": 100.0, "conlleval": 100.0}
+    assert 99.9 < its["test"]["ncrfpp"] == its["test"]["conlleval"] < 100
+    assert (its["best_epoch"], its["epochs"], its["seconds"]) == (4, 5, 1.5)
+    assert its["data"] == {"train": "train", "dev": "dev", "test": "test"}
+    assert (its["vectors"], its["device"]) == ("vectors", "cpu")
+    assert {"commit", "date", "versions", "seed", "overrides"} <= set(its)
+    assert (tmp_path / "results" / "uanet.jsonl").read_text().count("\n") == 1
+    assert str(tmp_path) not in json.dumps(found["grn/sample", 0])
+
+
+def test_what_is_done_is_not_done_again(tmp_path):
+    line, _ = queue_of(tmp_path, Fake())
+    line.work(JOBS[:1])
+    again, _ = queue_of(tmp_path, fake := Fake())
+    assert again.work(JOBS) == 0
+    assert fake.calls == [job.key for job in JOBS[1:]]
+    assert len(again.results.lines()) == 3
+
+
+def test_a_line_is_never_doubled(tmp_path):
+    results = Results(tmp_path)
+    first = lines.line("grn/conll2003", test={"conlleval": 90.0})
+    assert results.add("grn", first)
+    assert not results.add("grn", {**first, "test": {"conlleval": 91.0}})
+    assert results.lines() == [first]
+
+
+def test_a_wrong_line_is_told_with_its_place(tmp_path):
+    (tmp_path / "grn.jsonl").write_text('{"cell": \n')
+    with pytest.raises(ValueError, match=r"grn\.jsonl:1: expected a JSON object"):
+        Results(tmp_path).lines()
+
+
+@pytest.mark.parametrize("status", programs.STOPPED)
+def test_a_stopped_run_leaves_no_line_and_is_resumed(tmp_path, status):
+    line, said = queue_of(tmp_path, fake := Fake(0, status))
+    assert line.work(JOBS) == 0
+    assert fake.calls == [job.key for job in JOBS[:2]]
+    assert said[-1].startswith("Stopped")
+    assert set(line.results.by_job()) == {JOBS[0].key}
+    line, _ = queue_of(tmp_path, fake := Fake())
+    line.work(JOBS)
+    assert fake.calls == [job.key for job in JOBS[1:]]
+
+
+def test_the_queue_stops_on_a_signal(tmp_path):
+    def ending():
+        os.kill(os.getpid(), signal.SIGTERM)
+        return 0
+
+    line, said = queue_of(tmp_path, fake := Fake(ending))
+    assert line.work(JOBS) == 143
+    assert len(fake.calls) == 1  # that ended by itself, so it has a line
+    assert len(line.results.lines()) == 1
+    assert said[-1].startswith("Stopped")
+
+
+def test_the_hours_end(tmp_path):
+    line, said = queue_of(tmp_path, fake := Fake())
+    assert line.work(JOBS, hours=0.0) == 0
+    assert not fake.calls
+    assert said == ["Stopped; the same command goes on from here"]
+
+
+def test_a_failing_run_is_recorded_and_not_retried(tmp_path):
+    line, said = queue_of(tmp_path, Fake(1))
+    assert line.work(JOBS) == 0
+    its = line.results.by_job()[JOBS[0].key]
+    assert (its["status"], its["error"]) == ("failed", "ended with 1")
+    assert any("failed: ended with 1" in text for text in said)
+    assert len(line.results.lines()) == 3
+    line, _ = queue_of(tmp_path, fake := Fake())
+    line.work(JOBS)
+    assert not fake.calls
+    line.work(JOBS, retry=True)
+    assert fake.calls == [JOBS[0].key]
+    assert line.results.by_job()[JOBS[0].key]["status"] == "done"
+    assert len(line.results.lines()) == 3
+
+
+def test_predictions_of_another_run_are_a_failure(tmp_path):
+    class Wrong(Fake):
+        def __call__(self, job, overrides, runs, **options):
+            super().__call__(job, overrides, runs, **options)
+            file = job.folder(runs) / "result.json"
+            text = file.read_text().replace('"f1": 100.0', '"f1": 80.0')
+            file.write_text(text)
+            return Outcome(0)
+
+    line, _ = queue_of(tmp_path, Wrong())
+    line.work(JOBS[:1])
+    assert "they are of different runs" in line.results.lines()[0]["error"]
+
+
+def test_a_run_without_result_is_a_failure(tmp_path):
+    line, _ = queue_of(tmp_path, lambda *_, **__: Outcome(0))
+    line.work(JOBS[:1])
+    assert "result.json is missing" in line.results.lines()[0]["error"]
+
+
+def test_what_the_machine_lacks_is_skipped_with_a_word(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXNER_DATA", str(tmp_path / "nothing"))
+    line, said = queue_of(tmp_path, fake := Fake(), PLAN)
+    jobs = [Job(KNOWN.cell("grn/conll2003"), seed) for seed in (0, 1)]
+    assert line.work([*jobs, Job(KNOWN.cell("lan/wsj"), 0)]) == 0
+    assert not fake.calls
+    assert said == [
+        "grn/conll2003: skipped, no train split of conll2003",
+        "lan/wsj: skipped, no train split of wsj",
+        "Nothing more to do",
+    ]
+
+
+def test_missing_vectors_and_encoders_are_told(tmp_path):
+    config = programs.config_of(KNOWN.cell("grn/conll2003"))
+    config.data.name = "sample"
+    config.data.vectors = "no-such.txt"
+    assert queue.what_lacks(config) == "no vectors no-such.txt"
+    config = programs.config_of(KNOWN.cell("bert/conll2003"))
+    config.data.name = "sample"
+    assert "no pretrained encoder" in queue.what_lacks(config)
+    config.data.pretrained = str(tmp_path)
+    assert queue.what_lacks(config) == ""
+
+
+def test_documents_wait_for_sentences(tmp_path):
+    later = Cell("d/sample", "grn", "", "", "idcnn:sample,document", begins_with="s")
+    line, said = queue_of(tmp_path, fake := Fake())
+    line.work([Job(later, 0)])
+    assert not fake.calls
+    assert said[0] == "d/sample: waiting, for s, to begin with its weights"
+    (tmp_path / "runs" / "s" / "seed-0").mkdir(parents=True)
+    (tmp_path / "runs" / "s" / "seed-0" / "result.json").write_text("{}")
+    assert line.state(Job(later, 0)).name == "missing"
+    flags = programs.command(Job(later, 0), {}, tmp_path)
+    assert f"--config.init_from={tmp_path / 's' / 'seed-0'}" in flags
+
+
+def test_a_config_that_cannot_be_made_stops_nothing(tmp_path):
+    wrong = plan.Plan((), (plan.Setting(("grn/*",), {"no.such": 1}),), ())
+    line, said = queue_of(tmp_path, fake := Fake(), wrong)
+    assert line.work(JOBS) == 0
+    assert fake.calls == [OTHER_KEY]
+    assert said[0].startswith("grn/sample: skipped, its config cannot be made:")
+
+
+def test_two_queues_do_not_train_the_same_run(tmp_path):
+    job = JOBS[0]
+    with queue._locked(job.folder(tmp_path / "runs")) as is_ours:
+        assert is_ours
+        line, said = queue_of(tmp_path, fake := Fake())
+        line.work([job])
+    assert not fake.calls
+    assert "another queue trains it" in said[0]
+
+
+# --- The command -------------------------------------------------------------------
+
+
+def test_the_list_tells_where_cells_stand(tmp_path):
+    line, _ = queue_of(tmp_path, Fake(0, 1))
+    line.work(JOBS[:2])
+    told = command.listing(line, JOBS)
+    assert told[0].split(None, 1) == ["grn/sample", "done 0; missing 1"]
+    assert told[1].split(None, 1) == ["ncrfpp/sample", "failed 0 (ended with 1)"]
+    assert told[-1] == "3 runs: 1 done, 1 failed, 1 missing"
+
+
+def test_nothing_to_do_and_unknown_names_are_told(capsys):
+    from jaxner.__main__ import main
+
+    for arguments, message in (
+        ([], "Expected --table NAME, --cell ID"),
+        (["--table", "gnr"], "Unknown table 'gnr'; known are grn"),
+        (["--cell", "grn/conll"], "Unknown cell 'grn/conll'"),
+    ):
+        with pytest.raises(SystemExit) as ending:
+            main(["reproduce", *arguments])
+        assert ending.value.code == 1
+        assert message in capsys.readouterr().out
+
+
+# --- Processes ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def script(monkeypatch, tmp_path):
+    """Runs Python code in the place of train.py."""
+
+    def become(code):
+        (tmp_path / "fake.py").write_text(code)
+        monkeypatch.setattr(programs, "command", lambda *_: [str(tmp_path / "fake.py")])
+
+    return become
+
+
+def test_errors_come_from_the_log(script, tmp_path):
+    script(
+        f"print('train.py: no {programs.ROOT}/x'); print('bye'); raise SystemExit(1)"
+    )
+    done = programs.train(JOBS[0], {}, tmp_path, device=None, must_stop=bool)
+    assert done == Outcome(1, "no ./x")
+    script("import os; os.kill(os.getpid(), 9)")
+    done = programs.train(JOBS[0], {}, tmp_path, device=None, must_stop=bool)
+    assert done.status == -9
+    assert "killed by signal 9" in done.error
+
+
+def test_a_process_is_asked_to_stop_once(script, tmp_path):
+    script(
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    log = JOBS[0].folder(tmp_path) / programs.LOG
+    began = time.monotonic()
+    done = programs.train(
+        JOBS[0],
+        {},
+        tmp_path,
+        device="cpu",
+        must_stop=lambda: log.exists() and "ready" in log.read_text(),
+    )
+    assert done.is_stopped
+    assert time.monotonic() - began < 30
+
+
+TINY = """
+import sys
+from pathlib import Path
+from jaxner.reproduce import plan, published, queue
+from jaxner.reproduce.results import Results
+cell = published.Cell("grn/sample", "grn", "Chen", "GRN", "grn:sample")
+small = {"num_epochs": int(sys.argv[2]), "data.num_shapes": 1}
+small |= {"model.encoder.hidden_dim": 8, "batch_size": 8}
+small["optimizer.learning_rate"] = 0.1
+its = plan.Plan((), (plan.Setting(("*",), small),), ())
+folder = Path(sys.argv[1])
+line = queue.Queue(its, Results(folder / "results"), folder / "runs", device="cpu")
+sys.exit(line.work([plan.Job(cell, 0)]))
+"""
+
+
+@pytest.mark.slow
+def test_from_the_queue_to_the_line_through_a_stop(tmp_path):
+    """A real run of the embedded corpus, stopped once and resumed."""
+
+    def start():
+        return subprocess.Popen(
+            [sys.executable, "-c", TINY, str(tmp_path), "6"], cwd=programs.ROOT
+        )
+
+    log = tmp_path / "runs" / "grn" / "sample" / "seed-0" / programs.LOG
+    process = start()
+    for _ in itertools.count():
+        if log.is_file() and "epoch   1" in log.read_text("utf-8"):
+            break
+        assert process.poll() is None
+        time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == 143
+    results = Results(tmp_path / "results")
+    assert results.lines() == []
+    assert start().wait() == 0
+    assert "Resumed at step" in log.read_text("utf-8")
+    (line,) = results.lines()
+    assert line["status"] == "done"
+    assert line["test"]["conlleval"] > 10
+    assert line["epochs"] == 6
+    assert start().wait() == 0
+    assert len(results.lines()) == 1
