@@ -113,6 +113,7 @@ def train(
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is passed on once, and not by the shell
+            close_fds=False,  # it inherits the queue's lock of the run, and no other
         )
         status = _wait(process, must_stop)
     return Outcome(status, "" if status == 0 else _error(folder / LOG, status))

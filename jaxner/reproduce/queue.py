@@ -204,9 +204,13 @@ def _listed(overrides: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Keeps other queues from a run; False if one has it."""
+    """Keeps other queues from a run; False if one has it.
+
+    The process that trains inherits the lock, and so holds it if the queue is killed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / ".queue", os.O_RDWR | os.O_CREAT)
+    os.set_inheritable(file, True)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

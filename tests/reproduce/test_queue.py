@@ -10,9 +10,7 @@ import time
 
 import pytest
 
-from jaxner.data import corpora
-from jaxner.evaluation import predictions
-from jaxner.reproduce import command, plan, programs, published, queue, record
+from jaxner.reproduce import command, plan, programs, published, queue
 from jaxner.reproduce.plan import Job
 from jaxner.reproduce.programs import Outcome
 from jaxner.reproduce.published import Cell
@@ -124,44 +122,8 @@ class Fake:
             ending = ending()
         if ending:
             return Outcome(ending, f"ended with {ending}")
-        finish(job, job.folder(runs))
+        lines.finish(job.folder(runs))
         return Outcome(0)
-
-
-def finish(job, folder):
-    """Writes what a finished run has: all spans of dev, all but one of test."""
-    from jaxner.workdir import Workdir
-
-    run = Workdir(folder)
-    run.write_json("config.json", {"num_epochs": 9, "patience": 2})
-    run.write_text("lexicon.json", lexicon().to_json())
-    data = {name: {"sha256": name, "path": "x"} for name in ("train", "dev", "vectors")}
-    run.write_json(
-        "environment.json",
-        {"versions": dict.fromkeys(record._VERSIONS, "1"), "devices": ["cpu"]}
-        | {"data": data},
-    )
-    run.log({"epoch": 5})
-    result = {"best_epoch": 4, "seconds": 1.5}
-    for name in ("dev", "test"):
-        split = corpora.load("sample", name)
-        gold = [list(e.labels) for e in split.to_scheme("BIOES")]
-        predicted = [list(labels) for labels in gold]
-        if name == "test":
-            broken = next(labels for labels in predicted if "S-PER" in labels)
-            broken[broken.index("S-PER")] = "O"
-        predictions.write(run.predictions(name), split, gold, predicted)
-        entities = split.sizes()[2]
-        found = entities - (name == "test")
-        f1 = 100 * 2 * found / (found + entities)
-        result[name] = {"f1": f1, "sha256": name, "ill_formed": 0}
-    run.write_json("result.json", result)
-
-
-def lexicon():
-    from jaxner.data import vocab
-
-    return vocab.build([["a"]], ["PER"], scheme="BIOES")[0]
 
 
 def queue_of(tmp_path, train, plan_=EMPTY, **options):
@@ -415,6 +377,17 @@ def test_a_process_is_asked_to_stop_once(script, tmp_path):
     )
     assert done.is_stopped
     assert time.monotonic() - began < 30
+
+
+def test_what_a_killed_queue_trains_stays_locked(tmp_path):
+    with queue._locked(tmp_path):
+        trains = subprocess.Popen(["sleep", "60"], close_fds=False)
+    with queue._locked(tmp_path) as is_ours:  # the queue has let go of its lock
+        assert not is_ours
+    trains.kill()
+    trains.wait()
+    with queue._locked(tmp_path) as is_ours:
+        assert is_ours
 
 
 TINY = """

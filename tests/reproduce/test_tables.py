@@ -148,6 +148,35 @@ def test_bootstrap_tells_apart_what_differs():
         verdicts.bootstrap(good, bad[:-1])
 
 
+def test_the_bootstrap_reads_the_predictions_once(tmp_path, monkeypatch):
+    found = []
+    for name, missed in ((CLAIM.better, 1), (CLAIM.worse, 60)):
+        folder = tmp_path / name / "seed-0"
+        lines.finish(folder, missed)
+        run = lines.Workdir(folder).read_json("result.json")["test"]
+        found.append(lines.line(name, test={"conlleval": run["f1"]}))
+    compared = verdicts.compare(KNOWN, found, tmp_path, {})
+    assert len(compared) == 1
+    assert verdicts.verdict(CLAIM, KNOWN, found, compared).word == verdicts.HOLDS
+    # On a machine without the runs, what was found before is still known.
+    assert verdicts.compare(KNOWN, found, tmp_path / "none", compared) == compared
+    assert verdicts.compare(KNOWN, found, tmp_path / "none", {}) == {}
+    # Two runs of each are compared by their figures.
+    found += [lines.line(x["cell"], 1, test=x["test"]) for x in found]
+    assert verdicts.compare(KNOWN, found, tmp_path, compared) == {}
+
+
+def test_predictions_of_another_run_are_refused(tmp_path):
+    for name in (CLAIM.better, CLAIM.worse):
+        lines.finish(tmp_path / name / "seed-0")
+    found = [
+        lines.line(name, test={"conlleval": 50.0})
+        for name in (CLAIM.better, CLAIM.worse)
+    ]
+    with pytest.raises(ValueError, match="they are of different runs"):
+        verdicts.compare(KNOWN, found, tmp_path, {})
+
+
 def test_other_tables_are_compared_by_conlleval():
     grn, idcnn = KNOWN.cell("grn/conll2003"), KNOWN.cell("idcnn-crf/conll2003")
     assert verdicts.common_rule(grn, idcnn) == "conlleval"

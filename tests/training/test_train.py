@@ -20,6 +20,7 @@ from ml_collections import config_flags
 import jaxner
 import train
 from jaxner.data import conll, corpora
+from jaxner.evaluation import predictions, rules
 from jaxner.training import monitor
 from jaxner.workdir import Checkpoints, Workdir
 from tests import tiny
@@ -70,6 +71,18 @@ def test_run_folder(finished, corpus):
         == corpora.load(None, "test", directory=corpus).sizes()[2]
     )
     assert not list(folder.path.rglob("*.tmp"))
+
+
+def test_predictions_are_kept_as_the_tagger_gave_them(finished, corpus, params):
+    folder = Workdir(finished)
+    for name in ("dev", "test"):
+        split = corpora.load(None, name, directory=corpus)
+        gold, predicted = predictions.read(folder.predictions(name))
+        assert list(gold) == [e.labels for e in split.to_scheme("BIOES")]
+        tokens = [list(example.tokens) for example in split.examples]
+        assert [list(labels) for labels in predicted] == jaxner.tag(params, tokens)
+        f1 = 100 * rules.count(gold, predicted, "conlleval").f1
+        assert f1 == pytest.approx(folder.read_json("result.json")[name]["f1"])
 
 
 def test_stopped_and_resumed_equals_uninterrupted(
