@@ -93,11 +93,19 @@ class Group:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The content of `plan.toml`."""
+    """The content of `plan.toml`.
+
+    Attributes:
+        stand_ins: Vectors for those that are not at hand.
+        settings: Overrides; of those that fit a cell, later ones win.
+        groups: In order of worth.
+        devices: Overrides of all cells on a kind of device.
+    """
 
     stand_ins: tuple[StandIn, ...]
     settings: tuple[Setting, ...]
     groups: tuple[Group, ...]
+    devices: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:
         """Lists all runs in order of worth.
@@ -163,6 +171,7 @@ def load(cells: Iterable[str], path: Path = FILE) -> Plan:
             Group(entry["name"], tuple(entry["cells"]), entry["seeds"])
             for entry in content["group"]
         ),
+        {name: entry["overrides"] for name, entry in content["device"].items()},
     )
     cells = list(cells)
     named = [name for group in plan.groups for name in group.cells]

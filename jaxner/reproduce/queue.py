@@ -65,8 +65,10 @@ class Queue:
 
     def overrides(self, job: Job) -> dict[str, Any]:
         """Returns what the config of a job is changed by, on this machine."""
-        vectors = self.config_of(job.cell).data.vectors
-        return self.plan.overrides(job.cell, vectors, _has_vectors)
+        config = self.config_of(job.cell)
+        changed = self.plan.overrides(job.cell, config.data.vectors, _has_vectors)
+        changed |= self.plan.devices.get(self.device or "", {})
+        return {k: v for k, v in changed.items() if _option(config, k) != v}
 
     def state(self, job: Job) -> State:
         """Tells where a job stands; opens no file of data."""
@@ -188,6 +190,13 @@ def what_lacks(config: Any) -> str:
         if not folder or not Path(folder).is_dir():
             return f"no pretrained encoder in a folder {folder}"
     return ""
+
+
+def _option(config: Any, name: str) -> Any:
+    """Returns the value of an option such as `data.vectors`; None if there is none."""
+    for part in name.split("."):
+        config = config.get(part) if hasattr(config, "get") else None
+    return config
 
 
 def _has_vectors(name: str) -> bool:

@@ -143,6 +143,20 @@ OTHER_KEY = OTHER.id, 0
 JOBS = [Job(SAMPLE, 0), Job(OTHER, 0), Job(SAMPLE, 1)]
 
 
+def test_overrides_are_what_differs_from_the_config(tmp_path, monkeypatch):
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    (folder / "glove50+wiki50.cased.100d.txt").write_text("")
+    monkeypatch.setenv("JAXNER_DATA", str(tmp_path))
+    line, _ = queue_of(tmp_path, Fake(), PLAN, device="gpu")
+    stand_in = {"data.vectors": "glove50+wiki50.cased.100d.txt", "steps_per_call": 8}
+    found = line.overrides(Job(KNOWN.cell("idcnn/conll2003"), 0))
+    assert found == {"patience": 15, **stand_in}  # no word is in lower case anyway
+    found = line.overrides(Job(KNOWN.cell("grn/conll2003"), 0))
+    short = {"num_epochs": 100, "patience": 12, "data.lowercase": False}
+    assert found == {**short, **stand_in}
+
+
 def test_a_finished_run_has_a_line(tmp_path):
     line, said = queue_of(tmp_path, Fake(), device="cpu")
     assert line.work(JOBS) == 0
