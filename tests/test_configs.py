@@ -776,6 +776,24 @@ def test_grn_with_elmo_reads_vectors_beside_the_words():
     assert kernels == [(130, 400), (138, 400)]
 
 
+@pytest.mark.parametrize(
+    ("name", "arg"),
+    [
+        *(("ncrfpp", "conll2003"), ("ncrfpp", "conll2003,chars=intnet")),
+        *(("uanet", "conll2003"), ("uanet", "conll2003,model=transformer")),
+        *(("uanet", "conll2003,chars=intnet"), ("seq2seq", "conll2003")),
+        ("lan", "conll2003"),
+    ],
+)
+def test_ncrfpps_family_draws_characters_as_pytorch_does(name, arg):
+    """Filters or LSTMs U(±1/√fan-in); vectors of words and characters U(±√(3/dim))."""
+    representation = MODULES[name].get_config(arg).model.representation
+    assert representation.chars.initializer == "torch"
+    assert representation.chars.table_initializer == "lecun"
+    assert representation.chars.dropout == 0.5
+    assert representation.words.initializer == "lecun"
+
+
 def test_the_rivals_have_their_authors_settings():
     crf = ncrfpp.get_config("conll2003,crf")
     assert crf.model.head.name == "crf"
@@ -791,7 +809,8 @@ def test_the_rivals_have_their_authors_settings():
     assert (encoder.num_layers, encoder.hidden_dim, encoder.num_heads) == (3, 200, 5)
     assert (encoder.dropout, encoder.weight_dropout) == (0.5, 0.5)
     assert encoder.label_bound == 0.0025
-    assert net.model.representation.chars.hidden_dim * 2 == 50
+    chars = net.model.representation.chars
+    assert (chars.hidden_dim * 2, chars.pool, chars.forget_bias) == (50, "last", 0.0)
     assert given(net.optimizer) == {
         "name": "sgd",
         "learning_rate": 0.01,

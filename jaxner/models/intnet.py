@@ -37,7 +37,8 @@ class IntNet(nn.Module):
         num_blocks: Number of blocks.
         widths: Characters under the filters, each odd.
         dropout: Probability of zeroing an element of a character vector.
-        initializer: How filters are drawn, one of `layers.KERNELS`.
+        initializer: How filters are drawn, one of `layers.KERNELS`; their biases begin
+            as `layers.bias_like` says.
         table_initializer: How character vectors are drawn, one of `layers.TABLES`.
 
     Raises:
@@ -91,7 +92,8 @@ class IntNet(nn.Module):
         def convolve(x, width, size, name):
             x = windows(x, width)
             kernel = layers.KERNELS[self.initializer](width)
-            x = nn.Dense(size, kernel_init=kernel, name=name)(x)
+            bias = layers.bias_like(self.initializer, x.shape[2])
+            x = nn.Dense(size, kernel_init=kernel, bias_init=bias, name=name)(x)
             return jnp.where(present, jax.nn.relu(x), 0.0)
 
         def in_all_widths(x, size, name):

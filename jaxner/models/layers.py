@@ -46,6 +46,21 @@ KERNELS = {
 }
 """How the kernel of a convolution over `width` positions is drawn."""
 
+
+def bias_like(initializer: str, fan_in: int) -> nn.initializers.Initializer:
+    """Returns the initializer of the bias that goes with a kernel of `KERNELS`.
+
+    For "torch" it is U(±1/√fan-in), PyTorch's default; for all others, zero.
+
+    Args:
+        initializer: One of `KERNELS`.
+        fan_in: Inputs of each output.
+    """
+    if initializer != "torch":
+        return nn.initializers.zeros
+    return symmetric_uniform(fan_in**-0.5)
+
+
 TABLES = {
     "kaiming": kaiming_embedding,
     "glorot": nn.initializers.glorot_uniform(),

@@ -186,8 +186,8 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def numpy_char_lstm(p, chars):
-    """The maximum over real characters of [forward; backward], one step at a time."""
+def numpy_char_lstm(p, chars, pool="max"):
+    """[forward; backward] over real characters, one step at a time, and pooled."""
     cells = p["lstm"]["lstm"]["layer1"]
     directions = []
     for direction, order in ((0, 1), (1, -1)):
@@ -200,18 +200,20 @@ def numpy_char_lstm(p, chars):
             c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
             h = sigmoid(o) * np.tanh(c)
             states.append(h)
-        directions.append(np.max(states, axis=0) if chars else np.zeros_like(h))
+        best = h if pool == "last" or not chars else np.max(states, axis=0)
+        directions.append(best)
     return np.concatenate(directions)
 
 
-def test_lstm_equals_numpy():
-    lstm = CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=4)
+@pytest.mark.parametrize("pool", ["max", "last"])
+def test_lstm_equals_numpy(pool):
+    lstm = CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=4, pool=pool)
     chars = pad(WORDS, 23)
     weights = draw_weights(lstm, chars)
     p = in_float64(weights)
     found = apply(lstm, weights, chars)
     assert found.shape == (len(WORDS), 8)
-    expected = [numpy_char_lstm(p, word) for word in WORDS]
+    expected = [numpy_char_lstm(p, word, pool) for word in WORDS]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     # The maximum of a word's features may be below zero, where padding's would be.
     assert (np.asarray(found)[[i for i, w in enumerate(WORDS) if w]] < 0).any()
@@ -237,6 +239,7 @@ CHARACTERS = {
     "free": CharacterCNN(NUM_CHARS, dim=3, num_filters=4),
     "fixed": fixed_cnn(types=TYPES),
     "lstm": CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=2),
+    "lstm-last": CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=2, pool="last"),
     "intnet": IntNet(NUM_CHARS, dim=3, num_filters=4, growth=3, num_blocks=2),
 }
 
@@ -320,8 +323,46 @@ def test_wrong_settings_of_the_characters_say_what_would_work():
     for kind in (CharacterCNN, CharacterLSTM, IntNet):
         with pytest.raises(ValueError, match=rf"dropout of {kind.__name__} must be in"):
             kind(NUM_CHARS, dropout=1.0)
-    with pytest.raises(ValueError, match="'x' of BiLSTM"):
-        init(CharacterLSTM(NUM_CHARS, initializer="x"), jnp.ones((1, 1), int))
+    for option, message in (
+        ("initializer", "'x' of CharacterLSTM; known: glorot, glorot_fused"),
+        ("table_initializer", "'x' of CharacterLSTM; known: kaiming, glorot, normal"),
+        ("pool", "'x' of CharacterLSTM; known: max, last"),
+    ):
+        with pytest.raises(ValueError, match=f"Unknown {option} {message}"):
+            CharacterLSTM(NUM_CHARS, **{option: "x"})
+
+
+def test_character_lstm_is_drawn_as_its_options_say():
+    lstm = CharacterLSTM(
+        *(300, 30, 25),
+        initializer="torch",
+        table_initializer="lecun",
+        forget_bias=0.0,
+    )
+    weights = jax.jit(lambda: init(lstm, jnp.ones((1, 1), int)))()["params"]
+    cells = weights["lstm"]["lstm"]["layer1"]
+    for leaf, bound in (
+        (weights["table"], (3 / 30) ** 0.5),
+        (cells["input"], 25**-0.5),
+        (cells["recurrent"], 25**-0.5),
+    ):
+        assert 0.98 * bound < float(jnp.abs(leaf).max()) <= bound * (1 + 1e-6)
+    assert not cells["bias"].any()
+
+
+def test_cnn_is_drawn_as_pytorch_draws_where_that_is_asked_for():
+    """NCRF++'s character CNN: 50 filters over 3 vectors of 30, U(±1/√90)."""
+    cnn = CharacterCNN(*(300, 30, 50), initializer="torch", table_initializer="lecun")
+    weights = jax.jit(lambda: init(cnn, jnp.ones((1, 4), int)))()["params"]
+    bound = 90**-0.5
+    for leaf, limit, slack in (
+        (weights["table"], (3 / 30) ** 0.5, 0.98),
+        (weights["conv"]["kernel"], bound, 0.98),
+        (weights["conv"]["bias"], bound, 0.8),
+    ):
+        assert slack * limit < float(jnp.abs(leaf).max()) <= limit * (1 + 1e-6)
+    kaiming = init(CharacterCNN(300), jnp.ones((1, 4), int))["params"]
+    assert not kaiming["conv"]["bias"].any()
 
 
 # --- Capitalisation -------------------------------------------------------------------
