@@ -95,6 +95,8 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     weights = models.init(model, config.seed)
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
+        if config.data.standardise_vectors:
+            weights = models.standardise_words(weights)
     if config.data.pretrained:
         weights = pretrained.fill(weights, config.data.pretrained)
     if config.init_from and not folder.is_begun():

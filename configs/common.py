@@ -124,7 +124,8 @@ def base(dataset: str) -> Any:
     )
     config.data.min_count = 1  # rarer training words without a vector are unknown
     config.data.vectors = config_dict.placeholder(str)  # a file, or a name in the data
-    config.data.standardise_vectors = False  # divided by their standard deviation
+    # Whether they are divided by the standard deviation of the vocabulary's vectors.
+    config.data.standardise_vectors = False
     config.data.min_vector_match = 0.5  # of the distinct training words
     config.data.contextual = config_dict.placeholder(str)  # elmo/{split}.hdf5
     config.data.pretrained = config_dict.placeholder(str)  # BERT's local folder
@@ -266,8 +267,15 @@ def known(name: str, value: str, values: Any) -> None:
 
 
 def strubell_data(config: Any, document: bool) -> None:
-    """Sets the data section."""
+    """Sets the data section.
+
+    A word is looked up as it is, or is unknown: the authors' program knows no lower
+    case. (It gives the vector of a file's word to its lower case if the vocabulary
+    lacks the word itself, which never happens: all words of the file belong to it.) So
+    training words without a vector of their own begin with a drawn one.
+    """
     config.num_epochs = 100
+    config.data.lowercase_fallback = False
     config.data.unit = "document" if document else "sentence"
     if config.data.scheme != "tags":
         config.data.scheme = "BILOU"
@@ -307,7 +315,12 @@ def strubell_head(crf: bool, dropout: float) -> Any:
 
 
 def strubell_adam(rate: float, b2: float, eps: float, clip_norm: float | None) -> Any:
-    """Returns the section of the optimizer: TensorFlow's Adam."""
+    """Returns the section of the optimizer: TensorFlow's Adam.
+
+    It adds ε to √v before the bias correction, where optax and PyTorch add it after; so
+    the authors' 1e-4 and 1e-6 damp the first steps much more. See
+    `jaxner.training.optim.adam_eps_hat`; `--config.optimizer.name=adam` is the other.
+    """
     return optimizer("adam_eps_hat", rate, b1=0.9, b2=b2, eps=eps, clip_norm=clip_norm)
 
 
@@ -384,7 +397,10 @@ def gui_transformer(config: Any) -> dict[str, int]:
 
 
 def gui_adamw(**options: Any) -> Any:
-    """Returns the section of an optimizer: AdamW with warm-up."""
+    """Returns the section of an optimizer: AdamW with warm-up.
+
+    As in PyTorch, ε is added after the bias correction.
+    """
     return optimizer("adamw", 1e-4, eps=1e-6, weight_decay=1e-6, warmup=0.1, **options)
 
 

@@ -15,9 +15,11 @@ over a batch of ten sentences. Where paper and authors' code differ, the values 
 code's with the flags of its README (Γ .45, 7 heads of 160), which gave the figures.
 
 What differs from the code: words are known from training and the vector file, not from
-dev and test; there is no class for padding, no padding in the characters' maximum, and
-no line -DOCSTART- as a sentence; nothing is left out for its length; all attention
-layers are drawn by themselves; scores are conlleval's, not those of the code's scorer.
+dev and test (so vectors are divided by the standard deviation of the training words',
+drawn ones included); there is no class for padding, no padding in the characters'
+maximum, and no line -DOCSTART- as a sentence; nothing is left out for its length; all
+attention layers are drawn by themselves; scores are conlleval's, not those of the
+code's scorer.
 
 Γ and M are chosen when the tagger is used, without training: `python -m jaxner sweep`.
 

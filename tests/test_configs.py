@@ -447,6 +447,8 @@ def check_strubell(config, arg):
     assert (data.scheme, data.zero_digits, data.lowercase) == ("BILOU", True, False)
     assert (data.min_count, data.vectors) == (4, "lample-embeddings-pre.txt")
     assert data.train_words
+    assert not data.lowercase_fallback
+    assert config.optimizer.name == "adam_eps_hat"
     assert config.model.representation.words.dim == 100
     assert config.model.representation.caps.to_dict() == {"rule": "shape", "dim": 5}
     assert config.model.representation.chars is None

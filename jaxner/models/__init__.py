@@ -52,6 +52,7 @@ from jaxner.models.tagger import apply_with_intermediates as apply_with_intermed
 from jaxner.models.tagger import can_spell as can_spell
 from jaxner.models.tagger import init as init
 from jaxner.models.tagger import spell as spell
+from jaxner.models.tagger import standardise_words as standardise_words
 from jaxner.models.tagger import transfer as transfer
 from jaxner.models.tagger import with_vectors as with_vectors
 from jaxner.models.transformer import RelativeTransformer, TwoStream

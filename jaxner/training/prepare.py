@@ -329,8 +329,6 @@ def load_data(
     if options["vectors"]:
         path = corpora.find_vectors(options["vectors"])
         given = read_vectors(path, word_dim)
-        if options["standardise_vectors"]:
-            given = dataclasses.replace(given, values=given.values / given.values.std())
         tell(describe_vectors(path, given))
     lexicon, aligned = build_lexicon(options, train, given)
     if aligned is not None:

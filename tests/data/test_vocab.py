@@ -243,6 +243,25 @@ def test_no_lower_case_stands_in_where_that_is_switched_off():
     assert vocab.Lexicon.from_json(strict.to_json()) == strict != lexicon
 
 
+@pytest.mark.parametrize("fallback", [True, False])
+def test_trained_words_begin_with_their_lower_case_only_where_it_stands_in(fallback):
+    """As in NCRF++; Strubell et al.'s program has a drawn vector for such a word."""
+    lexicon, aligned = vocab.build(
+        [["Rome", "x"]],
+        ["LOC"],
+        vectors=vectors("rome", "x"),
+        min_count=1,
+        lowercase_fallback=fallback,
+    )
+    # Either way it is a word of its own.
+    rome = lexicon.word_id("Rome")
+    assert lexicon.words[rome] == "Rome"
+    assert (rome in aligned.rows) == fallback
+    # ROME does not occur in training.
+    known = lexicon.words[lexicon.word_id("ROME")]
+    assert known == ("rome" if fallback else "<unk>")
+
+
 def test_treebank_escapes_are_undone_for_words_characters_and_capitals():
     tokens = ["-LRB-", "Rome", "-RRB-", "/."]
     plain, _ = vocab.build([["(", "Rome", ")", "."]], ["LOC"])

@@ -19,6 +19,7 @@ from ml_collections import config_flags
 
 import jaxner
 import train
+from jaxner import models
 from jaxner.data import conll, corpora
 from jaxner.training import monitor
 from jaxner.workdir import Checkpoints, Workdir
@@ -366,10 +367,16 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     words = ("the", "of", *strangers)
     config.data.vectors = vectors_file(tmp_path, words=words)
     config.data.min_vector_match = 0.0
+    config.data.standardise_vectors = True
     train.main_run(config, tmp_path / "run")
     params = jaxner.load(tmp_path / "run")
     frozen = params.weights["frozen"]["representation"]["words"]["vectors"]
-    np.testing.assert_array_equal(frozen, np.full((40, 8), 0.5, np.float32))
+    # Two of the training words have a vector, and the others are drawn.
+    drawn = models.init(params.model, config.seed)["params"]["representation"]["words"]
+    table = np.array(drawn["trained"])
+    table[[params.lexicon.word_id(word) for word in words[:2]]] = 0.5
+    expected = np.full((40, 8), 0.5 / table[1:].std(), np.float32)
+    np.testing.assert_allclose(frozen, expected, rtol=1e-5)
     assert params.lexicon.words[-40:] == strangers
     record = Workdir(tmp_path / "run").read_json("environment.json")["data"]["vectors"]
     content = Path(config.data.vectors).read_bytes()
