@@ -223,6 +223,8 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
         "seconds": round(seconds, 2),
         **{f"dev_{name}": figure for name, figure in scores.figures().items()},
     }
+    norms = optim.gradient_norms(state.opt_state)  # of the optimizer's parts
+    metrics |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
     return metrics, scores
 
 

@@ -247,7 +247,9 @@ def optimizer(name: str, learning_rate: float, **options: Any) -> Any:
     """
     own = ("decay", "warmup", "clip_norm", "weight_decay")
     own += ("momentum", "b1", "b2", "eps")
-    defaults = {option: config_dict.placeholder(float) for option in own}
+    defaults: dict[str, Any] = {o: config_dict.placeholder(float) for o in own}
+    # Of an optimizer with parts: "joint", the default, or "parts", each by itself.
+    defaults["clip"] = config_dict.placeholder(str)
     return _section(options, name=name, learning_rate=learning_rate, **defaults)
 
 

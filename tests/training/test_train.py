@@ -384,6 +384,15 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     assert record["sha256"] == hashlib.sha256(content).hexdigest()
 
 
+def test_the_norms_of_parts_are_written_for_each_epoch(corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=2)
+    config.optimizer.parts = {"encoder": {"name": "sgd", "learning_rate": 0.1}}
+    train.main_run(config, tmp_path / "run")
+    for metrics in Workdir(tmp_path / "run").metrics():
+        assert metrics["gradient_norm_encoder"] > 0
+        assert metrics["gradient_norm_rest"] > 0
+
+
 def test_odd_vector_rows_are_told(corpus, tmp_path, capsys):
     config = tiny.config(corpus, num_epochs=1)
     path = vectors_file(tmp_path, words=[f"w{i}" for i in range(40)])
