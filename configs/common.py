@@ -119,6 +119,8 @@ def base(dataset: str) -> Any:
     config.data.alphabet = config_dict.placeholder(
         str
     )  # known characters; else train's
+    # Whether ASCII characters beyond the alphabet keep their type (upper, digit, …).
+    config.data.typed_unknowns = False
     config.data.train_words = (
         True  # or all vectors but the unknown word's stay as given
     )
@@ -140,6 +142,7 @@ def base(dataset: str) -> Any:
             "dropout_penalty": 0.0,  # weight of expectation-linear dropout
             "dropout_penalty_form": "strubell",  # or "ma"
             "orthogonality": 0.0,  # weight, over the units of an LSTM
+            "orthogonality_form": "pairs",  # or "identity", the paper's equation
         }
     )
     config.optimizer = ConfigDict()
@@ -163,6 +166,7 @@ def bilstm(**options: Any) -> Any:
         input_dropout=0.0,
         state_dropout=0.0,
         output_dropout=0.0,
+        input_mask="unit",
         dropout_scope="sentence",
         initializer="glorot",
         forget_bias=1.0,

@@ -47,6 +47,10 @@ class Lexicon:
         zero_digits: Whether digits are replaced by 0 before anything else.
         unescape: Whether treebank escapes are undone before anything else.
         lowercase_fallback: Whether a word that is not known stands for its lower case.
+        singletons: The first and, exclusive, the last id of the words that occur once
+            in the training text; see `Representation.singleton_dropout`.
+        typed_unknowns: Whether a character that is not known keeps its type; see
+            `char_types`.
         vector_sizes: Layers and dimensions of the vectors that come with each token;
             None where none do.
         pieces: Splits tokens into the pieces of a pretrained encoder; None without one.
@@ -62,6 +66,8 @@ class Lexicon:
     zero_digits: bool = False
     unescape: bool = False
     lowercase_fallback: bool = True
+    singletons: tuple[int, int] = (0, 0)
+    typed_unknowns: bool = False
     vector_sizes: tuple[int, int] | None = None
     pieces: WordPiece | None = None
     encoder_sizes: tuple[tuple[str, Any], ...] | None = None
@@ -111,9 +117,23 @@ class Lexicon:
 
     @functools.cached_property
     def char_types(self) -> tuple[int, ...]:
-        """The type of each character; see `features.char_type`."""
+        """The type of each character id; see `features.char_type`.
+
+        With `typed_unknowns` four more ids follow those of `chars`. They stand for
+        characters that are not known, of each type, and share the vector of the unknown
+        character.
+        """
         start = len(_SPECIAL)
-        return (0,) * start + tuple(map(features.char_type, self.chars[start:]))
+        known = (0,) * start + tuple(map(features.char_type, self.chars[start:]))
+        more = range(1, len(features.CHAR_TYPES) + 1) if self.typed_unknowns else ()
+        return (*known, *more)
+
+    def _char_id(self, char: str) -> int:
+        found = self._char_ids.get(char)
+        if found is not None:
+            return found
+        kind = features.char_type(char) if self.typed_unknowns else 0
+        return len(self.chars) + kind - 1 if kind else UNKNOWN
 
     @property
     def _case(self) -> tuple[bool, bool]:
@@ -167,7 +187,7 @@ class Lexicon:
         found = self._seen.get(token)
         if found is None:
             normal = self.normalise(token)
-            ids = [self._char_ids.get(char, UNKNOWN) for char in normal]
+            ids = [self._char_id(char) for char in normal]
             spelled = np.array(ids, np.int32).tobytes()
             found = self._id_of_normal(normal), int(features.caps(normal)), spelled
             if len(self._seen) >= _MOST_SEEN:
@@ -215,6 +235,8 @@ class Lexicon:
         content: dict[str, Any] = json.loads(text)
         for name in ("words", "chars", "label_names"):
             content[name] = tuple(content[name])
+        if bounds := content.get("singletons"):
+            content["singletons"] = tuple(bounds)
         if sizes := content.get("vector_sizes"):
             content["vector_sizes"] = tuple(sizes)
         if pieces := content.get("pieces"):
@@ -238,6 +260,7 @@ def build(
     documents: bool = False,
     unescape: bool = False,
     lowercase_fallback: bool = True,
+    typed_unknowns: bool = False,
 ) -> tuple[Lexicon, WordVectors | None]:
     """Builds a lexicon from the training sentences and a vector file.
 
@@ -255,6 +278,8 @@ def build(
         documents: Whether there is a label for the separators of documents.
         unescape: Whether treebank escapes are undone before anything else.
         lowercase_fallback: Whether a word that is not known stands for its lower case.
+        typed_unknowns: Whether a character that is not known keeps its type, if that is
+            one of `features.CHAR_TYPES`.
 
     Returns:
         The lexicon, and the vectors aligned with it (None without vectors).
@@ -279,16 +304,23 @@ def build(
     # A cased key can never be met by a lower-cased word.
     reachable = [w for w in given if not lowercase or w == w.lower()]
     used: collections.Counter[str] = collections.Counter()
+    known = dict.fromkeys(reachable)
     if train_words:
-        frequent = (word for word, count in counts.items() if count >= min_count)
-        known = dict.fromkeys((*reachable, *frequent))
-        # Exactly the words that training tokens are looked up as can get a gradient.
-        for token, count in tokens.items():
-            found = features.look_up(token, known, case)
-            if found is not None:
-                used[found] += count
-    trained = sorted(used, key=lambda word: (-used[word], word))
-    frozen = [word for word in reachable if word not in used]
+        known |= dict.fromkeys(w for w, count in counts.items() if count >= min_count)
+    # Exactly the words that training tokens are looked up as can get a gradient.
+    for token, count in tokens.items():
+        found = features.look_up(token, known, case)
+        if found is not None:
+            used[found] += count
+    trained, frozen = [], reachable
+    if train_words:
+        trained = sorted(used, key=lambda word: (-used[word], word))
+        frozen = [word for word in reachable if word not in used]
+    # Words that occur once have neighbouring ids: the last of those that are trained,
+    # or, if none are, the first.
+    frozen.sort(key=lambda word: used[word] != 1)
+    once = sum(count == 1 for count in used.values())
+    first = len(_SPECIAL) + (len(trained) - once if train_words else 0)
     if alphabet is None:
         alphabet = "".join({char for token in tokens for char in token})
     lexicon = Lexicon(
@@ -301,6 +333,8 @@ def build(
         zero_digits=zero_digits,
         unescape=unescape,
         lowercase_fallback=lowercase_fallback,
+        singletons=(first, first + once),
+        typed_unknowns=typed_unknowns,
     )
     if vectors is None:
         return lexicon, None

@@ -93,6 +93,7 @@ def build(
     sampling: Mapping[str, Any] | None = None,
     refinement: Mapping[str, Any] | None = None,
     separators: bool = False,
+    singletons: tuple[int, int] = (0, 0),
 ) -> Tagger:
     """Builds a model from the sizes that the data give and the choices of a config.
 
@@ -117,6 +118,8 @@ def build(
             itself; `head`, as above; and the attributes of `TwoStream` and of
             `Refinement`. None: there is none.
         separators: Whether the last label is that of separators; see `Tagger`.
+        singletons: The ids of words that occur once in the training text, for a
+            representation with `singleton_dropout`.
 
     Returns:
         A module that compares and hashes by value.
@@ -140,6 +143,8 @@ def build(
 
     def represent():
         options = _contextual(representation, vector_sizes, encoder_sizes)
+        if options.get("singleton_dropout"):
+            options["singletons"] = singletons
         return _representation(options, sizes, characters, char_types)
 
     encode = _encoder("encoder", encoder, num_labels)

@@ -37,7 +37,8 @@ class CharacterCNN(nn.Module):
         width: Characters under a filter; several widths if it is a tuple.
         length: Characters of every word; None: as many as it has.
         types: The type of each character id, from 1, as a one-hot vector beside the
-            character's own; None: not used.
+            character's own; None: not used. It may be longer than `num_chars`: see
+            `layers.character_rows`.
         bias: Whether filters have one.
         activation: One of `layers.ACTIVATIONS`.
         initializer: How filters are drawn, one of `layers.KERNELS`; their biases begin
@@ -102,11 +103,12 @@ class CharacterCNN(nn.Module):
         table = self.param(
             "table", layers.TABLES[self.table_initializer], (self.num_chars, self.dim)
         )
+        rows = layers.character_rows(chars, self.num_chars)
         if self.types is None:
-            return table[chars]
+            return table[rows]
         # Type 0 is none of them, and has no place in the one-hot vector.
         types = jax.nn.one_hot(jnp.array(self.types), NUM_TYPES + 1)[:, 1:]
-        return jnp.concatenate([table[chars], types[chars]], axis=2)
+        return jnp.concatenate([table[rows], types[chars]], axis=2)
 
     def _convolve(self, x, present, name, width):
         if self.length is None:
@@ -191,7 +193,8 @@ class CharacterLSTM(nn.Module):
             "table", layers.TABLES[self.table_initializer], (self.num_chars, self.dim)
         )
         present = chars > 0
-        x = layers.Dropout(self.dropout)(table[chars], deterministic=not train)
+        x = table[layers.character_rows(chars, self.num_chars)]
+        x = layers.Dropout(self.dropout)(x, deterministic=not train)
         x = jnp.where(present[:, :, None], x, 0.0)
         over_words = nn.vmap(
             _Reader, variable_axes={"params": None}, split_rngs={"params": False}

@@ -123,6 +123,22 @@ def drop_rows(
     return jnp.where(kept, x / (1 - rate), 0.0)
 
 
+def character_rows(
+    chars: Int[Array, "*T C"], num_chars: int, unknown: int = 1
+) -> Int[Array, "*T C"]:
+    """Returns the rows of a table of character vectors for some character ids.
+
+    Ids from `num_chars` on are characters that are not known, but whose type is; they
+    have the vector of the unknown one. See `Lexicon.char_types`.
+
+    Args:
+        chars: The ids.
+        num_chars: Rows of the table.
+        unknown: That of the unknown character.
+    """
+    return jnp.where(chars < num_chars, chars, unknown)
+
+
 def vary_alike(*arrays: Array) -> list[Array]:
     """Lets arrays vary over the same axes of a mesh, inside `jax.shard_map`.
 

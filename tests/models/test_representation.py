@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import models
+from jaxner import models, params
 from jaxner.data import features, vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, representation
 from jaxner.models.intnet import IntNet
@@ -150,6 +150,28 @@ def test_cnn_of_fixed_length_equals_numpy(types):
     found = apply(cnn, weights, chars)
     assert found.shape == (len(WORDS), 12)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_unknown_characters_of_a_type_share_the_unknown_ones_vector():
+    cnn = fixed_cnn(types=(*TYPES, 1, 2, 3, 4))
+    words = [[3, NUM_CHARS + kind, 2] for kind in range(4)]
+    weights = draw_weights(cnn, pad(words, 4))
+    assert weights["params"]["table"].shape == (NUM_CHARS, 3)
+    p = in_float64(weights)
+    p["table"] = np.concatenate([p["table"], np.repeat(p["table"][1:2], 4, axis=0)])
+    expected = [numpy_fixed_cnn(p, word, 20, (1, 2, 3), cnn.types) for word in words]
+    found = apply(cnn, weights, pad(words, 4))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert len(np.unique(np.asarray(found), axis=0)) == 4
+
+
+@pytest.mark.parametrize("kind", [CharacterCNN, CharacterLSTM, IntNet])
+def test_characters_without_types_are_unknown_whatever_their_type(kind):
+    module = kind(NUM_CHARS, dim=3)
+    weights = draw_weights(module, pad(WORDS, 23))
+    words = pad([[3, NUM_CHARS + 2, 2], [3, 1, 2]], 4)
+    found = apply(module, weights, words)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_fixed_words_are_cut_to_twenty_characters():
@@ -538,6 +560,56 @@ def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     count = int((~absent).sum())
     tolerance = 4 * (RATE * (1 - RATE) / count) ** 0.5
     assert dropped[~absent].mean() == pytest.approx(RATE, abs=tolerance)
+
+
+def test_words_that_occur_once_are_dropped_at_a_rate_of_their_own():
+    """In the trained table as in the frozen one, and only with the key of words."""
+    module = tagger(singleton_dropout=RATE).clone(singletons=(20, 32))
+    weights, sentence = draw(module), draw_sentence(6000)
+    plain = np.asarray(represent(module, weights, sentence, None))
+    noise = {"dropout": jax.random.key(1)}
+    quiet = represent(module, weights, sentence, noise, train=True)
+    np.testing.assert_array_equal(quiet, plain)
+    noise["words"] = jax.random.key(2)
+    found = np.asarray(represent(module, weights, sentence, noise, train=True))
+    unknown = np.asarray(weights["params"]["words"]["trained"][1])
+    dropped = (found == unknown[None]).all(axis=1)
+    np.testing.assert_array_equal(found[~dropped], plain[~dropped])
+    words = np.asarray(sentence.words)
+    is_single = (words >= 20) & (words < 32)
+    assert set(words[dropped]) == set(range(20, 32))
+    tolerance = 4 * (RATE * (1 - RATE) / is_single.sum()) ** 0.5
+    assert dropped[is_single].mean() == pytest.approx(RATE, abs=tolerance)
+
+
+def test_the_unknown_word_learns_from_words_that_occur_once():
+    sentence, key = draw_sentence(60), jax.random.key(0)
+
+    def gradient(module):
+        def loss(params, weights):
+            rngs = models.Keys.of(key).rngs()
+            full = {**weights, "params": params}
+            return jnp.sum(module.apply(full, sentence, train=True, rngs=rngs))
+
+        weights = draw(module)
+        return jax.grad(loss)(weights["params"], weights)["words"]["trained"][1]
+
+    single = tagger(singleton_dropout=0.5).clone(singletons=(31, 34))
+    assert (gradient(single) > 0).all()
+    assert not gradient(tagger()).any()
+
+
+def test_a_model_knows_the_words_that_occur_once_of_its_lexicon():
+    lexicon, _ = vocab.build([["a", "b", "a", "c"]], ["LOC"])
+    options = {
+        "representation": {"words": {"dim": 2}, "singleton_dropout": 0.5},
+        "encoder": {"name": "identity"},
+        "head": {"name": "softmax"},
+    }
+    found = params.build_model(lexicon, options).representation
+    assert (found.singletons, found.singleton_dropout) == ((3, 5), 0.5)
+    with pytest.raises(ValueError, match=r"singleton_dropout of Representation .*1\.5"):
+        tagger(singleton_dropout=1.5)
 
 
 def test_only_the_key_of_words_drops_words():
