@@ -28,6 +28,7 @@ from jaxner.data.splits import Split
 from jaxner.evaluation import report
 from jaxner.evaluation.tasks import Task
 from jaxner.training import (
+    clipping,
     environment,
     monitor,
     objectives,
@@ -77,6 +78,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     """
     folder = Workdir(workdir)
     environment.check_values(config.to_dict())
+    task = Task(config.data.scheme, rule=config.evaluation.rule)
     environment.check_same_config(folder, config.to_dict())
 
     # --- Data ----------------------------------------------------------------
@@ -125,7 +127,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
     # --- Training ------------------------------------------------------------
     params = tagging.Params(weights, model, data.lexicon)
-    task = Task(config.data.scheme, data.words)
+    task = dataclasses.replace(task, vocabulary=data.words)
     train(Run(config, folder, corpus, data.dev, task, tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
@@ -223,13 +225,17 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
         "seconds": round(seconds, 2),
         **{f"dev_{name}": figure for name, figure in scores.figures().items()},
     }
-    norms = optim.gradient_norms(state.opt_state)  # of the optimizer's parts
+    norms = clipping.gradient_norms(state.opt_state)  # of the optimizer's parts
     metrics |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
     return metrics, scores
 
 
 def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, Any]:
-    """Scores dev and test with the best checkpoint, and writes `result.json`."""
+    """Scores dev and test with the best checkpoint, and writes `result.json`.
+
+    The figures are those of the run's rule; `by_conlleval` is F1 by conlleval's (of
+    tags, accuracy).
+    """
     params = tagging.load(folder.path)
     with folder.best(read_only=True) as best:
         result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
@@ -242,9 +248,13 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
             params, split, constrained=config.evaluation.constrained
         )
         tokens = [example.tokens for example in split.examples]
-        scores = task.score(tokens, *labels, rule="seqeval")
+        scores = seqevals = task.score(tokens, *labels, rule="seqeval")
+        if task.rule == "strict":
+            scores = task.score(tokens, *labels)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         about = {"sha256": split.sha256, "notes": split.notes}
+        # Whatever the run's rule, figures of different systems can be compared.
+        about["by_conlleval"] = 100 * getattr(seqevals, task.main_figure)
         result[name] = {**scores.to_dict(), **about}
         result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)

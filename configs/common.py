@@ -146,7 +146,14 @@ def base(dataset: str) -> Any:
         }
     )
     config.optimizer = ConfigDict()
-    config.evaluation = ConfigDict({"constrained": False})
+    config.evaluation = ConfigDict(
+        {
+            "constrained": False,  # whether ill-formed labellings are ruled out
+            # How spans are read, for the choice of the best epoch and for the result:
+            # "conlleval", or "strict" (well-formed spans alone).
+            "rule": "conlleval",
+        }
+    )
     return config
 
 

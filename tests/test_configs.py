@@ -25,7 +25,7 @@ from configs import (
     uanet,
 )
 from jaxner import models
-from jaxner.data import corpora
+from jaxner.data import corpora, vocab
 from jaxner.models.attention import SelfAttention
 from jaxner.models.grn import CONTEXTS, RELATIONS
 from jaxner.models.idcnn import IDCNN
@@ -536,6 +536,12 @@ def test_parallel_rnn_has_the_papers_hyper_parameters():
     assert (encoder.num_units, encoder.hidden_dim, encoder.pool) == (16, 32, "concat")
     assert (encoder.input_dropout, encoder.state_dropout) == (0.1, 0.1)
     assert config.objective.orthogonality == 0.01
+    # By measurement, not by the paper's letter; its docstring has the figures.
+    assert config.objective.orthogonality_form == "pairs"
+    assert config.optimizer.clip_norm == 5
+    assert not config.data.train_words
+    assert parallel_rnn.get_config("sample").data.train_words  # there are no vectors
+    assert config.model.representation.singleton_dropout == 0.5
     assert config.objective.reduction == "sentence"
     assert config.optimizer.name == "adam"
     assert 1e-3 <= config.optimizer.learning_rate <= 5e-3
@@ -597,6 +603,9 @@ def test_cross_bilstm_has_the_papers_hyper_parameters(
     assert config.objective.reduction == "token"
     data = config.data
     assert (data.lowercase, data.zero_digits, data.train_words) == (False,) * 3
+    assert not data.lowercase_fallback
+    assert config.evaluation.rule == "strict"
+    assert config.model.representation.singleton_dropout == 0
     assert data.scheme == "BIOES"
     files = {300: "glove.840B.300d.txt", 400: "word2vec_twitter_tokens.txt"}
     assert data.vectors == files[dim]
@@ -639,6 +648,22 @@ def test_alphabet_of_li_fu_and_ma():
     assert len(set(alphabet)) == len(alphabet) == 85
     assert set(string.ascii_letters + string.digits) < set(alphabet)
     assert sum(char in string.punctuation for char in alphabet) == 23
+
+
+def test_punctuation_beyond_that_alphabet_is_punctuation():
+    """Nine characters, which the authors' code types by what they are."""
+    options = cross_bilstm.get_config("wnut17").data
+    lexicon, _ = vocab.build(
+        [["x"]],
+        ["LOC"],
+        alphabet=options.alphabet,
+        typed_unknowns=options.typed_unknowns,
+    )
+    beyond = sorted(set(string.punctuation) - set(options.alphabet))
+    assert beyond == sorted("_|~^\\<>{}")
+    chars = lexicon.encode(["".join(beyond)]).chars[0]
+    assert {lexicon.char_types[char] for char in chars} == {4}
+    assert (chars >= len(lexicon.chars)).all()  # with the unknown one's vector
 
 
 # --- Gui et al. (2020) ----------------------------------------------------------------

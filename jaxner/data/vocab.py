@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxner.data import contextual, features, schemes
+from jaxner.data import contextual, features, ranking, schemes
 from jaxner.data.vectors import Vectors
 from jaxner.data.wordpiece import WordPiece
 from jaxner.types import Sentence, WordVectors
@@ -135,10 +135,6 @@ class Lexicon:
         kind = features.char_type(char) if self.typed_unknowns else 0
         return len(self.chars) + kind - 1 if kind else UNKNOWN
 
-    @property
-    def _case(self) -> tuple[bool, bool]:
-        return self.lowercase, self.lowercase_fallback
-
     def normalise(self, token: str) -> str:
         """Gives the token as it is looked at: unescaped, and with its digits as 0."""
         return features.normal(token, self.zero_digits, self.unescape)
@@ -148,7 +144,8 @@ class Lexicon:
         return self._id_of_normal(self.normalise(token))
 
     def _id_of_normal(self, token: str) -> int:
-        found = features.look_up(token, self._word_ids, self._case)
+        case = self.lowercase, self.lowercase_fallback
+        found = features.look_up(token, self._word_ids, case)
         return UNKNOWN if found is None else self._word_ids[found]
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
@@ -295,37 +292,22 @@ def build(
         [2, 1]
     """
     tokens = collections.Counter(token for sentence in sentences for token in sentence)
-    tokens = _counted(
+    tokens = ranking.counted(
         tokens, lambda token: features.normal(token, zero_digits, unescape)
     )
     case = lowercase, lowercase_fallback
-    counts = _counted(tokens, str.lower) if lowercase else tokens
+    counts = ranking.counted(tokens, str.lower) if lowercase else tokens
     given = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
     # A cased key can never be met by a lower-cased word.
     reachable = [w for w in given if not lowercase or w == w.lower()]
-    used: collections.Counter[str] = collections.Counter()
-    known = dict.fromkeys(reachable)
-    if train_words:
-        known |= dict.fromkeys(w for w, count in counts.items() if count >= min_count)
-    # Exactly the words that training tokens are looked up as can get a gradient.
-    for token, count in tokens.items():
-        found = features.look_up(token, known, case)
-        if found is not None:
-            used[found] += count
-    trained, frozen = [], reachable
-    if train_words:
-        trained = sorted(used, key=lambda word: (-used[word], word))
-        frozen = [word for word in reachable if word not in used]
-    # Words that occur once have neighbouring ids: the last of those that are trained,
-    # or, if none are, the first.
-    frozen.sort(key=lambda word: used[word] != 1)
-    once = sum(count == 1 for count in used.values())
-    first = len(_SPECIAL) + (len(trained) - once if train_words else 0)
+    frequent = [word for word, count in counts.items() if count >= min_count]
+    ranks = ranking.rank(tokens, reachable, frequent if train_words else None, case)
+    first = len(_SPECIAL) + ranks.first_once
     if alphabet is None:
         alphabet = "".join({char for token in tokens for char in token})
     lexicon = Lexicon(
-        words=(*_SPECIAL, *trained, *frozen),
-        num_trained=len(_SPECIAL) + len(trained),
+        words=(*_SPECIAL, *ranks.trained, *ranks.frozen),
+        num_trained=len(_SPECIAL) + len(ranks.trained),
         chars=(*_SPECIAL, *sorted(set(alphabet))),
         label_names=_label_names(types, scheme) + (SEPARATOR,) * documents,
         scheme=scheme,
@@ -333,12 +315,14 @@ def build(
         zero_digits=zero_digits,
         unescape=unescape,
         lowercase_fallback=lowercase_fallback,
-        singletons=(first, first + once),
+        singletons=(first, first + ranks.num_once),
         typed_unknowns=typed_unknowns,
     )
     if vectors is None:
         return lexicon, None
-    return lexicon, _align(lexicon, vectors, given, counts)
+    words = lexicon.words[len(_SPECIAL) :]
+    aligned = ranking.align(words, len(ranks.trained), vectors, given, counts, case)
+    return lexicon, aligned._replace(rows=aligned.rows + len(_SPECIAL))
 
 
 def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
@@ -349,33 +333,3 @@ def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
             "tag of that name"
         )
     return names
-
-
-def _counted(tokens: collections.Counter[str], change) -> collections.Counter[str]:
-    counts: collections.Counter[str] = collections.Counter()
-    for token, count in tokens.items():
-        counts[change(token)] += count
-    return counts
-
-
-def _align(
-    lexicon: Lexicon, vectors: Vectors, given: dict[str, int], counts
-) -> WordVectors:
-    sources = [
-        None if word in _SPECIAL else features.look_up(word, given, lexicon._case)
-        for word in lexicon.words[: lexicon.num_trained]
-    ]
-    rows = np.array([i for i, word in enumerate(sources) if word is not None], np.int64)
-    trained = vectors.values[[given[word] for word in sources if word is not None]]
-    frozen_words = lexicon.words[lexicon.num_trained :]
-    frozen = vectors.values[[given[word] for word in frozen_words]]
-    matched = {
-        w for w in counts if features.look_up(w, given, lexicon._case) is not None
-    }
-    return WordVectors(
-        rows=rows,
-        trained=trained,
-        frozen=frozen,
-        types_matched=len(matched) / max(len(counts), 1),
-        tokens_matched=sum(counts[w] for w in matched) / max(counts.total(), 1),
-    )

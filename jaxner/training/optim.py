@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+
+from jaxner.training import clipping
 
 
 def adam_eps_hat(
@@ -173,9 +174,9 @@ def build(
             `weight_decay`, which is added to the clipped gradient, but of "adamw" to
             the step; `clip_norm`, the largest norm of the gradient (0: any); the named
             optimizer's own arguments; `parts`, such options for the parameters below a
-            path ("refinement", "bert"); and `clip`, one of `CLIPS`, which says whether
-            the gradients of the parts are clipped with all others, the default, or each
-            by itself. None stands for the default.
+            path ("refinement", "bert"); and `clip`, one of `clipping.CLIPS`, which says
+            whether the gradients of the parts are clipped with all others, the default,
+            or each by itself. None stands for the default.
         steps_per_epoch: Number of batches.
         num_epochs: Of the run; needed for `warmup`.
 
@@ -203,9 +204,9 @@ def _freeze(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
     clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
-    clip = options.pop("clip", CLIPS[0])
-    if clip not in CLIPS:
-        known = ", ".join(CLIPS)
+    clip = options.pop("clip", clipping.CLIPS[0])
+    if clip not in clipping.CLIPS:
+        known = ", ".join(clipping.CLIPS)
         raise ValueError(f"Unknown optimizer.clip {clip!r}; known: {known}")
     if clip == "parts" and not (parts and clip_norm):
         raise ValueError(
@@ -218,144 +219,13 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
             path: make(f"optimizer.parts.{path}", dict(part))
             for path, part in parts.items()
         }
-        choose = functools.partial(_part_of_each, paths=tuple(parts))
-        optimizer = optax.partition({**own, _REST: optimizer}, choose)
-        clipped = clip_parts(tuple(parts), clip_norm, clip, steps_per_epoch)
+        choose = functools.partial(clipping.part_of_each, paths=tuple(parts))
+        optimizer = optax.partition({**own, clipping.REST: optimizer}, choose)
+        clipped = clipping.clip_parts(tuple(parts), clip_norm, clip, steps_per_epoch)
         return optax.chain(clipped, optimizer)
     if not clip_norm:
         return optimizer
     return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
-
-
-_REST = ""
-CLIPS = ("joint", "parts")
-"""Whether gradients are clipped by their global norm, or the parts of an optimizer each
-by its own."""
-
-
-class NormsState(NamedTuple):
-    """The state of `clip_parts`.
-
-    Attributes:
-        count: Steps since the epoch began.
-        sums: The sum of the norms over these steps, of each part and of the rest.
-    """
-
-    count: Int[Array, ""]
-    sums: dict[str, Float[Array, ""]]
-
-
-def clip_parts(
-    paths: tuple[str, ...], clip_norm: float, clip: str, steps_per_epoch: int
-) -> optax.GradientTransformation:
-    """Clips gradients, and records the norm of each part before that.
-
-    The squares that both need are summed once, so that the record costs nothing beside
-    the clip.
-
-    Args:
-        paths: Of the parts; what lies below none of them is "rest".
-        clip_norm: The largest norm; 0: any.
-        clip: One of `CLIPS`.
-        steps_per_epoch: After so many steps the record begins anew.
-
-    Raises:
-        ValueError: When the state is made, if no parameter lies below a path.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> grads = {"a": {"w": jnp.array([3.0, 4.0])}, "b": jnp.array([0.5])}
-        >>> tx = clip_parts(("a",), clip_norm=1.0, clip="parts", steps_per_epoch=9)
-        >>> updates, state = tx.update(grads, tx.init(grads))
-        >>> updates["b"].tolist(), gradient_norms(state)
-        ([0.5], {'a': 5.0, 'rest': 0.5})
-    """
-
-    def init(params):
-        _part_of_each(params, paths)
-        sums = {name: jnp.zeros(()) for name in _norm_names(paths)}
-        return NormsState(jnp.zeros((), jnp.int32), sums)
-
-    def update(updates, state, params=None):
-        del params
-        labels = _part_of_each(updates, paths)
-        squares = {name: jnp.zeros(()) for name in (*paths, _REST)}
-        for name, leaf in zip(
-            jax.tree.leaves(labels), jax.tree.leaves(updates), strict=True
-        ):
-            squares[name] += jnp.sum(jnp.square(leaf.astype(jnp.float32)))
-        norms = {name: jnp.sqrt(square) for name, square in squares.items()}
-        if clip == "joint":
-            joint = jnp.sqrt(jnp.sum(jnp.stack(list(squares.values()))))
-            limited = dict.fromkeys(norms, joint)
-        else:
-            limited = norms
-
-        def scale(name, leaf):
-            # As in Optax: untouched below the limit, and no division by zero above it.
-            norm = limited[name]
-            clipped = (leaf / norm.astype(leaf.dtype)) * clip_norm
-            return jnp.where(norm < clip_norm, leaf, clipped)
-
-        if clip_norm:
-            updates = jax.tree.map(scale, labels, updates)
-        is_over = state.count >= steps_per_epoch
-        sums = {
-            name: jnp.where(is_over, 0.0, state.sums[name]) + norms[path]
-            for name, path in zip(_norm_names(paths), (*paths, _REST), strict=True)
-        }
-        count = jnp.where(is_over, 0, state.count) + 1
-        return updates, NormsState(count, sums)
-
-    return optax.GradientTransformation(init, update)
-
-
-def _norm_names(paths: tuple[str, ...]) -> tuple[str, ...]:
-    return (*paths, "rest")
-
-
-def gradient_norms(opt_state: Any) -> dict[str, float]:
-    """Reads the mean norms of the gradients off the state of an optimizer.
-
-    Args:
-        opt_state: Of what `build` returned.
-
-    Returns:
-        For each of the optimizer's parts, and for the "rest" of the parameters, the
-        norm of the gradient before it was clipped: the mean over the steps since the
-        epoch began. Empty for an optimizer without parts, or before its first step.
-    """
-    leaves = jax.tree.leaves(opt_state, is_leaf=lambda x: isinstance(x, NormsState))
-    means: dict[str, float] = {}
-    for state in leaves:
-        if isinstance(state, NormsState) and (count := int(state.count)):
-            means |= {name: float(sum_) / count for name, sum_ in state.sums.items()}
-    return means
-
-
-def _part_of_each(params: Any, paths: tuple[str, ...]) -> Any:
-    """Names the part of every parameter: the longest path that it lies below.
-
-    A path may begin anywhere in the tree: "bert" is that of the representation, and of
-    a refinement with a representation of its own.
-    """
-    used = set()
-
-    def part(path, leaf):
-        del leaf
-        name = jax.tree_util.keystr(path, simple=True, separator="/")
-        below = [p for p in paths if f"/{p}/" in f"/{name}"]
-        used.update(below)
-        return max(below, key=len, default=_REST)
-
-    labels = jax.tree_util.tree_map_with_path(part, params)
-    for path in paths:
-        if path not in used:
-            raise ValueError(
-                f"optimizer.parts has {path!r}, but the model has no parameter below "
-                f"it; it has {', '.join(sorted(params))} at the top."
-            )
-    return labels
 
 
 def _one(

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxner.training import optim
+from jaxner.training import clipping, optim
 
 
 def test_sgd_with_momentum_decay_and_clipping():
@@ -167,7 +167,7 @@ def test_equal_options_give_the_same_object():
 # --- Clips of parts, and what they record ---------------------------------------------
 
 
-@pytest.mark.parametrize("clip", optim.CLIPS)
+@pytest.mark.parametrize("clip", clipping.CLIPS)
 def test_parts_are_clipped_together_or_each_by_itself(clip):
     """θ ← θ - lr·s·g, with s of all gradients or of those of the part."""
     options = {
@@ -204,7 +204,7 @@ def test_parts_are_clipped_together_or_each_by_itself(clip):
             expected = -rate * grad * min(1.0, 2.0 / norm)
             np.testing.assert_allclose(found[name], expected, rtol=1e-5)
         means = np.mean(recorded, axis=0)
-        norms = optim.gradient_norms(state)
+        norms = clipping.gradient_norms(state)
         assert list(norms) == ["late", "rest"]
         assert [*norms.values()] == pytest.approx(means.tolist(), rel=1e-5)
 
@@ -214,18 +214,18 @@ def test_norms_are_recorded_where_nothing_is_clipped():
     tx = optim.build({**part, "parts": {"b": part}}, steps_per_epoch=2)
     params = {"a": {"w": jnp.zeros(2)}, "b": {"w": jnp.zeros(1)}}
     state = tx.init(params)
-    assert optim.gradient_norms(state) == {}
+    assert clipping.gradient_norms(state) == {}
     grads = {"a": {"w": jnp.array([30.0, 40.0])}, "b": {"w": jnp.array([7.0])}}
     updates, state = tx.update(grads, state, params)
     assert updates["a"]["w"].tolist() == [-30.0, -40.0]
-    assert optim.gradient_norms(state) == {"b": 7.0, "rest": 50.0}
+    assert clipping.gradient_norms(state) == {"b": 7.0, "rest": 50.0}
 
 
 def test_one_optimizer_for_all_records_nothing():
     tx = optim.build({"name": "sgd", "learning_rate": 1.0, "clip_norm": 1.0}, 2)
     state = tx.init({"w": jnp.zeros(2)})
     _, state = tx.update({"w": jnp.ones(2)}, state)
-    assert optim.gradient_norms(state) == {}
+    assert clipping.gradient_norms(state) == {}
 
 
 def test_wrong_clips_say_what_would_work():

@@ -19,8 +19,9 @@ from ml_collections import config_flags
 
 import jaxner
 import train
-from jaxner import models
+from jaxner import models, tagging
 from jaxner.data import conll, corpora
+from jaxner.evaluation import scoring
 from jaxner.training import monitor
 from jaxner.workdir import Checkpoints, Workdir
 from tests import tiny
@@ -382,6 +383,40 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     record = Workdir(tmp_path / "run").read_json("environment.json")["data"]["vectors"]
     content = Path(config.data.vectors).read_bytes()
     assert record["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_the_rule_picks_the_best_epoch_and_scores_the_result(
+    corpus, tmp_path, evaluated
+):
+    config = tiny.config(corpus, num_epochs=3)
+    config.evaluation.rule = "x"
+    with pytest.raises(ValueError, match="Unknown rule 'x'; known: conlleval, strict"):
+        train.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    config.evaluation.rule = "strict"
+    train.main_run(config, tmp_path / "run")
+    folder = Workdir(tmp_path / "run")
+    result, metrics = folder.read_json("result.json"), folder.metrics()
+    best = max(metrics, key=lambda each: each["dev_f1"])
+    assert result["best_epoch"] == best["epoch"]
+    assert result["dev"]["f1"] == best["dev_f1"]
+    # The same predictions by both rules.
+    params = jaxner.load(tmp_path / "run")
+    dev = corpora.load(None, "dev", directory=corpus)
+    labels = tagging.label_split(params, dev, constrained=False)
+    for rule, found in (
+        ("strict", result["dev"]["f1"]),
+        ("conlleval", result["dev"]["by_conlleval"]),
+    ):
+        expected = scoring.score(*labels, rule=rule, scheme="BIOES").f1
+        assert found == pytest.approx(100 * expected, abs=1e-9)
+    assert result["dev"]["rule"] == "strict"
+    assert result["dev"]["f1"] != result["dev"]["by_conlleval"]
+    # What scores the run later goes by the same rule, if it is not told.
+    strict = evaluated("--workdir", tmp_path / "run", "--split=dev")
+    assert (strict["rule"], strict["f1"]) == ("strict", result["dev"]["f1"])
+    loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=seqeval")
+    assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
 
 
 def test_the_norms_of_parts_are_written_for_each_epoch(corpus, tmp_path):
