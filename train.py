@@ -233,8 +233,8 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
 def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, Any]:
     """Scores dev and test with the best checkpoint, and writes `result.json`.
 
-    The figures are those of the run's rule; `by_conlleval` is F1 by conlleval's (of
-    tags, accuracy).
+    The figures are those of the run's rule; if that is the strict one, `by_conlleval`
+    is F1 by conlleval's.
     """
     params = tagging.load(folder.path)
     with folder.best(read_only=True) as best:
@@ -248,13 +248,13 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
             params, split, constrained=config.evaluation.constrained
         )
         tokens = [example.tokens for example in split.examples]
-        scores = seqevals = task.score(tokens, *labels, rule="seqeval")
-        if task.rule == "strict":
+        scores = task.score(tokens, *labels, rule="seqeval")
+        about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
+        if task.rule == "strict" and not task.has_tags:
+            # Figures of systems with different rules can be compared.
+            about["by_conlleval"] = scores.to_dict()["f1"]
             scores = task.score(tokens, *labels)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
-        about = {"sha256": split.sha256, "notes": split.notes}
-        # Whatever the run's rule, figures of different systems can be compared.
-        about["by_conlleval"] = 100 * getattr(seqevals, task.main_figure)
         result[name] = {**scores.to_dict(), **about}
         result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)
