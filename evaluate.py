@@ -3,8 +3,9 @@ r"""Scores a trained tagger.
     python evaluate.py --workdir runs/grn                       # the run's test split
     python evaluate.py --workdir runs/grn --data my/test.conll --output predicted.conll
 
-Spans are read and counted by seqeval in its default mode, which is conlleval's rule;
-`--rule=strict` counts only spans that are well-formed in the tagger's label scheme.
+Spans are read by the rule that picked the run's best epoch: seqeval's default mode,
+which is conlleval's rule (`--rule=seqeval`), or `--rule=strict`, which counts only
+spans that are well-formed in the tagger's label scheme.
 
 Of a tagger of parts of speech it is the accuracy that is told, also of words that the
 training text lacks; neither the rule nor chunks concern it.
@@ -108,7 +109,8 @@ def run(workdir: str) -> dict[str, Any]:
     has_tags = params.lexicon.scheme == schemes.TAGS
     if has_tags and FLAGS.chunks:
         raise ValueError("--chunks counts prefixes of spans; this tagger gives tags")
-    if has_tags and FLAGS.rule == "strict":
+    rule = FLAGS.rule
+    if has_tags and rule == "strict":
         raise ValueError("--rule=strict reads spans; this tagger gives tags")
     config = Workdir(workdir).read_json("config.json")
     # A file is read like those of the run, where the flags do not say otherwise.
@@ -121,6 +123,9 @@ def run(workdir: str) -> dict[str, Any]:
     console.print(split.summary())
     if params.lexicon.reads_documents and not any(e.document for e in split.examples):
         console.print("No line -DOCSTART-: each sentence is read as a document")
+    if rule is None:
+        is_strict = config["evaluation"].get("rule") == "strict" and not has_tags
+        rule = "strict" if is_strict else "seqeval"
     constrained = FLAGS.constrained
     if constrained is None:
         constrained = config["evaluation"]["constrained"]
@@ -129,7 +134,7 @@ def run(workdir: str) -> dict[str, Any]:
         console.print("The training file is missing: known words are not told apart")
     prepare.tell_unknown_tags(split, params.lexicon, console.print)
     scores, predicted = evaluate(
-        params, split, rule=FLAGS.rule, constrained=constrained, vocabulary=words
+        params, split, rule=rule, constrained=constrained, vocabulary=words
     )
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
     about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
@@ -175,7 +180,8 @@ def define_flags() -> None:
     flags.DEFINE_string("encoding", None, "Its encoding; default: as the run did.")
     flags.DEFINE_string("output", None, "File for token, gold and predicted label.")
     flags.DEFINE_string("json", None, "File for the scores as JSON.")
-    flags.DEFINE_enum("rule", "seqeval", ["seqeval", "strict"], "How spans count.")
+    rules = ["seqeval", "strict"]
+    flags.DEFINE_enum("rule", None, rules, "How spans count; default: as the run did.")
     flags.DEFINE_bool(
         "constrained", None, "Rule out ill-formed labellings; default: as the run did."
     )

@@ -28,6 +28,7 @@ from jaxner.data.splits import Split
 from jaxner.evaluation import predictions, report
 from jaxner.evaluation.tasks import Task
 from jaxner.training import (
+    clipping,
     environment,
     monitor,
     objectives,
@@ -77,6 +78,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     """
     folder = Workdir(workdir)
     environment.check_values(config.to_dict())
+    task = Task(config.data.scheme, rule=config.evaluation.rule)
     environment.check_same_config(folder, config.to_dict())
 
     # --- Data ----------------------------------------------------------------
@@ -95,6 +97,8 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     weights = models.init(model, config.seed)
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
+        if config.data.standardise_vectors:
+            weights = models.standardise_words(weights)
     if config.data.pretrained:
         weights = pretrained.fill(weights, config.data.pretrained)
     if config.init_from and not folder.is_begun():
@@ -123,7 +127,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
     # --- Training ------------------------------------------------------------
     params = tagging.Params(weights, model, data.lexicon)
-    task = Task(config.data.scheme, data.words)
+    task = dataclasses.replace(task, vocabulary=data.words)
     train(Run(config, folder, corpus, data.dev, task, tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
@@ -221,6 +225,8 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
         "seconds": round(seconds, 2),
         **{f"dev_{name}": figure for name, figure in scores.figures().items()},
     }
+    norms = clipping.gradient_norms(state.opt_state)  # of the optimizer's parts
+    metrics |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
     return metrics, scores
 
 
@@ -228,6 +234,8 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
     """Scores dev and test with the best checkpoint.
 
     Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
+    The figures are those of the run's rule; if that is the strict one, `by_conlleval`
+    is F1 by conlleval's.
     """
     params = tagging.load(folder.path)
     with folder.best(read_only=True) as best:
@@ -242,8 +250,12 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
         )
         tokens = [example.tokens for example in split.examples]
         scores = task.score(tokens, *labels, rule="seqeval")
+        about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
+        if task.rule == "strict" and not task.has_tags:
+            # Figures of systems with different rules can be compared.
+            about["by_conlleval"] = scores.to_dict()["f1"]
+            scores = task.score(tokens, *labels)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
-        about = {"sha256": split.sha256, "notes": split.notes}
         result[name] = {**scores.to_dict(), **about}
         result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)

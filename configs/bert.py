@@ -13,8 +13,10 @@ a sentence that is longer than the encoder allows is read in overlapping windows
 What is done to words before they are looked up (lower case, digits) does not concern
 word pieces. Rates of learning (`optimizer.parts.bert.learning_rate`, decay on all
 weights) and numbers of epochs are ours: the text and the authors' code do not say them.
-UANet's draft is a variational LSTM on BERT's vectors; its refinement reads
-the same vectors, from the same BERT.
+UANet's draft is a variational LSTM on BERT's vectors; its refinement reads the same
+vectors, from the same BERT. Its label vectors begin in U(±1), not in U(±600) as in
+`configs/uanet.py`: the gradient of those would leave BERT hardly any of the joint clip.
+(Not measured with BERT's weights, which are not at hand.)
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
@@ -72,7 +74,7 @@ def _refine(config, tuned):
     config.model.sampling = common.sampling(num_samples=8, parts=("encoder",))
     config.model.refinement = common.refinement(
         own_representation=False,
-        label_scale=1.0,  # 600 would leave BERT hardly any of the joint clip
+        label_scale=1.0,
         **common.gui_transformer(config),
     )
     config.objective.reduction = "sum"

@@ -103,12 +103,15 @@ def base(dataset: str) -> Any:
     config.data.alphabet = config_dict.placeholder(
         str
     )  # known characters; else train's
+    # Whether ASCII characters beyond the alphabet keep their type (upper, digit, …).
+    config.data.typed_unknowns = False
     config.data.train_words = (
         True  # or all vectors but the unknown word's stay as given
     )
     config.data.min_count = 1  # rarer training words without a vector are unknown
     config.data.vectors = config_dict.placeholder(str)  # a file, or a name in the data
-    config.data.standardise_vectors = False  # divided by their standard deviation
+    # Whether they are divided by the standard deviation of the vocabulary's vectors.
+    config.data.standardise_vectors = False
     config.data.min_vector_match = 0.5  # of the distinct training words
     config.data.contextual = config_dict.placeholder(str)  # elmo/{split}.hdf5
     config.data.pretrained = config_dict.placeholder(str)  # BERT's local folder
@@ -123,10 +126,18 @@ def base(dataset: str) -> Any:
             "dropout_penalty": 0.0,  # weight of expectation-linear dropout
             "dropout_penalty_form": "strubell",  # or "ma"
             "orthogonality": 0.0,  # weight, over the units of an LSTM
+            "orthogonality_form": "pairs",  # or "identity", the paper's equation
         }
     )
     config.optimizer = ConfigDict()
-    config.evaluation = ConfigDict({"constrained": False})
+    config.evaluation = ConfigDict(
+        {
+            "constrained": False,  # whether ill-formed labellings are ruled out
+            # How spans are read, for the choice of the best epoch and for the result:
+            # "conlleval", or "strict" (well-formed spans alone).
+            "rule": "conlleval",
+        }
+    )
     return config
 
 
@@ -146,6 +157,7 @@ def bilstm(**options: Any) -> Any:
         input_dropout=0.0,
         state_dropout=0.0,
         output_dropout=0.0,
+        input_mask="unit",
         dropout_scope="sentence",
         initializer="glorot",
         forget_bias=1.0,
@@ -230,7 +242,9 @@ def optimizer(name: str, learning_rate: float, **options: Any) -> Any:
     """
     own = ("decay", "warmup", "clip_norm", "weight_decay")
     own += ("momentum", "b1", "b2", "eps")
-    defaults = {option: config_dict.placeholder(float) for option in own}
+    defaults: dict[str, Any] = {o: config_dict.placeholder(float) for o in own}
+    # Of an optimizer with parts: "joint", the default, or "parts", each by itself.
+    defaults["clip"] = config_dict.placeholder(str)
     return _section(options, name=name, learning_rate=learning_rate, **defaults)
 
 
@@ -250,8 +264,15 @@ def known(name: str, value: str, values: Any) -> None:
 
 
 def strubell_data(config: Any, document: bool) -> None:
-    """Sets the data section."""
+    """Sets the data section.
+
+    A word is looked up as it is, or is unknown: the authors' program knows no lower
+    case. (It gives the vector of a file's word to its lower case if the vocabulary
+    lacks the word itself, which never happens: all words of the file belong to it.) So
+    training words without a vector of their own begin with a drawn one.
+    """
     config.num_epochs = 100
+    config.data.lowercase_fallback = False
     config.data.unit = "document" if document else "sentence"
     if config.data.scheme != "tags":
         config.data.scheme = "BILOU"
@@ -291,7 +312,12 @@ def strubell_head(crf: bool, dropout: float) -> Any:
 
 
 def strubell_adam(rate: float, b2: float, eps: float, clip_norm: float | None) -> Any:
-    """Returns the section of the optimizer: TensorFlow's Adam."""
+    """Returns the section of the optimizer: TensorFlow's Adam.
+
+    It adds ε to √v before the bias correction, where optax and PyTorch add it after; so
+    the authors' 1e-4 and 1e-6 damp the first steps much more. See
+    `jaxner.training.optim.adam_eps_hat`; `--config.optimizer.name=adam` is the other.
+    """
     return optimizer("adam_eps_hat", rate, b1=0.9, b2=b2, eps=eps, clip_norm=clip_norm)
 
 
@@ -330,6 +356,10 @@ def chen_settings(config: Any) -> None:
 def gui_settings(config: Any, chars: str) -> None:
     """Sets data, batches, representation and the sum over a batch as its loss.
 
+    Characters and words are drawn as in NCRF++. One departure stays in all systems that
+    use this: biases of LSTMs and linear layers begin at 0, where PyTorch draws them
+    from U(±1/√fan-in).
+
     Args:
         config: What `base` returned.
         chars: "cnn", as in NCRF++, or "intnet" (Xin et al., 2018).
@@ -343,10 +373,14 @@ def gui_settings(config: Any, chars: str) -> None:
     else:
         config.data.vectors = "glove.6B.100d.txt"
     config.objective.reduction = "sum"
-    cnn = {"name": "cnn", "dim": 30, "num_filters": 50, "width": 3, "dropout": 0.5}
+    # NCRF++ leaves convolutions to PyTorch, U(±1/√fan-in), and draws the vectors of
+    # words and characters from U(±√(3/dim)). Kaiming's filters, which are the modules'
+    # default, begin √6 times as large and on vectors √2 times as large.
+    drawn = {"initializer": "torch", "table_initializer": "lecun", "dropout": 0.5}
+    cnn = {"name": "cnn", "dim": 30, "num_filters": 50, "width": 3}
     config.model.representation = {
         "words": {"dim": 100, "initializer": "lecun"},
-        "chars": cnn if chars == "cnn" else {"name": "intnet", "dropout": 0.5},
+        "chars": (cnn if chars == "cnn" else {"name": "intnet"}) | drawn,
         "dropout": 0.5,
     }
 
@@ -360,7 +394,10 @@ def gui_transformer(config: Any) -> dict[str, int]:
 
 
 def gui_adamw(**options: Any) -> Any:
-    """Returns the section of an optimizer: AdamW with warm-up."""
+    """Returns the section of an optimizer: AdamW with warm-up.
+
+    As in PyTorch, ε is added after the bias correction.
+    """
     return optimizer("adamw", 1e-4, eps=1e-6, weight_decay=1e-6, warmup=0.1, **options)
 
 

@@ -15,6 +15,18 @@ the paper does not mention; the sentence model of CoNLL-2003 is one block; that 
 documents begins with the weights of a trained sentence model (`init_from`) and adds the
 losses of its blocks up (eq. 11 has the mean: --config.objective.stages=mean).
 
+A word is looked up as it is, else it is unknown (no lower case stands in). Adam's ε is
+added before the bias correction, as TensorFlow does: at 1e-6 and 1e-4 that matters.
+
+Of these there are no settings by the authors, so they are borrowed: the greedy ID-CNN
+of one block on OntoNotes 5 has those of three blocks; documents with cnn4, cnn5,
+noshare or loss=last those of `document`; three blocks on documents of OntoNotes 5, the
+paper's number, those of the authors' file for four.
+
+What differs: where the authors draw vectors of words from U(±√(6/(V+D))), V counts the
+words of the vector file, too; here only those of the training text. The loss is over
+tokens alone; theirs also trains the padding before and after a sentence.
+
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and
 

@@ -9,9 +9,11 @@ A rival of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 te
 
 Three BiLSTMs; behind each of the first two, tokens attend to vectors of the labels, and
 behind the third the attention scores are the scores of the labels. No CRF. Characters
-are read by an LSTM, whose states' maximum is taken (the text does not say what is).
-Other settings as in the authors' README; the loss is the sum over a batch of ten
-sentences, and training stops when dev has not risen for ten epochs.
+are read by an LSTM; a word has the states that its two directions end with, as in the
+authors' code, which took that part from NCRF++ (representation.chars.pool=max takes
+the maximum over the characters instead). Other settings as in the authors' README; the
+loss is the sum over a batch of ten sentences, and training stops when dev has not risen
+for ten epochs.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
@@ -29,8 +31,16 @@ def get_config(arg=""):
     config = common.base(arg.dataset)
     common.gui_settings(config, "cnn")
     config.patience = 10
-    chars = {"name": "lstm", "dim": 30, "hidden_dim": 25, "dropout": 0.5}
-    config.model.representation.chars = chars
+    config.model.representation.chars = {
+        "name": "lstm",
+        "dim": 30,
+        "hidden_dim": 25,
+        "pool": "last",
+        "initializer": "torch",
+        "table_initializer": "lecun",
+        "forget_bias": 0.0,
+        "dropout": 0.5,
+    }
     config.model.encoder = {
         "name": "lan",
         "num_layers": arg.layers,

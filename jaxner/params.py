@@ -70,6 +70,7 @@ def build_model(lexicon: Lexicon, options: dict[str, Any]) -> models.Tagger:
         vector_sizes=lexicon.vector_sizes,
         encoder_sizes=dict(lexicon.encoder_sizes or ()) or None,
         separators=lexicon.reads_documents,
+        singletons=lexicon.singletons,
         **options,
     )
 

@@ -25,7 +25,7 @@ from configs import (
     uanet,
 )
 from jaxner import models
-from jaxner.data import corpora
+from jaxner.data import corpora, vocab
 from jaxner.models.attention import SelfAttention
 from jaxner.models.grn import CONTEXTS, RELATIONS
 from jaxner.models.idcnn import IDCNN
@@ -98,7 +98,7 @@ def test_the_section_of_an_optimizer_has_every_option():
         optim.build(given(common.optimizer(optimizer, 0.1)), 1)
     assert options == {
         *("name", "learning_rate", "decay", "warmup", "clip_norm", "weight_decay"),
-        *wanted,
+        *("clip", *wanted),
     }
 
 
@@ -321,6 +321,8 @@ def check_strubell(config, arg):
     assert (data.scheme, data.zero_digits, data.lowercase) == ("BILOU", True, False)
     assert (data.min_count, data.vectors) == (4, "lample-embeddings-pre.txt")
     assert data.train_words
+    assert not data.lowercase_fallback
+    assert config.optimizer.name == "adam_eps_hat"
     assert config.model.representation.words.dim == 100
     assert config.model.representation.caps.to_dict() == {"rule": "shape", "dim": 5}
     assert config.model.representation.chars is None
@@ -408,6 +410,12 @@ def test_parallel_rnn_has_the_papers_hyper_parameters():
     assert (encoder.num_units, encoder.hidden_dim, encoder.pool) == (16, 32, "concat")
     assert (encoder.input_dropout, encoder.state_dropout) == (0.1, 0.1)
     assert config.objective.orthogonality == 0.01
+    # By measurement, not by the paper's letter; its docstring has the figures.
+    assert config.objective.orthogonality_form == "pairs"
+    assert config.optimizer.clip_norm == 5
+    assert not config.data.train_words
+    assert parallel_rnn.get_config("sample").data.train_words  # there are no vectors
+    assert config.model.representation.singleton_dropout == 0.5
     assert config.objective.reduction == "sentence"
     assert config.optimizer.name == "adam"
     assert 1e-3 <= config.optimizer.learning_rate <= 5e-3
@@ -469,6 +477,9 @@ def test_cross_bilstm_has_the_papers_hyper_parameters(
     assert config.objective.reduction == "token"
     data = config.data
     assert (data.lowercase, data.zero_digits, data.train_words) == (False,) * 3
+    assert not data.lowercase_fallback
+    assert config.evaluation.rule == "strict"
+    assert config.model.representation.singleton_dropout == 0
     assert data.scheme == "BIOES"
     files = {300: "glove.840B.300d.txt", 400: "word2vec_twitter_tokens.txt"}
     assert data.vectors == files[dim]
@@ -511,6 +522,22 @@ def test_alphabet_of_li_fu_and_ma():
     assert len(set(alphabet)) == len(alphabet) == 85
     assert set(string.ascii_letters + string.digits) < set(alphabet)
     assert sum(char in string.punctuation for char in alphabet) == 23
+
+
+def test_punctuation_beyond_that_alphabet_is_punctuation():
+    """Nine characters, which the authors' code types by what they are."""
+    options = cross_bilstm.get_config("wnut17").data
+    lexicon, _ = vocab.build(
+        [["x"]],
+        ["LOC"],
+        alphabet=options.alphabet,
+        typed_unknowns=options.typed_unknowns,
+    )
+    beyond = sorted(set(string.punctuation) - set(options.alphabet))
+    assert beyond == sorted("_|~^\\<>{}")
+    chars = lexicon.encode(["".join(beyond)]).chars[0]
+    assert {lexicon.char_types[char] for char in chars} == {4}
+    assert (chars >= len(lexicon.chars)).all()  # with the unknown one's vector
 
 
 # --- Gui et al. (2020) ----------------------------------------------------------------
@@ -650,6 +677,24 @@ def test_grn_with_elmo_reads_vectors_beside_the_words():
     assert kernels == [(130, 400), (138, 400)]
 
 
+@pytest.mark.parametrize(
+    ("name", "arg"),
+    [
+        *(("ncrfpp", "conll2003"), ("ncrfpp", "conll2003,chars=intnet")),
+        *(("uanet", "conll2003"), ("uanet", "conll2003,model=transformer")),
+        *(("uanet", "conll2003,chars=intnet"), ("seq2seq", "conll2003")),
+        ("lan", "conll2003"),
+    ],
+)
+def test_ncrfpps_family_draws_characters_as_pytorch_does(name, arg):
+    """Filters or LSTMs U(±1/√fan-in); vectors of words and characters U(±√(3/dim))."""
+    representation = MODULES[name].get_config(arg).model.representation
+    assert representation.chars.initializer == "torch"
+    assert representation.chars.table_initializer == "lecun"
+    assert representation.chars.dropout == 0.5
+    assert representation.words.initializer == "lecun"
+
+
 def test_the_rivals_have_their_authors_settings():
     crf = ncrfpp.get_config("conll2003,crf")
     assert crf.model.head.name == "crf"
@@ -665,7 +710,8 @@ def test_the_rivals_have_their_authors_settings():
     assert (encoder.num_layers, encoder.hidden_dim, encoder.num_heads) == (3, 200, 5)
     assert (encoder.dropout, encoder.weight_dropout) == (0.5, 0.5)
     assert encoder.label_bound == 0.0025
-    assert net.model.representation.chars.hidden_dim * 2 == 50
+    chars = net.model.representation.chars
+    assert (chars.hidden_dim * 2, chars.pool, chars.forget_bias) == (50, "last", 0.0)
     assert given(net.optimizer) == {
         "name": "sgd",
         "learning_rate": 0.01,

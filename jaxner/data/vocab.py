@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxner.data import contextual, features, schemes
+from jaxner.data import contextual, features, ranking, schemes
 from jaxner.data.vectors import Vectors
 from jaxner.data.wordpiece import WordPiece
 from jaxner.types import Sentence, WordVectors
@@ -47,6 +47,10 @@ class Lexicon:
         zero_digits: Whether digits are replaced by 0 before anything else.
         unescape: Whether treebank escapes are undone before anything else.
         lowercase_fallback: Whether a word that is not known stands for its lower case.
+        singletons: The first and, exclusive, the last id of the words that occur once
+            in the training text; see `Representation.singleton_dropout`.
+        typed_unknowns: Whether a character that is not known keeps its type; see
+            `char_types`.
         vector_sizes: Layers and dimensions of the vectors that come with each token;
             None where none do.
         pieces: Splits tokens into the pieces of a pretrained encoder; None without one.
@@ -62,6 +66,8 @@ class Lexicon:
     zero_digits: bool = False
     unescape: bool = False
     lowercase_fallback: bool = True
+    singletons: tuple[int, int] = (0, 0)
+    typed_unknowns: bool = False
     vector_sizes: tuple[int, int] | None = None
     pieces: WordPiece | None = None
     encoder_sizes: tuple[tuple[str, Any], ...] | None = None
@@ -111,13 +117,23 @@ class Lexicon:
 
     @functools.cached_property
     def char_types(self) -> tuple[int, ...]:
-        """The type of each character; see `features.char_type`."""
-        start = len(_SPECIAL)
-        return (0,) * start + tuple(map(features.char_type, self.chars[start:]))
+        """The type of each character id; see `features.char_type`.
 
-    @property
-    def _case(self) -> tuple[bool, bool]:
-        return self.lowercase, self.lowercase_fallback
+        With `typed_unknowns` four more ids follow those of `chars`. They stand for
+        characters that are not known, of each type, and share the vector of the unknown
+        character.
+        """
+        start = len(_SPECIAL)
+        known = (0,) * start + tuple(map(features.char_type, self.chars[start:]))
+        more = range(1, len(features.CHAR_TYPES) + 1) if self.typed_unknowns else ()
+        return (*known, *more)
+
+    def _char_id(self, char: str) -> int:
+        found = self._char_ids.get(char)
+        if found is not None:
+            return found
+        kind = features.char_type(char) if self.typed_unknowns else 0
+        return len(self.chars) + kind - 1 if kind else UNKNOWN
 
     def normalise(self, token: str) -> str:
         """Gives the token as it is looked at: unescaped, and with its digits as 0."""
@@ -128,7 +144,8 @@ class Lexicon:
         return self._id_of_normal(self.normalise(token))
 
     def _id_of_normal(self, token: str) -> int:
-        found = features.look_up(token, self._word_ids, self._case)
+        case = self.lowercase, self.lowercase_fallback
+        found = features.look_up(token, self._word_ids, case)
         return UNKNOWN if found is None else self._word_ids[found]
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
@@ -167,7 +184,7 @@ class Lexicon:
         found = self._seen.get(token)
         if found is None:
             normal = self.normalise(token)
-            ids = [self._char_ids.get(char, UNKNOWN) for char in normal]
+            ids = [self._char_id(char) for char in normal]
             spelled = np.array(ids, np.int32).tobytes()
             found = self._id_of_normal(normal), int(features.caps(normal)), spelled
             if len(self._seen) >= _MOST_SEEN:
@@ -215,6 +232,8 @@ class Lexicon:
         content: dict[str, Any] = json.loads(text)
         for name in ("words", "chars", "label_names"):
             content[name] = tuple(content[name])
+        if bounds := content.get("singletons"):
+            content["singletons"] = tuple(bounds)
         if sizes := content.get("vector_sizes"):
             content["vector_sizes"] = tuple(sizes)
         if pieces := content.get("pieces"):
@@ -238,6 +257,7 @@ def build(
     documents: bool = False,
     unescape: bool = False,
     lowercase_fallback: bool = True,
+    typed_unknowns: bool = False,
 ) -> tuple[Lexicon, WordVectors | None]:
     """Builds a lexicon from the training sentences and a vector file.
 
@@ -255,6 +275,8 @@ def build(
         documents: Whether there is a label for the separators of documents.
         unescape: Whether treebank escapes are undone before anything else.
         lowercase_fallback: Whether a word that is not known stands for its lower case.
+        typed_unknowns: Whether a character that is not known keeps its type, if that is
+            one of `features.CHAR_TYPES`.
 
     Returns:
         The lexicon, and the vectors aligned with it (None without vectors).
@@ -270,30 +292,22 @@ def build(
         [2, 1]
     """
     tokens = collections.Counter(token for sentence in sentences for token in sentence)
-    tokens = _counted(
+    tokens = ranking.counted(
         tokens, lambda token: features.normal(token, zero_digits, unescape)
     )
     case = lowercase, lowercase_fallback
-    counts = _counted(tokens, str.lower) if lowercase else tokens
+    counts = ranking.counted(tokens, str.lower) if lowercase else tokens
     given = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
     # A cased key can never be met by a lower-cased word.
     reachable = [w for w in given if not lowercase or w == w.lower()]
-    used: collections.Counter[str] = collections.Counter()
-    if train_words:
-        frequent = (word for word, count in counts.items() if count >= min_count)
-        known = dict.fromkeys((*reachable, *frequent))
-        # Exactly the words that training tokens are looked up as can get a gradient.
-        for token, count in tokens.items():
-            found = features.look_up(token, known, case)
-            if found is not None:
-                used[found] += count
-    trained = sorted(used, key=lambda word: (-used[word], word))
-    frozen = [word for word in reachable if word not in used]
+    frequent = [word for word, count in counts.items() if count >= min_count]
+    ranks = ranking.rank(tokens, reachable, frequent if train_words else None, case)
+    first = len(_SPECIAL) + ranks.first_once
     if alphabet is None:
         alphabet = "".join({char for token in tokens for char in token})
     lexicon = Lexicon(
-        words=(*_SPECIAL, *trained, *frozen),
-        num_trained=len(_SPECIAL) + len(trained),
+        words=(*_SPECIAL, *ranks.trained, *ranks.frozen),
+        num_trained=len(_SPECIAL) + len(ranks.trained),
         chars=(*_SPECIAL, *sorted(set(alphabet))),
         label_names=_label_names(types, scheme) + (SEPARATOR,) * documents,
         scheme=scheme,
@@ -301,10 +315,14 @@ def build(
         zero_digits=zero_digits,
         unescape=unescape,
         lowercase_fallback=lowercase_fallback,
+        singletons=(first, first + ranks.num_once),
+        typed_unknowns=typed_unknowns,
     )
     if vectors is None:
         return lexicon, None
-    return lexicon, _align(lexicon, vectors, given, counts)
+    words = lexicon.words[len(_SPECIAL) :]
+    aligned = ranking.align(words, len(ranks.trained), vectors, given, counts, case)
+    return lexicon, aligned._replace(rows=aligned.rows + len(_SPECIAL))
 
 
 def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
@@ -315,33 +333,3 @@ def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
             "tag of that name"
         )
     return names
-
-
-def _counted(tokens: collections.Counter[str], change) -> collections.Counter[str]:
-    counts: collections.Counter[str] = collections.Counter()
-    for token, count in tokens.items():
-        counts[change(token)] += count
-    return counts
-
-
-def _align(
-    lexicon: Lexicon, vectors: Vectors, given: dict[str, int], counts
-) -> WordVectors:
-    sources = [
-        None if word in _SPECIAL else features.look_up(word, given, lexicon._case)
-        for word in lexicon.words[: lexicon.num_trained]
-    ]
-    rows = np.array([i for i, word in enumerate(sources) if word is not None], np.int64)
-    trained = vectors.values[[given[word] for word in sources if word is not None]]
-    frozen_words = lexicon.words[lexicon.num_trained :]
-    frozen = vectors.values[[given[word] for word in frozen_words]]
-    matched = {
-        w for w in counts if features.look_up(w, given, lexicon._case) is not None
-    }
-    return WordVectors(
-        rows=rows,
-        trained=trained,
-        frozen=frozen,
-        types_matched=len(matched) / max(len(counts), 1),
-        tokens_matched=sum(counts[w] for w in matched) / max(counts.total(), 1),
-    )

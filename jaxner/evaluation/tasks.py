@@ -19,6 +19,11 @@ class Task:
         scheme: That of the tagger: one of `schemes.SCHEMES`, or `schemes.TAGS`.
         vocabulary: The distinct words of the training text, if they are known: tags of
             other words are also counted apart.
+        rule: How spans are read where `score` is not told, one of `scoring.RULES`; it
+            does not concern tags.
+
+    Raises:
+        ValueError: The rule is unknown.
 
     Example:
         >>> Task("BIOES").main_figure, Task("tags").main_figure
@@ -29,6 +34,12 @@ class Task:
 
     scheme: str
     vocabulary: Set[str] | None = None
+    rule: str = "conlleval"
+
+    def __post_init__(self):
+        if self.rule not in scoring.RULES:
+            known = ", ".join(scoring.RULES)
+            raise ValueError(f"Unknown rule {self.rule!r}; known: {known}")
 
     @property
     def has_tags(self) -> bool:
@@ -41,7 +52,11 @@ class Task:
         return (TagScores if self.has_tags else Scores).main_figure
 
     def score(
-        self, tokens: Labels, gold: Labels, predicted: Labels, rule: str = "conlleval"
+        self,
+        tokens: Labels,
+        gold: Labels,
+        predicted: Labels,
+        rule: str | None = None,
     ) -> Scores | TagScores:
         """Scores predicted labels.
 
@@ -50,7 +65,7 @@ class Task:
             gold: The right labels of each sentence.
             predicted: The predicted ones.
             rule: How spans are read: "conlleval", "strict", or "seqeval" for a second
-                opinion on the former; of tags there are none.
+                opinion on the former; None: by the task's rule.
 
         Raises:
             ValueError: As `scoring.score` and `tags.score`; or tags are to be strict.
@@ -61,6 +76,7 @@ class Task:
             return tags.score(
                 gold, predicted, tokens=tokens, vocabulary=self.vocabulary
             )
+        rule = self.rule if rule is None else rule
         if rule == "seqeval":
             return scoring.score_with_seqeval(gold, predicted, scheme=self.scheme)
         return scoring.score(gold, predicted, rule=rule, scheme=self.scheme)

@@ -52,6 +52,7 @@ from jaxner.models.tagger import apply_with_intermediates as apply_with_intermed
 from jaxner.models.tagger import can_spell as can_spell
 from jaxner.models.tagger import init as init
 from jaxner.models.tagger import spell as spell
+from jaxner.models.tagger import standardise_words as standardise_words
 from jaxner.models.tagger import transfer as transfer
 from jaxner.models.tagger import with_vectors as with_vectors
 from jaxner.models.transformer import RelativeTransformer, TwoStream
@@ -92,6 +93,7 @@ def build(
     sampling: Mapping[str, Any] | None = None,
     refinement: Mapping[str, Any] | None = None,
     separators: bool = False,
+    singletons: tuple[int, int] = (0, 0),
 ) -> Tagger:
     """Builds a model from the sizes that the data give and the choices of a config.
 
@@ -116,6 +118,8 @@ def build(
             itself; `head`, as above; and the attributes of `TwoStream` and of
             `Refinement`. None: there is none.
         separators: Whether the last label is that of separators; see `Tagger`.
+        singletons: The ids of words that occur once in the training text, for a
+            representation with `singleton_dropout`.
 
     Returns:
         A module that compares and hashes by value.
@@ -139,6 +143,8 @@ def build(
 
     def represent():
         options = _contextual(representation, vector_sizes, encoder_sizes)
+        if options.get("singleton_dropout"):
+            options["singletons"] = singletons
         return _representation(options, sizes, characters, char_types)
 
     encode = _encoder("encoder", encoder, num_labels)

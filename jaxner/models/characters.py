@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.models import layers
 from jaxner.models.convolution import windows
-from jaxner.models.lstm import BiLSTM
+from jaxner.models.lstm import INITIALIZERS, BiLSTM
 from jaxner.types import FORBIDDEN
 
 NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is none of them
@@ -37,10 +37,12 @@ class CharacterCNN(nn.Module):
         width: Characters under a filter; several widths if it is a tuple.
         length: Characters of every word; None: as many as it has.
         types: The type of each character id, from 1, as a one-hot vector beside the
-            character's own; None: not used.
+            character's own; None: not used. It may be longer than `num_chars`: see
+            `layers.character_rows`.
         bias: Whether filters have one.
         activation: One of `layers.ACTIVATIONS`.
-        initializer: How filters are drawn, one of `layers.KERNELS`.
+        initializer: How filters are drawn, one of `layers.KERNELS`; their biases begin
+            as `layers.bias_like` says.
         table_initializer: How character vectors are drawn, one of `layers.TABLES`.
         dropout: Probability of zeroing an element of a character vector.
     """
@@ -101,11 +103,12 @@ class CharacterCNN(nn.Module):
         table = self.param(
             "table", layers.TABLES[self.table_initializer], (self.num_chars, self.dim)
         )
+        rows = layers.character_rows(chars, self.num_chars)
         if self.types is None:
-            return table[chars]
+            return table[rows]
         # Type 0 is none of them, and has no place in the one-hot vector.
         types = jax.nn.one_hot(jnp.array(self.types), NUM_TYPES + 1)[:, 1:]
-        return jnp.concatenate([table[chars], types[chars]], axis=2)
+        return jnp.concatenate([table[rows], types[chars]], axis=2)
 
     def _convolve(self, x, present, name, width):
         if self.length is None:
@@ -117,6 +120,7 @@ class CharacterCNN(nn.Module):
             self.num_filters,
             use_bias=self.bias,
             kernel_init=layers.KERNELS[self.initializer](width),
+            bias_init=layers.bias_like(self.initializer, x.shape[2]),
             name=name,
         )(x)
         if self.length is None:
@@ -125,15 +129,36 @@ class CharacterCNN(nn.Module):
         return layers.ACTIVATIONS[self.activation](jnp.max(values, axis=1))
 
 
+POOLS = ("max", "last")
+
+
 class CharacterLSTM(nn.Module):
-    """Reads the characters of each word in both directions, and takes the maximum.
+    """Reads the characters of each word in both directions.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
         hidden_dim: State of one direction; a word has twice as many features.
+        pool: What of the states is a word's features: "max", their maximum over the
+            characters (Žukov-Gregorič et al., 2018), or "last", what each direction
+            ends with (Lample et al., 2016; NCRF++ and what is built on it, such as the
+            code of Cui and Zhang, 2019).
         initializer: How the kernels are drawn; see `BiLSTM`.
+        table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+        forget_bias: Initial bias of the forget gates.
         dropout: Probability of zeroing an element of a character vector.
+
+    Raises:
+        ValueError: A choice is unknown, or a rate is outside [0, 1).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> words = jnp.array([[3, 1, 0, 0], [2, 2, 4, 1]])
+        >>> features, _ = CharacterLSTM(num_chars=5, pool="last").init_with_output(
+        ...     jax.random.key(0), words, train=False
+        ... )
+        >>> features.shape
+        (2, 50)
 
     References:
         Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition With Parallel
@@ -145,11 +170,18 @@ class CharacterLSTM(nn.Module):
     num_chars: int
     dim: int = 25
     hidden_dim: int = 25
+    pool: str = "max"
     initializer: str = "glorot"
+    table_initializer: str = "glorot"
+    forget_bias: float = 1.0
     dropout: float = 0.0
 
     def __post_init__(self):
-        layers.check_rate("dropout", self.dropout, "CharacterLSTM")
+        name = "CharacterLSTM"
+        layers.check("pool", self.pool, POOLS, name)
+        layers.check("initializer", self.initializer, INITIALIZERS, name)
+        layers.check("table_initializer", self.table_initializer, layers.TABLES, name)
+        layers.check_rate("dropout", self.dropout, name)
         super().__post_init__()
 
     @nn.compact
@@ -157,16 +189,36 @@ class CharacterLSTM(nn.Module):
         self, chars: Int[Array, " T C"], *, train: bool
     ) -> Float[Array, " T D"]:
         """Returns the features of each word; zero for a word without characters."""
-        table = self.param("table", layers.TABLES["glorot"], (self.num_chars, self.dim))
+        table = self.param(
+            "table", layers.TABLES[self.table_initializer], (self.num_chars, self.dim)
+        )
         present = chars > 0
-        x = layers.Dropout(self.dropout)(table[chars], deterministic=not train)
+        x = table[layers.character_rows(chars, self.num_chars)]
+        x = layers.Dropout(self.dropout)(x, deterministic=not train)
         x = jnp.where(present[:, :, None], x, 0.0)
         over_words = nn.vmap(
             _Reader, variable_axes={"params": None}, split_rngs={"params": False}
         )
-        values = over_words(self.hidden_dim, self.initializer, name="lstm")(x, present)
+        values = over_words(
+            self.hidden_dim, self.initializer, self.forget_bias, name="lstm"
+        )(x, present)
+        if self.pool == "last":
+            return _last(values, present)
         best = jnp.max(jnp.where(present[:, :, None], values, FORBIDDEN), axis=1)
         return jnp.where(present.any(axis=1)[:, None], best, 0.0)
+
+
+def _last(
+    values: Float[Array, "T C D"], present: Bool[Array, "T C"]
+) -> Float[Array, "T D"]:
+    """Returns what the forward half has at the last character, the other at the first.
+
+    All values are zero where no character is present.
+    """
+    forward, backward = jnp.split(values, 2, axis=2)
+    is_last = present & ~jnp.pad(present[:, 1:], ((0, 0), (0, 1)))
+    end = jnp.sum(jnp.where(is_last[:, :, None], forward, 0.0), axis=1)
+    return jnp.concatenate([end, backward[:, 0]], axis=1)
 
 
 class _Reader(nn.Module):
@@ -174,8 +226,14 @@ class _Reader(nn.Module):
 
     hidden_dim: int
     initializer: str
+    forget_bias: float
 
     @nn.compact
     def __call__(self, x: Float[Array, " C D"], present: Bool[Array, " C"]):
-        lstm = BiLSTM(self.hidden_dim, initializer=self.initializer, name="lstm")
+        lstm = BiLSTM(
+            self.hidden_dim,
+            initializer=self.initializer,
+            forget_bias=self.forget_bias,
+            name="lstm",
+        )
         return lstm(x, present, train=False)[0]

@@ -37,7 +37,8 @@ class IntNet(nn.Module):
         num_blocks: Number of blocks.
         widths: Characters under the filters, each odd.
         dropout: Probability of zeroing an element of a character vector.
-        initializer: How filters are drawn, one of `layers.KERNELS`.
+        initializer: How filters are drawn, one of `layers.KERNELS`; their biases begin
+            as `layers.bias_like` says.
         table_initializer: How character vectors are drawn, one of `layers.TABLES`.
 
     Raises:
@@ -91,7 +92,8 @@ class IntNet(nn.Module):
         def convolve(x, width, size, name):
             x = windows(x, width)
             kernel = layers.KERNELS[self.initializer](width)
-            x = nn.Dense(size, kernel_init=kernel, name=name)(x)
+            bias = layers.bias_like(self.initializer, x.shape[2])
+            x = nn.Dense(size, kernel_init=kernel, bias_init=bias, name=name)(x)
             return jnp.where(present, jax.nn.relu(x), 0.0)
 
         def in_all_widths(x, size, name):
@@ -101,7 +103,8 @@ class IntNet(nn.Module):
         table = self.param(
             "table", layers.TABLES[self.table_initializer], (self.num_chars, self.dim)
         )
-        x = layers.Dropout(self.dropout)(table[chars], deterministic=not train)
+        x = table[layers.character_rows(chars, self.num_chars)]
+        x = layers.Dropout(self.dropout)(x, deterministic=not train)
         x = in_all_widths(jnp.where(present, x, 0.0), self.num_filters, "first")
         for block in range(1, self.num_blocks + 1):
             narrow = convolve(x, 1, self.growth, f"block{block}_narrow")

@@ -46,6 +46,21 @@ KERNELS = {
 }
 """How the kernel of a convolution over `width` positions is drawn."""
 
+
+def bias_like(initializer: str, fan_in: int) -> nn.initializers.Initializer:
+    """Returns the initializer of the bias that goes with a kernel of `KERNELS`.
+
+    For "torch" it is U(±1/√fan-in), PyTorch's default; for all others, zero.
+
+    Args:
+        initializer: One of `KERNELS`.
+        fan_in: Inputs of each output.
+    """
+    if initializer != "torch":
+        return nn.initializers.zeros
+    return symmetric_uniform(fan_in**-0.5)
+
+
 TABLES = {
     "kaiming": kaiming_embedding,
     "glorot": nn.initializers.glorot_uniform(),
@@ -106,6 +121,22 @@ def drop_rows(
 
     kept = jax.vmap(row)(start + jnp.arange(x.shape[0]))
     return jnp.where(kept, x / (1 - rate), 0.0)
+
+
+def character_rows(
+    chars: Int[Array, "*T C"], num_chars: int, unknown: int = 1
+) -> Int[Array, "*T C"]:
+    """Returns the rows of a table of character vectors for some character ids.
+
+    Ids from `num_chars` on are characters that are not known, but whose type is; they
+    have the vector of the unknown one. See `Lexicon.char_types`.
+
+    Args:
+        chars: The ids.
+        num_chars: Rows of the table.
+        unknown: That of the unknown character.
+    """
+    return jnp.where(chars < num_chars, chars, unknown)
 
 
 def vary_alike(*arrays: Array) -> list[Array]:

@@ -20,6 +20,7 @@ from jaxner.models.recurrence import CANDIDATE, FORGET, Carry, recur
 
 POOLS = ("concat", "mean")
 _APART = 2  # so many units are blocks of their own, and more are one, in `recur`
+INPUT_MASKS = ("unit", "shared")
 STREAMS = {"sentence": "dropout", "batch": "shared"}
 INITIALIZERS = ("glorot", "glorot_fused", "kaiming", "normal", "torch")
 
@@ -40,6 +41,9 @@ class BiLSTM(nn.Module):
         state_dropout: Rate on the states h that a cell carries.
         output_dropout: Rate on the outputs of the last layer. All three masks are
             constant over time, and each cell has its own (Gal and Ghahramani, 2016).
+        input_mask: "unit": each cell has an input mask of its own; "shared": one for
+            all cells of a layer. With several units of the first kind, hardly an input
+            is hidden from all of them.
         dropout_scope: Whether every "sentence" has its own masks, drawn from the stream
             "dropout", or a "batch" shares them; they are then drawn from the stream
             "shared", whose key must be the same for all its sentences.
@@ -58,6 +62,7 @@ class BiLSTM(nn.Module):
     input_dropout: float = 0.0
     state_dropout: float = 0.0
     output_dropout: float = 0.0
+    input_mask: str = "unit"
     dropout_scope: str = "sentence"
     initializer: str = "glorot"
     forget_bias: float = 1.0
@@ -66,6 +71,7 @@ class BiLSTM(nn.Module):
 
     def __post_init__(self):
         layers.check("pool", self.pool, POOLS, "BiLSTM")
+        layers.check("input_mask", self.input_mask, INPUT_MASKS, "BiLSTM")
         layers.check("dropout_scope", self.dropout_scope, STREAMS, "BiLSTM")
         layers.check("initializer", self.initializer, INITIALIZERS, "BiLSTM")
         for name in ("hidden_dim", "num_units", "num_layers"):
@@ -87,12 +93,12 @@ class BiLSTM(nn.Module):
         backwards.
         """
 
-        def drop(rate, x):
-            """Multiplies by one mask for all tokens, drawn for each cell."""
+        def drop(rate, x, is_shared=False):
+            """Multiplies by one mask for all tokens, drawn for each cell or for all."""
             if not (train and rate):
                 return x
             key = self.make_rng(STREAMS[self.dropout_scope])
-            shape = (2, self.num_units, x.shape[3])
+            shape = (*((1, 1) if is_shared else (2, self.num_units)), x.shape[3])
             kept = jax.random.bernoulli(key, 1 - rate, shape)
             return x * jnp.where(kept, 1 / (1 - rate), 0.0)[None]
 
@@ -101,7 +107,7 @@ class BiLSTM(nn.Module):
         for layer in range(1, self.num_layers + 1):
             if self.cross and layer > 1:
                 x = jnp.concatenate([x[:, :1], x[:, 1:]], axis=3)
-            x = drop(self.input_dropout, x)
+            x = drop(self.input_dropout, x, self.input_mask == "shared")
             kernels_and_bias = Cells(
                 size,
                 self.num_units,

@@ -163,6 +163,10 @@ class Representation(nn.Module):
         bert: Features of its word pieces (`bert.WordPieces`), or None.
         dropout: Probability of zeroing a feature.
         word_dropout: Probability that a word counts as unknown.
+        singleton_dropout: The same of a word that occurs once in the training text, in
+            training alone. So the unknown word's vector is trained where all words of
+            the training text are known. Lample et al. (2016) have 0.5.
+        singletons: The first and, exclusive, the last id of these words; see `Lexicon`.
     """
 
     words: nn.Module | None
@@ -172,10 +176,12 @@ class Representation(nn.Module):
     bert: WordPieces | None = None
     dropout: float = 0.5
     word_dropout: float = 0.0
+    singleton_dropout: float = 0.0
+    singletons: tuple[int, int] = (0, 0)
 
     def __post_init__(self):
-        layers.check_rate("dropout", self.dropout, "Representation")
-        layers.check_rate("word_dropout", self.word_dropout, "Representation")
+        for name in ("dropout", "word_dropout", "singleton_dropout"):
+            layers.check_rate(name, getattr(self, name), "Representation")
         super().__post_init__()
 
     @nn.compact
@@ -187,6 +193,12 @@ class Representation(nn.Module):
             key = self.make_rng("words")
             dropped = jax.random.bernoulli(key, self.word_dropout, words.shape)
             words = jnp.where(dropped & (words != _PADDING), _UNKNOWN, words)
+        if self.singleton_dropout and self.has_rng("words"):
+            key = self.make_rng("words")
+            dropped = jax.random.bernoulli(key, self.singleton_dropout, words.shape)
+            first, end = self.singletons
+            is_single = (first <= words) & (words < end)
+            words = jnp.where(dropped & is_single, _UNKNOWN, words)
         parts = []
         if self.words is not None:
             parts.append(self.words(words))

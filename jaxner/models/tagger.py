@@ -155,6 +155,59 @@ def with_vectors(weights: Weights, vectors: WordVectors) -> Weights:
     return jax.tree_util.tree_map_with_path(fill, weights)
 
 
+def standardise_words(weights: Weights) -> Weights:
+    """Divides all word vectors by the standard deviation of the vocabulary's.
+
+    The vocabulary is that of the training text: the trained words, drawn vectors and
+    the unknown word's included, padding not. If only the unknown word is trained, all
+    words count. Frozen words are divided by the same number.
+
+    This is what the code of Gui et al. (2020) does to the matrix that it looks words up
+    in, but that its words are also those of dev and test.
+
+    Args:
+        weights: With the vectors of `with_vectors`.
+
+    Returns:
+        New weights. A refinement with words of its own has a deviation of its own.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> words = {"trained": jnp.array([[9.0], [1.0], [5.0]])}
+        >>> params = {"representation": {"words": words}}
+        >>> new = standardise_words({"params": params, "frozen": {}})
+        >>> new["params"]["representation"]["words"]["trained"].ravel().tolist()
+        [4.5, 0.5, 2.5]
+    """
+    tables: dict[str, list[Array]] = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(weights):
+        owner = _owner_of_words(path)
+        if owner is not None:
+            tables.setdefault(owner, []).append(leaf)
+    deviations = {}
+    for owner, leaves in tables.items():
+        # "frozen" comes before "params", if there is any.
+        *frozen, trained = leaves
+        rows = [trained[1:]] + (frozen if len(trained) == 2 else [])
+        deviations[owner] = jnp.std(jnp.concatenate(rows))
+
+    def divide(path, leaf):
+        owner = _owner_of_words(path)
+        return leaf if owner is None else leaf / deviations[owner]
+
+    return jax.tree_util.tree_map_with_path(divide, weights)
+
+
+def _owner_of_words(path) -> str | None:
+    """Names the module that a table of word vectors belongs to; None for others."""
+    _, _, name = _name(path).partition("/")
+    module, _, leaf = name.rpartition("/")
+    is_table = leaf in ("trained", "vectors") and f"/{module}".endswith(
+        "/representation/words"
+    )
+    return module if is_table else None
+
+
 def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
     """Takes over the weights of another model that have the same name and shape.
 

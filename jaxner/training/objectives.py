@@ -28,6 +28,10 @@ equal weights that sum to 1, or all with a weight of 1."""
 DROPOUT_PENALTIES = ("strubell", "ma")
 """How expectation-linear dropout is scaled; see `dropout_gap`."""
 
+ORTHOGONALITY_FORMS = ("pairs", "identity")
+"""What the penalty on the units of an LSTM wants: that each two are orthogonal, or also
+that the kernel of each has a norm of 1; see `orthogonality`."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
@@ -39,6 +43,7 @@ class Objective:
         dropout_penalty: Weight of expectation-linear dropout; 0: none.
         dropout_penalty_form: One of `DROPOUT_PENALTIES`.
         orthogonality: Weight of `orthogonality`; 0: none.
+        orthogonality_form: One of `ORTHOGONALITY_FORMS`.
     """
 
     reduction: str = "sentence"
@@ -46,12 +51,14 @@ class Objective:
     dropout_penalty: float = 0.0
     dropout_penalty_form: str = "strubell"
     orthogonality: float = 0.0
+    orthogonality_form: str = "pairs"
 
     def __post_init__(self):
         for name, known in (
             ("reduction", REDUCTIONS),
             ("stages", STAGES),
             ("dropout_penalty_form", DROPOUT_PENALTIES),
+            ("orthogonality_form", ORTHOGONALITY_FORMS),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(
@@ -116,17 +123,33 @@ def dropout_gap(
     return jnp.sum(jnp.where(mask, gap, 0.0))
 
 
-def orthogonality(params: Any) -> Float[Array, ""]:
-    """Computes ‖ΦΦᵀ - I‖² over the units of each layer and direction, summed.
+def orthogonality(params: Any, form: str = "pairs") -> Float[Array, ""]:
+    """Computes the penalty on units that compute alike, over all layers and directions.
 
     The rows of Φ are the recurrent kernels of the units' cell candidates, flattened.
     The paper does not say whether Φ is one per direction; here it is.
 
+    "identity" is the letter of the paper's equation, ‖ΦΦᵀ - I‖². Its diagonal also
+    pulls the squared norm of each kernel to 1, where Glorot's draw gives about the size
+    of the state, 32: that starves the units. "pairs", the default, leaves the diagonal
+    out, and so is what the paper's text wants: the sum over all pairs of units of their
+    squared product, each pair in both orders.
+
     Args:
         params: Those of a tagger with LSTMs in its encoder.
+        form: One of `ORTHOGONALITY_FORMS`.
 
     Raises:
         ValueError: There are none.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> kernels = jnp.zeros((2, 2, 1, 4, 1)).at[0, :, 0, 3, 0].set(3.0)
+        >>> params = {"encoder": {"layer1": {"recurrent": kernels}}}
+        >>> float(orthogonality(params))  # two units forwards, 9 in both orders
+        162.0
+        >>> float(orthogonality(params, "identity"))  # 9 - 1, and 0 - 1 backwards
+        292.0
 
     References:
         Žukov-Gregorič et al. (2018), eq. 1, without its outer sum, whose index does not
@@ -138,7 +161,11 @@ def orthogonality(params: Any) -> Float[Array, ""]:
     total = jnp.zeros(())
     for kernel in kernels:
         rows = kernel.reshape(kernel.shape[0], -1)
-        total += jnp.sum((rows @ rows.T - jnp.eye(len(rows))) ** 2)
+        products, same = rows @ rows.T, jnp.eye(len(rows))
+        if form == "identity":
+            total += jnp.sum((products - same) ** 2)
+        else:
+            total += jnp.sum(jnp.where(same > 0, 0.0, products) ** 2)
     return total
 
 
@@ -172,7 +199,8 @@ def batch_loss(
         share = scale[objective.dropout_penalty_form]
         loss += objective.dropout_penalty * share * jnp.sum(gaps)
     if objective.orthogonality:
-        loss += objective.orthogonality * orthogonality(weights["params"])
+        penalty = orthogonality(weights["params"], objective.orthogonality_form)
+        loss += objective.orthogonality * penalty
     return loss
 
 

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxner.training import clipping
+
 
 def adam_eps_hat(
     learning_rate: optax.ScalarOrSchedule,
@@ -170,10 +172,11 @@ def build(
         options: `name`, one of `OPTIMIZERS`; `learning_rate`; `decay` of it over epochs
             (see `inverse_epoch_decay`), or `warmup` (see `warmup_linear`);
             `weight_decay`, which is added to the clipped gradient, but of "adamw" to
-            the step; `clip_norm`, the largest global norm of the gradient (0: any); the
-            named optimizer's own arguments; and `parts`, such options for the
-            parameters below a path ("refinement", "bert"), whose gradients are clipped
-            together with all others. None stands for the default.
+            the step; `clip_norm`, the largest norm of the gradient (0: any); the named
+            optimizer's own arguments; `parts`, such options for the parameters below a
+            path ("refinement", "bert"); and `clip`, one of `clipping.CLIPS`, which says
+            whether the gradients of the parts are clipped with all others, the default,
+            or each by itself. None stands for the default.
         steps_per_epoch: Number of batches.
         num_epochs: Of the run; needed for `warmup`.
 
@@ -201,6 +204,14 @@ def _freeze(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
     clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
+    clip = options.pop("clip", clipping.CLIPS[0])
+    if clip not in clipping.CLIPS:
+        known = ", ".join(clipping.CLIPS)
+        raise ValueError(f"Unknown optimizer.clip {clip!r}; known: {known}")
+    if clip == "parts" and not (parts and clip_norm):
+        raise ValueError(
+            "optimizer.clip='parts' needs optimizer.parts and optimizer.clip_norm"
+        )
     make = functools.partial(_one, steps_per_epoch=steps_per_epoch, epochs=num_epochs)
     optimizer = make("optimizer", options)
     if parts:
@@ -208,39 +219,13 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
             path: make(f"optimizer.parts.{path}", dict(part))
             for path, part in parts.items()
         }
-        choose = functools.partial(_part_of_each, paths=tuple(parts))
-        optimizer = optax.partition({**own, _REST: optimizer}, choose)
+        choose = functools.partial(clipping.part_of_each, paths=tuple(parts))
+        optimizer = optax.partition({**own, clipping.REST: optimizer}, choose)
+        clipped = clipping.clip_parts(tuple(parts), clip_norm, clip, steps_per_epoch)
+        return optax.chain(clipped, optimizer)
     if not clip_norm:
         return optimizer
     return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
-
-
-_REST = ""
-
-
-def _part_of_each(params: Any, paths: tuple[str, ...]) -> Any:
-    """Names the part of every parameter: the longest path that it lies below.
-
-    A path may begin anywhere in the tree: "bert" is that of the representation, and of
-    a refinement with a representation of its own.
-    """
-    used = set()
-
-    def part(path, leaf):
-        del leaf
-        name = jax.tree_util.keystr(path, simple=True, separator="/")
-        below = [p for p in paths if f"/{p}/" in f"/{name}"]
-        used.update(below)
-        return max(below, key=len, default=_REST)
-
-    labels = jax.tree_util.tree_map_with_path(part, params)
-    for path in paths:
-        if path not in used:
-            raise ValueError(
-                f"optimizer.parts has {path!r}, but the model has no parameter below "
-                f"it; it has {', '.join(sorted(params))} at the top."
-            )
-    return labels
 
 
 def _one(
@@ -255,8 +240,8 @@ def _one(
     schedule = _schedule(section, rate, options, steps_per_epoch, epochs)
     if section != "optimizer" and "clip_norm" in options:
         raise ValueError(
-            f"{section}.clip_norm: gradients are clipped together; set "
-            "optimizer.clip_norm"
+            f"{section}.clip_norm: all parts have one limit; set optimizer.clip_norm, "
+            "and optimizer.clip='parts' to clip each by itself"
         )
     decay = 0.0 if "weight_decay" in known else options.pop("weight_decay", 0.0)
     for option in options:
@@ -264,7 +249,8 @@ def _one(
             own = [n for n in known if n not in ("weight_decay", "mask", "mu_dtype")]
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: learning_rate, "
-                f"decay, warmup, weight_decay, clip_norm, parts, {', '.join(own)}"
+                "decay, warmup, weight_decay, clip_norm, clip, parts, "
+                f"{', '.join(own)}"
             )
     optimizer = OPTIMIZERS[name](schedule, **options)
     if not decay:

@@ -124,7 +124,7 @@ def build_lexicon(
         options: `min_vector_match`, the share of the distinct training words that must
             have a vector; `unit`, "sentence" or "document"; and those of `vocab.build`:
             `scheme`, `lowercase`, `lowercase_fallback`, `zero_digits`, `unescape`,
-            `min_count`, `train_words`, `alphabet`.
+            `min_count`, `train_words`, `alphabet`, `typed_unknowns`.
         train: The training split.
         given: Pretrained vectors.
 
@@ -195,7 +195,7 @@ def start_from(
 
 _LEXICAL = (
     *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
-    *("min_count", "train_words", "alphabet"),
+    *("min_count", "train_words", "alphabet", "typed_unknowns"),
 )
 
 
@@ -329,8 +329,6 @@ def load_data(
     if options["vectors"]:
         path = corpora.find_vectors(options["vectors"])
         given = read_vectors(path, word_dim)
-        if options["standardise_vectors"]:
-            given = dataclasses.replace(given, values=given.values / given.values.std())
         tell(describe_vectors(path, given))
     lexicon, aligned = build_lexicon(options, train, given)
     if aligned is not None:

@@ -139,6 +139,7 @@ def build(
         encoder=encoder,
         head=head,
         char_types=lexicon.char_types,
+        singletons=lexicon.singletons,
     )
     return lexicon, model
 

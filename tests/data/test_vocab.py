@@ -1,6 +1,7 @@
 """The lexicon: ids, look-up rules, and which vectors are trained."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -23,6 +24,41 @@ def test_ids_come_from_training_words_by_frequency():
     assert lexicon.encode(["Rome", "falls", "NAÏVE"]).words.tolist() == [2, 1, 4]
     assert lexicon.label_names[0] == "O"
     assert len(lexicon.label_names) == 9
+
+
+def once(lexicon):
+    first, end = lexicon.singletons
+    return list(lexicon.words[first:end])
+
+
+def test_words_that_occur_once_are_the_last_of_the_trained_ones():
+    lexicon, _ = vocab.build(SENTENCES, ["LOC"], vectors=vectors("Paris", "Rome"))
+    assert once(lexicon) == ["WINS", "naïve", "rome", "wins"]
+    assert lexicon.singletons == (3, 7)
+    assert vocab.Lexicon.from_json(lexicon.to_json()).singletons == (3, 7)
+    # "wins" and "WINS" are one word, and so are "Rome" and "rome".
+    lexicon, _ = vocab.build(SENTENCES, ["LOC"], lowercase=True)
+    assert once(lexicon) == ["naïve"]
+    # What is rare and has no vector is unknown, and nothing occurs once.
+    lexicon, _ = vocab.build(SENTENCES, ["LOC"], min_count=2)
+    assert once(lexicon) == []
+
+
+def test_words_that_occur_once_are_the_first_where_none_is_trained():
+    given = vectors("x", "naïve", "Rome", "y", "wins")
+    lexicon, aligned = vocab.build(SENTENCES, ["LOC"], vectors=given, train_words=False)
+    # WINS counts as "wins", its lower case.
+    assert lexicon.words[2:] == ("naïve", "x", "Rome", "y", "wins")
+    assert once(lexicon) == ["naïve"]
+    assert aligned.frozen[:, 0].tolist() == [2, 0, 4, 6, 8]
+    strict, _ = vocab.build(
+        SENTENCES,
+        ["LOC"],
+        vectors=given,
+        train_words=False,
+        lowercase_fallback=False,
+    )
+    assert once(strict) == ["naïve", "wins"]
 
 
 def test_lower_casing_leaves_characters_alone():
@@ -198,6 +234,20 @@ def test_character_types_belong_to_ids():
     assert types == {"<pad>": 0, "<unk>": 0, "a": 2, "Z": 1, "9": 3, ".": 4, "é": 0}
 
 
+def test_unknown_characters_may_keep_their_type():
+    options = {"alphabet": "ab.", "typed_unknowns": True}
+    lexicon, _ = vocab.build(SENTENCES, ["LOC"], **options)
+    assert lexicon.chars == ("<pad>", "<unk>", ".", "a", "b")
+    assert lexicon.char_types == (0, 0, 4, 2, 2, *(1, 2, 3, 4))
+    chars = lexicon.encode(["aZz7_é"]).chars[0]
+    assert chars.tolist() == [3, 5, 6, 7, 8, vocab.UNKNOWN]
+    types = [lexicon.char_types[char] for char in chars]
+    assert types == [2, 1, 2, 3, 4, 0]
+    assert vocab.Lexicon.from_json(lexicon.to_json()) == lexicon
+    plain, _ = vocab.build(SENTENCES, ["LOC"], alphabet="ab.")
+    assert plain.encode(["aZz7_é"]).chars[0].tolist() == [3, 1, 1, 1, 1, 1]
+
+
 def test_capitals_are_those_of_the_token_whatever_the_look_up():
     tokens = ["EU", "U.N.", "3M", "Rome", "eBay", "wins", "1996"]
     for lowercase in (False, True):
@@ -221,7 +271,10 @@ def test_a_lexicon_of_before_has_the_defaults():
     assert lexicon.zero_digits is False
     assert not lexicon.reads_documents
     assert lexicon.encode(["B-52", "B-00"]).words.tolist() == [2, 1]
-    assert lexicon == vocab.build([["B-52"]], ["LOC"], scheme="BIO")[0]
+    assert lexicon.singletons == (0, 0)  # it was not recorded which these are
+    assert not lexicon.typed_unknowns
+    now, _ = vocab.build([["B-52"]], ["LOC"], scheme="BIO")
+    assert lexicon == dataclasses.replace(now, singletons=(0, 0))
     other, _ = vocab.build([["B-52"]], ["LOC"], scheme="BIO", zero_digits=True)
     assert lexicon != other
 
@@ -241,6 +294,25 @@ def test_no_lower_case_stands_in_where_that_is_switched_off():
     assert strict.word_id("Rome") == vocab.UNKNOWN
     assert strict.words[strict.word_id("rome")] == "rome"
     assert vocab.Lexicon.from_json(strict.to_json()) == strict != lexicon
+
+
+@pytest.mark.parametrize("fallback", [True, False])
+def test_trained_words_begin_with_their_lower_case_only_where_it_stands_in(fallback):
+    """As in NCRF++; Strubell et al.'s program has a drawn vector for such a word."""
+    lexicon, aligned = vocab.build(
+        [["Rome", "x"]],
+        ["LOC"],
+        vectors=vectors("rome", "x"),
+        min_count=1,
+        lowercase_fallback=fallback,
+    )
+    # Either way it is a word of its own.
+    rome = lexicon.word_id("Rome")
+    assert lexicon.words[rome] == "Rome"
+    assert (rome in aligned.rows) == fallback
+    # ROME does not occur in training.
+    known = lexicon.words[lexicon.word_id("ROME")]
+    assert known == ("rome" if fallback else "<unk>")
 
 
 def test_treebank_escapes_are_undone_for_words_characters_and_capitals():

@@ -137,3 +137,17 @@ def test_the_scheme_decides_what_is_scored():
     assert task.main_figure in scores.figures()
     with pytest.raises(ValueError, match="Rule 'strict' reads spans"):
         task.score(words, entities, found, "strict")
+
+
+def test_a_task_has_a_rule_of_its_own():
+    words, entities, ill_formed = [["a", "b"]], [["B-PER", "O"]], [["I-PER", "O"]]
+    strict = Task("BIO", rule="strict")
+    assert strict.score(words, entities, ill_formed).f1 == 0
+    assert strict.score(words, entities, ill_formed, "conlleval").f1 == 1
+    assert Task("BIO").score(words, entities, ill_formed).f1 == 1
+    assert Task("BIO").score(words, entities, ill_formed, "strict").f1 == 0
+    with pytest.raises(ValueError, match="Unknown rule 'x'; known: conlleval, strict"):
+        Task("BIO", rule="x")
+    # Tags have no spans, so that the rule does not concern them.
+    tagged = Task("tags", rule="strict").score(words, entities, ill_formed)
+    assert tagged == Task("tags").score(words, entities, ill_formed)

@@ -108,6 +108,18 @@ def test_initialisation():
         assert not weights[name]["bias"].any()
 
 
+def test_biases_are_drawn_where_pytorch_is_meant():
+    weights = jax.jit(lambda: init(IntNet(80, initializer="torch")))()["params"]
+    for name, fan_in in (
+        ("first_conv5", 160),
+        ("block3_narrow", 128),
+        ("block1_conv3", 48),
+    ):
+        for part in ("kernel", "bias"):
+            largest = float(jnp.abs(weights[name][part]).max())
+            assert 0.7 < largest * fan_in**0.5 <= 1 + 1e-6
+
+
 def test_wrong_settings_say_what_would_work():
     for widths in ((), (3, 4)):
         with pytest.raises(ValueError, match="Expected odd widths of IntNet, got"):

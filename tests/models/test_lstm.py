@@ -493,6 +493,33 @@ def test_masks_are_constant_over_time_and_each_cell_has_its_own():
     assert len({tuple(row) for row in np.asarray(found[0]).reshape(4, 3)}) == 4
 
 
+@pytest.mark.parametrize("num_units", [2, 3])
+def test_one_input_mask_for_all_cells_of_a_layer(num_units):
+    """The cells see the same features, so equal cells give the same."""
+    model = BiLSTM(
+        hidden_dim=3, num_units=num_units, input_dropout=0.5, input_mask="shared"
+    )
+    weights = draw_weights(model, dim=5)
+    layer = weights["params"]["layer1"]
+    alike = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1, :1], leaf.shape), layer)
+    weights = {"params": {"layer1": alike}}
+    x, mask = jnp.arange(1.0, 6.0)[None] / 9, jnp.ones(1, bool)
+    found = np.asarray(run(model, weights, x, mask, keys(5)))
+    np.testing.assert_allclose(found, np.tile(found[:, :3], 2 * num_units), rtol=1e-6)
+    # It is the input twofold where the mask keeps it: one of the 32 masks there are.
+    plain = model.clone(input_dropout=0.0)
+    masks = (np.arange(32)[:, None] >> np.arange(5)) % 2
+    same = [
+        np.allclose(found, run(plain, weights, 2 * x * kept[None], mask), rtol=1e-4)
+        for kept in masks
+    ]
+    assert sum(same) == 1
+    assert not same[0]
+    assert not same[-1]
+    with pytest.raises(ValueError, match="input_mask 'x' of BiLSTM; known: unit, sh"):
+        BiLSTM(input_mask="x")
+
+
 def test_masks_keep_the_expectation():
     """With gates half open and small inputs a cell is linear in its masked input."""
     model = BiLSTM(hidden_dim=1, input_dropout=0.25, output_dropout=0.4)

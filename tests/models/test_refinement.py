@@ -145,6 +145,33 @@ def test_vectors_are_filled_into_both_representations():
     np.testing.assert_array_equal(kept[4], drawn[4])
 
 
+@pytest.mark.parametrize("num_trained", [7, 2])
+def test_words_are_divided_by_the_deviation_of_the_vocabulary(num_trained):
+    """Of the training words' vectors, drawn ones included; padding is no word."""
+    rng = np.random.default_rng(0)
+    trained = rng.normal(size=(2, num_trained, 6)).astype(np.float32)
+    trained[:, 0] = 1e6  # padding
+    frozen = (7 * rng.normal(size=(2, 4, 6))).astype(np.float32)
+    other = np.ones((3, 6), np.float32)
+
+    def tree(name, values):
+        first, second = ({"words": {name: jnp.asarray(each)}} for each in values)
+        own = {"representation": second, "trained": jnp.asarray(other)}
+        return {"representation": first, "refinement": own}
+
+    weights = {"params": tree("trained", trained), "frozen": tree("vectors", frozen)}
+    found = models.standardise_words(weights)
+    for i, part in enumerate((lambda tree: tree, lambda tree: tree["refinement"])):
+        rows = trained[i, 1:]
+        if num_trained == 2:  # all but the unknown word is frozen
+            rows = np.concatenate([rows, frozen[i]])
+        table, rest = (part(found[name])["representation"]["words"] for name in weights)
+        std = rows.astype(np.float64).std()
+        np.testing.assert_allclose(table["trained"], trained[i] / std, rtol=1e-5)
+        np.testing.assert_allclose(rest["vectors"], frozen[i] / std, rtol=1e-5)
+    np.testing.assert_array_equal(found["params"]["refinement"]["trained"], other)
+
+
 # --- Γ -----------------------------------------------------------------------------
 
 

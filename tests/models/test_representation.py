@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import models
+from jaxner import models, params
 from jaxner.data import features, vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, representation
 from jaxner.models.intnet import IntNet
@@ -152,6 +152,28 @@ def test_cnn_of_fixed_length_equals_numpy(types):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_unknown_characters_of_a_type_share_the_unknown_ones_vector():
+    cnn = fixed_cnn(types=(*TYPES, 1, 2, 3, 4))
+    words = [[3, NUM_CHARS + kind, 2] for kind in range(4)]
+    weights = draw_weights(cnn, pad(words, 4))
+    assert weights["params"]["table"].shape == (NUM_CHARS, 3)
+    p = in_float64(weights)
+    p["table"] = np.concatenate([p["table"], np.repeat(p["table"][1:2], 4, axis=0)])
+    expected = [numpy_fixed_cnn(p, word, 20, (1, 2, 3), cnn.types) for word in words]
+    found = apply(cnn, weights, pad(words, 4))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert len(np.unique(np.asarray(found), axis=0)) == 4
+
+
+@pytest.mark.parametrize("kind", [CharacterCNN, CharacterLSTM, IntNet])
+def test_characters_without_types_are_unknown_whatever_their_type(kind):
+    module = kind(NUM_CHARS, dim=3)
+    weights = draw_weights(module, pad(WORDS, 23))
+    words = pad([[3, NUM_CHARS + 2, 2], [3, 1, 2]], 4)
+    found = apply(module, weights, words)
+    np.testing.assert_array_equal(found[0], found[1])
+
+
 def test_fixed_words_are_cut_to_twenty_characters():
     cnn, rng = fixed_cnn(), np.random.default_rng(0)
     word = rng.integers(1, NUM_CHARS, 26).tolist()
@@ -186,8 +208,8 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def numpy_char_lstm(p, chars):
-    """The maximum over real characters of [forward; backward], one step at a time."""
+def numpy_char_lstm(p, chars, pool="max"):
+    """[forward; backward] over real characters, one step at a time, and pooled."""
     cells = p["lstm"]["lstm"]["layer1"]
     directions = []
     for direction, order in ((0, 1), (1, -1)):
@@ -200,18 +222,20 @@ def numpy_char_lstm(p, chars):
             c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
             h = sigmoid(o) * np.tanh(c)
             states.append(h)
-        directions.append(np.max(states, axis=0) if chars else np.zeros_like(h))
+        best = h if pool == "last" or not chars else np.max(states, axis=0)
+        directions.append(best)
     return np.concatenate(directions)
 
 
-def test_lstm_equals_numpy():
-    lstm = CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=4)
+@pytest.mark.parametrize("pool", ["max", "last"])
+def test_lstm_equals_numpy(pool):
+    lstm = CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=4, pool=pool)
     chars = pad(WORDS, 23)
     weights = draw_weights(lstm, chars)
     p = in_float64(weights)
     found = apply(lstm, weights, chars)
     assert found.shape == (len(WORDS), 8)
-    expected = [numpy_char_lstm(p, word) for word in WORDS]
+    expected = [numpy_char_lstm(p, word, pool) for word in WORDS]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     # The maximum of a word's features may be below zero, where padding's would be.
     assert (np.asarray(found)[[i for i, w in enumerate(WORDS) if w]] < 0).any()
@@ -237,6 +261,7 @@ CHARACTERS = {
     "free": CharacterCNN(NUM_CHARS, dim=3, num_filters=4),
     "fixed": fixed_cnn(types=TYPES),
     "lstm": CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=2),
+    "lstm-last": CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=2, pool="last"),
     "intnet": IntNet(NUM_CHARS, dim=3, num_filters=4, growth=3, num_blocks=2),
 }
 
@@ -320,8 +345,46 @@ def test_wrong_settings_of_the_characters_say_what_would_work():
     for kind in (CharacterCNN, CharacterLSTM, IntNet):
         with pytest.raises(ValueError, match=rf"dropout of {kind.__name__} must be in"):
             kind(NUM_CHARS, dropout=1.0)
-    with pytest.raises(ValueError, match="'x' of BiLSTM"):
-        init(CharacterLSTM(NUM_CHARS, initializer="x"), jnp.ones((1, 1), int))
+    for option, message in (
+        ("initializer", "'x' of CharacterLSTM; known: glorot, glorot_fused"),
+        ("table_initializer", "'x' of CharacterLSTM; known: kaiming, glorot, normal"),
+        ("pool", "'x' of CharacterLSTM; known: max, last"),
+    ):
+        with pytest.raises(ValueError, match=f"Unknown {option} {message}"):
+            CharacterLSTM(NUM_CHARS, **{option: "x"})
+
+
+def test_character_lstm_is_drawn_as_its_options_say():
+    lstm = CharacterLSTM(
+        *(300, 30, 25),
+        initializer="torch",
+        table_initializer="lecun",
+        forget_bias=0.0,
+    )
+    weights = jax.jit(lambda: init(lstm, jnp.ones((1, 1), int)))()["params"]
+    cells = weights["lstm"]["lstm"]["layer1"]
+    for leaf, bound in (
+        (weights["table"], (3 / 30) ** 0.5),
+        (cells["input"], 25**-0.5),
+        (cells["recurrent"], 25**-0.5),
+    ):
+        assert 0.98 * bound < float(jnp.abs(leaf).max()) <= bound * (1 + 1e-6)
+    assert not cells["bias"].any()
+
+
+def test_cnn_is_drawn_as_pytorch_draws_where_that_is_asked_for():
+    """NCRF++'s character CNN: 50 filters over 3 vectors of 30, U(±1/√90)."""
+    cnn = CharacterCNN(*(300, 30, 50), initializer="torch", table_initializer="lecun")
+    weights = jax.jit(lambda: init(cnn, jnp.ones((1, 4), int)))()["params"]
+    bound = 90**-0.5
+    for leaf, limit, slack in (
+        (weights["table"], (3 / 30) ** 0.5, 0.98),
+        (weights["conv"]["kernel"], bound, 0.98),
+        (weights["conv"]["bias"], bound, 0.8),
+    ):
+        assert slack * limit < float(jnp.abs(leaf).max()) <= limit * (1 + 1e-6)
+    kaiming = init(CharacterCNN(300), jnp.ones((1, 4), int))["params"]
+    assert not kaiming["conv"]["bias"].any()
 
 
 # --- Capitalisation -------------------------------------------------------------------
@@ -497,6 +560,56 @@ def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     count = int((~absent).sum())
     tolerance = 4 * (RATE * (1 - RATE) / count) ** 0.5
     assert dropped[~absent].mean() == pytest.approx(RATE, abs=tolerance)
+
+
+def test_words_that_occur_once_are_dropped_at_a_rate_of_their_own():
+    """In the trained table as in the frozen one, and only with the key of words."""
+    module = tagger(singleton_dropout=RATE).clone(singletons=(20, 32))
+    weights, sentence = draw(module), draw_sentence(6000)
+    plain = np.asarray(represent(module, weights, sentence, None))
+    noise = {"dropout": jax.random.key(1)}
+    quiet = represent(module, weights, sentence, noise, train=True)
+    np.testing.assert_array_equal(quiet, plain)
+    noise["words"] = jax.random.key(2)
+    found = np.asarray(represent(module, weights, sentence, noise, train=True))
+    unknown = np.asarray(weights["params"]["words"]["trained"][1])
+    dropped = (found == unknown[None]).all(axis=1)
+    np.testing.assert_array_equal(found[~dropped], plain[~dropped])
+    words = np.asarray(sentence.words)
+    is_single = (words >= 20) & (words < 32)
+    assert set(words[dropped]) == set(range(20, 32))
+    tolerance = 4 * (RATE * (1 - RATE) / is_single.sum()) ** 0.5
+    assert dropped[is_single].mean() == pytest.approx(RATE, abs=tolerance)
+
+
+def test_the_unknown_word_learns_from_words_that_occur_once():
+    sentence, key = draw_sentence(60), jax.random.key(0)
+
+    def gradient(module):
+        def loss(params, weights):
+            rngs = models.Keys.of(key).rngs()
+            full = {**weights, "params": params}
+            return jnp.sum(module.apply(full, sentence, train=True, rngs=rngs))
+
+        weights = draw(module)
+        return jax.grad(loss)(weights["params"], weights)["words"]["trained"][1]
+
+    single = tagger(singleton_dropout=0.5).clone(singletons=(31, 34))
+    assert (gradient(single) > 0).all()
+    assert not gradient(tagger()).any()
+
+
+def test_a_model_knows_the_words_that_occur_once_of_its_lexicon():
+    lexicon, _ = vocab.build([["a", "b", "a", "c"]], ["LOC"])
+    options = {
+        "representation": {"words": {"dim": 2}, "singleton_dropout": 0.5},
+        "encoder": {"name": "identity"},
+        "head": {"name": "softmax"},
+    }
+    found = params.build_model(lexicon, options).representation
+    assert (found.singletons, found.singleton_dropout) == ((3, 5), 0.5)
+    with pytest.raises(ValueError, match=r"singleton_dropout of Representation .*1\.5"):
+        tagger(singleton_dropout=1.5)
 
 
 def test_only_the_key_of_words_drops_words():

@@ -342,8 +342,8 @@ def models_potentials(seed):
 LSTM = {"name": "bilstm", "hidden_dim": 3, "num_units": 4, "num_layers": 2}
 
 
-def numpy_orthogonality(layers):
-    """‖ΦΦᵀ - I‖² of each layer and direction, number by number."""
+def numpy_orthogonality(layers, form):
+    """Of each layer and direction, number by number: ‖ΦΦᵀ - I‖², or its pairs alone."""
     total = 0.0
     for layer in layers:
         kernels = np.asarray(layer["recurrent"], np.float64)
@@ -351,25 +351,40 @@ def numpy_orthogonality(layers):
             units = [kernels[direction, k, :, 3].ravel() for k in range(4)]
             for k, one in enumerate(units):
                 for m, other in enumerate(units):
-                    total += (one @ other - (k == m)) ** 2
+                    if k != m or form == "identity":
+                        total += (one @ other - (k == m)) ** 2
     return total
 
 
-def test_orthogonality_equals_numpy(setting):
+@pytest.mark.parametrize("form", objectives.ORTHOGONALITY_FORMS)
+def test_orthogonality_equals_numpy(form, setting):
     _, _, sentences, labels = setting
     model = staged(dropout=0.0, word_dropout=0.0, encoder=LSTM)
     weights = random_weights(model)
     encoder = weights["params"]["encoder"]
-    expected = numpy_orthogonality([encoder["layer1"], encoder["layer2"]])
+    expected = numpy_orthogonality([encoder["layer1"], encoder["layer2"]], form)
     assert expected > 10
-    found = float(objectives.orthogonality(weights["params"]))
+    found = float(objectives.orthogonality(weights["params"], form))
     assert found == pytest.approx(expected, rel=1e-5)
     batch = batch_of(sentences, labels, 3)
     plain = objectives.batch_loss(model, weights, *batch, None, Objective())
     whole = objectives.batch_loss(
-        model, weights, *batch, None, Objective(orthogonality=0.01)
+        *(model, weights, *batch, None),
+        Objective(orthogonality=0.01, orthogonality_form=form),
     )
     assert float(whole - plain) == pytest.approx(0.01 * expected, rel=1e-4)
+
+
+def test_longer_kernels_cost_pairs_nothing():
+    """Orthogonal rows of norm 2: no pair is alike, but no norm is 1."""
+    rows = 2 * np.linalg.qr(np.random.default_rng(0).normal(size=(9, 9)))[0][:4]
+    kernel = jnp.zeros((2, 4, 3, 4, 3))
+    kernel = kernel.at[:, :, :, 3].set(jnp.asarray(rows.reshape(1, 4, 3, 3)))
+    params = {"encoder": {"layer1": {"recurrent": kernel}}}
+    assert float(objectives.orthogonality(params)) == pytest.approx(0, abs=1e-9)
+    # 4 - 1 for each of four units in both directions.
+    found = float(objectives.orthogonality(params, "identity"))
+    assert found == pytest.approx(2 * 4 * 3**2, rel=1e-5)
 
 
 def test_orthogonality_is_zero_for_orthonormal_rows():
@@ -379,7 +394,9 @@ def test_orthogonality_is_zero_for_orthonormal_rows():
     kernel = weights["params"]["encoder"]["layer1"]["recurrent"]
     kernel = kernel.at[:, :, :, 3].set(jnp.asarray(rows.reshape(1, 4, 3, 3)))
     params = {"encoder": {"layer1": {"recurrent": kernel}}}
-    assert float(objectives.orthogonality(params)) == pytest.approx(0, abs=1e-9)
+    for form in objectives.ORTHOGONALITY_FORMS:
+        found = float(objectives.orthogonality(params, form))
+        assert found == pytest.approx(0, abs=1e-9)
 
 
 def test_orthogonality_sees_the_lstms_within_a_chain():
@@ -387,7 +404,7 @@ def test_orthogonality_sees_the_lstms_within_a_chain():
     model = staged(encoder={"name": "chain", "first": LSTM, "then": attention})
     params = random_weights(model)["params"]
     first = params["encoder"]["first"]
-    expected = numpy_orthogonality([first["layer1"], first["layer2"]])
+    expected = numpy_orthogonality([first["layer1"], first["layer2"]], "pairs")
     found = float(objectives.orthogonality(params))
     assert found == pytest.approx(expected, rel=1e-5)
 

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxner.training import optim
+from jaxner.training import clipping, optim
 
 
 def test_sgd_with_momentum_decay_and_clipping():
@@ -162,3 +162,79 @@ def test_equal_options_give_the_same_object():
     options = {"name": "sgd", "learning_rate": 0.1}
     assert optim.build(options, 3) is optim.build(dict(options), 3)
     assert optim.build(options, 3) is not optim.build(options, 4)
+
+
+# --- Clips of parts, and what they record ---------------------------------------------
+
+
+@pytest.mark.parametrize("clip", clipping.CLIPS)
+def test_parts_are_clipped_together_or_each_by_itself(clip):
+    """θ ← θ - lr·s·g, with s of all gradients or of those of the part."""
+    options = {
+        "name": "sgd",
+        "learning_rate": 0.5,
+        "clip_norm": 2.0,
+        "clip": clip,
+        "parts": {"late": {"name": "sgd", "learning_rate": 0.25}},
+    }
+    tx = optim.build(options, steps_per_epoch=3)
+    rng = np.random.default_rng(0)
+    shapes = {"early": (3,), "other": (2, 2), "late": (4,)}
+    params = {"model": {n: jnp.ones(shape) for n, shape in shapes.items()}}
+    params["model"]["late"] = {"w": params["model"]["late"]}
+    state, update = tx.init(params), jax.jit(tx.update)
+    recorded: list[tuple[float, float]] = []
+    for step in range(7):
+        scale = (0.1, 10.0, 1.0)[step % 3]
+        grads = {n: scale * rng.normal(size=shape) for n, shape in shapes.items()}
+        rest = np.sqrt((grads["early"] ** 2).sum() + (grads["other"] ** 2).sum())
+        late = np.sqrt((grads["late"] ** 2).sum())
+        if step % 3 == 0:  # an epoch begins
+            recorded = []
+        recorded.append((late, rest))
+        joint = np.hypot(rest, late)
+        limits = {"early": rest, "other": rest, "late": late}
+        given = {n: jnp.asarray(g, jnp.float32) for n, g in grads.items()}
+        given["late"] = {"w": given["late"]}
+        updates, state = update({"model": given}, state, params)
+        found = {**updates["model"], "late": updates["model"]["late"]["w"]}
+        for name, grad in grads.items():
+            norm = joint if clip == "joint" else limits[name]
+            rate = 0.25 if name == "late" else 0.5
+            expected = -rate * grad * min(1.0, 2.0 / norm)
+            np.testing.assert_allclose(found[name], expected, rtol=1e-5)
+        means = np.mean(recorded, axis=0)
+        norms = clipping.gradient_norms(state)
+        assert list(norms) == ["late", "rest"]
+        assert [*norms.values()] == pytest.approx(means.tolist(), rel=1e-5)
+
+
+def test_norms_are_recorded_where_nothing_is_clipped():
+    part = {"name": "sgd", "learning_rate": 1.0}
+    tx = optim.build({**part, "parts": {"b": part}}, steps_per_epoch=2)
+    params = {"a": {"w": jnp.zeros(2)}, "b": {"w": jnp.zeros(1)}}
+    state = tx.init(params)
+    assert clipping.gradient_norms(state) == {}
+    grads = {"a": {"w": jnp.array([30.0, 40.0])}, "b": {"w": jnp.array([7.0])}}
+    updates, state = tx.update(grads, state, params)
+    assert updates["a"]["w"].tolist() == [-30.0, -40.0]
+    assert clipping.gradient_norms(state) == {"b": 7.0, "rest": 50.0}
+
+
+def test_one_optimizer_for_all_records_nothing():
+    tx = optim.build({"name": "sgd", "learning_rate": 1.0, "clip_norm": 1.0}, 2)
+    state = tx.init({"w": jnp.zeros(2)})
+    _, state = tx.update({"w": jnp.ones(2)}, state)
+    assert clipping.gradient_norms(state) == {}
+
+
+def test_wrong_clips_say_what_would_work():
+    part = {"name": "sgd", "learning_rate": 0.1}
+    for options, message in (
+        ({"clip": "each"}, "Unknown optimizer.clip 'each'; known: joint, parts$"),
+        ({"clip": "parts", "clip_norm": 1.0}, "needs optimizer.parts and"),
+        ({"clip": "parts", "parts": {"a": part}}, "and optimizer.clip_norm$"),
+        ({"parts": {"a": {**part, "clip_norm": 1.0}}}, "all parts have one limit"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            optim.build(part | options, 1)

@@ -19,8 +19,9 @@ from ml_collections import config_flags
 
 import jaxner
 import train
+from jaxner import models, tagging
 from jaxner.data import conll, corpora
-from jaxner.evaluation import predictions, rules
+from jaxner.evaluation import predictions, rules, scoring
 from jaxner.training import monitor
 from jaxner.workdir import Checkpoints, Workdir
 from tests import tiny
@@ -379,14 +380,64 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     words = ("the", "of", *strangers)
     config.data.vectors = vectors_file(tmp_path, words=words)
     config.data.min_vector_match = 0.0
+    config.data.standardise_vectors = True
     train.main_run(config, tmp_path / "run")
     params = jaxner.load(tmp_path / "run")
     frozen = params.weights["frozen"]["representation"]["words"]["vectors"]
-    np.testing.assert_array_equal(frozen, np.full((40, 8), 0.5, np.float32))
+    # These have a vector, also by their lower case; other training words are drawn.
+    drawn = models.init(params.model, config.seed)["params"]["representation"]["words"]
+    table = np.array(drawn["trained"])
+    given = [i for i, w in enumerate(params.lexicon.words) if w.lower() in words[:2]]
+    table[given] = 0.5
+    expected = np.full((40, 8), 0.5 / table[1:].std(), np.float32)
+    np.testing.assert_allclose(frozen, expected, rtol=1e-5)
     assert params.lexicon.words[-40:] == strangers
     record = Workdir(tmp_path / "run").read_json("environment.json")["data"]["vectors"]
     content = Path(config.data.vectors).read_bytes()
     assert record["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_the_rule_picks_the_best_epoch_and_scores_the_result(
+    corpus, tmp_path, evaluated
+):
+    config = tiny.config(corpus, num_epochs=3)
+    config.evaluation.rule = "x"
+    with pytest.raises(ValueError, match="Unknown rule 'x'; known: conlleval, strict"):
+        train.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    config.evaluation.rule = "strict"
+    train.main_run(config, tmp_path / "run")
+    folder = Workdir(tmp_path / "run")
+    result, metrics = folder.read_json("result.json"), folder.metrics()
+    best = max(metrics, key=lambda each: each["dev_f1"])
+    assert result["best_epoch"] == best["epoch"]
+    assert result["dev"]["f1"] == best["dev_f1"]
+    # The same predictions by both rules.
+    params = jaxner.load(tmp_path / "run")
+    dev = corpora.load(None, "dev", directory=corpus)
+    labels = tagging.label_split(params, dev, constrained=False)
+    for rule, found in (
+        ("strict", result["dev"]["f1"]),
+        ("conlleval", result["dev"]["by_conlleval"]),
+    ):
+        expected = scoring.score(*labels, rule=rule, scheme="BIOES").f1
+        assert found == pytest.approx(100 * expected, abs=1e-9)
+    assert result["dev"]["rule"] == "strict"
+    assert result["dev"]["f1"] != result["dev"]["by_conlleval"]
+    # What scores the run later goes by the same rule, if it is not told.
+    strict = evaluated("--workdir", tmp_path / "run", "--split=dev")
+    assert (strict["rule"], strict["f1"]) == ("strict", result["dev"]["f1"])
+    loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=seqeval")
+    assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
+
+
+def test_the_norms_of_parts_are_written_for_each_epoch(corpus, tmp_path):
+    config = tiny.config(corpus, num_epochs=2)
+    config.optimizer.parts = {"encoder": {"name": "sgd", "learning_rate": 0.1}}
+    train.main_run(config, tmp_path / "run")
+    for metrics in Workdir(tmp_path / "run").metrics():
+        assert metrics["gradient_norm_encoder"] > 0
+        assert metrics["gradient_norm_rest"] > 0
 
 
 def test_odd_vector_rows_are_told(corpus, tmp_path, capsys):
