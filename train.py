@@ -10,9 +10,8 @@ the run made; running the same command again resumes it where it was stopped.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from ml_collections import config_flags
 from rich.console import Console
 
 from jaxner import models, pretrained, tagging
+from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.evaluation import predictions, report
 from jaxner.evaluation.tasks import Task
@@ -86,7 +86,6 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     data = prepare.load_data(
         config.data.to_dict(),
         word_dim=words and words.dim,
-        batch_size=config.batch_size,
         tell=console.print,
     )
     environment.check_same_data(folder, data.record, data.lexicon)
@@ -107,16 +106,28 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         weights = prepare.start_from(source, weights, data.lexicon, console.print)
     size = sum(leaf.size for leaf in jax.tree.leaves(weights["params"]))
     console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
-    steps = data.batches.num_batches
-    tx = optim.build(config.optimizer.to_dict(), steps, config.num_epochs)
-    objective = objectives.Objective.of(config.objective.to_dict())
+    batches = Batches.make(
+        data.sentences,
+        data.labels,
+        batch_size=config.batch_size,
+        num_blocks=config.num_blocks,
+        num_shapes=config.data.num_shapes,
+        chars=step.character_rows(model),
+        unit=config.data.unit,
+    )
+    console.print(batches.summary())
+    recipe = step.Recipe(
+        model,
+        optim.build(config.optimizer.to_dict(), batches.num_batches, config.num_epochs),
+        objectives.Objective.of(config.objective.to_dict()),
+        objectives.Sizes(config.batch_size, batches.mean_tokens),
+    )
     corpus = Corpus(
-        data.batches,
-        step.Recipe(model, tx, objective),
+        batches,
+        recipe,
         weights["frozen"],
         seed=config.seed,
         steps_per_call=config.steps_per_call,
-        tell=console.print,
     )
 
     # --- Run folder ----------------------------------------------------------
@@ -128,7 +139,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     # --- Training ------------------------------------------------------------
     params = tagging.Params(weights, model, data.lexicon)
     task = dataclasses.replace(task, vocabulary=data.words)
-    train(Run(config, folder, corpus, data.dev, task, tx, params))
+    train(Run(config, folder, corpus, data.dev, task, recipe.tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
     result = final_scores(config, folder, to_score, task)
@@ -144,6 +155,7 @@ def train(run: Run) -> None:
     progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
     scalars = folder.path / "tensorboard" if config.tensorboard else None
     with (
+        contextlib.closing(run.corpus),
         signals.stop_requests() as stop,
         folder.locked(),
         folder.latest() as latest,
@@ -160,8 +172,6 @@ def train(run: Run) -> None:
                 name = "accuracy" if run.task.has_tags else "F1"
                 console.print(f"No better dev {name} in {config.patience} epochs")
                 break
-            if epoch == first:
-                compile_steps(run, state, stop)
             state, seconds = train_epoch(run, state, epoch, show, stop)
             if int(state.step) == (epoch + 1) * steps:
                 start = time.perf_counter()
@@ -189,26 +199,13 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     done = int(state.step) - epoch * run.corpus.batches.num_batches
     show.begin(epoch, done)
     start = time.perf_counter()
-    for block in run.corpus.epoch(epoch, skip=done):
+    for new, steps, tokens in run.corpus.epoch(state, epoch, skip=done):
+        state = new
+        done += steps
+        show.advance(tokens, state.loss, done)
         if stop:
             break
-        state = run.corpus.take_steps(state, block)
-        done += block.count
-        show.advance(block.tokens, state.loss, done)
     return state, time.perf_counter() - start
-
-
-def compile_steps(run: Run, state: step.State, stop) -> None:
-    """Compiles the steps of all shapes at once, and says how long that took."""
-    start = time.perf_counter()
-    count = run.corpus.compile(state, stop)
-    seconds = time.perf_counter() - start
-    rare = run.corpus.num_rare
-    console.print(f"Compiled the steps of {count} shapes in {seconds:.1f} s")
-    if rare and count:
-        console.print(
-            f"Up to {rare} more follow if batches have unusually many distinct words"
-        )
 
 
 def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
@@ -283,20 +280,6 @@ def main(argv: list[str]) -> None:
             raise
         console.print(f"train.py: {error}", style="red", markup=False)
         raise SystemExit(1) from None
-    except SystemExit as stopped:  # all files are closed by now
-        leave(stopped.code)
-
-
-def leave(status: Any) -> None:
-    """Ends the process at once.
-
-    Else it would wait for the programs that are being compiled, each of which can take
-    many seconds: XLA leaves off none, and Python joins its threads, or ends in an abort
-    where they are daemons.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
 
 
 def define_flags() -> None:

@@ -29,7 +29,7 @@ from benchmarks.measure import Report, Timing, compare
 from configs import lan, ncrfpp, seq2seq, uanet
 from jaxner import inference, models, tagging
 from jaxner.data.splits import Split
-from jaxner.types import Potentials
+from jaxner.types import Potentials, batch_axes
 
 RIVAL = "CRF"
 LENGTHS = (8, 16, 32, 64, 128)
@@ -180,7 +180,7 @@ def drawing(
         def one(sentence):
             return models.sample(params.model, weights, sentence, keys).emissions
 
-        return jax.vmap(one)(sentences)
+        return jax.vmap(one, in_axes=(batch_axes(sentences),))(sentences)
 
     return lambda first, last: sample(params.weights, keys[first:last])
 

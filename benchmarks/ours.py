@@ -153,9 +153,17 @@ def epoch_of(
     sentences, labels = prepare.encode_split(train, params.lexicon)
     if types is not None:
         params = tagger(config, train, types)
-    cut = {k: config.data[k] for k in ("num_shapes", "max_padding", "unit")}
-    batches = Batches.make(sentences, labels, batch_size=batch, **cut)
-    recipe = _recipe(config, params, batches.num_batches)
+    batches = Batches.make(
+        sentences,
+        labels,
+        batch_size=batch,
+        num_blocks=config.num_blocks,
+        num_shapes=config.data.num_shapes,
+        chars=step.character_rows(params.model),
+        unit=config.data.unit,
+    )
+    sizes = objectives.Sizes(batch, batches.mean_tokens)
+    recipe = _recipe(config, params, batches.num_batches, sizes)
     on_device = Corpus(
         batches,
         recipe,
@@ -169,10 +177,8 @@ def epoch_of(
 
     def run() -> int:
         nonlocal state, epoch
-        if not epoch:
-            on_device.compile(state)
-        for block in on_device.epoch(epoch):
-            state = on_device.take_steps(state, block)
+        for new, _, _ in on_device.epoch(state, epoch):
+            state = new
         jax.block_until_ready(state)
         epoch += 1
         return batches.num_tokens
@@ -180,10 +186,12 @@ def epoch_of(
     return run
 
 
-def _recipe(config: Any, params: tagging.Params, num_batches: int) -> step.Recipe:
+def _recipe(
+    config: Any, params: tagging.Params, num_batches: int, sizes: objectives.Sizes
+) -> step.Recipe:
     tx = optim.build(config.optimizer.to_dict(), num_batches, config.num_epochs)
     objective = objectives.Objective.of(config.objective.to_dict())
-    return step.Recipe(params.model, tx, objective)
+    return step.Recipe(params.model, tx, objective, sizes)
 
 
 def step_of(config: Any, params: tagging.Params, batch: Sentence) -> Any:
@@ -192,7 +200,8 @@ def step_of(config: Any, params: tagging.Params, batch: Sentence) -> Any:
     Returns:
         What XLA compiled, and what takes a step by it.
     """
-    model, tx, objective = _recipe(config, params, 1)
+    sizes = objectives.Sizes(1, 1)  # not used: a step of one's own divides by its own
+    model, tx, objective, _ = _recipe(config, params, 1, sizes)
     frozen, key = params.weights["frozen"], jax.random.key(0)
     labels = np.zeros(batch.words.shape, np.int32)
     state = step.init(jax.tree.map(jnp.array, params.weights["params"]), tx)

@@ -82,7 +82,9 @@ def base(dataset: str) -> Any:
     config.num_epochs = 20
     config.patience = 0  # epochs without a better dev score before stopping; 0: never
     config.batch_size = 10
-    config.steps_per_call = 1  # 8 on a GPU or TPU; see jaxner.training.corpus
+    # Blocks of similar length that a batch is computed in; see jaxner.data.batching.
+    config.num_blocks = 2
+    config.steps_per_call = 1  # with num_blocks=1, 8 on a GPU or TPU
     config.tensorboard = False
     config.init_from = config_dict.placeholder(str)  # a run whose weights to begin with
 
@@ -115,8 +117,7 @@ def base(dataset: str) -> Any:
     config.data.min_vector_match = 0.5  # of the distinct training words
     config.data.contextual = config_dict.placeholder(str)  # elmo/{split}.hdf5
     config.data.pretrained = config_dict.placeholder(str)  # BERT's local folder
-    config.data.max_padding = 0.15  # share of the token positions, if it can be had
-    config.data.num_shapes = 16  # padded sizes at the most; each is compiled once
+    config.data.num_shapes = 5  # padded sizes at the most; each is compiled once
 
     config.model = ConfigDict({"sampling": sampling()})
     config.objective = ConfigDict(

@@ -18,7 +18,7 @@ from jaxtyping import Array
 from jaxner import batched, inference, models, tagging
 from jaxner.inference import Uncertainty as Uncertainty
 from jaxner.params import Params
-from jaxner.types import Sentence
+from jaxner.types import Sentence, batch_axes
 
 
 def sample(
@@ -123,7 +123,9 @@ def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
             )
         compute = functools.partial(one, params, key, num_samples)
         batch = jax.tree.map(jax.numpy.asarray, tokens)
-        return compute(batch) if batch.words.ndim == 1 else jax.vmap(compute)(batch)
+        if batch.words.ndim == 1:
+            return compute(batch)
+        return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
     results = batched.over_documents(
         params,
         lambda batch: _batch(params, batch, key, one=one, num_samples=num_samples),
@@ -136,7 +138,8 @@ def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
 
 @functools.partial(jax.jit, static_argnames=("one", "num_samples"))
 def _batch(params, batch, key, *, one, num_samples):
-    return jax.vmap(functools.partial(one, params, key, num_samples))(batch)
+    compute = functools.partial(one, params, key, num_samples)
+    return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
 
 
 def _probabilities(params, key, num_samples, sentence):

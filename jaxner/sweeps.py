@@ -23,6 +23,7 @@ from jaxner.data.vocab import Lexicon
 from jaxner.evaluation import detection
 from jaxner.evaluation.tasks import Task
 from jaxner.params import Params
+from jaxner.types import batch_axes
 
 if TYPE_CHECKING:
     AnyArray = Any
@@ -177,7 +178,7 @@ def _read(params, batch, key, *, counts):
             each.append(_read_one(params, sentence, x, draft, chances))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
 
-    return jax.vmap(one)(batch)
+    return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
 
 
 def _read_one(params, sentence, x, draft, chances):

@@ -22,7 +22,7 @@ from jaxner.data.vocab import SEPARATOR
 from jaxner.params import Params as Params
 from jaxner.params import build_model as build_model
 from jaxner.params import load as load
-from jaxner.types import Sentence
+from jaxner.types import Sentence, batch_axes
 
 
 def encode(
@@ -39,10 +39,10 @@ def encode(
         vectors: As in `tag`.
 
     Returns:
-        Arrays for one sentence ([T], [T, C], [T], [T]), or a batch padded to its
-        longest sentence ([B, T], [B, T, C], [B, T], [B, T]), and those of contextual
-        inputs. For a tagger of documents a sentence stands between two separators, so T
-        counts two more than its tokens.
+        Arrays for one sentence, or a batch padded to its longest sentence, where every
+        field has a leading batch axis, so that a plain `jax.vmap` maps over it. For a
+        tagger of documents a sentence stands between two separators, so T counts two
+        more than its tokens.
 
     Raises:
         TypeError: The argument is neither.
@@ -59,10 +59,8 @@ def encode(
         encoded = [joining.join([sentence]) for sentence in encoded]
     if is_one:
         return jax.tree.map(jnp.asarray, encoded[0])
-    width = max((s.chars.shape[1] for s in encoded), default=1)
     length = max((len(s.words) for s in encoded), default=0)
-    batch = batching.pad(encoded, batching.Shape(length, width))
-    return jax.tree.map(jnp.asarray, batch)
+    return jax.tree.map(jnp.asarray, batching.stack(encoded, length))
 
 
 def encode_each(params: Params, sentences: Any, vectors: Any = None) -> list[Sentence]:
@@ -99,8 +97,11 @@ def encode_one(params: Params, tokens: Sequence[str], vectors: Any = None) -> Se
     if len(tokens) and not is_one_sentence(tokens):
         raise TypeError("Expected one sentence, a list of strings, got several.")
     sentence = params.lexicon.encode(tokens, vectors)
-    padded = batching.pad([sentence], batched.shape_for(*sentence.chars.shape))
-    return jax.tree.map(lambda array: array[0], padded)
+    length, width = batched.round_up(len(tokens), sentence.chars.shape[1])
+    shape = batching.Shape(length, length + 1, width)
+    padded = batching.pad([sentence], shape)
+    alone = jax.tree.map(lambda array: array[0], padded._replace(chars=None))
+    return alone._replace(chars=padded.chars)
 
 
 @overload
@@ -192,7 +193,7 @@ def tag(
             )
         one = functools.partial(_label_ids, params, key=key, constrained=constrained)
         arrays = jax.tree.map(jnp.asarray, tokens)
-        return one(arrays) if rank == 1 else jax.vmap(one)(arrays)
+        return one(arrays) if rank == 1 else _map(one, arrays)
     encoded = encode_each(params, tokens, vectors)
     ids = label_ids(
         params, encoded, constrained=constrained, documents=documents, key=key
@@ -276,7 +277,11 @@ def label_ids(
 @functools.partial(jax.jit, static_argnames="constrained")
 def _decode(params: Params, batch: Sentence, key, *, constrained: bool):
     one = functools.partial(_label_ids, params, key=key, constrained=constrained)
-    return jax.vmap(one)(batch)
+    return _map(one, batch)
+
+
+def _map(one: Callable[[Sentence], Any], batch: Sentence) -> Any:
+    return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
 
 
 def _label_ids(params: Params, sentence: Sentence, *, key, constrained: bool):

@@ -1,8 +1,8 @@
 """The values that the rooms of the library exchange.
 
-Shape letters: `T` tokens, `C` characters, `F` features of them, `L` labels. Every
-field is written for one sentence; a batch is the same tuple with one more axis in front
-of every field.
+Shape letters: `T` tokens, `U` distinct words, `C` characters, `L` labels. Every field
+is written for one sentence; a batch is the same tuple with one more axis in front of
+every field, but for `chars`, which its sentences may share (see `batch_axes`).
 This module imports no JAX, so that host code can use it.
 """
 
@@ -52,25 +52,44 @@ class Sentence(NamedTuple):
 
     Attributes:
         words: Word ids; 0 under padding and at separators.
-        chars: Character ids of each word; 0 under padding, on the right.
+        chars: Character ids of the distinct words; 0 under padding, on the right. Row 0
+            has no characters: it stands for padding and separators.
+        char_index: The row of `chars` that spells each token.
         mask: True at a token; the tokens come first.
         caps: How each word is capitalised, one of `Caps`; 0 under padding. None where
             no model asks for it.
         vectors: Vectors that were computed beforehand, of one or more layers; 0 under
             padding. None where no model asks for them.
         pieces: Word pieces; None where no model asks for them.
-        spelling: Features that were computed from `chars` beforehand, for each
-            representation of a model (`models.spell`), so that a word that stands in
-            many places is read once; None where they were not.
     """
 
     words: Int[AnyArray, " T"]
-    chars: Int[AnyArray, " T C"]
+    chars: Int[AnyArray, " U C"]
+    char_index: Int[AnyArray, " T"]
     mask: Bool[AnyArray, " T"]
     caps: Int[AnyArray, " T"] | None = None
     vectors: Float[AnyArray, " T S D"] | None = None
     pieces: Pieces | None = None
-    spelling: tuple[Float[AnyArray, " T F"] | None, ...] | None = None
+
+
+def batch_axes(batch: Sentence) -> Sentence:
+    """Returns the axes over which `jax.vmap` maps the sentences of a batch.
+
+    Args:
+        batch: Fields with a leading batch axis. `chars` may be `[B, U, C]`, or
+            `[U, C]` where the sentences share their distinct words, so that each is
+            read once for the whole batch.
+
+    Example:
+        >>> import numpy as np
+        >>> tokens = np.zeros((2, 3), np.int32)
+        >>> batch = Sentence(tokens, np.zeros((4, 5), np.int32), tokens, tokens == 0)
+        >>> batch_axes(batch).chars is None, batch_axes(batch).words
+        (True, 0)
+    """
+    fields: Any = (None if field is None else 0 for field in batch)
+    axes = Sentence(*fields)
+    return axes._replace(chars=0 if batch.chars.ndim == 3 else None)
 
 
 class Caps(enum.IntEnum):

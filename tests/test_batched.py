@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import jaxner
 from jaxner import batched, models, tagging
 from jaxner.data import corpora
-from jaxner.types import Sentence
+from tests.sentences import spelled
 
 SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=40)
 
@@ -196,7 +196,7 @@ def test_few_batches_are_under_way_at_once(count, monkeypatch):
     monkeypatch.setattr(Computed, "most", 0)
     monkeypatch.setattr(batched, "_TOKENS", {"cpu": 8})  # a batch is one sentence
     chars = np.ones((4, 1), np.int32)
-    text = [Sentence(i + np.arange(4), chars, chars[:, 0] > 0) for i in range(count)]
+    text = [spelled(i + np.arange(4), chars, chars[:, 0] > 0) for i in range(count)]
     found = batched.over(lambda batch: Computed(batch.words), text)
     assert [row.tolist() for row in found] == [s.words.tolist() for s in text]
     assert (Computed.there, Computed.most) == (0, min(count, batched._PENDING))

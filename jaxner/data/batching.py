@@ -1,26 +1,39 @@
-"""Batches of few fixed shapes, so that few programs are compiled.
+"""Batches: random draws from the corpus, computed in blocks of few fixed shapes.
 
-Shape letters: `B` sentences, `T` tokens, `C` characters. All arrays are NumPy's.
+A batch is sorted by length and cut into blocks of as many rows each. Every block is
+padded to one of few shapes, so that few programs are compiled; the gradients of the
+blocks are added. So every batch is a draw from the whole corpus, as in the papers'
+programs, and yet little is padded.
+
+Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters. All arrays
+are NumPy's.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxner.data import shapes, spelling
+from jaxner.data import shapes, unique_words
 from jaxner.data.padding import PieceShape, pad_pieces, pad_vectors, piece_shape
 from jaxner.data.shapes import Shape as Shape
-from jaxner.types import Sentence
+from jaxner.types import Pieces, Sentence
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Int
 
     AnyArray = Any  # a NumPy array on the host, a JAX array on the device
+
+_SAMPLE = 2_000  # batches by which shapes are chosen
+
+CHARS = ("distinct", "token", "none")
+"""How the characters of a block are listed: a row for each distinct word; one for each
+token, where dropout among the characters draws a mask for each; or none at all."""
 
 
 def pad(
@@ -29,140 +42,115 @@ def pad(
     count: int | None = None,
     pieces: PieceShape | None = None,
 ) -> Sentence:
-    """Stacks sentences of any size that fits into one batch.
+    """Makes one batch of sentences that fit into it; they share their distinct words.
 
     Args:
         sentences: Without padding.
-        shape: What each is padded to.
+        shape: What the batch is padded to.
         count: What the number of sentences is padded to, by sentences without tokens.
         pieces: What their word pieces are padded to; None for one of few shapes.
 
     Returns:
-        A `Sentence` of arrays [B, T], [B, T, C], [B, T] and [B, T]; and of vectors and
-        word pieces, if there are any, as in `data.padding`.
+        A `Sentence` of arrays [B, T], but for `chars` [U, C]; and of vectors and word
+        pieces, if there are any, as in `data.padding`.
 
     Example:
-        >>> one = Sentence(np.array([5]), np.array([[7, 8]]), np.array([True]))
-        >>> pad([one], Shape(2, 3)).words.tolist()
-        [[5, 0]]
+        >>> ids, chars = np.array([5]), np.array([[0, 0], [7, 8]])
+        >>> one = Sentence(ids, chars, np.array([1]), ids > 0)
+        >>> batch = pad([one], Shape(tokens=2, words=3, chars=3))
+        >>> batch.words.tolist(), batch.chars.tolist()
+        ([[5, 0]], [[0, 0, 0], [7, 8, 0], [0, 0, 0]])
+    """
+    words, index = unique_words.merge(sentences)
+    chars = unique_words.rows(words + [b""] * (shape.words - len(words)), shape.chars)
+    batch = stack(sentences, shape.tokens, count, pieces)
+    joined = np.zeros(batch.words.shape, np.int32)
+    for i, own in enumerate(index):
+        joined[i, : len(own)] = own
+    return batch._replace(chars=chars, char_index=joined)
+
+
+def stack(
+    sentences: Sequence[Sentence],
+    length: int,
+    count: int | None = None,
+    pieces: PieceShape | None = None,
+) -> Sentence:
+    """Makes one batch of sentences, each of which keeps its own distinct words.
+
+    Args:
+        sentences: Without padding.
+        length: What the number of tokens is padded to.
+        count: As in `pad`.
+        pieces: As in `pad`.
+
+    Returns:
+        A `Sentence` of arrays [B, T], but for `chars` [B, U, C]: every field has the
+        batch axis, so that a plain `jax.vmap` maps over it.
     """
     count = len(sentences) if count is None else count
-    all_caps = np.zeros((count, shape.tokens), np.int32)
+    sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
+    all_caps = np.zeros((count, length), np.int32)
     batch = Sentence(
-        np.zeros((count, shape.tokens), np.int32),
-        np.zeros((count, *shape), np.int32),
-        np.zeros((count, shape.tokens), bool),
+        np.zeros((count, length), np.int32),
+        np.zeros((count, *sizes.max(axis=0)), np.int32),
+        np.zeros((count, length), np.int32),
+        np.zeros((count, length), bool),
         all_caps,
-        pad_vectors([s.vectors for s in sentences], shape.tokens, count),
-        pad_pieces([s.pieces for s in sentences], shape.tokens, count, pieces),
+        pad_vectors([s.vectors for s in sentences], length, count),
+        pad_pieces([s.pieces for s in sentences], length, count, pieces),
     )
-    for i, (words, chars, mask, caps, *_) in enumerate(sentences):
+    for i, (words, chars, index, mask, caps, *_) in enumerate(sentences):
         batch.words[i, : len(words)] = words
-        batch.chars[i, : len(words), : chars.shape[1]] = chars
+        batch.chars[i, : chars.shape[0], : chars.shape[1]] = chars
+        batch.char_index[i, : len(words)] = index
         batch.mask[i, : len(words)] = mask
         if caps is not None:
             all_caps[i, : len(words)] = caps
     return batch
 
 
-class Bucket(NamedTuple):
-    """The sentences of one shape, `N` of them, with `U` distinct words.
+class Block(NamedTuple):
+    """Sentences of a batch that are computed together.
 
     Attributes:
-        sentences: But for characters and precomputed vectors.
+        sentences: Padded to one of few shapes; they share their distinct words.
         labels: Label ids; 0 under padding.
-        places: Which of the words each token is.
-        chars: The characters of each word; the first has none.
-        vectors: Of each sentence, perhaps still in a file; on the device ().
+        rows: The place of each in the batch, which decides its dropout masks.
     """
 
     sentences: Sentence
-    labels: Int[AnyArray, "N T"]
-    places: Int[AnyArray, "N T"]
-    chars: Int[AnyArray, "U C"]
-    vectors: Any
-
-
-class Rows(NamedTuple):
-    """What `K` batches take of a bucket.
-
-    Attributes:
-        rows: The sentences of each; -1 for one without tokens, which fills it up.
-        vectors: Those of the sentences, if they have any.
-        words: The distinct words of each batch; None if the characters of each token
-            are read.
-        places: Which of those each token is; None, too.
-    """
-
-    rows: Int[AnyArray, "K B"]
-    vectors: Float[AnyArray, "K B T S D"] | None = None
-    words: Int[AnyArray, "K W"] | None = None
-    places: Int[AnyArray, "K B T"] | None = None
-
-
-class Block(NamedTuple):
-    """Batches of one shape, one after the other.
-
-    Attributes:
-        bucket: Number of their bucket.
-        count: How many batches there are; further rows are there for the shape.
-        tokens: In all of them.
-        rows: What they hold.
-    """
-
-    bucket: int
-    count: int
-    tokens: int
-    rows: Rows
-
-
-def take(bucket: Bucket, rows: Rows, step: Any) -> tuple[Sentence, Any]:
-    """Gathers one batch, on the host or on the device.
-
-    Args:
-        bucket: Of NumPy or of JAX arrays.
-        rows: Of several batches.
-        step: Which of them.
-
-    Returns:
-        The sentences, with a leading batch axis, and their label ids [B, T]. Characters
-        are left out ([B, T, 0]) where `rows` names the distinct words.
-    """
-    chosen = rows.rows[step]
-
-    def of(array):
-        kept = (chosen >= 0).reshape(-1, *[1] * (array.ndim - 1))
-        return array[chosen] * kept.astype(array.dtype)
-
-    batch = _map(of, bucket.sentences)
-    if rows.words is None:
-        batch = batch._replace(chars=bucket.chars[of(bucket.places)])
-    if rows.vectors is not None:
-        batch = batch._replace(vectors=rows.vectors[step])
-    return batch, of(bucket.labels)
+    labels: Int[AnyArray, "B T"]
+    rows: Int[AnyArray, " B"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Batches:
-    """A training corpus, padded once and cut into batches anew in every epoch.
+    """A training corpus, and how it is cut into batches anew in every epoch.
 
-    A batch holds sentences of one bucket. Which ones, and the order of the batches, are
-    random, and a function of the seed, the epoch and the length of a block alone; the
-    number of batches is the same in every epoch.
+    Every batch is a random draw from the whole corpus. The order is a function of the
+    seed and the epoch alone.
 
     Attributes:
-        buckets: The padded sentences of each shape.
-        batch_size: Sentences in a batch; the last one of a bucket is filled up with
-            sentences without tokens.
-        num_sentences: In the corpus.
-        num_tokens: In the corpus.
+        sentences: Without padding and without characters.
+        labels: The label ids of each.
+        words: The distinct words of the corpus, as `unique_words` has them.
+        index: Which of them the tokens of each sentence are.
+        batch_size: Sentences in a batch; the last one of an epoch may have fewer.
+        rows: Sentences in a block.
+        shapes: What blocks are padded to, ascending; each is compiled once.
+        chars: How the characters of a block are listed, one of `CHARS`.
         unit: What a sentence here is: a "sentence" or a "document".
     """
 
-    buckets: tuple[Bucket, ...]
+    sentences: tuple[Sentence, ...]
+    labels: tuple[np.ndarray, ...]
+    words: tuple[bytes, ...]
+    index: tuple[np.ndarray, ...]
     batch_size: int
-    num_sentences: int
-    num_tokens: int
+    rows: int
+    shapes: tuple[Shape, ...]
+    chars: str = "distinct"
     unit: str = "sentence"
 
     @classmethod
@@ -172,179 +160,228 @@ class Batches:
         labels: Sequence[np.ndarray],
         *,
         batch_size: int,
-        num_shapes: int = 16,
-        max_padding: float = 0.0,
+        num_blocks: int = 1,
+        num_shapes: int = 5,
+        chars: str = "distinct",
         unit: str = "sentence",
     ) -> Batches:
-        """Pads a corpus to as few shapes as keep the padding low.
+        """Chooses the shapes for a corpus.
 
         Args:
             sentences: Without padding.
             labels: The label ids of each.
             batch_size: Sentences in a batch.
-            num_shapes: How many shapes there may be; each is compiled.
-            max_padding: Share of the token positions that may be padding, if so many
-                shapes are enough for it; fewer shapes are taken if they are.
+            num_blocks: Blocks that a batch is cut into.
+            num_shapes: How many shapes there may be.
+            chars: One of `CHARS`.
             unit: What a sentence here is.
 
         Raises:
-            ValueError: There is no sentence, or a number is none.
+            ValueError: There is no sentence, or a number is below 1.
         """
         if not sentences:
             raise ValueError("Expected at least one training sentence, got none.")
-        if min(batch_size, num_shapes) < 1:
-            wanted = "Expected a batch size and a number of shapes of at least 1"
-            raise ValueError(f"{wanted}, got {batch_size} and {num_shapes}.")
-        sizes = np.array([s.chars.shape for s in sentences])
-        members = shapes.choose(sizes, batch_size, num_shapes, max_padding)
-        buckets = [
-            _bucket(sentences, labels, ids, shape) for shape, ids in members.items()
-        ]
-        tokens = int(sizes[:, 0].sum())
-        return cls(tuple(buckets), batch_size, len(sentences), tokens, unit)
+        for name, value in (("batch_size", batch_size), ("num_blocks", num_blocks)):
+            if value < 1:
+                raise ValueError(f"Expected {name} of at least 1, got {value}.")
+        if chars not in CHARS:
+            raise ValueError(f"Unknown chars {chars!r}; known: {', '.join(CHARS)}")
+        if chars == "none":
+            none = np.zeros((1, 1), np.int32)
+            sentences = [
+                s._replace(chars=none, char_index=np.zeros_like(s.words))
+                for s in sentences
+            ]
+        words, index = unique_words.merge(sentences)
+        batches = cls(
+            tuple(s._replace(chars=s.chars[:1, :1]) for s in sentences),
+            tuple(labels),
+            tuple(words),
+            tuple(index),
+            batch_size,
+            -(-batch_size // num_blocks),
+            (),
+            chars,
+            unit,
+        )
+        return dataclasses.replace(batches, shapes=batches._choose(num_shapes))
 
     @property
     def num_batches(self) -> int:
         """Batches, that is optimizer steps, in an epoch."""
-        return sum(-(-len(b.labels) // self.batch_size) for b in self.buckets)
+        return -(-len(self.sentences) // self.batch_size)
 
     @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """The shapes in use; each is compiled once."""
-        return tuple(Shape(b.labels.shape[1], b.chars.shape[1]) for b in self.buckets)
+    def num_tokens(self) -> int:
+        """Tokens of the corpus."""
+        return sum(map(len, self.labels))
 
     @property
+    def mean_tokens(self) -> float:
+        """Tokens of a whole batch, on average."""
+        return self.num_tokens / len(self.sentences) * self.batch_size
+
+    def draw(self, seed: int, epoch: int, *, skip: int = 0) -> Iterator[np.ndarray]:
+        """Yields which sentences are in each batch of an epoch.
+
+        Args:
+            seed: Of the run.
+            epoch: Which one.
+            skip: Batches to leave out at the beginning, when a run resumes.
+        """
+        order = np.random.default_rng((seed, epoch)).permutation(len(self.sentences))
+        for start in range(skip * self.batch_size, len(order), self.batch_size):
+            yield order[start : start + self.batch_size]
+
+    def blocks(self, drawn: np.ndarray) -> list[tuple[Shape, Block]]:
+        """Cuts a batch into blocks, each with its shape.
+
+        Args:
+            drawn: The sentences of the batch, as `draw` yields them.
+        """
+        found = []
+        for rows in self._cut(drawn):
+            shape = self.shapes[shapes.fit(self._size(drawn[rows]), self.shapes)]
+            found.append((shape, self._pad(drawn, rows, shape)))
+        return found
+
+    def alike(self, group: Sequence[np.ndarray], count: int) -> tuple[Shape, Block]:
+        """Pads several batches, of one block each, to one shape.
+
+        Args:
+            group: The sentences of each batch, as `draw` yields them.
+            count: What the number of batches is padded to, by the first one again.
+
+        Returns:
+            The shape, and the blocks with a leading axis.
+        """
+        need = np.max([self._size(drawn) for drawn in group], axis=0)
+        shape = self.shapes[shapes.fit(need.tolist(), self.shapes)]
+        blocks = [self._pad(drawn, self._cut(drawn)[0], shape) for drawn in group]
+        blocks += blocks[:1] * (count - len(blocks))
+        return shape, _stack(blocks)
+
+    def example(self, shape: Shape) -> Block:
+        """Returns a block of a shape, for a program to be compiled for."""
+        return self._pad(np.arange(0), np.arange(0), shape)
+
+    def expected_shapes(self) -> list[tuple[Shape, float]]:
+        """Returns the shapes, and the share of the blocks that has each."""
+        numbers = [shapes.fit(size, self.shapes) for size in self._sample().tolist()]
+        counts = collections.Counter(numbers)
+        return [(s, counts[i] / len(numbers)) for i, s in enumerate(self.shapes)]
+
     def padding_share(self) -> float:
-        """Share of the token positions of an epoch that hold no token."""
-        sizes = [(len(b.labels), b.labels.shape[1]) for b in self.buckets]
-        return 1 - self.num_tokens / shapes.positions(sizes, self.batch_size)
-
-    @functools.cached_property
-    def rooms(self) -> list[tuple[int, int]]:
-        """For each bucket, distinct words of hardly any batch and of none; or fewer."""
-        return [spelling.rooms(b.places, self.batch_size) for b in self.buckets]
+        """Returns the share of the token positions that hold no token, of a draw."""
+        positions = tokens = 0
+        for drawn in self._drafts():
+            for rows in self._cut(drawn):
+                size = self._size(drawn[rows])
+                positions += self.rows * self.shapes[shapes.fit(size, self.shapes)][0]
+                tokens += sum(len(self.labels[i]) for i in drawn[rows])
+        return 1 - tokens / positions
 
     def summary(self) -> str:
         """Says in a line how the corpus is cut."""
         return (
             f"{self.num_batches:,} batches an epoch of {self.batch_size} {self.unit}s, "
-            f"{len(self.shapes)} shapes to compile, {self.padding_share:.1%} padding"
+            f"{len(self.shapes)} shapes to compile, {self.padding_share():.1%} padding"
         )
 
-    def blocks(
-        self,
-        seed: int,
-        epoch: int,
-        *,
-        length: int = 1,
-        skip: int = 0,
-        spelled_once: bool = False,
-    ) -> Iterator[Block]:
-        """Yields the batches of one epoch, in blocks of one shape.
+    def _cut(self, drawn: np.ndarray) -> list[np.ndarray]:
+        """Returns the rows of each block: places in the batch, by ascending length."""
+        order = np.argsort([len(self.labels[i]) for i in drawn], kind="stable")
+        starts = range(0, len(order), self.rows)
+        return [order[start : start + self.rows] for start in starts]
 
-        Args:
-            seed: Of the run.
-            epoch: Which one.
-            length: Batches in a block; a bucket's last block may have fewer.
-            skip: Batches to leave out at the beginning, when a run resumes.
-            spelled_once: Whether a block names the distinct words of each batch.
-        """
-        rng, plan = np.random.default_rng((seed, epoch)), []
-        for number, bucket in enumerate(self.buckets):
-            order = rng.permutation(len(bucket.labels))
-            order = np.append(order, np.full(-len(order) % self.batch_size, -1))
-            batches = order.reshape(-1, self.batch_size).astype(np.int32)
-            starts = range(0, len(batches), length)
-            plan += [(number, batches[i : i + length]) for i in starts]
-        for i in rng.permutation(len(plan)):
-            number, rows = plan[i]
-            if skip >= len(rows):
-                skip -= len(rows)
-                continue
-            yield self._block(number, rows[skip:], length, spelled_once)
-            skip = 0
+    def _size(self, members: np.ndarray) -> tuple[int, int, int]:
+        """Counts tokens, distinct words and characters that a block needs room for."""
+        numbers = np.concatenate([self.index[i] for i in members])
+        longest = max(len(self.index[i]) for i in members)
+        unique, _ = unique_words.once(numbers)
+        width = max(unique_words.length(self.words[i]) for i in unique)
+        rows = len(numbers) + 1 if self.chars == "token" else len(unique)
+        return max(longest, 1), rows, max(width, 1)
 
-    def examples(self, length: int, spelled_once: bool) -> Iterator[Block]:
-        """Yields a block of each bucket, of the shapes that those of an epoch have.
+    def _pad(self, drawn: np.ndarray, rows: np.ndarray, shape: Shape) -> Block:
+        members = drawn[rows]
+        here = [self.sentences[i] for i in members]
+        pieces = self._piece_shapes.get(shape)
+        # A block of no sentences has the same fields as all others.
+        batch = stack(
+            here or [_empty(self.sentences[0])], shape.tokens, self.rows, pieces
+        )
+        labels, index = np.zeros((2, self.rows, shape.tokens), np.int32)
+        for k, i in enumerate(members):
+            labels[k, : len(self.labels[i])] = self.labels[i]
+            index[k, : len(self.index[i])] = self.index[i]
+        if self.chars == "token":  # row 0 is that of the padding
+            unique = np.append(0, index[batch.mask])
+            index[batch.mask] = np.arange(1, len(unique))
+        else:
+            unique, index = unique_words.once(index)
+        spelled = [self.words[i] for i in unique]
+        spelled += [b""] * (shape.words - len(spelled))
+        chars = unique_words.rows(spelled, shape.chars)
+        places = np.zeros(self.rows, np.int32)
+        places[: len(rows)] = rows
+        return Block(batch._replace(chars=chars, char_index=index), labels, places)
 
-        Where words are spelled once, a block has another shape if a batch has more of
-        them than the first of `rooms`.
-        """
-        for number, bucket in enumerate(self.buckets):
-            rows = np.arange(self.batch_size, dtype=np.int32)[None]
-            rows = np.where(rows < len(bucket.labels), rows, -1)
-            block = self._block(number, rows, length, False)
-            if spelled_once:  # whichever words these are
-                shape = length, self.batch_size, bucket.labels.shape[1]
-                words = np.zeros((length, self.rooms[number][0]), np.int32)
-                named = block.rows._replace(
-                    words=words, places=np.zeros(shape, np.int32)
-                )
-                block = block._replace(rows=named)
-            yield block
+    @functools.cached_property
+    def _piece_shapes(self) -> dict[Shape, PieceShape]:
+        given = [s.pieces for s in self.sentences if s.pieces is not None]
+        return {
+            shape: piece_shape([p for p in given if len(p.places) <= shape.tokens])
+            for shape in self.shapes * bool(given)
+        }
 
-    def _block(self, number: int, rows: np.ndarray, length: int, spelled_once: bool):
-        bucket = self.buckets[number]
-        given = [bucket.vectors[row] for row in rows.ravel() if row >= 0]
-        tokens = int(bucket.sentences.mask[rows[rows >= 0]].sum())
-        filled = np.full((length, self.batch_size), -1, np.int32)
-        filled[: len(rows)] = rows
-        vectors = pad_vectors(given, bucket.labels.shape[1], filled.size)
-        if vectors is not None:
-            vectors = vectors.reshape(*filled.shape, *vectors.shape[1:])
-        block = Rows(filled, vectors)
-        if spelled_once:
-            words, places = self._spelled_once(number, filled)
-            block = block._replace(words=words, places=places)
-        return Block(number, len(rows), tokens, block)
+    def _drafts(self) -> list[np.ndarray]:
+        """Draws some batches, to see what their blocks are like."""
+        draws: list[np.ndarray] = []
+        wanted = min(_SAMPLE, 4 * self.num_batches)
+        while len(draws) < wanted:
+            draws += self.draw(0, len(draws))
+        return draws[:wanted]
 
-    def _spelled_once(self, number: int, rows: np.ndarray):
-        places = self.buckets[number].places[rows] * (rows >= 0)[:, :, None]
-        for size in self.rooms[number]:
-            found = [spelling.once(batch, size) for batch in places]
-            fitting = [one for one in found if one is not None]
-            if len(fitting) == len(found):
-                break
-        words, where = zip(*fitting, strict=True)
-        return np.stack(words), np.stack(where)
+    def _sample(self) -> np.ndarray:
+        return np.array(
+            [
+                self._size(drawn[rows])
+                for drawn in self._drafts()
+                for rows in self._cut(drawn)
+            ]
+        )
 
-    def epoch(
-        self, seed: int, epoch: int, *, skip: int = 0
-    ) -> Iterator[tuple[Sentence, np.ndarray]]:
-        """Yields the batches of `blocks` on the host: sentences, and labels [B, T]."""
-        for block in self.blocks(seed, epoch, skip=skip):
-            yield take(self.buckets[block.bucket], block.rows, 0)
+    def _choose(self, count: int) -> tuple[Shape, ...]:
+        sizes = np.array([self._size(np.array([i])) for i in range(len(self.labels))])
+        tokens, _, width = sizes.max(axis=0).tolist()
+        words = int(np.sort(sizes[:, 1])[-self.rows :].sum())
+        if self.chars != "token":
+            words = min(words, len(self.words))
+        largest = Shape(tokens, words, width)
+        return tuple(shapes.choose(self._sample(), largest, count))
 
 
-def _bucket(
-    sentences: Sequence[Sentence],
-    labels: Sequence[np.ndarray],
-    ids: np.ndarray,
-    shape: Shape,
-) -> Bucket:
-    here = [sentences[i] for i in ids]
-    padded = np.zeros((2, len(ids), shape.tokens), np.int32)
-    words, places = spelling.distinct(here)
-    chars = spelling.rows(words, max(s.chars.shape[1] for s in here))
-    for row, own, its, i in zip(*padded, places, ids, strict=True):
-        row[: len(labels[i])] = labels[i]
-        own[: len(its)] = its
-    given = [sentence.vectors for sentence in here]
-    return Bucket(_pad_all(here, shape), padded[0], padded[1], chars, given)
-
-
-def _pad_all(sentences: Sequence[Sentence], shape: Shape) -> Sentence:
-    """Pads a whole bucket, but for what is kept elsewhere."""
-    pieces = [s.pieces for s in sentences if s.pieces is not None]
-    return pad(
-        [s._replace(chars=s.chars[:, :0], vectors=None) for s in sentences],
-        Shape(shape.tokens, 0),
-        pieces=piece_shape(pieces) if pieces else None,
+def _empty(sentence: Sentence) -> Sentence:
+    """Returns the sentence without any token."""
+    words, chars, index, mask, caps, vectors, pieces = sentence
+    return Sentence(
+        words[:0],
+        chars[:1, :1],
+        index[:0],
+        mask[:0],
+        None if caps is None else caps[:0],
+        None if vectors is None else np.asarray(vectors)[:0],
+        pieces and Pieces(*(array[:0, :0] for array in pieces)),
     )
 
 
-def _map(change: Callable[[np.ndarray], np.ndarray], fields: Any) -> Any:
-    """Changes every array of a tuple of arrays, tuples and None."""
-    if isinstance(fields, tuple):
-        return type(fields)(*(_map(change, field) for field in fields))  # type: ignore
-    return None if fields is None else change(fields)
+def _stack(trees: Sequence[Any]) -> Any:
+    """Stacks the arrays of tuples that are alike."""
+    first = trees[0]
+    if first is None:
+        return None
+    if isinstance(first, tuple):
+        fields = (_stack(parts) for parts in zip(*trees, strict=True))
+        return type(first)(*fields)  # type: ignore
+    return np.stack(trees)

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from jaxner.data import padding
+from jaxner.data import padding, unique_words
 from jaxner.data.conll import Example
 from jaxner.types import Caps, Pieces, Sentence
 
@@ -60,28 +60,30 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
         word pieces of each sentence stay in windows of its own.
 
     Example:
-        >>> one = Sentence(np.array([5, 6]), np.array([[7], [8]]), np.ones(2, bool))
+        >>> ids, chars = np.array([5, 6]), np.array([[0], [7], [8]])
+        >>> one = Sentence(ids, chars, np.array([1, 2]), ids > 0)
         >>> join([one, one]).words.tolist()
         [0, 5, 6, 0, 5, 6, 0]
     """
     starts = positions([len(s.words) for s in sentences])
     length = sum(len(s.words) for s in sentences) + len(sentences) + 1
-    width = max((s.chars.shape[1] for s in sentences), default=1)
+    unique, index = unique_words.merge(sentences)
     all_caps = np.full(length, Caps.NONE, np.int32)
     joined = Sentence(
         np.zeros(length, np.int32),
-        np.zeros((length, width), np.int32),
+        unique_words.rows(unique, max(map(unique_words.length, unique)) or 1),
+        np.zeros(length, np.int32),
         np.ones(length, bool),
         all_caps,
         _join_vectors(sentences, starts, length),
         _join_pieces(sentences, starts, length),
     )
-    for start, (words, chars, _, caps, *_) in zip(starts, sentences, strict=True):
-        place = slice(start, start + len(words))
-        joined.words[place] = words
-        joined.chars[place, : chars.shape[1]] = chars
-        if caps is not None:
-            all_caps[place] = caps
+    for start, sentence, own in zip(starts, sentences, index, strict=True):
+        place = slice(start, start + len(own))
+        joined.words[place] = sentence.words
+        joined.char_index[place] = own
+        if sentence.caps is not None:
+            all_caps[place] = sentence.caps
     return joined
 
 

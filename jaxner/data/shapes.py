@@ -1,31 +1,40 @@
-"""Padded sizes, so few that little is compiled, and so many that little is padded.
+"""Padded sizes: few, so that little is compiled, and fitting, so that little is padded.
 
-Everything here is arithmetic on the sizes of sentences: tokens and characters, [N, 2].
+Everything here is arithmetic on the sizes of what is padded: tokens, distinct words,
+and characters of the longest word, [N, 3].
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-_WORTHWHILE = 0.01  # share of the positions that one more program has to save
+_WORTHWHILE = 1.05  # cost without one more shape, over that with it
+_USUAL, _MORE = 0.98, 1.5  # so many times that quantile of characters a shape holds
 
 
 class Shape(NamedTuple):
-    """The padded size of a sentence: tokens, and characters of each."""
+    """The padded size of a block of sentences.
+
+    Attributes:
+        tokens: Of each sentence.
+        words: Distinct words of all sentences, the empty one included.
+        chars: Characters of each word.
+    """
 
     tokens: int
+    words: int
     chars: int
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
-    """Chooses bucket bounds that minimise the padding.
+    """Chooses bounds that minimise the padding.
 
     Args:
-        lengths: One for each sentence.
-        count: How many buckets there may be.
+        lengths: One for each sequence.
+        count: How many bounds there may be.
 
     Returns:
         At most `count` ascending bounds; the last is the largest length. Padding every
@@ -37,11 +46,11 @@ def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
     """
     sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
     total = np.concatenate([[0], np.cumsum(counts)])
-    # best[j]: cost of the sizes before j; one more bucket each round.
+    # best[j]: cost of the sizes before j; one more bound each round.
     best = np.concatenate([[0.0], np.full(len(sizes), np.inf)])
     choices = []
     for _ in range(min(count, len(sizes))):
-        # A bucket that holds sizes i..j pads all of them to size j.
+        # A bound that holds sizes i..j pads all of them to size j.
         costs = best[:-1, None] + (total[None, 1:] - total[:-1, None]) * sizes[None, :]
         costs = np.where(np.tri(len(sizes), dtype=bool).T, costs, np.inf)
         choices.append(np.argmin(costs, axis=0))
@@ -53,72 +62,72 @@ def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
     return chosen[::-1]
 
 
-def choose(
-    sizes: np.ndarray, batch_size: int, count: int, max_padding: float
-) -> dict[Shape, np.ndarray]:
-    """Chooses the shapes that a corpus is padded to, as few as keep the padding low.
+def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
+    """Chooses the shapes of blocks, as few as keep the padding low.
+
+    A shape has room for the words and characters of nearly all blocks of its length; a
+    block that has more takes a longer shape. Most words are short, so only the two
+    longest shapes hold the longest word of the corpus.
 
     Args:
-        sizes: Tokens of each sentence, and characters of its longest word.
-        batch_size: Sentences in a batch; the last one of a shape is filled up.
-        count: How many shapes there may be.
-        max_padding: Share of the token positions that may be padding. If `count` shapes
-            are not enough for it, so many are taken that more would save less than a
-            hundredth of the positions.
+        sizes: Tokens, distinct words and characters of a sample of blocks.
+        largest: Holds every block.
+        count: How many shapes there may be. Fewer are taken where one more would save
+            less than a twentieth of the token positions.
 
     Returns:
-        The shapes in ascending order, and the sentences (rows of `sizes`) of each.
+        Ascending shapes, the last of which is `largest`.
 
     Raises:
-        ValueError: `max_padding` is no share.
+        ValueError: `count` is below 1.
+
+    Example:
+        >>> choose(np.array([[5, 4, 6], [9, 7, 6], [9, 7, 6]]), Shape(20, 30, 9), 3)
+        [Shape(tokens=5, words=4, chars=9), Shape(tokens=9, words=7, chars=9), \
+Shape(tokens=20, words=30, chars=9)]
     """
-    if not 0 <= max_padding < 1:
-        raise ValueError(
-            f"max_padding is a share, from 0 to below 1; got {max_padding}."
-        )
-    sizes = np.maximum(sizes, 1)
-    best, least = {}, np.inf
-    for number in range(1, count + 1):
-        members = fit(sizes, candidates(sizes, number))
-        counts = [(len(rows), shape.tokens) for shape, rows in members.items()]
-        share = 1 - sizes[:, 0].sum() / positions(counts, batch_size)
-        if share <= max_padding or share < least - _WORTHWHILE:
-            best, least = members, share
-        if least <= max_padding:
-            break
+    if count < 1:
+        raise ValueError(f"Expected at least 1 shape, got num_shapes={count}.")
+    best, least = [largest], _positions(sizes, [largest])
+    for number in range(2, count + 1):
+        shapes = _shapes(sizes, largest, number)
+        cost = _positions(sizes, shapes)
+        if cost * _WORTHWHILE < least:
+            best, least = shapes, cost
     return best
 
 
-def candidates(sizes: np.ndarray, count: int) -> list[Shape]:
-    """Gives the shapes with the least padding, a corpus being as `choose` describes it.
+def _shapes(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
+    tokens = bounds(np.append(sizes[:, 0], largest.tokens), count)
+    shapes, below = [], 0
+    for i, bound in enumerate(tokens[:-1]):
+        inside = sizes[(sizes[:, 0] > below) & (sizes[:, 0] <= bound)]
+        _, words, chars = inside.max(axis=0).tolist()
+        if i < len(tokens) - 2:
+            chars = min(chars, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
+        else:
+            chars = largest.chars
+        shapes.append(Shape(bound, words, chars))
+        below = bound
+    return [*shapes, largest]
 
-    Most words are short, so the few sentences with the longest words get shapes of
-    their own: else all would be padded to the longest word of the corpus. They are a
-    quarter of the shapes (at least one of three or more), and are for sentences with a
-    word longer than 95 % of sentences have.
+
+def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
+    """Returns the number of the first shape that holds a block.
+
+    Raises:
+        ValueError: None does.
+
+    Example:
+        >>> fit((5, 4, 8), [Shape(5, 4, 6), Shape(9, 9, 9)])
+        1
     """
-    lengths, widths = sizes.T
-    narrow = widths <= np.quantile(widths, 0.95, method="inverted_cdf")
-    groups = [(np.ones_like(narrow), count)]
-    if count > 2 and not narrow.all():
-        wide = max(count // 4, 1)
-        groups = [(narrow, count - wide), (~narrow, wide)]
-    chosen = []
-    for group, number in groups:
-        width = int(widths[group].max())
-        chosen += [Shape(n, width) for n in bounds(lengths[group], number)]
-    return sorted(chosen)
+    for number, shape in enumerate(shapes):
+        if all(need <= has for need, has in zip(size, shape, strict=True)):
+            return number
+    raise ValueError(f"No shape holds a block of {tuple(size)}; the largest: {shape}")
 
 
-def fit(sizes: np.ndarray, chosen: Sequence[Shape]) -> dict[Shape, np.ndarray]:
-    """Gives each sentence the smallest shape that it fits: its row in `sizes`."""
-    ordered = sorted(chosen, key=lambda shape: shape.tokens * shape.chars)
-    fits = np.stack([np.all(sizes <= shape, axis=1) for shape in ordered])
-    first = np.argmax(fits, axis=0)
-    rows = {shape: np.flatnonzero(first == k) for k, shape in enumerate(ordered)}
-    return {shape: rows[shape] for shape in sorted(rows) if len(rows[shape])}
-
-
-def positions(sizes: Iterable[tuple[int, int]], batch_size: int) -> int:
-    """Counts token positions, given the sentences and the length of each shape."""
-    return sum(-(-count // batch_size) * batch_size * n for count, n in sizes)
+def _positions(sizes: np.ndarray, shapes: Sequence[Shape]) -> int:
+    """Counts the token positions of each row of the blocks, padding included."""
+    return sum(shapes[fit(size, shapes)].tokens for size in sizes.tolist())

@@ -16,12 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from jaxner.data import contextual, features, ranking, schemes
+from jaxner.data import contextual, features, ranking, schemes, unique_words
 from jaxner.data.vectors import Vectors
 from jaxner.data.wordpiece import WordPiece
 from jaxner.types import Sentence, WordVectors
 
 PADDING, UNKNOWN = 0, 1
+MAX_CHARACTERS = 128
+"""Further characters of a word are not read: one word of 300,000 would otherwise take
+the memory of a whole text."""
 _MOST_SEEN = 1 << 16  # tokens
 _SPECIAL = ("<pad>", "<unk>")
 SEPARATOR = "<sep>"
@@ -157,9 +160,10 @@ class Lexicon:
                 [T, D] or [S, T, D], or `TokenVectors`, which are read when needed.
 
         Returns:
-            `words` [T], `chars` [T, C] with C the length of the longest word (at least
-            1), `mask` [T] and `caps` [T], as NumPy arrays; and, for a tagger that asks
-            for them, `vectors` and `pieces`.
+            `words` [T]; `chars` [U, C] of its distinct words, with C the length of the
+            longest (1 to `MAX_CHARACTERS`); `char_index` [T], `mask` [T] and `caps`
+            [T], as NumPy arrays; and, for a tagger that asks for them, `vectors` and
+            `pieces`.
 
         Raises:
             ValueError: Vectors are missing, of another size, or not asked for.
@@ -173,18 +177,17 @@ class Lexicon:
         known = [self._encode_token(token) for token in tokens]
         words = np.array([word for word, _, _ in known], np.int32)
         caps = np.array([caps for _, caps, _ in known], np.int32)
-        width = max((len(spelled) for _, _, spelled in known), default=0) or 4
-        joined = b"".join([spelled.ljust(width, b"\0") for _, _, spelled in known])
-        chars = np.frombuffer(joined, np.int32).reshape(len(tokens), width // 4).copy()
+        unique, index = unique_words.number(spelled for _, _, spelled in known)
+        chars = unique_words.rows(unique, max(map(unique_words.length, unique)) or 1)
         mask = np.ones(len(tokens), bool)
-        return Sentence(words, chars, mask, caps, vectors, pieces)
+        return Sentence(words, chars, index, mask, caps, vectors, pieces)
 
     def _encode_token(self, token: str) -> tuple[int, int, bytes]:
         """Looks a token up: its word, how it is capitalised, its characters (int32)."""
         found = self._seen.get(token)
         if found is None:
             normal = self.normalise(token)
-            ids = [self._char_id(char) for char in normal]
+            ids = [self._char_id(char) for char in normal[:MAX_CHARACTERS]]
             spelled = np.array(ids, np.int32).tobytes()
             found = self._id_of_normal(normal), int(features.caps(normal)), spelled
             if len(self._seen) >= _MOST_SEEN:

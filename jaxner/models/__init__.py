@@ -49,9 +49,8 @@ from jaxner.models.tagger import Tagger as Tagger
 from jaxner.models.tagger import apply as apply
 from jaxner.models.tagger import apply_stages as apply_stages
 from jaxner.models.tagger import apply_with_intermediates as apply_with_intermediates
-from jaxner.models.tagger import can_spell as can_spell
+from jaxner.models.tagger import character_readers as character_readers
 from jaxner.models.tagger import init as init
-from jaxner.models.tagger import spell as spell
 from jaxner.models.tagger import standardise_words as standardise_words
 from jaxner.models.tagger import transfer as transfer
 from jaxner.models.tagger import with_vectors as with_vectors

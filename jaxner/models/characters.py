@@ -93,7 +93,9 @@ class CharacterCNN(nn.Module):
             room = max(self.length - chars.shape[1], 0)
             chars = jnp.pad(chars[:, : self.length], ((0, 0), (0, room)))
         present = (chars > 0)[:, :, None]
-        x = layers.Dropout(self.dropout)(self._vectors(chars), deterministic=not train)
+        x = layers.Dropout(self.dropout, "chars")(
+            self._vectors(chars), deterministic=not train
+        )
         if self.length is None:
             x = jnp.where(present, x, 0.0)
         features = [self._convolve(x, present, n, w) for n, w in self._widths().items()]
@@ -194,7 +196,7 @@ class CharacterLSTM(nn.Module):
         )
         present = chars > 0
         x = table[layers.character_rows(chars, self.num_chars)]
-        x = layers.Dropout(self.dropout)(x, deterministic=not train)
+        x = layers.Dropout(self.dropout, "chars")(x, deterministic=not train)
         x = jnp.where(present[:, :, None], x, 0.0)
         over_words = nn.vmap(
             _Reader, variable_axes={"params": None}, split_rngs={"params": False}

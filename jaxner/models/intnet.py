@@ -104,7 +104,7 @@ class IntNet(nn.Module):
             "table", layers.TABLES[self.table_initializer], (self.num_chars, self.dim)
         )
         x = table[layers.character_rows(chars, self.num_chars)]
-        x = layers.Dropout(self.dropout)(x, deterministic=not train)
+        x = layers.Dropout(self.dropout, "chars")(x, deterministic=not train)
         x = in_all_widths(jnp.where(present, x, 0.0), self.num_filters, "first")
         for block in range(1, self.num_blocks + 1):
             narrow = convolve(x, 1, self.growth, f"block{block}_narrow")

@@ -99,16 +99,19 @@ class Dropout(nn.Module):
 
     Attributes:
         rate: Probability of zeroing an element.
+        stream: What masks are drawn from; "dropout" if there is no such stream.
     """
 
     rate: float
+    stream: str = "dropout"
 
     @nn.compact
     def __call__(self, x: Float[Array, "A B D"], *, deterministic: bool):
         """Returns what is left, scaled up; all of it if `deterministic`."""
         if deterministic or not self.rate:
             return x
-        return drop_rows(x, self.make_rng("dropout"), self.rate)
+        stream = self.stream if self.has_rng(self.stream) else "dropout"
+        return drop_rows(x, self.make_rng(stream), self.rate)
 
 
 def drop_rows(

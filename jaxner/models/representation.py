@@ -5,6 +5,8 @@ Shape letters: `T` tokens, `D` features; `S` layers of precomputed vectors.
 
 from __future__ import annotations
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -170,7 +172,7 @@ class Representation(nn.Module):
     """
 
     words: nn.Module | None
-    chars: nn.Module | None
+    chars: Any
     caps: nn.Module | None = None
     vectors: Vectors | None = None
     bert: WordPieces | None = None
@@ -207,7 +209,7 @@ class Representation(nn.Module):
                 raise ValueError("This model needs the field `caps` of a Sentence.")
             parts.append(self.caps(sentence.caps, words))
         if self.chars is not None:
-            parts.append(self._spelling(sentence, train))
+            parts.append(self._read_characters(sentence, train))
         parts += self._contextual(sentence, train)
         x = nn.Dropout(self.dropout)(
             jnp.concatenate(parts, axis=1), deterministic=not train
@@ -215,17 +217,16 @@ class Representation(nn.Module):
         present = sentence.mask & (sentence.words != _PADDING)
         return jnp.where(present[:, None], x, 0.0)
 
-    def spell(
-        self, chars: Int[Array, " U C"], *, train: bool = False
-    ) -> Float[Array, " U F"] | None:
-        """Returns the features of words by their characters alone, if there are any."""
-        return None if self.chars is None else self.chars(chars, train=train)
+    def _read_characters(self, sentence: Sentence, train: bool):
+        """Reads each row of the characters once, for all tokens that it spells.
 
-    def _spelling(self, sentence: Sentence, train: bool):
-        if sentence.spelling is None:
-            return self.spell(sentence.chars, train=train)
-        (spelling,) = sentence.spelling
-        return spelling
+        With dropout, a token needs a mask of its own: in training each has a row to
+        itself and the batch one key for all rows; else the rows of a sentence are
+        copied to its tokens first.
+        """
+        if train and self.chars.dropout and not self.has_rng("chars"):
+            return self.chars(sentence.chars[sentence.char_index], train=True)
+        return self.chars(sentence.chars, train=train)[sentence.char_index]
 
     def _contextual(self, sentence: Sentence, train: bool) -> list[Array]:
         vectors, pieces = sentence.vectors, sentence.pieces

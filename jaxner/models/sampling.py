@@ -34,11 +34,14 @@ class Keys(NamedTuple):
         dropout: Dropout masks of the sentence.
         words: Which words count as unknown (word dropout).
         shared: Dropout masks that all sentences of a batch share.
+        chars: Dropout among the characters of a batch whose sentences share them. None:
+            each sentence draws its own masks, from `dropout`.
     """
 
     dropout: Array | None = None
     words: Array | None = None
     shared: Array | None = None
+    chars: Array | None = None
 
     @classmethod
     def of(cls, key: Array) -> Keys:

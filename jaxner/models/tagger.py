@@ -7,7 +7,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from jaxner import inference
 from jaxner.models.sampling import PARTS, Keys, Sampling
@@ -50,13 +50,9 @@ class Tagger(nn.Module):
         refined = self._refine(x, sentence, probabilities, train)
         return (*stages, refined), out
 
-    def spell(self, chars: Int[Array, " U C"]):
-        """Returns what each representation knows of words by their characters."""
-        return tuple(each.spell(chars) for each in _representations(self))
-
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, before it looks at the others."""
-        return self.representation(_spelled(sentence, 0), train=train)
+        return self.representation(sentence, train=train)
 
     def draft(
         self,
@@ -99,22 +95,10 @@ class Tagger(nn.Module):
     def _refine(self, x, sentence, probabilities, train):
         refinement: Any = self.refinement
         own: Any = refinement.representation
-        words = x if own is None else own(_spelled(sentence, 1), train=train)
+        words = x if own is None else own(sentence, train=train)
         # No gradient reaches the draft through its labels.
         given = jax.lax.stop_gradient(probabilities)
         return refinement(words, given, sentence.mask, train=train)
-
-
-def _representations(model: Tagger) -> list[Any]:
-    own = getattr(model.refinement, "representation", None)
-    return [model.representation] if own is None else [model.representation, own]
-
-
-def _spelled(sentence: Sentence, place: int) -> Sentence:
-    """Leaves of the spelling what one representation reads."""
-    if sentence.spelling is None:
-        return sentence
-    return sentence._replace(spelling=sentence.spelling[place : place + 1])
 
 
 def init(model: Tagger, seed: int) -> Weights:
@@ -128,7 +112,8 @@ def init(model: Tagger, seed: int) -> Weights:
         `{"params": …, "frozen": …}`; frozen vectors are zero until they are filled in.
     """
     tokens = jnp.zeros(1, jnp.int32)
-    sentence = Sentence(tokens, jnp.zeros((1, 1), jnp.int32), tokens == 0, tokens)
+    chars = jnp.zeros((1, 1), jnp.int32)
+    sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
     weights = model.init(jax.random.key(seed), sentence, train=False)
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
 
@@ -245,43 +230,11 @@ def _name(path) -> str:
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
-def spell(
-    model: Tagger,
-    weights: Weights,
-    sentences: Sentence,
-    chars: Int[Array, " U C"],
-    places: Int[Array, " *B T"],
-) -> Sentence:
-    """Reads the characters of distinct words once, for all the places they stand in.
-
-    Args:
-        model: What `build` returned; see `can_spell`.
-        weights: What `init` returned, or its like after training.
-        sentences: One, or a batch.
-        chars: The distinct words; one of them has no characters, for the padding.
-        places: Which of them each token is.
-
-    Returns:
-        The sentences with their `spelling`; their own `chars` are not read any more.
-    """
-    features: Any = model.apply(weights, chars, method="spell")
-    spelling = [None if each is None else each[places] for each in features]
-    return sentences._replace(spelling=tuple(spelling))
-
-
-def can_spell(model: Tagger, *, is_noisy: bool) -> bool:
-    """Tells whether a word's characters mean the same wherever it stands.
-
-    They do unless there is dropout among them, which draws anew for each token. Where
-    none are read, they mean nothing.
-
-    Args:
-        model: What `build` returned.
-        is_noisy: Whether there is dropout in the representation.
-    """
-    readers = [each.chars for each in _representations(model) if each.chars is not None]
-    is_drawn = is_noisy and any(reader.dropout for reader in readers)
-    return bool(readers) and not is_drawn
+def character_readers(model: Tagger) -> list[Any]:
+    """Lists the modules of a model that read the characters of words."""
+    own = getattr(model.refinement, "representation", None)
+    parts = [part for part in (model.representation, own) if part is not None]
+    return [part.chars for part in parts if part.chars is not None]
 
 
 def apply_stages(

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import inference, models
-from jaxner.types import AnyPotentials, Potentials, Sentence, Weights
+from jaxner.models import Keys
+from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, batch_axes
 
 REDUCTIONS = ("sentence", "token", "sum")
 """How the papers add sentences up: the mean over the sentences of a batch, the mean
@@ -187,24 +188,77 @@ def batch_loss(
         key: Source of all dropout; None for none.
         objective: The terms.
     """
-    sizes = {
-        "sum": 1,
-        "token": jnp.maximum(jnp.sum(batch.mask), 1),
-        "sentence": jnp.maximum(jnp.sum(batch.mask[:, 0]), 1),
-    }
-    losses, gaps = _sentence_terms(model, weights, batch, labels, key, objective)
-    loss = jnp.sum(losses) / sizes[objective.reduction]
+    rows = jnp.arange(labels.shape[0])
+    sizes = sizes_of(batch)
+    loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)
+    return loss + weight_loss(weights["params"], objective)
+
+
+class Sizes(NamedTuple):
+    """What the sums over a batch are divided by, if the objective asks for a mean.
+
+    In training these are the same for all batches of a corpus, so that every sentence,
+    or token, counts as much as any other, and the gradients of parts of a batch can be
+    added.
+
+    Attributes:
+        sentences: In a batch.
+        tokens: In a batch, on average.
+    """
+
+    sentences: Any
+    tokens: Any
+
+
+def sizes_of(batch: Sentence) -> Sizes:
+    """Counts what a batch holds; at least 1 of each."""
+    return Sizes(
+        sentences=jnp.maximum(jnp.sum(batch.mask[:, 0]), 1),
+        tokens=jnp.maximum(jnp.sum(batch.mask), 1),
+    )
+
+
+def weight_loss(params: Any, objective: Objective) -> Float[Array, ""]:
+    """Computes the terms that depend on the weights alone."""
+    if not objective.orthogonality:
+        return jnp.zeros(())
+    penalty = orthogonality(params, objective.orthogonality_form)
+    return objective.orthogonality * penalty
+
+
+def sentence_loss(
+    model: models.Tagger,
+    weights: Weights,
+    batch: Sentence,
+    labels: Int[Array, "B T"],
+    rows: Int[Array, " B"],
+    key: Array | None,
+    objective: Objective,
+    sizes: Sizes,
+) -> Float[Array, ""]:
+    """Computes the terms that are sums over sentences, of a batch or of a part of it.
+
+    Args:
+        model: What `models.build` returned.
+        weights: Its weights.
+        batch: Sentences with a leading batch axis.
+        labels: Label ids; ignored under padding.
+        rows: The place of each sentence in its batch, which decides its masks.
+        key: Of the batch: source of all dropout; None for none.
+        objective: The terms.
+        sizes: What the sums are divided by.
+    """
+    losses, gaps = _sentence_terms(model, weights, batch, labels, rows, key, objective)
+    size = {"sum": 1, "token": sizes.tokens, "sentence": sizes.sentences}
+    loss = jnp.sum(losses) / size[objective.reduction]
     if objective.dropout_penalty and key is not None:
-        scale = {"strubell": 0.5, "ma": 1 / sizes["sentence"]}
+        scale = {"strubell": 0.5, "ma": 1 / sizes.sentences}
         share = scale[objective.dropout_penalty_form]
         loss += objective.dropout_penalty * share * jnp.sum(gaps)
-    if objective.orthogonality:
-        penalty = orthogonality(weights["params"], objective.orthogonality_form)
-        loss += objective.orthogonality * penalty
     return loss
 
 
-def _sentence_terms(model, weights, batch, labels, key, objective):
+def _sentence_terms(model, weights, batch, labels, rows, key, objective):
     """Computes for each sentence the terms that are sums over sentences, [B] each."""
 
     def one(sentence, labels, keys):
@@ -221,15 +275,20 @@ def _sentence_terms(model, weights, batch, labels, key, objective):
         if not objective.dropout_penalty or keys is None:
             return loss, jnp.zeros(())
         # Both passes see the same words.
-        quiet = keys._replace(dropout=None, shared=None)
+        quiet = Keys(words=keys.words)
         full, _ = models.apply_stages(model, weights, sentence, quiet)
         return loss, over_stages(
             lambda p, q: dropout_gap(p, q, sentence.mask), stages, full
         )
 
+    axes = batch_axes(batch)
     if key is None:
-        return jax.vmap(lambda s, y: one(s, y, None))(batch, labels)
-    *_, shared = drawn = jax.random.split(key, labels.shape[0] + 1)
-    keys = jax.vmap(models.Keys.of)(drawn[:-1])._replace(shared=shared)
-    axes: Any = keys._replace(dropout=0, words=0, shared=None)
-    return jax.vmap(one, in_axes=(0, 0, axes))(batch, labels, keys)
+        return jax.vmap(lambda s, y: one(s, y, None), (axes, 0))(batch, labels)
+    shared, drawn = jax.random.split(key)
+    own = jax.vmap(lambda row: Keys.of(jax.random.fold_in(drawn, row)))(rows)
+    keys = own._replace(shared=shared)
+    if batch.chars.ndim == 2:
+        chars = jax.random.fold_in(jax.random.fold_in(shared, 1), rows[0])
+        keys = keys._replace(chars=chars)  # other blocks draw other masks
+    key_axes: Any = Keys()._replace(dropout=0, words=0)  # others are the batch's
+    return jax.vmap(one, in_axes=(axes, 0, key_axes))(batch, labels, keys)

@@ -12,7 +12,6 @@ import numpy as np
 
 from jaxner import models
 from jaxner.data import corpora, documents, schemes, splits, vectors, vocab
-from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocab import Lexicon
@@ -288,7 +287,8 @@ class Data:
     Attributes:
         lexicon: From the training split and the vectors.
         vectors: Those of the lexicon's words, if any were given.
-        batches: The training split.
+        sentences: The training split.
+        labels: The label ids of each.
         dev: The split that picks the best epoch.
         words: The distinct words of the training split.
         record: Versions, devices, and hashes of the files; see `environment.describe`.
@@ -296,7 +296,8 @@ class Data:
 
     lexicon: Lexicon
     vectors: WordVectors | None
-    batches: Batches
+    sentences: list[Sentence]
+    labels: list[np.ndarray]
     dev: Split
     words: frozenset[str]
     record: dict[str, Any]
@@ -306,7 +307,6 @@ def load_data(
     options: Mapping[str, Any],
     *,
     word_dim: int | None,
-    batch_size: int,
     tell: Callable[[str], object],
 ) -> Data:
     """Loads all that a run trains on, and tells what was found.
@@ -314,7 +314,6 @@ def load_data(
     Args:
         options: The section `data` of a config.
         word_dim: Length of the model's word vectors; None if it has none.
-        batch_size: Sentences in a batch.
         tell: Is called with lines for the user.
 
     Raises:
@@ -335,9 +334,6 @@ def load_data(
         tell(describe_match(aligned))
     lexicon = inputs.complete(lexicon, options, train, tell, dev)
     sentences, labels = encode_split(train, lexicon)
-    cut = {name: options[name] for name in ("num_shapes", "max_padding", "unit")}
-    batches = Batches.make(sentences, labels, batch_size=batch_size, **cut)
-    tell(batches.summary())
     record = environment.describe([train, dev], path)
     record["data"] |= inputs.describe(options)
-    return Data(lexicon, aligned, batches, dev, train.words(), record)
+    return Data(lexicon, aligned, sentences, labels, dev, train.words(), record)

@@ -170,8 +170,7 @@ def encode(
             ids = [joining.join_labels(ids, len(lexicon.label_names) - 1)]
         sentences += parts
         gold += ids
-    sizes = np.array([sentence.chars.shape for sentence in sentences])
-    batch = batching.pad(sentences, batching.Shape(*sizes.max(axis=0).tolist()))
+    batch = batching.stack(sentences, max(len(s.words) for s in sentences))
     labels = np.zeros(batch.words.shape, np.int32)
     for i, ids in enumerate(gold):
         labels[i, : len(ids)] = ids

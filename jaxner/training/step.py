@@ -1,11 +1,13 @@
 """Optimizer steps: the only place where training meets `jit`.
 
-Shape letters: `B` sentences, `T` tokens.
+A step adds the gradients of the blocks of its batch, one block after the other, and
+then updates the parameters once. Shape letters: `B` sentences, `T` tokens.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,8 +16,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from jaxner import models
-from jaxner.data import batching
-from jaxner.data.batching import Bucket, Rows
+from jaxner.data.batching import Block
 from jaxner.training import objectives
 from jaxner.types import Sentence
 
@@ -37,6 +38,42 @@ class State(NamedTuple):
     loss: Float[Array, ""]
 
 
+class Sums(NamedTuple):
+    """What the blocks of a batch have added up so far.
+
+    Attributes:
+        grads: Like the parameters.
+        loss: In nats.
+    """
+
+    grads: Any
+    loss: Float[Array, ""]
+
+
+class Recipe(NamedTuple):
+    """What stays the same in all steps, and what programs are compiled for.
+
+    Attributes:
+        model: What `models.build` returned.
+        tx: The optimizer.
+        objective: What is minimised.
+        sizes: What sums over a batch are divided by.
+    """
+
+    model: models.Tagger
+    tx: optax.GradientTransformation
+    objective: objectives.Objective
+    sizes: objectives.Sizes
+
+
+def character_rows(model: models.Tagger) -> str:
+    """Returns how a model wants characters listed, one of `batching.CHARS`."""
+    readers = models.character_readers(model)
+    if not readers:
+        return "none"
+    return "token" if any(reader.dropout for reader in readers) else "distinct"
+
+
 def init(params: Any, tx: optax.GradientTransformation) -> State:
     """Returns the state before the first step."""
     # One array each: the state is donated, and a buffer cannot be donated twice.
@@ -48,28 +85,60 @@ def reset_loss(state: State) -> State:
     return state._replace(loss=jnp.zeros(()))
 
 
-class Recipe(NamedTuple):
-    """What stays the same in all steps, and what programs are compiled for.
+def no_sums(params: Any) -> Sums:
+    """Returns the sums before the first block."""
+    return Sums(jax.tree.map(jnp.zeros_like, params), jnp.zeros(()))
 
-    Attributes:
-        model: What `models.build` returned.
-        tx: The optimizer.
-        objective: What is minimised.
+
+def add_block(
+    recipe: Recipe,
+    params: Any,
+    frozen: Any,
+    block: Block,
+    step: Int[Array, ""],
+    key: Array,
+    sums: Sums,
+) -> Sums:
+    """Adds the loss and the gradients of a block.
+
+    Args:
+        recipe: What is trained, and how.
+        params: The trained arrays.
+        frozen: The weights that no step changes.
+        block: Sentences of the batch.
+        step: Optimizer steps so far.
+        key: The run's; the step is folded in.
+        sums: Of the blocks before it.
     """
 
-    model: models.Tagger
-    tx: optax.GradientTransformation
-    objective: objectives.Objective
+    def loss_of(params):
+        return objectives.sentence_loss(
+            recipe.model,
+            {"params": params, "frozen": frozen},
+            *block,
+            jax.random.fold_in(key, step),
+            recipe.objective,
+            recipe.sizes,
+        )
+
+    loss, grads = jax.value_and_grad(loss_of)(params)
+    # XLA adds the rows of a table where they stand, and makes no table of zeros first.
+    return Sums(jax.tree.map(jnp.add, sums.grads, grads), sums.loss + loss)
+
+
+def apply(recipe: Recipe, state: State, sums: Sums) -> State:
+    """Updates the parameters once, given the sums over all blocks of a batch."""
+    penalty, by_weights = jax.value_and_grad(objectives.weight_loss)(
+        state.params, recipe.objective
+    )
+    grads = jax.tree.map(jnp.add, sums.grads, by_weights)
+    updates, opt_state = recipe.tx.update(grads, state.opt_state, state.params)
+    params = optax.apply_updates(state.params, updates)
+    return State(state.step + 1, params, opt_state, state.loss + sums.loss + penalty)
 
 
 def update(
-    recipe: Recipe,
-    state: State,
-    frozen: Any,
-    batch: Sentence,
-    labels: Int[Array, "B T"],
-    key: Array,
-    spelled: tuple[Array, Array] | None = None,
+    recipe: Recipe, state: State, frozen: Any, blocks: Sequence[Block], key: Array
 ) -> State:
     """Updates the parameters on one batch.
 
@@ -77,26 +146,13 @@ def update(
         recipe: What is trained, and how.
         state: Before the step.
         frozen: The weights that no step changes.
-        batch: Sentences with a leading batch axis.
-        labels: Their label ids.
+        blocks: The batch.
         key: The run's; the step number is folded in.
-        spelled: The characters of the distinct words of the batch, [W, C], and which of
-            them each token is, [B, T]; see `models.spell`. None: the batch has its own.
     """
-    model, tx, objective = recipe
-    step_key = jax.random.fold_in(key, state.step)
-
-    def loss_of(params):
-        weights = {"params": params, "frozen": frozen}
-        given = batch
-        if spelled is not None:
-            given = models.spell(model, weights, batch, *spelled)
-        return objectives.batch_loss(model, weights, given, labels, step_key, objective)
-
-    loss, grads = jax.value_and_grad(loss_of)(state.params)
-    updates, opt_state = tx.update(grads, state.opt_state, state.params)
-    params = optax.apply_updates(state.params, updates)
-    return State(state.step + 1, params, opt_state, state.loss + loss)
+    sums = no_sums(state.params)
+    for block in blocks:
+        sums = add_block(recipe, state.params, frozen, block, state.step, key, sums)
+    return apply(recipe, state, sums)
 
 
 @functools.partial(
@@ -115,41 +171,47 @@ def train_step(
 ) -> State:
     """Compiles `update`, for a loop of one's own; `state` is given up.
 
-    The arguments are those of `Recipe` and of `update`.
+    The divisor of a mean is what the batch holds. The arguments are those of `Recipe`
+    and of `update`.
     """
-    recipe = Recipe(model, tx, objective)
-    return update(recipe, state, frozen, batch, labels, key)
+    sizes = objectives.sizes_of(batch)
+    block = Block(batch, labels, jnp.arange(labels.shape[0]))
+    return update(Recipe(model, tx, objective, sizes), state, frozen, [block], key)
 
 
-@functools.partial(jax.jit, static_argnames="recipe", donate_argnames="state")
-def train_steps(
+# The compiled parts of a step. What is given up is used again: the sums by the next
+# block, the state by the next step, and the sums' memory by the sums of the next batch.
+compiled_add = jax.jit(add_block, static_argnums=0, donate_argnames="sums")
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
+def compiled_apply(recipe: Recipe, state: State, sums: Sums) -> tuple[State, Sums]:
+    """Does what `apply` does, and returns empty sums, too."""
+    return apply(recipe, state, sums), jax.tree.map(jnp.zeros_like, sums)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+def several(
     recipe: Recipe,
     state: State,
     frozen: Any,
-    bucket: Bucket,
-    rows: Rows,
+    batches: Block,
     count: Int[Array, ""],
     key: Array,
 ) -> State:
-    """Updates the parameters on several batches, one after the other, in one call.
+    """Updates the parameters on several batches of one shape, in one call.
 
     Args:
         recipe: What is trained, and how.
         state: Given up: its memory is used again.
         frozen: The weights that no step changes.
-        bucket: Where the sentences are.
-        rows: Which of them each batch takes.
-        count: How many of the batches are taken.
+        batches: One block each, with a leading axis.
+        count: How many of them are taken.
         key: The run's.
     """
 
     def one(i, state):
-        batch, labels = batching.take(bucket, rows, i)
-        spelled = None
-        if rows.words is not None and rows.places is not None:
-            spelled = bucket.chars[rows.words[i]], rows.places[i]
-        return update(recipe, state, frozen, batch, labels, key, spelled)
+        block = jax.tree.map(lambda array: array[i], batches)
+        return update(recipe, state, frozen, [block], key)
 
-    if rows.rows.shape[0] == 1:
-        return one(0, state)
     return jax.lax.fori_loop(0, count, one, state)

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from jaxner.data import conll, documents, splits, vocab
 from jaxner.training import prepare
-from jaxner.types import Caps, Sentence
+from jaxner.types import Caps
+from tests.sentences import spelled
 
 
 def sentence(words, width=2, caps=True):
     words = np.array(words, np.int32)
     kinds = np.full(len(words), Caps.LOWER, np.int32) if caps else None
-    return Sentence(words, np.ones((len(words), width), np.int32), words > 0, kinds)
+    return spelled(words, np.ones((len(words), width), np.int32), words > 0, kinds)
 
 
 # --- Joining and splitting -----------------------------------------------------------
@@ -53,7 +54,7 @@ sizes = st.lists(
 def test_splitting_undoes_joining(sizes, seed):
     rng = np.random.default_rng(seed)
     sentences = [
-        Sentence(
+        spelled(
             rng.integers(1, 9, n, np.int32),
             rng.integers(1, 9, (n, width), np.int32),
             np.ones(n, bool),

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from jaxner.data import batching, documents, padding
 from jaxner.data.padding import PieceShape
-from jaxner.types import Pieces, Sentence
+from jaxner.types import Pieces
+from tests.sentences import spelled
 
 
 def draw(rng, tokens):
@@ -18,7 +19,7 @@ def draw(rng, tokens):
     words = np.arange(1, tokens + 1, dtype=np.int32)
     chars = np.ones((tokens, 2), np.int32)
     vectors = rng.normal(size=(tokens, 2, 3))
-    return Sentence(words, chars, words > 0, None, vectors, pieces)
+    return spelled(words, chars, words > 0, None, vectors, pieces)
 
 
 def found(pieces):
@@ -82,7 +83,7 @@ def test_shapes_of_pieces():
 
 def test_no_contextual_inputs_are_none():
     words = np.array([5])
-    one = Sentence(words, words[None], words > 0)
+    one = spelled(words, words[None], words > 0)
     batch = batching.pad([one], batching.Shape(2, 3))
     assert (batch.vectors, batch.pieces) == (None, None)
     joined = documents.join([one])

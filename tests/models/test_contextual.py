@@ -7,7 +7,8 @@ import pytest
 
 from jaxner import models
 from jaxner.models.representation import Vectors
-from jaxner.types import Pieces, Sentence
+from jaxner.types import Pieces
+from tests.sentences import spelled
 
 ENCODER = {
     "vocab_size": 12,
@@ -98,7 +99,7 @@ def sentence(tokens, padding=0):
     vectors[:tokens] = draw(3)[:tokens]
     pieces = Pieces(ids, ids > 0, places.astype(np.int32))
     parts = (words.astype(np.int32), np.zeros((size, 1), np.int32))
-    full = Sentence(*parts, np.arange(size) < tokens, None, vectors, pieces)
+    full = spelled(*parts, np.arange(size) < tokens, None, vectors, pieces)
     return jax.tree.map(jnp.asarray, full)
 
 

@@ -10,7 +10,7 @@ from jaxner.inference import crf
 from jaxner.models import relation as relation_module
 from jaxner.models.grn import GRN
 from jaxner.models.relation import gated_sum
-from jaxner.types import Sentence
+from tests.sentences import spelled
 
 SIZES = {
     "num_labels": 5,
@@ -59,7 +59,7 @@ def draw_sentence(length, padding=0, extra_chars=0, seed=0):
     for row in chars[:length]:
         count = rng.integers(1, 6)
         row[:count] = rng.integers(1, 9, count)
-    return Sentence(*map(jnp.asarray, (words, chars, np.arange(total) < length)))
+    return jax.tree.map(jnp.asarray, spelled(words, chars, np.arange(total) < length))
 
 
 # --- The paper's equations, one token at a time --------------------------------
@@ -228,7 +228,7 @@ def test_one_wide_sentence_does_not_change_its_batch_mates():
 def test_no_token_and_no_sentence(relation):
     model = build("all", relation)
     weights = draw_weights(model)
-    none = Sentence(jnp.zeros(0, int), jnp.zeros((0, 1), int), jnp.zeros(0, bool))
+    none = spelled(jnp.zeros(0, int), jnp.zeros((0, 1), int), jnp.zeros(0, bool))
     assert apply(model, weights, none).emissions.shape == (0, 5)
 
     def total(weights, sentence):

@@ -9,7 +9,7 @@ from jaxner import inference, models
 from jaxner.models import BiLSTM, Chain, DirectionHead, Head, Projection, SelfAttention
 from jaxner.models.grn import GRN
 from jaxner.models.idcnn import IDCNN
-from jaxner.types import Sentence
+from tests.sentences import spelled
 
 LABELS, DIM = 4, 6
 
@@ -206,7 +206,7 @@ def tagger(head, encoder=None):
     )
 
 
-SENTENCE = Sentence(
+SENTENCE = spelled(
     jnp.array([3, 4, 5]), jnp.ones((3, 1), int), jnp.ones(3, bool), jnp.ones(3, int)
 )
 

@@ -8,7 +8,7 @@ import pytest
 from jaxner import models
 from jaxner.data import documents
 from jaxner.models.idcnn import IDCNN
-from jaxner.types import Sentence
+from tests.sentences import spelled
 
 DIM, HIDDEN = 4, 5
 PAPER = (1, 2, 1)
@@ -280,7 +280,7 @@ def test_separators_have_no_features_of_their_own_but_layers_act_on_them():
         jnp.asarray,
         documents.join(
             [
-                Sentence(w, np.ones((len(w), 1), np.int32), w > 0, np.full_like(w, 4))
+                spelled(w, np.ones((len(w), 1), np.int32), w > 0, np.full_like(w, 4))
                 for w in words
             ]
         ),

@@ -10,7 +10,8 @@ import pytest
 
 from jaxner import inference, models
 from jaxner.training import objectives, optim
-from jaxner.types import Potentials, Sentence, WordVectors
+from jaxner.types import Potentials, WordVectors
+from tests.sentences import spelled
 
 LABELS = 3
 STREAMS = {"num_layers": 1, "num_heads": 2, "head_dim": 2}
@@ -39,7 +40,7 @@ def build(drafts="softmax", sampling=None, **options):
 def sentence(length=4, padded=None):
     padded = padded or length
     words = jnp.zeros(padded, jnp.int32).at[:length].set(jnp.arange(2, 2 + length))
-    return Sentence(
+    return spelled(
         words, jnp.zeros((padded, 1), jnp.int32), jnp.arange(padded) < length
     )
 

@@ -10,7 +10,8 @@ from jaxner.data import features, vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, representation
 from jaxner.models.intnet import IntNet
 from jaxner.models.representation import Capitalisation
-from jaxner.types import Caps, Sentence
+from jaxner.types import Caps
+from tests.sentences import spelled
 
 NUM_CHARS = 9
 TYPES = (0, 0, 1, 2, 3, 4, 1, 2, 0)  # of each character id
@@ -498,7 +499,7 @@ def draw_sentence(length, padding=0, separators=(), seed=0):
     for place in separators:
         words[place], chars[place], caps[place] = 0, 0, 0
     words[length:], chars[length:], caps[length:] = 0, 0, 0
-    return Sentence(*map(jnp.asarray, (words, chars, mask, caps)))
+    return jax.tree.map(jnp.asarray, spelled(words, chars, mask, caps))
 
 
 @jax.jit(static_argnames=("module", "train"))

@@ -10,7 +10,7 @@ import pytest
 
 from jaxner import inference, models
 from jaxner.models.sampling import PARTS
-from jaxner.types import Sentence
+from tests.sentences import spelled
 
 LABELS, PASSES = 3, 3
 LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout": 0.4}
@@ -56,7 +56,7 @@ def sentence(length=3, padded=None, width=2):
     padded = padded or length
     words = jnp.zeros(padded, jnp.int32).at[:length].set(jnp.arange(2, 2 + length))
     chars = jnp.zeros((padded, width), jnp.int32).at[:length, :2].set(1)
-    return Sentence(words, chars, jnp.arange(padded) < length)
+    return spelled(words, chars, jnp.arange(padded) < length)
 
 
 def weights_of(model):

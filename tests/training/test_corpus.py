@@ -1,4 +1,4 @@
-"""Steps over the corpus on the device compute what single steps on the host do."""
+"""The steps of a run: batches in blocks, several batches in a call, all the same."""
 
 import threading
 import time
@@ -6,33 +6,39 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from jaxner import models
 from jaxner.data import batching
 from jaxner.data.batching import Batches
-from jaxner.training import corpus as resident
 from jaxner.training import objectives, optim, step
 from jaxner.training.corpus import Corpus
-from jaxner.types import Sentence
+from jaxner.training.objectives import Objective
 from tests import tiny
+from tests.sentences import spelled
 
-LABELS, KEY = 5, jax.random.fold_in(jax.random.key(3), 1)
+LABELS, SEED, SIZE = 5, 3, 4
+KEY = jax.random.fold_in(jax.random.key(SEED), 1)
 
 
 def text(count=23, seed=0):
     """Sentences in which words occur again and again, and their labels."""
     rng = np.random.default_rng(seed)
-    spelled = rng.integers(1, 20, (9, 6)) * (np.arange(6) < rng.integers(1, 7, (9, 1)))
+    chars = rng.integers(1, 20, (9, 6)) * (np.arange(6) < rng.integers(1, 7, (9, 1)))
     sentences, labels = [], []
     for _ in range(count):
-        words = rng.integers(0, 9, rng.integers(1, 9))
+        words = rng.integers(0, 9, rng.integers(1, 9)).astype(np.int32)
         mask = np.ones(len(words), bool)
-        sentences.append(
-            Sentence(words + 2, spelled[words].astype(np.int32), mask, 0 * words)
-        )
+        own = chars[words].astype(np.int32)
+        sentences.append(spelled(words + 2, own, mask, 0 * words))
         labels.append(rng.integers(0, LABELS, len(words)).astype(np.int32))
     return sentences, labels
+
+
+CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
+LSTM = {"name": "lstm", "dim": 4, "hidden_dim": 3}
+NOISY = {**CNN, "dropout": 0.5}
 
 
 def model_with(chars, dropout=0.3):
@@ -41,65 +47,93 @@ def model_with(chars, dropout=0.3):
         num_trained_words=11,
         num_frozen_words=0,
         num_chars=20,
-        representation={"words": {"dim": 6}, "chars": chars, "dropout": dropout},
+        representation={
+            "words": {"dim": 6},
+            "chars": chars,
+            "dropout": dropout,
+            "word_dropout": dropout,
+        },
         encoder={"name": "bilstm", "hidden_dim": 4},
-        head={"name": "crf", "dropout": 0.0},
+        head={"name": "crf", "dropout": dropout},
     )
-
-
-CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
-LSTM = {"name": "lstm", "dim": 4, "hidden_dim": 3}
 
 
 @pytest.fixture
 def make():
-    def make(chars=CNN, length=1, name="sgd", shapes=2, tell=print, **options):
+    made = []
+
+    def make(chars=CNN, blocks=1, length=1, objective=Objective(), shapes=2, **options):
         sentences, labels = text()
-        batches = Batches.make(sentences, labels, batch_size=4, num_shapes=shapes)
-        given = {"name": name, "learning_rate": 0.1, "clip_norm": 1.0, **options}
-        tx = optim.build(given, batches.num_batches)
         model = model_with(chars)
-        recipe = step.Recipe(model, tx, objectives.Objective())
+        batches = Batches.make(
+            sentences,
+            labels,
+            batch_size=SIZE,
+            num_blocks=blocks,
+            num_shapes=shapes,
+            chars=step.character_rows(model),
+        )
+        given = {"name": "sgd", "learning_rate": 0.1, "clip_norm": 1.0, **options}
+        tx = optim.build(given, batches.num_batches)
+        sizes = objectives.Sizes(SIZE, batches.mean_tokens)
+        recipe = step.Recipe(model, tx, objective, sizes)
         weights = models.init(model, 0)
         corpus = Corpus(
-            batches,
-            recipe,
-            weights["frozen"],
-            seed=3,
-            steps_per_call=length,
-            tell=tell,
+            batches, recipe, weights["frozen"], seed=SEED, steps_per_call=length
         )
+        made.append(corpus)
         return corpus, recipe, step.init(weights["params"], tx)
 
-    return make
+    yield make
+    for corpus in made:
+        corpus.close()
 
 
 def trained(corpus, state, epochs=2):
+    state = jax.tree.map(jnp.copy, state)  # the one given stays as it is
     for epoch in range(epochs):
-        for block in corpus.epoch(epoch):
-            state = corpus.take_steps(state, block)
+        for new, _, _ in corpus.epoch(state, epoch):
+            state = new
     return state
 
 
-def by_single_steps(corpus, recipe, state, epochs=2):
-    """The batches of the same order, one after the other, from the host."""
+def whole(drawn):
+    """A batch as it is drawn: one block, in which no sentence shares its words."""
+    sentences, labels = text()
+    batch = batching.stack([sentences[i] for i in drawn], 9)
+    ids = np.zeros(batch.words.shape, np.int32)
+    for row, i in zip(ids, drawn, strict=True):
+        row[: len(labels[i])] = labels[i]
+    return batch, ids
+
+
+def by_definition(batches, recipe, state, epochs=2):
+    """The same steps by `jax.grad` of the loss of each whole batch."""
+
+    @jax.jit
+    def value_and_grad(params, batch, labels, number):
+        def loss_of(params):
+            weights = {"params": params, "frozen": {}}
+            rows, key = jnp.arange(len(labels)), jax.random.fold_in(KEY, number)
+            given = recipe.objective, recipe.sizes
+            return objectives.sentence_loss(
+                recipe.model, weights, batch, labels, rows, key, *given
+            ) + objectives.weight_loss(params, recipe.objective)
+
+        return jax.value_and_grad(loss_of)(params)
+
+    @jax.jit
+    def update(params, opt_state, grads):
+        updates, opt_state = recipe.tx.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state
+
+    count, params, opt_state, total = state
     for epoch in range(epochs):
-        for block in corpus.epoch(epoch):
-            bucket = corpus.batches.buckets[block.bucket]
-            for i in range(block.count):
-                rows = block.rows._replace(words=None)
-                batch, labels = batching.take(bucket, rows, i)
-                state = step.train_step(
-                    recipe.model,
-                    recipe.tx,
-                    state,
-                    {},
-                    batch,
-                    labels,
-                    KEY,
-                    objective=recipe.objective,
-                )
-    return state
+        for drawn in batches.draw(SEED, epoch):
+            loss, grads = value_and_grad(params, *whole(drawn), count)
+            params, opt_state = update(params, opt_state, grads)
+            count, total = count + 1, total + loss
+    return step.State(count, params, opt_state, total)
 
 
 def assert_close(state, other):
@@ -109,206 +143,286 @@ def assert_close(state, other):
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
 
 
-@pytest.mark.parametrize("length", [1, 3, 50])
+# --- Blocks ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
 @pytest.mark.parametrize(
-    "chars",
+    "chars", [CNN, pytest.param(LSTM, marks=pytest.mark.slow), None]
+)
+def test_blocks_of_a_batch_update_as_the_whole_batch(make, chars, blocks):
+    corpus, recipe, state = make(chars, blocks, momentum=0.9)
+    most = max(len(corpus.batches.blocks(d)) for d in corpus.batches.draw(SEED, 0))
+    assert most == {1: 1, 2: 2, 3: 2}[blocks]  # of 4, 2 and 2 rows
+    ours = trained(corpus, state)
+    assert int(ours.step) == 2 * corpus.batches.num_batches
+    assert_close(ours, by_definition(corpus.batches, recipe, state))
+
+
+@pytest.mark.parametrize(
+    "objective",
     [
-        CNN,
-        pytest.param(LSTM, marks=pytest.mark.slow),
-        pytest.param({**CNN, "dropout": 0.5}, marks=pytest.mark.slow),
-        None,
+        Objective("token", orthogonality=0.1),
+        Objective("sum", dropout_penalty=0.1),
+        Objective(dropout_penalty=0.1, dropout_penalty_form="ma"),
     ],
 )
-def test_steps_in_one_call_are_single_steps(make, chars, length):
-    corpus, recipe, state = make(chars, length, momentum=0.9)
-    ours = trained(corpus, jax.tree.map(jnp.copy, state))
+def test_all_terms_are_added_over_blocks_and_those_of_weights_once(make, objective):
+    corpus, recipe, state = make(CNN, 4, objective=objective, name="adam")
+    assert corpus.batches.rows == 1
+    ours = trained(corpus, state, epochs=1)
+    assert_close(ours, by_definition(corpus.batches, recipe, state, epochs=1))
+
+
+@pytest.mark.parametrize(("reduction", "share"), [("sentence", 1), ("token", 2)])
+def test_the_divisor_of_a_mean_is_the_same_for_all_batches(make, reduction, share):
+    corpus, recipe, state = make(blocks=2, objective=Objective(reduction))
+    batches = corpus.batches
+    assert batches.mean_tokens == batches.num_tokens / 23 * SIZE
+    divisor = {1: SIZE, 2: batches.mean_tokens}[share]
+    added = jax.jit(step.add_block, static_argnums=0)
+    for drawn in batches.draw(SEED, 0):
+        loss = []
+        for objective in (recipe.objective, Objective("sum")):
+            sums = step.no_sums(state.params)
+            its = recipe._replace(objective=objective)
+            for _, block in batches.blocks(drawn):
+                sums = added(its, state.params, {}, block, state.step, KEY, sums)
+            loss.append(float(sums.loss))
+        assert loss[0] * divisor == pytest.approx(loss[1], rel=1e-5)
+    assert len(drawn) == 3  # the last one, too, which is smaller
+
+
+compiled_loss = jax.jit(
+    objectives.sentence_loss, static_argnames=("model", "objective")
+)
+
+
+def one_sentence(model, row, number, mates=(), chars=None):
+    """The loss of sentence 0, which has mates without tokens that count."""
+    sentences, labels = text()
+    weights = models.init(model, 0)
+    found = []
+    for here in ([0, *mates], [*mates]):
+        if not here:
+            continue
+        batches = Batches.make(
+            [sentences[i] for i in here],
+            [labels[i] for i in here],
+            batch_size=len(here),
+            chars=chars or step.character_rows(model),
+        )
+        ((_, block),) = batches.blocks(np.arange(len(here)))
+        # The place in this little batch is no place in the real one.
+        places = [row, *range(10, 20)] if here[0] == 0 else list(range(10, 20))
+        block = block._replace(rows=np.array(places)[block.rows])
+        key = jax.random.fold_in(KEY, number)
+        sizes = objectives.Sizes(1, 1)
+        loss = compiled_loss(model, weights, *block, key, Objective("sum"), sizes)
+        found.append(float(loss))
+    return found[0] - sum(found[1:])
+
+
+def test_masks_depend_on_the_run_the_step_and_the_place_alone():
+    model = model_with(CNN)
+    loss = one_sentence(model, 2, 7)
+    assert one_sentence(model, 2, 7, [3, 8, 5]) == pytest.approx(loss, rel=1e-4)
+    assert one_sentence(model, 2, 7, [11]) == pytest.approx(loss, rel=1e-4)
+    others = one_sentence(model, 1, 7), one_sentence(model, 2, 8)
+    for other in others:
+        assert other != pytest.approx(loss, rel=1e-3)
+
+
+# --- Dropout among the characters -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("chars", "listed"), [(CNN, "distinct"), (NOISY, "token"), (None, "none")]
+)
+def test_characters_are_listed_as_the_model_needs_them(chars, listed):
+    assert step.character_rows(model_with(chars)) == listed
+
+
+@pytest.mark.parametrize(("listed", "differ"), [("token", True), ("distinct", False)])
+def test_each_token_has_a_mask_of_characters_of_its_own(listed, differ):
+    model = model_with(NOISY, dropout=0.0)
+    chars = np.tile(np.arange(1, 7, dtype=np.int32), (2, 1))
+    twice = spelled(np.array([3, 3], np.int32), chars, np.ones(2, bool))
+    labels = np.zeros(2, np.int32)
+    batches = Batches.make([twice] * 2, [labels] * 2, batch_size=2, chars=listed)
+    ((_, block),) = batches.blocks(np.arange(2))
+    batch = jax.tree.map(jnp.asarray, block.sentences)
+    weights, key = models.init(model, 0), jax.random.key(0)
+    rngs = models.Keys.of(key)._replace(chars=key).rngs()
+
+    def represent(words, index, mask):
+        sentence = batch._replace(words=words, char_index=index, mask=mask, caps=None)
+        return model.apply(
+            weights, sentence, train=True, rngs=rngs, method="represent"
+        )
+
+    found = jax.vmap(represent)(batch.words, batch.char_index, batch.mask)
+    features = np.asarray(found).reshape(4, -1)
+    assert len(np.unique(features, axis=0)) == (4 if differ else 1)
+
+
+def test_blocks_draw_other_masks_of_characters():
+    model = model_with(NOISY, dropout=0.0)
+    losses = [one_sentence(model, row, 7) for row in (0, 1, 1)]
+    assert losses[1] == losses[2] != pytest.approx(losses[0], rel=1e-4)
+
+
+def test_a_model_with_dropout_among_the_characters_learns_in_blocks(make):
+    corpus, _, state = make(NOISY, 2, learning_rate=0.3)
+    losses = []
+    for epoch in range(12):
+        state = step.reset_loss(state)
+        for new, _, _ in corpus.epoch(state, epoch):
+            state = new
+        losses.append(float(state.loss))
+    assert np.isfinite(losses).all()
+    assert losses[-1] < 0.98 * losses[0]
+
+
+# --- Several steps in a call ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [2, 3, 50])
+def test_steps_in_one_call_are_single_steps(make, length):
+    corpus, recipe, state = make(CNN, length=length, momentum=0.9)
+    ours = trained(corpus, state)
     assert int(ours.step) == 2 * corpus.batches.num_batches
-    assert_close(ours, by_single_steps(corpus, recipe, state))
+    assert_close(ours, by_definition(corpus.batches, recipe, state))
 
 
-def test_steps_in_one_call_are_single_steps_with_adam(make):
-    corpus, recipe, state = make(CNN, 3, name="adam")
-    ours = trained(corpus, jax.tree.map(jnp.copy, state))
-    assert_close(ours, by_single_steps(corpus, recipe, state))
+@pytest.mark.parametrize("chars", [NOISY, None])
+def test_steps_in_one_call_draw_the_masks_of_single_steps(make, chars):
+    corpus, _, state = make(chars, length=3)
+    single, _, _ = make(chars)
+    assert_close(trained(corpus, state), trained(single, state))
 
 
-@pytest.mark.parametrize(
-    ("chars", "once"), [(CNN, True), ({**CNN, "dropout": 0.5}, False), (None, False)]
-)
-def test_words_are_read_once_where_no_mask_is_drawn_for_each(make, chars, once):
-    corpus, _, _ = make(chars)
-    blocks = list(corpus.epoch(0))
-    assert all((block.rows.words is not None) == once for block in blocks)
-
-
-def test_more_distinct_words_than_foreseen_are_read_all_the_same(make, monkeypatch):
-    told = []
-    corpus, recipe, state = make(CNN, 2, tell=told.append)
-    monkeypatch.setattr(resident, "_programs", {})
-    narrow(corpus, monkeypatch)
-    assert corpus.compile(state) == 2
-    assert not told
-    ours = trained(corpus, jax.tree.map(jnp.copy, state), epochs=1)
-    assert told == ["Compiling the steps of one more shape …"] * 2
-    assert_close(ours, by_single_steps(corpus, recipe, state, epochs=1))
-
-
-def narrow(corpus, monkeypatch):
-    """Foresees fewer distinct words than any batch has."""
-    rooms = [(2, most) for _, most in corpus.batches.rooms]
-    monkeypatch.setitem(corpus.batches.__dict__, "rooms", rooms)
-
-
-def test_examples_have_the_usual_shape_whatever_words_they_hold(make, monkeypatch):
-    corpus, _, _ = make()
-    narrow(corpus, monkeypatch)
-    for block in corpus.batches.examples(3, True):
-        tokens = corpus.batches.buckets[block.bucket].labels.shape[1]
-        assert block.rows.words.shape == (3, 2)
-        assert block.rows.places.shape == (3, 4, tokens)
-    for block in corpus.batches.examples(3, False):
-        assert block.rows.words is block.rows.places is None
-
-
-@pytest.mark.parametrize(("chars", "count"), [(CNN, 2), (None, 0)])
-def test_programs_that_are_left_for_later_are_counted(make, monkeypatch, chars, count):
-    corpus, _, _ = make(chars)
-    assert corpus.num_rare == 0  # there are so few words that all have room
-    narrow(corpus, monkeypatch)
-    assert corpus.num_rare == count
-
-
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_an_epoch_goes_on_where_it_was_left(make, length):
-    corpus, _, _ = make(length=length)
-
-    def batches(skip=0):
-        return [
-            rows.tolist()
-            for block in corpus.epoch(1, skip)
-            for rows in block.rows.rows[: block.count]
-        ]
-
-    for skip in range(corpus.batches.num_batches + 1):
-        assert batches(skip) == batches()[skip:]
-
-
-def test_blocks_tell_their_tokens(make):
-    corpus, _, _ = make(length=3)
-    tokens = [block.tokens for block in corpus.epoch(0)]
-    assert sum(tokens) == corpus.batches.num_tokens
-
-
-def test_everything_is_compiled_before_the_first_step(make, monkeypatch):
-    monkeypatch.setattr(resident, "_programs", {})
-    corpus, _, state = make(length=2)
-    assert corpus.compile(state) == len(corpus.batches.shapes)
-    assert corpus.compile(state) == 0
-    lower = pytest.fail
-    monkeypatch.setattr(corpus, "_lower", lambda *a: lower("compiled in an epoch"))
-    trained(corpus, state)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("jax_default_matmul_precision", "float32"), ("jax_debug_nans", True)],
-)
-def test_programs_of_another_setting_are_others(make, monkeypatch, setting, value):
-    monkeypatch.setattr(resident, "_programs", {})
-    corpus, _, state = make()
-    count = len(corpus.batches.shapes)
-    assert corpus.compile(state) == count
-    again, _, _ = make()
-    assert again.compile(state) == 0
-    before = getattr(jax.config, setting)
-    jax.config.update(setting, value)
-    try:
-        assert again.compile(state) == count
-        assert again.compile(state) == 0
-    finally:
-        jax.config.update(setting, before)
-    assert again.compile(state) == 0
-
-
-def test_programs_of_another_device_are_others(make, monkeypatch):
-    monkeypatch.setattr(resident, "_programs", {})
-    corpus, _, state = make()
-    block, other = next(corpus.epoch(0)), jax.devices()[1]
-    states = state, jax.device_put(state, other), jax.device_put(state, other)
-    names = [corpus._name(corpus._arguments(its, block)) for its in states]
-    assert names[0] != names[1] == names[2]
-
-
-def test_compiling_leaves_off_when_asked(make, monkeypatch):
-    monkeypatch.setattr(resident, "_programs", {})
-    corpus, _, state = make(length=2)
-    assert corpus.compile(state, stop=True) == 0
-
-
-class Later:
-    """A request to stop that comes when the first program is being compiled."""
-
-    def __init__(self):
-        self.lowered = 0
-
-    def __bool__(self):
-        return self.lowered > 2
-
-
-def test_compiling_can_be_left_off_half_way(make, monkeypatch):
-    """More programs wait than there are cores, and nobody waits for them."""
-    monkeypatch.setattr(resident, "_programs", {})
-    monkeypatch.setattr(resident.os, "cpu_count", lambda: 1)
-    corpus, _, state = make(shapes=6)
-    assert len(corpus.batches.buckets) > 3
-    stop, running = Later(), threading.Event()
-
-    class Slow:
-        def compile(self):
-            running.wait(5)
-
-    def lower(*arguments):
-        stop.lowered += 1
-        return Slow()
-
-    monkeypatch.setattr(corpus, "_lower", lower)
-    before = time.monotonic()
-    try:
-        assert corpus.compile(state, stop) == 0
-        assert time.monotonic() - before < 4  # it would hang for good
-    finally:
-        running.set()
-
-
-def test_examples_have_the_shapes_of_an_epoch(make):
-    corpus, _, _ = make()
-    blocks = list(corpus.batches.examples(3, True))
-    assert [block.bucket for block in blocks] == list(range(len(blocks)))
-    assert len(blocks) == len(corpus.batches.buckets)
-    shapes = {jax.tree.map(np.shape, b.rows) for b in corpus.batches.examples(1, True)}
-    seen = {jax.tree.map(np.shape, b.rows) for b in corpus.epoch(0)}
-    assert shapes == seen
-
-
-def test_the_oldest_programs_make_room(make, monkeypatch):
-    monkeypatch.setattr(resident, "_programs", {})
-    monkeypatch.setattr(resident, "_MOST_PROGRAMS", 1)
-    corpus, recipe, state = make()
-    assert len(corpus.batches.buckets) > 1
-    ours = trained(corpus, jax.tree.map(jnp.copy, state), epochs=1)
-    assert len(resident._programs) == 1
-    assert_close(ours, by_single_steps(corpus, recipe, state, epochs=1))
-
-
-def test_no_steps_in_a_call_are_refused(make):
+def test_steps_in_one_call_that_cannot_be_are_refused(make):
     with pytest.raises(ValueError, match="steps_per_call must be at least 1, got 0"):
         make(length=0)
+    with pytest.raises(ValueError, match=r"--config\.num_blocks=1, or steps_per_call"):
+        make(blocks=2, length=2)
+
+
+def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
+    from train import main_run
+
+    config = tiny.config(corpus, num_epochs=1)
+    config.steps_per_call, config.num_blocks = 3, 1
+    assert main_run(config, tmp_path / "run")["best_epoch"] == 1
+
+
+# --- Epochs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 1), (1, 2), (1, 3)])
+def test_an_epoch_goes_on_where_it_was_left(make, blocks, length):
+    corpus, _, state = make(blocks=blocks, length=length)
+    done, there = 0, []
+    current = jax.tree.map(jnp.copy, state)
+    for new, steps, _ in corpus.epoch(current, 1):
+        done += steps
+        there.append((done, jax.tree.map(jnp.copy, new)))
+        assert int(there[-1][1].step) == done
+    assert done == corpus.batches.num_batches
+    for skip, state in there[:-1]:
+        again, _, fresh = make(blocks=blocks, length=length)
+        state = jax.tree.map(jnp.copy, state)
+        for new, _, _ in again.epoch(state, 1, skip):
+            state = new
+        assert_close(state, there[-1][1])
+    assert not list(corpus.epoch(fresh, 1, done))
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_calls_tell_their_steps_and_tokens(make, length):
+    corpus, _, state = make(length=length)
+    told = [(steps, tokens) for _, steps, tokens in corpus.epoch(state, 0)]
+    drawn = list(corpus.batches.draw(SEED, 0))
+    count = [sum(len(corpus.batches.labels[i]) for i in one) for one in drawn]
+    expected = [
+        (len(count[i : i + length]), sum(count[i : i + length]))
+        for i in range(0, len(count), length)
+    ]
+    assert told == expected
+    assert sum(tokens for _, tokens in told) == corpus.batches.num_tokens
+
+
+# --- Programs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 3)])
+def test_a_program_is_compiled_for_each_shape_and_no_others(
+    make, monkeypatch, blocks, length
+):
+    corpus, _, state = make(blocks=blocks, length=length)
+    assert len(corpus.batches.shapes) > 1
+    assert corpus.num_compiled() == (0, 0)
+    corpus.compile(state)
+    count = len(corpus.batches.shapes) + (length == 1)
+    for program in corpus._programs.values():
+        program.result(60)
+    assert corpus.num_compiled() == (count, count)
+    for name in ("_compile", "_compile_apply"):
+        monkeypatch.setattr(corpus, name, lambda *_: pytest.fail("compiled again"))
+    trained(corpus, state)
+    assert corpus.num_compiled() == (count, count)
+
+
+def test_the_most_frequent_shapes_are_compiled_first(make):
+    corpus, _, state = make(shapes=4)
+    corpus.compile(state)
+    shares = dict(corpus.batches.expected_shapes())
+    order = [shares[shape] for shape in corpus._programs if shape is not None]
+    assert order == sorted(order, reverse=True)
+    assert len(set(order)) > 1
+
+
+def test_nobody_waits_for_programs_that_are_not_needed(make, monkeypatch):
+    """Compiling returns at once, and what is not begun is left off in the end."""
+    monkeypatch.setattr("jaxner.training.corpus.os.cpu_count", lambda: 1)
+    corpus, _, state = make(shapes=4)
+    assert len(corpus.batches.shapes) > 1
+    running, begun = threading.Event(), []
+
+    def slow(*arguments):
+        begun.append(arguments)
+        running.wait(20)
+
+    monkeypatch.setattr(corpus, "_compile", slow)
+    before = time.monotonic()
+    try:
+        corpus.compile(state)
+        corpus.close()
+        assert time.monotonic() - before < 10
+    finally:
+        running.set()
+    corpus._pool.shutdown(wait=True)
+    assert len(begun) <= 1
+
+
+def test_an_error_of_a_program_reaches_the_caller(make, monkeypatch):
+    corpus, _, state = make()
+
+    def fails(*_):
+        raise ValueError("no memory for this program")
+
+    monkeypatch.setattr(corpus, "_compile", fails)
+    with pytest.raises(ValueError, match="no memory for this program"):
+        trained(corpus, state)
 
 
 def test_training_known_words_alone_is_training_all():
     """A table of all words, trained densely, gives the same as the rows of the text."""
     sentences, labels = text()
-    batches = Batches.make(sentences, labels, batch_size=4, num_shapes=1)
+    batches = Batches.make(
+        sentences, labels, batch_size=SIZE, num_shapes=1, chars="none"
+    )
     rng = np.random.default_rng(0)
     table = rng.normal(size=(40, 6)).astype(np.float32)
     ends = []
@@ -330,9 +444,11 @@ def test_training_known_words_alone_is_training_all():
             held["vectors"] = jnp.asarray(table[40 - frozen :])
         options = {"name": "adam", "learning_rate": 0.05, "clip_norm": 1.0}
         tx = optim.build(options, batches.num_batches)
-        recipe = step.Recipe(model, tx, objectives.Objective())
-        corpus = Corpus(batches, recipe, weights["frozen"], seed=3)
+        sizes = objectives.Sizes(SIZE, batches.mean_tokens)
+        recipe = step.Recipe(model, tx, Objective(), sizes)
+        corpus = Corpus(batches, recipe, weights["frozen"], seed=SEED)
         state = trained(corpus, step.init(weights["params"], tx))
+        corpus.close()
         ends.append(state.params)
     dense = ends[0]["representation"]["words"].pop("trained")
     rows = ends[1]["representation"]["words"].pop("trained")
@@ -341,11 +457,3 @@ def test_training_known_words_alone_is_training_all():
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), *ends
     )
-
-
-def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
-    from train import main_run
-
-    config = tiny.config(corpus, num_epochs=1)
-    config.steps_per_call = 3
-    assert main_run(config, tmp_path / "run")["best_epoch"] == 1

@@ -9,7 +9,7 @@ from jaxner import models
 from jaxner.data.batching import Shape, pad
 from jaxner.training import objectives, optim, step
 from jaxner.training.objectives import Objective
-from jaxner.types import Sentence
+from tests.sentences import spelled
 
 batch_loss = jax.jit(objectives.batch_loss, static_argnames=("model", "objective"))
 
@@ -27,7 +27,7 @@ def setting():
     )
     rng = np.random.default_rng(0)
     sentences = [
-        Sentence(
+        spelled(
             rng.integers(1, 20, n).astype(np.int32),
             np.ones((n, 1), np.int32),
             np.ones(n, bool),
