@@ -45,7 +45,7 @@ def test_every_block_has_a_shape(sizes, count):
     assert chosen[-1] == largest
     assert [shape.tokens for shape in chosen] == sorted({s.tokens for s in chosen})
     for size in sizes.tolist():
-        assert np.all(size <= chosen[shapes.fit(size, chosen)])
+        assert np.all(np.array(size) <= chosen[shapes.fit(size, chosen)])
 
 
 def test_a_shape_that_saves_little_is_not_taken():

@@ -66,8 +66,8 @@ def test_lower_casing_leaves_characters_alone():
     assert lexicon.words[2:] == ("rome", "wins", "naïve")
     sentence = lexicon.encode(["ROME", "Rome"])
     assert sentence.words.tolist() == [2, 2]
-    assert sentence.chars[0].tolist() != sentence.chars[1].tolist()
-    assert lexicon.encode(["Rx"]).chars[0, 1] == vocab.UNKNOWN
+    assert sentence.chars[1].tolist() != sentence.chars[2].tolist()
+    assert lexicon.encode(["Rx"]).chars[1, 1] == vocab.UNKNOWN
 
 
 def test_rare_words_without_a_vector_are_unknown():
@@ -123,8 +123,9 @@ def test_the_special_entries_are_no_words():
 
 def test_empty_sentences_and_tokens():
     lexicon, _ = vocab.build(SENTENCES, ["LOC"])
-    assert lexicon.encode([]).chars.shape == (0, 1)
+    assert lexicon.encode([]).chars.tolist() == [[0]]
     assert lexicon.encode([""]).chars.tolist() == [[0]]
+    assert lexicon.encode([""]).char_index.tolist() == [0]
 
 
 def test_json_round_trip_keeps_the_fingerprint():
@@ -160,7 +161,7 @@ def test_digits_are_one_for_words_characters_and_capitals():
     for left, right in zip(one, other, strict=True):
         np.testing.assert_array_equal(left, right)
     assert one.words.min() >= 2
-    assert (one.chars[0] >= 2).all()
+    assert (one.chars[1] >= 2).all()
     assert one.caps.tolist() == [2, 3]
     assert lexicon.word_id("B-99") == one.words[0]
     # The tokens that come in are left alone.
@@ -224,7 +225,7 @@ def test_words_without_vectors_and_training_are_all_unknown():
 def test_an_alphabet_takes_the_place_of_the_training_characters():
     lexicon, _ = vocab.build(SENTENCES, ["LOC"], alphabet="mRo!mo")
     assert lexicon.chars == ("<pad>", "<unk>", "!", "R", "m", "o")
-    assert lexicon.encode(["Rome!"]).chars.tolist() == [[3, 5, 4, 1, 2]]
+    assert lexicon.encode(["Rome!"]).chars.tolist()[1:] == [[3, 5, 4, 1, 2]]
     assert lexicon.words == vocab.build(SENTENCES, ["LOC"])[0].words
 
 
@@ -239,13 +240,13 @@ def test_unknown_characters_may_keep_their_type():
     lexicon, _ = vocab.build(SENTENCES, ["LOC"], **options)
     assert lexicon.chars == ("<pad>", "<unk>", ".", "a", "b")
     assert lexicon.char_types == (0, 0, 4, 2, 2, *(1, 2, 3, 4))
-    chars = lexicon.encode(["aZz7_é"]).chars[0]
+    chars = lexicon.encode(["aZz7_é"]).chars[1]
     assert chars.tolist() == [3, 5, 6, 7, 8, vocab.UNKNOWN]
     types = [lexicon.char_types[char] for char in chars]
     assert types == [2, 1, 2, 3, 4, 0]
     assert vocab.Lexicon.from_json(lexicon.to_json()) == lexicon
     plain, _ = vocab.build(SENTENCES, ["LOC"], alphabet="ab.")
-    assert plain.encode(["aZz7_é"]).chars[0].tolist() == [3, 1, 1, 1, 1, 1]
+    assert plain.encode(["aZz7_é"]).chars[1].tolist() == [3, 1, 1, 1, 1, 1]
 
 
 def test_capitals_are_those_of_the_token_whatever_the_look_up():
@@ -377,3 +378,12 @@ def test_a_lexicon_in_use_can_be_copied():
     other = copy.deepcopy(lexicon)
     assert other == lexicon
     assert other.encode(["Rome"]).words.tolist() == [2]
+
+
+def test_a_word_is_spelled_once_and_its_end_beyond_the_limit_is_not_read():
+    lexicon, _ = vocab.build([["ab", "b"]], ["LOC"])
+    long = "a" * (vocab.MAX_CHARACTERS + 5)
+    sentence = lexicon.encode(["ab", long, "ab", long + "b"])
+    assert sentence.char_index.tolist() == [1, 2, 1, 2]
+    assert sentence.chars.shape == (3, vocab.MAX_CHARACTERS)
+    assert sentence.words.tolist() == [2, 1, 2, 1]

@@ -257,9 +257,7 @@ def test_each_token_has_a_mask_of_characters_of_its_own(listed, differ):
 
     def represent(words, index, mask):
         sentence = batch._replace(words=words, char_index=index, mask=mask, caps=None)
-        return model.apply(
-            weights, sentence, train=True, rngs=rngs, method="represent"
-        )
+        return model.apply(weights, sentence, train=True, rngs=rngs, method="represent")
 
     found = jax.vmap(represent)(batch.words, batch.char_index, batch.mask)
     features = np.asarray(found).reshape(4, -1)
