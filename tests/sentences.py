@@ -1,5 +1,7 @@
 """Sentences for tests, from the characters of each token."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxner.types import Sentence
@@ -7,7 +9,7 @@ from jaxner.types import Sentence
 
 def spelled(words, chars, mask, *rest):
     """Makes a sentence in which each token has a row of characters to itself."""
-    chars = np.asarray(chars)
-    rows = np.concatenate([np.zeros((1, chars.shape[1]), chars.dtype), chars])
-    index = np.arange(1, len(rows), dtype=np.int32)
+    lib = jnp if isinstance(chars, jax.Array) else np
+    rows = lib.pad(chars, ((1, 0), (0, 0)))
+    index = lib.arange(1, len(rows), dtype=lib.int32)
     return Sentence(words, rows, index, mask, *rest)

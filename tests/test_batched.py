@@ -10,24 +10,25 @@ from hypothesis import strategies as st
 
 import jaxner
 from jaxner import batched, models, tagging
-from jaxner.data import corpora
+from jaxner.data import corpora, vocab
+from jaxner.types import batch_axes
 from tests.sentences import spelled
 
-SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), max_size=40)
+SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 300)), max_size=40)
 
 
 @given(SIZES, st.integers(1, 8))
 @settings(max_examples=80, deadline=None)
 def test_plan(sizes, passes):
     taken, most = [], batched._TOKENS[jax.default_backend()]
-    for shape, size, rows in batched._plan(sizes, passes):
+    for (length, width), size, rows in batched._plan(sizes, passes):
         assert 1 <= len(rows) <= size == 1 << (size.bit_length() - 1)
-        within = size * shape.tokens * passes <= most
+        within = size * length * max(passes, width * most // batched._CHARS) <= most
         assert size == 1 or within
         for i in rows:
             tokens, chars = sizes[i]
-            assert tokens <= shape.tokens
-            assert chars <= shape.chars
+            assert tokens <= length
+            assert chars <= width
         taken += rows
     assert sorted(taken) == list(range(len(sizes)))
 
@@ -36,19 +37,20 @@ def test_a_corpus_has_little_padding_in_few_shapes():
     rng = np.random.default_rng(0)
     lengths = np.minimum(rng.geometric(1 / 14, 3000), 120)
     plan = list(batched._plan([(n, 9) for n in lengths.tolist()], 1))
-    positions = sum(shape.tokens * size for shape, size, _ in plan)
+    positions = sum(length * size for (length, _), size, _ in plan)
     assert 1 - lengths.sum() / positions < 0.25
     assert len({(shape, size) for shape, size, _ in plan}) <= 14
 
 
 @pytest.mark.parametrize("length", range(1, 200))
 def test_lengths_are_rounded_up_by_half_at_the_most(length):
-    tokens = batched.shape_for(length, 5).tokens
+    tokens, _ = batched.round_up(length, 5)
     assert length <= tokens <= max(8, 1.5 * length)
 
 
-def test_words_without_characters_stay_so():
-    assert batched.shape_for(3, 0).chars == 0
+@pytest.mark.parametrize(("width", "rounded"), [(1, 1), (2, 16), (17, 32), (128, 128)])
+def test_characters_are_rounded_up_where_they_are_read(width, rounded):
+    assert batched.round_up(3, width)[1] == rounded
 
 
 @pytest.fixture
@@ -63,116 +65,99 @@ def emissions(params, sentences):
         def one(sentence):
             return models.apply(params.model, params.weights, sentence).emissions
 
-        return jax.vmap(one)(batch)
+        return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
 
     encoded = tagging.encode_each(params, sentences)
     return batched.over_documents(params, compute, encoded)
 
 
-def test_a_long_text_is_labelled_alike_word_by_word(params, sentences, monkeypatch):
-    read = []
-    spell = batched._spell
-    monkeypatch.setattr(batched, "_spell", lambda p, c: read.append(c) or spell(p, c))
-    before = emissions(params, sentences[:12])
-    assert not read
-    monkeypatch.setattr(batched, "_LONG_TEXT", 1)
-    monkeypatch.setattr(batched, "_WORDS", 16)
-    after = emissions(params, sentences[:12])
-    for ours, theirs in zip(after, before, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
-    words = [row[row > 0].tobytes() for chunk in read for row in np.asarray(chunk)]
-    distinct = {token for tokens in sentences[:12] for token in tokens}
-    given = [word for word in words if word]
-    assert len(given) == len(set(given)) <= len(distinct)
+def test_neither_batch_mates_nor_the_order_change_a_score(params, sentences):
+    text = [*sentences[:12], []]
+    together = emissions(params, text)
+    backwards = emissions(params, text[::-1])[::-1]
+    for i, tokens in enumerate(text):
+        (alone,) = emissions(params, [tokens])
+        assert alone.shape[0] == len(tokens)
+        np.testing.assert_allclose(together[i], alone, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(backwards[i], alone, rtol=1e-4, atol=1e-5)
 
 
-def test_labels_do_not_depend_on_how_long_the_text_is(params, sentences, monkeypatch):
-    before = jaxner.tag(params, [*sentences, []])
-    monkeypatch.setattr(batched, "_LONG_TEXT", 1)
-    assert jaxner.tag(params, [*sentences, []]) == before
+def test_labels_do_not_depend_on_batch_mates(params, sentences):
+    together = jaxner.tag(params, [*sentences, []])
+    assert together[:-1] == [jaxner.tag(params, tokens) for tokens in sentences]
+    assert together[-1] == []
 
 
 @pytest.mark.parametrize("parts", [("encoder",), ("representation",)])
-def test_passes_with_dropout_among_the_characters_read_every_token(
-    parts, refining, sentences, monkeypatch
-):
-    params = jaxner.load(refining)
+def test_passes_with_dropout_do_not_depend_on_batch_mates(parts, params, sentences):
+    """Those among the characters draw a mask for each token, in each pass."""
     chars = params.model.representation.chars.clone(dropout=0.5)
     model = params.model.clone(
-        representation=params.model.representation.clone(chars=chars),
+        representation=params.model.representation.clone(chars=chars, dropout=0.0),
         sampling=models.Sampling(num_samples=2, parts=parts),
     )
     params = dataclasses.replace(params, model=model)
-    read = []
-    spell = batched._spell
-    monkeypatch.setattr(batched, "_spell", lambda p, c: read.append(c) or spell(p, c))
-    before = jaxner.tag(params, sentences[:3])
-    monkeypatch.setattr(batched, "_LONG_TEXT", 1)
-    assert jaxner.tag(params, sentences[:3]) == before
-    assert bool(read) == (parts == ("encoder",))
-
-
-def test_words_of_any_length_are_read_in_bounded_memory():
-    sizes = []
-
-    def spell(batch):
-        sizes.append(batch.shape)
-        return (np.ones((len(batch), 2), np.float32), None)
-
-    short, long = np.ones(5, np.int32).tobytes(), np.ones(8000, np.int32).tobytes()
-    words = [short] * 590 + [long] * 10
-    first, second = batched._read(spell, words)
-    assert first.shape == (600, 2)
-    assert first.all()
-    assert second is None
-    assert max(rows * width for rows, width in sizes) <= batched._CHARS
+    text = [["Rome", "Rome", "Rome", "Rome"], *sentences[:2]]
+    together = jaxner.sample(params, text, jax.random.key(0), 2)
+    for tokens, found in zip(text, together, strict=True):
+        alone = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
+        jax.tree.map(np.testing.assert_array_equal, found, alone)
 
 
 @pytest.fixture
-def arrays(monkeypatch):
-    """Gathers the shapes of the characters that are read, by word and by sentence."""
-    read = {"words": [], "sentences": []}
-    spell, pad = batched._spell, batched.batching.pad
-
-    def spelled(params, chars):
-        read["words"].append(chars.shape)
-        return spell(params, chars)
+def batches(monkeypatch):
+    """Gathers the batches that are read."""
+    read, pad = [], batched.batching.pad
 
     def padded(*arguments):
-        batch = pad(*arguments)
-        read["sentences"].append(batch.chars.shape)
-        return batch
+        read.append(pad(*arguments))
+        return read[-1]
 
-    monkeypatch.setattr(batched, "_spell", spelled)
     monkeypatch.setattr(batched.batching, "pad", padded)
     return read
 
 
-LONG = "Rome" * 5000
+def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
+    jaxner.tag(params, sentences)
+    for batch in batches:
+        real = batch.chars[batch.chars.any(axis=1)]
+        assert len(np.unique(real, axis=0)) == len(real)
+        used = np.unique(batch.char_index[batch.mask])
+        assert len(used) == len(real)
+    tokens = sum(map(len, sentences))
+    assert sum((b.chars > 0).any(axis=1).sum() for b in batches) < 0.8 * tokens
+
+
+def test_a_text_without_characters_to_read_has_none(params, sentences, batches):
+    representation = params.model.representation.clone(chars=None)
+    model = params.model.clone(representation=representation)
+    params = dataclasses.replace(params, model=model)
+    batched.over_documents(
+        params, lambda b: b.words, tagging.encode_each(params, sentences[:9])
+    )
+    for batch in batches:
+        assert not batch.chars.any()
+        assert batch.chars.shape[1] == 1
+
+
+LONG = "Rome" * 75_000
 
 
 @pytest.mark.parametrize("times", [1, 30])
-def test_a_very_long_word_widens_no_other(
-    params, sentences, arrays, monkeypatch, times
-):
+def test_a_very_long_word_takes_bounded_memory(params, sentences, batches, times):
     text = [*sentences[:12] * times, ["In", LONG, "it", *["rained"] * 20], []]
-    assert (sum(map(len, text)) >= batched._LONG_TEXT) == (times > 1)
+    encoded = tagging.encode_each(params, text)
+    most = vocab.MAX_CHARACTERS
+    assert max(sentence.chars.shape[1] for sentence in encoded) == most
     labels = jaxner.tag(params, text)
-    assert (4, 1 << 15) in arrays["words"]
-    taken = arrays["words"] + arrays["sentences"]
-    assert max(np.prod(shape) for shape in taken) <= batched._CHARS
-    monkeypatch.setattr(batched, "_CHARS", 1 << 40)
-    monkeypatch.setattr(batched, "_LONG_TEXT", 1 << 40)
-    arrays["words"].clear()
-    last = slice(-2, None)  # the others would be padded to the long word, too
-    assert jaxner.tag(params, text[last]) == labels[last]
+    assert max(batch.chars.shape[1] for batch in batches) == most
+    assert max(batch.chars.size for batch in batches) <= batched._CHARS
+    # The others are not read beside it, and their labels are what they were.
+    wide = [batch for batch in batches if batch.chars.shape[1] == most]
+    assert sum(int(batch.mask.any(axis=1).sum()) for batch in wide) < 12
     assert jaxner.tag(params, text[:12]) == labels[:12]
-    assert not arrays["words"]
-
-
-def test_text_with_words_of_usual_length_is_read_by_sentence(params, sentences, arrays):
-    jaxner.tag(params, sentences[:12])
-    assert not arrays["words"]
+    cut = [[token[:most] for token in tokens] for tokens in text[-2:]]
+    assert jaxner.tag(params, cut) == labels[-2:]
 
 
 class Computed:
@@ -200,13 +185,3 @@ def test_few_batches_are_under_way_at_once(count, monkeypatch):
     found = batched.over(lambda batch: Computed(batch.words), text)
     assert [row.tolist() for row in found] == [s.words.tolist() for s in text]
     assert (Computed.there, Computed.most) == (0, min(count, batched._PENDING))
-
-
-def test_few_chunks_of_words_are_under_way_at_once(monkeypatch):
-    monkeypatch.setattr(Computed, "there", 0)
-    monkeypatch.setattr(Computed, "most", 0)
-    monkeypatch.setattr(batched, "_WORDS", 2)
-    words = [np.int32(i).tobytes() for i in range(1, 100)]
-    (found,) = batched._read(lambda chars: (Computed(chars[:, :1]),), words)
-    assert found[:, 0].tolist() == list(range(1, 100))
-    assert (Computed.there, Computed.most) == (0, batched._PENDING)

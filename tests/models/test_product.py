@@ -17,6 +17,7 @@ from jaxner import inference, models
 from jaxner.data import schemes, vocab
 from jaxner.data.batching import Shape, pad
 from jaxner.training import objectives, optim, step
+from jaxner.types import batch_axes
 
 DIM = 4
 LSTM = {"name": "bilstm", "hidden_dim": 2}
@@ -160,7 +161,9 @@ def draw_weights(model, seed=0):
 
 
 def batch_of(sentences, labels, length, width):
-    batch = pad([LEXICON.encode(s) for s in sentences], Shape(length, width))
+    encoded = [LEXICON.encode(s) for s in sentences]
+    words = len(sentences) * length + 1
+    batch = pad(encoded, Shape(length, words, width))
     gold = np.zeros((len(sentences), length), np.int32)
     for row, its in zip(gold, labels, strict=True):
         row[: len(its)] = LEXICON.label_ids(its)
@@ -204,7 +207,8 @@ def learn_and_label(model, weights, batch, gold):
         objective=objectives.Objective(stages="sum"),
     )
     trained = {"params": after.params, "frozen": weights["frozen"]}
-    first = jax.tree.map(lambda leaf: leaf[0], batch)
+    first = jax.tree.map(lambda leaf: leaf[0], batch._replace(chars=None))
+    first = first._replace(chars=batch.chars)  # all sentences share them
     return after, models.apply(model, trained, first)
 
 
@@ -271,8 +275,8 @@ def test_padding_and_batch_mates_change_no_potential(encoder, head):
     # What stands under the padding must not matter.
     dirty = batch._replace(words=jnp.where(batch.mask, batch.words, 2))
     apply = lambda s: models.apply(model, weights, s)  # noqa: E731
-    together = jax.jit(jax.vmap(apply))(dirty)
-    short = jax.tree.map(lambda leaf: leaf[1, :1], batch)
+    together = jax.jit(jax.vmap(apply, in_axes=(batch_axes(dirty),)))(dirty)
+    short = jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1]))
     for name, expected in jax.jit(apply)(short)._asdict().items():
         found = getattr(together, name)
         assert (found is None) == (expected is None)

@@ -525,7 +525,8 @@ def test_parts_stand_side_by_side():
     weights, sentence = draw(module), draw_sentence(6, 2, separators=(0, 3))
     p, frozen = weights["params"], weights["frozen"]["words"]["vectors"]
     words = np.concatenate([p["words"]["trained"], frozen])[sentence.words]
-    chars = call(module.chars, {"params": p["chars"]}, sentence.chars)
+    spelling = sentence.chars[sentence.char_index]
+    chars = call(module.chars, {"params": p["chars"]}, spelling)
     caps = module.caps.apply({"params": p["caps"]}, sentence.caps, sentence.words)
     expected = np.concatenate([words, caps, chars], axis=1)
     expected[[0, 3, 6, 7]] = 0
@@ -646,9 +647,10 @@ def test_only_the_key_of_words_drops_words():
 
 
 def test_keys_of_one_pass_are_three_different_ones():
-    keys = models.Keys.of(jax.random.key(0))
+    *keys, chars = models.Keys.of(jax.random.key(0))
     assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == 3
-    assert models.Keys() == (None, None, None)
+    assert chars is None  # the batch's
+    assert models.Keys() == (None, None, None, None)
 
 
 def test_dropped_words_keep_their_characters_and_shape():
@@ -751,3 +753,23 @@ def test_a_representation_drops_character_vectors_in_training_alone():
     )
     noisy = module.apply(weights, sentence, train=True, rngs=keys)
     assert not np.allclose(noisy, quiet)
+
+
+@pytest.mark.parametrize("stream", ["dropout", "chars"])
+def test_tokens_of_one_word_share_a_mask_only_where_they_share_a_row(stream):
+    chars = CharacterCNN(NUM_CHARS, dim=3, num_filters=4, dropout=0.5)
+    module = representation.Representation(words=None, chars=chars, dropout=0.0)
+    spelling = jnp.tile(jnp.arange(1, 7, dtype=jnp.int32), (8, 1))
+    apart = spelled(jnp.ones(8, jnp.int32), spelling, jnp.ones(8, bool))
+    shared = apart._replace(char_index=jnp.ones(8, jnp.int32))
+    weights = module.init(jax.random.key(0), apart, train=False)
+    keys = {"dropout": jax.random.key(1), stream: jax.random.key(2)}
+    found = [
+        np.asarray(module.apply(weights, sentence, train=True, rngs=keys))
+        for sentence in (apart, shared)
+    ]
+    assert len(np.unique(found[0], axis=0)) == 8
+    if stream == "chars":
+        assert (found[1] == found[0][0]).all()
+    else:  # rows are copied to the tokens first
+        np.testing.assert_array_equal(*found)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxner import models
-from jaxner.data.batching import Shape, pad
+from jaxner.data.batching import Shape, pad, stack
 from jaxner.training import objectives, optim, step
 from jaxner.training.objectives import Objective
 from tests.sentences import spelled
@@ -42,7 +42,7 @@ def batch_of(sentences, labels, count):
     padded = np.zeros((count, 6), np.int32)
     for row, ids in zip(padded, labels, strict=False):
         row[: len(ids)] = ids
-    return pad(sentences, Shape(6, 1), count), jnp.asarray(padded)
+    return pad(sentences, Shape(6, 2, 1), count), jnp.asarray(padded)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,68 @@ def test_reductions(setting, reduction, divisor, count):
     batch = batch_of(sentences, labels, count)
     found = batch_loss(model, weights, *batch, None, Objective(reduction))
     assert float(found) == pytest.approx(float(sum(alone)) / divisor, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "divisor"), [("sentence", 8), ("token", 30.5), ("sum", 1)]
+)
+def test_losses_of_parts_of_a_batch_add_up(setting, reduction, divisor):
+    """They are divided by what a batch has on average, whatever a part holds."""
+    model, weights, sentences, labels = setting
+    objective, sizes = Objective(reduction), objectives.Sizes(8, 30.5)
+    args = model, weights
+    total = batch_loss(*args, *batch_of(sentences, labels, 4), None, Objective("sum"))
+    found = 0.0
+    for i, (sentence, its) in enumerate(zip(sentences, labels, strict=True)):
+        batch = jax.tree.map(jnp.asarray, batch_of([sentence], [its], 2))
+        rows = jnp.array([i, 0])
+        found += float(
+            objectives.sentence_loss(*args, *batch, rows, None, objective, sizes)
+        )
+    assert found == pytest.approx(float(total) / divisor, rel=1e-5)
+
+
+def test_sizes_count_sentences_with_tokens_alone(setting):
+    _, _, sentences, labels = setting
+    batch, _ = batch_of(sentences, labels, 5)
+    assert tuple(map(int, objectives.sizes_of(batch))) == (2, 7)
+    none, _ = batch_of([], [], 3)
+    assert tuple(map(int, objectives.sizes_of(none))) == (1, 1)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_shared_and_own_characters_give_the_same_loss(shared):
+    """Words are read once for the batch, or by each sentence: the same numbers."""
+    model = models.build(
+        num_labels=3,
+        num_trained_words=20,
+        num_frozen_words=0,
+        num_chars=9,
+        representation={
+            "words": {"dim": 3},
+            "chars": {"name": "cnn", "dim": 3, "num_filters": 2},
+            "dropout": 0.3,
+        },
+        encoder={"name": "grn", "hidden_dim": 3},
+        head={"name": "crf"},
+    )
+    rng = np.random.default_rng(2)
+    spelling = rng.integers(1, 9, (20, 4)).astype(np.int32)
+    words = [np.array(w, np.int32) for w in ([2, 3, 2], [3, 5], [7])]
+    sentences = [spelled(w, spelling[w], np.ones(len(w), bool)) for w in words]
+    labels = [np.zeros(len(w), np.int32) for w in words]
+    gold = np.zeros((3, 6), np.int32)
+    batch = pad(sentences, Shape(6, 9, 4)) if shared else stack(sentences, 6)
+    assert batch.chars.ndim == (2 if shared else 3)
+    weights = models.init(model, 0)
+    found = batch_loss(model, weights, batch, gold, jax.random.key(1))
+    by_one = 0.0
+    for i, sentence in enumerate(sentences):
+        keys = keys_of(jax.random.key(1), i)
+        its = jax.tree.map(jnp.asarray, sentence)
+        stages, _ = run_stages(model, weights, its, keys)
+        by_one += float(run_nll(stages[-1], labels[i], its.mask)) / 3
+    assert float(found) == pytest.approx(by_one, rel=1e-4)
 
 
 def test_unknown_values():
@@ -120,14 +182,16 @@ run_stages, run_gap = models.apply_stages, objectives.dropout_gap
 run_nll = jax.jit(objectives.negative_log_likelihood)
 
 
-def keys_of(key, index, count):
-    """Keys of one sentence of a batch: its own ones, and those that all share."""
-    own = models.Keys.of(jax.random.split(key, count)[index])
-    return own._replace(shared=jax.random.fold_in(key, 2))
+def keys_of(key, index):
+    """Keys of one sentence of a batch: its own ones, and that which all share."""
+    shared, drawn = jax.random.split(key)
+    own = models.Keys.of(jax.random.fold_in(drawn, index))
+    return own._replace(shared=shared)
 
 
 def row(batch, labels, i):
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), batch), labels[i]
+    one = jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), batch._replace(chars=None))
+    return one._replace(chars=jnp.asarray(batch.chars)), labels[i]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +206,7 @@ def test_likelihood_of_the_stages(setting, name, noisy):
     expected = np.zeros(3)
     for i in range(2):
         sentence, its_gold = row(batch, gold, i)
-        keys = keys_of(key, i, 3) if noisy else None
+        keys = keys_of(key, i) if noisy else None
         stages, _ = run_stages(model, weights, sentence, keys)
         assert len(stages) == 3
         for j, potentials in enumerate(stages):
@@ -187,7 +251,7 @@ def numpy_gaps(model, weights, batch, gold, key):
     total = np.zeros(3)
     for i in range(count):
         sentence, _ = row(batch, gold, i)
-        keys = keys_of(key, i, count)
+        keys = keys_of(key, i)
         noisy, _ = run_stages(model, weights, sentence, keys)
         quiet, _ = run_stages(model, weights, sentence, models.Keys(words=keys.words))
         tokens = int(sentence.mask.sum())
@@ -275,7 +339,7 @@ def test_gradient_of_the_dropout_penalty_flows_through_both_passes(setting):
         weights, total = {"params": params, "frozen": {}}, 0.0
         for i in range(2):
             sentence, _ = row(batch, gold, i)
-            keys = keys_of(key, i, 3)
+            keys = keys_of(key, i)
             noisy, _ = models.apply_stages(model, weights, sentence, keys)
             words = models.Keys(words=keys.words)
             quiet, _ = models.apply_stages(model, weights, sentence, words)
@@ -319,7 +383,7 @@ def test_padding_is_no_part_of_the_dropout_penalty(setting):
         gold = np.zeros((3, length), np.int32)
         for line, ids in zip(gold, labels, strict=False):
             line[: len(ids)] = ids
-        batch = pad(sentences, Shape(length, 1), 3), jnp.asarray(gold)
+        batch = pad(sentences, Shape(length, 2, 1), 3), jnp.asarray(gold)
         key = jax.random.key(2)
         found.append(penalties(model, weights, *batch, key, stages="sum"))
     assert found[0] > 0.1
