@@ -294,7 +294,7 @@ def test_separators_count_in_the_loss():
     sentences = [["cue", "y"], ["x"]]
     joined = documents.join([params.lexicon.encode(s) for s in sentences])
     labels = documents.join_labels([np.array([1, 2]), np.array([0])], separator=3)
-    batch = batching.pad([joined], batching.Shape(9, 4), 2)
+    batch = batching.pad([joined], batching.Shape(9, 10, 4), 2)
     padded = np.zeros((2, 9), np.int32)
     padded[0, : len(labels)] = labels
     loss = objectives.batch_loss(
@@ -318,13 +318,16 @@ def test_a_very_long_word_widens_no_document(chars, monkeypatch):
     numbers = [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]
     widths = []
     join = batched.joining.join
-    monkeypatch.setattr(
-        batched.joining,
-        "join",
-        lambda group: widths.append(group[0].chars.shape[1]) or join(group),
-    )
+
+    def joined(group):
+        widths.append(join(group).chars.shape[1])
+        return join(group)
+
+    monkeypatch.setattr(batched.joining, "join", joined)
     found = jaxner.tag(params, sentences, documents=numbers)
-    assert widths == [int(chars is not None)] * 3
+    short, wide, other = widths
+    assert wide == (vocab.MAX_CHARACTERS if chars else 1)
+    assert max(short, other) <= (10 if chars else 1)
     for members in documents.groups(numbers):
         group = [sentences[i] for i in members]
         labels = [params.lexicon.decode(ids) for ids in plain(params, group)]

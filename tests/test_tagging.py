@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxner
 from jaxner import models, tagging
-from jaxner.data import corpora, schemes
+from jaxner.data import corpora, schemes, vocab
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +61,11 @@ def test_nothing_is_truncated(params, sentences, labels):
     assert found[1] == labels[0]
     wide = ["x" * 5000, "Rome"]
     assert len(jaxner.tag(params, wide)) == 2
-    # The last character of a long word counts.
-    ids = [params.lexicon.encode(["x" * 5000 + end]).chars for end in "ab"]
-    assert (ids[0] != ids[1]).any()
+    # The last character that is read counts, and no further one does.
+    for before, counts in ((vocab.MAX_CHARACTERS - 1, True), (5000, False)):
+        ids = [params.lexicon.encode(["x" * before + end]).chars for end in "ab"]
+        assert ids[0].shape == (2, vocab.MAX_CHARACTERS)
+        assert (ids[0] != ids[1]).any() == counts
 
 
 def test_encoded_arrays_in_ids_out(params, sentences, labels):

@@ -250,20 +250,48 @@ def test_a_tagger_without_vectors_takes_none(params):
         jaxner.tag(params, ["a", "b"], vectors=np.zeros((2, 5)))
 
 
+def blocks_of(batches):
+    return [b for drawn in batches.draw(0, 0) for b in batches.blocks(drawn)]
+
+
+def test_programs_are_compiled_for_the_word_pieces_of_their_batches(bert, short):
+    config = bert_config(short, bert)
+    lexicon, _ = build(config)
+    split = prepare.load_split(config.data.to_dict(), "train")
+    encoded, labels = prepare.encode_split(split, lexicon)
+    batches = batching.Batches.make(
+        encoded, labels, batch_size=5, num_blocks=2, num_shapes=3
+    )
+    for shape, (batch, _, _) in blocks_of(batches):
+        assert batch.pieces.places.shape[:2] == batch.words.shape
+        example = jax.tree.map(np.shape, batches.example(shape).sentences)
+        assert example == jax.tree.map(np.shape, batch)
+        assert not batches.example(shape).sentences.pieces.mask.any()
+
+
 def test_epochs_read_the_vectors_of_their_batches(vectors, short):
     config = vector_config(short, vectors)
     lexicon, _ = build(config)
     split = prepare.load_split(config.data.to_dict(), "train")
     encoded, labels = prepare.encode_split(split, lexicon)
-    batches = batching.Batches.make(encoded, labels, batch_size=5, num_shapes=2)
+    batches = batching.Batches.make(
+        encoded, labels, batch_size=5, num_blocks=2, num_shapes=2
+    )
     found = {}
-    for batch, _ in batches.epoch(0, 0):
+    fields = None
+    for shape, (batch, _, _) in blocks_of(batches):
+        # What a program was compiled for is what it is given.
+        example = jax.tree.map(np.shape, batches.example(shape).sentences)
+        assert example == jax.tree.map(np.shape, batch)
+        assert fields in (None, jax.tree.structure(batch))
+        fields = jax.tree.structure(batch)
         assert batch.vectors.shape == (*batch.words.shape, 3, 5)
         assert not batch.vectors[~batch.mask].any()
         for words, mask, array in zip(
             batch.words, batch.mask, batch.vectors, strict=True
         ):
-            found[tuple(words[mask].tolist())] = array[mask]
+            if mask.any():
+                found[tuple(words[mask].tolist())] = array[mask]
     for sentence in encoded:
         key = tuple(sentence.words.tolist())
         np.testing.assert_array_equal(found[key], np.asarray(sentence.vectors))
@@ -330,7 +358,7 @@ def test_all_splits_have_vectors_of_the_same_sizes(other, short, vectors, tmp_pa
     for folder, fits in ((vectors, True), (tmp_path, False)):
         options = vector_config(short, folder).data.to_dict()
         load = functools.partial(
-            prepare.load_data, options, word_dim=None, batch_size=4, tell=print
+            prepare.load_data, options, word_dim=None, tell=print
         )
         if fits:
             assert load().lexicon.vector_sizes == (3, 5)

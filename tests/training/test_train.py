@@ -182,7 +182,7 @@ def test_prolonged_run_equals_a_long_one(finished, corpus, tmp_path):
 
 def test_finished_run_trains_no_more(finished, corpus, monkeypatch):
     before = metrics_without_times(finished)
-    monkeypatch.setattr(train.Corpus, "take_steps", None)
+    monkeypatch.setattr(train.Corpus, "epoch", None)
     monkeypatch.setattr(train.Corpus, "compile", None)
     train.main_run(tiny.config(corpus), finished)
     assert metrics_without_times(finished) == before
@@ -264,9 +264,10 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
     ("path", "value", "message"),
     [
         ("num_epochs", 0, "num_epochs of at least 1, got 0"),
-        ("batch_size", 0, "batch size and a number of shapes of at least 1"),
-        ("data.num_shapes", 0, "batch size and a number of shapes of at least 1"),
-        ("data.max_padding", 1.0, "max_padding is a share, from 0 to below 1"),
+        ("batch_size", 0, "batch_size of at least 1, got 0"),
+        ("num_blocks", 0, "num_blocks of at least 1, got 0"),
+        ("data.num_shapes", 0, "at least 1 shape, got num_shapes=0"),
+        ("steps_per_call", 8, "--config.num_blocks=1, or steps_per_call=1"),
         ("steps_per_call", 0, "steps_per_call must be at least 1, got 0"),
         ("objective.reduction", "mean", "'mean'; known: sentence, token, sum"),
         ("optimizer.name", "adam", r"Unknown option optimizer\.momentum of adam"),
