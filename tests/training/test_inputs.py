@@ -13,6 +13,7 @@ import train
 from jaxner import batched, models, pretrained, tagging
 from jaxner.data import batching, contextual, corpora
 from jaxner.training import inputs, prepare
+from jaxner.types import batch_axes
 from jaxner.workdir import Workdir
 from tests import tiny
 from tests.golden import make_bert
@@ -113,7 +114,7 @@ def potentials_of(model, weights):
     def one(sentence):
         return models.apply(model, weights, sentence).emissions
 
-    return jax.jit(jax.vmap(one))
+    return jax.jit(lambda b: jax.vmap(one, in_axes=(batch_axes(b),))(b))
 
 
 def test_training_begins_with_the_weights_of_the_folder(bert, short):
