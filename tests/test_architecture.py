@@ -23,7 +23,8 @@ ALLOWED = {
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"},
     "heatmaps": {"types", "models", "params", "tagging"},
-    "sweeps": {"data", "evaluation", "models", "inference", "params"} | {"tagging"},
+    "sweeps": {"types", "data", "evaluation", "models", "inference", "params"}
+    | {"tagging"},
     "reproduce": {"data", "evaluation", "training", "workdir"},
     "__main__": {"data", "params", "sweeps", "workdir", "training", "tagging"}
     | {"evaluation", "reproduce"},

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxner.data import shapes, unique_words
-from jaxner.data.padding import PieceShape, pad_pieces, pad_vectors, piece_shape
+from jaxner.data import padding, shapes, unique_words
+from jaxner.data.padding import PieceShape, piece_shape
+from jaxner.data.padding import pad as pad
+from jaxner.data.padding import stack as stack
 from jaxner.data.shapes import Shape as Shape
-from jaxner.types import Pieces, Sentence
+from jaxner.types import Sentence
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -34,80 +36,6 @@ _SAMPLE = 2_000  # batches by which shapes are chosen
 CHARS = ("distinct", "token", "none")
 """How the characters of a block are listed: a row for each distinct word; one for each
 token, where dropout among the characters draws a mask for each; or none at all."""
-
-
-def pad(
-    sentences: Sequence[Sentence],
-    shape: Shape,
-    count: int | None = None,
-    pieces: PieceShape | None = None,
-) -> Sentence:
-    """Makes one batch of sentences that fit into it; they share their distinct words.
-
-    Args:
-        sentences: Without padding.
-        shape: What the batch is padded to.
-        count: What the number of sentences is padded to, by sentences without tokens.
-        pieces: What their word pieces are padded to; None for one of few shapes.
-
-    Returns:
-        A `Sentence` of arrays [B, T], but for `chars` [U, C]; and of vectors and word
-        pieces, if there are any, as in `data.padding`.
-
-    Example:
-        >>> ids, chars = np.array([5]), np.array([[0, 0], [7, 8]])
-        >>> one = Sentence(ids, chars, np.array([1]), ids > 0)
-        >>> batch = pad([one], Shape(tokens=2, words=3, chars=3))
-        >>> batch.words.tolist(), batch.chars.tolist()
-        ([[5, 0]], [[0, 0, 0], [7, 8, 0], [0, 0, 0]])
-    """
-    words, index = unique_words.merge(sentences)
-    chars = unique_words.rows(words + [b""] * (shape.words - len(words)), shape.chars)
-    batch = stack(sentences, shape.tokens, count, pieces)
-    joined = np.zeros(batch.words.shape, np.int32)
-    for i, own in enumerate(index):
-        joined[i, : len(own)] = own
-    return batch._replace(chars=chars, char_index=joined)
-
-
-def stack(
-    sentences: Sequence[Sentence],
-    length: int,
-    count: int | None = None,
-    pieces: PieceShape | None = None,
-) -> Sentence:
-    """Makes one batch of sentences, each of which keeps its own distinct words.
-
-    Args:
-        sentences: Without padding.
-        length: What the number of tokens is padded to.
-        count: As in `pad`.
-        pieces: As in `pad`.
-
-    Returns:
-        A `Sentence` of arrays [B, T], but for `chars` [B, U, C]: every field has the
-        batch axis, so that a plain `jax.vmap` maps over it.
-    """
-    count = len(sentences) if count is None else count
-    sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
-    all_caps = np.zeros((count, length), np.int32)
-    batch = Sentence(
-        np.zeros((count, length), np.int32),
-        np.zeros((count, *sizes.max(axis=0)), np.int32),
-        np.zeros((count, length), np.int32),
-        np.zeros((count, length), bool),
-        all_caps,
-        pad_vectors([s.vectors for s in sentences], length, count),
-        pad_pieces([s.pieces for s in sentences], length, count, pieces),
-    )
-    for i, (words, chars, index, mask, caps, *_) in enumerate(sentences):
-        batch.words[i, : len(words)] = words
-        batch.chars[i, : chars.shape[0], : chars.shape[1]] = chars
-        batch.char_index[i, : len(words)] = index
-        batch.mask[i, : len(words)] = mask
-        if caps is not None:
-            all_caps[i, : len(words)] = caps
-    return batch
 
 
 class Block(NamedTuple):
@@ -309,7 +237,10 @@ class Batches:
         pieces = self._piece_shapes.get(shape)
         # A block of no sentences has the same fields as all others.
         batch = stack(
-            here or [_empty(self.sentences[0])], shape.tokens, self.rows, pieces
+            here or [padding.without_tokens(self.sentences[0])],
+            shape.tokens,
+            self.rows,
+            pieces,
         )
         labels, index = np.zeros((2, self.rows, shape.tokens), np.int32)
         for k, i in enumerate(members):
@@ -360,20 +291,6 @@ class Batches:
             words = min(words, len(self.words))
         largest = Shape(tokens, words, width)
         return tuple(shapes.choose(self._sample(), largest, count))
-
-
-def _empty(sentence: Sentence) -> Sentence:
-    """Returns the sentence without any token."""
-    words, chars, index, mask, caps, vectors, pieces = sentence
-    return Sentence(
-        words[:0],
-        chars[:1, :1],
-        index[:0],
-        mask[:0],
-        None if caps is None else caps[:0],
-        None if vectors is None else np.asarray(vectors)[:0],
-        pieces and Pieces(*(array[:0, :0] for array in pieces)),
-    )
 
 
 def _stack(trees: Sequence[Any]) -> Any:

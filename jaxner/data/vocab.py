@@ -23,8 +23,7 @@ from jaxner.types import Sentence, WordVectors
 
 PADDING, UNKNOWN = 0, 1
 MAX_CHARACTERS = 128
-"""Further characters of a word are not read: one word of 300,000 would otherwise take
-the memory of a whole text."""
+"""Further ones of a word are not read: a long one would take the memory of a text."""
 _MOST_SEEN = 1 << 16  # tokens
 _SPECIAL = ("<pad>", "<unk>")
 SEPARATOR = "<sep>"

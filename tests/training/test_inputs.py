@@ -358,9 +358,7 @@ def test_all_splits_have_vectors_of_the_same_sizes(other, short, vectors, tmp_pa
         contextual.write(tmp_path / f"{split}.npz", arrays, text)
     for folder, fits in ((vectors, True), (tmp_path, False)):
         options = vector_config(short, folder).data.to_dict()
-        load = functools.partial(
-            prepare.load_data, options, word_dim=None, tell=print
-        )
+        load = functools.partial(prepare.load_data, options, word_dim=None, tell=print)
         if fits:
             assert load().lexicon.vector_sizes == (3, 5)
         else:

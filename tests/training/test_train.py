@@ -321,7 +321,7 @@ def test_a_run_that_ends_compiles_no_more(corpus, tmp_path, monkeypatch, killed)
     monkeypatch.setattr(train.Corpus, "close", lambda c: closed.append(1) or close(c))
     if killed:
         monkeypatch.setattr(train, "train_epoch", mock_killed)
-        with pytest.raises(Killed):
+        with pytest.raises(SystemExit):
             train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
     else:
         train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
@@ -329,7 +329,7 @@ def test_a_run_that_ends_compiles_no_more(corpus, tmp_path, monkeypatch, killed)
 
 
 def mock_killed(*_):
-    raise Killed
+    raise SystemExit
 
 
 def test_tensorboard_scalars(corpus, tmp_path):
