@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from jaxner import models
-from jaxner.data import batching
 from jaxner.data import documents as joining
+from jaxner.data import padding, shapes
 from jaxner.params import Params
 from jaxner.types import Sentence
 
@@ -84,7 +84,7 @@ def over(
     to one of few shapes. The sentences of a batch share their distinct words.
 
     Args:
-        compute: From a batch, as `batching.pad` returns it, to a tree of arrays
+        compute: From a batch, as `padding.pad` returns it, to a tree of arrays
             `[B, T, …]`.
         sentences: Without padding, as `Lexicon.encode` returns them.
         passes: How many times a sentence goes through the model at once; reduces the
@@ -120,7 +120,7 @@ def _batches(
         words = count * tokens + 1
         if words > _FEW_WORDS and sum(len(s.chars) for s in here) <= words // 2:
             words //= 2
-        yield rows, batching.pad(here, batching.Shape(tokens, words, chars), count)
+        yield rows, padding.pad(here, shapes.Shape(tokens, words, chars), count)
 
 
 def _fetched(computed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:

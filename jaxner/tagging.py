@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from jaxner import batched, inference, models
-from jaxner.data import batching, schemes
 from jaxner.data import documents as joining
+from jaxner.data import padding, schemes, shapes
 from jaxner.data.splits import Split
 from jaxner.data.vocab import SEPARATOR
 from jaxner.params import Params as Params
@@ -60,7 +60,7 @@ def encode(
     if is_one:
         return jax.tree.map(jnp.asarray, encoded[0])
     length = max((len(s.words) for s in encoded), default=0)
-    return jax.tree.map(jnp.asarray, batching.stack(encoded, length))
+    return jax.tree.map(jnp.asarray, padding.stack(encoded, length))
 
 
 def encode_each(params: Params, sentences: Any, vectors: Any = None) -> list[Sentence]:
@@ -98,8 +98,8 @@ def encode_one(params: Params, tokens: Sequence[str], vectors: Any = None) -> Se
         raise TypeError("Expected one sentence, a list of strings, got several.")
     sentence = params.lexicon.encode(tokens, vectors)
     length, width = batched.round_up(len(tokens), sentence.chars.shape[1])
-    shape = batching.Shape(length, length + 1, width)
-    padded = batching.pad([sentence], shape)
+    shape = shapes.Shape(length, length + 1, width)
+    padded = padding.pad([sentence], shape)
     alone = jax.tree.map(lambda array: array[0], padded._replace(chars=None))
     return alone._replace(chars=padded.chars)
 

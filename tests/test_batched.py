@@ -107,7 +107,7 @@ def test_passes_with_dropout_do_not_depend_on_batch_mates(parts, params, sentenc
 @pytest.fixture
 def batches(monkeypatch):
     """Gathers the batches that are read."""
-    read, pad = [], batched.batching.pad
+    read, pad = [], batched.padding.pad
 
     def padded(*arguments):
         read.append(pad(*arguments))

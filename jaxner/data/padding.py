@@ -1,7 +1,7 @@
 """Padding: batches of sentences, their precomputed vectors and their word pieces.
 
-Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters; `S` layers of `D` dimensions; `W` windows of
-`P` pieces, `Q` pieces of the longest token.
+Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters; `S` layers
+of `D` dimensions; `W` windows of `P` pieces, `Q` pieces of the longest token.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from jaxner import inference, models
-from jaxner.data import batching, probes, vocab
 from jaxner.data import documents as joining
+from jaxner.data import padding, probes, vocab
 from jaxner.data.probes import Case, Probe
 from jaxner.data.vocab import Lexicon
 from jaxner.training import objectives
@@ -170,7 +170,7 @@ def encode(
             ids = [joining.join_labels(ids, len(lexicon.label_names) - 1)]
         sentences += parts
         gold += ids
-    batch = batching.stack(sentences, max(len(s.words) for s in sentences))
+    batch = padding.stack(sentences, max(len(s.words) for s in sentences))
     labels = np.zeros(batch.words.shape, np.int32)
     for i, ids in enumerate(gold):
         labels[i, : len(ids)] = ids

@@ -36,7 +36,7 @@ def test_places_lead_to_the_same_pieces(lengths, seed):
     all_found = [found(s.pieces) for s in sentences]
     shape = batching.Shape(max(6, *lengths), 1 + sum(lengths), 2)
     for pieces in (None, PieceShape(5, 9, 7)):
-        batch = batching.pad(sentences, shape, len(lengths) + 1, pieces)
+        batch = padding.pad(sentences, shape, len(lengths) + 1, pieces)
         rows = [Pieces(*(a[i] for a in batch.pieces)) for i in range(len(lengths))]
         for row, right, sentence in zip(rows, all_found, sentences, strict=True):
             assert found(row)[: len(right)] == right
@@ -67,15 +67,14 @@ def test_shapes_of_pieces():
     assert padding.piece_shape(given) == (3, 30, 5)
     assert padding.piece_shape(given, few=True) == (4, 32, 8)
     assert padding.piece_shape(given[:1], few=True) == (1, 16, 4)
-    # An epoch's blocks are no larger than their shape.
+    # An epoch's batches are no larger than their bucket.
     sentences = [draw(rng, n) for n in (1, 2, 3, 4, 4)]
     labels = [s.words for s in sentences]
     batches = batching.Batches.make(sentences, labels, batch_size=2, num_shapes=1)
     right = padding.piece_shape([s.pieces for s in sentences])
     contents = []
-    for drawn in batches.draw(0, 0):
-        ((_, block),) = batches.blocks(drawn)
-        batch = block.sentences
+    drawn = [b for one in batches.draw(0, 0) for b in batches.blocks(one)]
+    for _, (batch, _, _) in drawn:
         assert batch.pieces.windows.shape[1:] == right[:2]
         assert batch.pieces.places.shape[2] == right.longest
         contents += [p for ids in batch.pieces.windows for p in ids[ids > 0].tolist()]
@@ -86,7 +85,7 @@ def test_shapes_of_pieces():
 def test_no_contextual_inputs_are_none():
     words = np.array([5])
     one = spelled(words, words[None], words > 0)
-    batch = batching.pad([one], batching.Shape(2, 2, 3))
+    batch = padding.pad([one], batching.Shape(2, 3, 3))
     assert (batch.vectors, batch.pieces) == (None, None)
     joined = documents.join([one])
     assert (joined.vectors, joined.pieces) == (None, None)

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from jaxner import models
-from jaxner.data import batching
+from jaxner.data import padding
 from jaxner.data.batching import Batches
 from jaxner.training import objectives, optim, step
 from jaxner.training.corpus import Corpus
@@ -39,6 +39,7 @@ def text(count=23, seed=0):
 CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
 LSTM = {"name": "lstm", "dim": 4, "hidden_dim": 3}
 NOISY = {**CNN, "dropout": 0.5}
+PLAIN = Objective()
 
 
 def model_with(chars, dropout=0.3):
@@ -62,7 +63,7 @@ def model_with(chars, dropout=0.3):
 def make():
     made = []
 
-    def make(chars=CNN, blocks=1, length=1, objective=Objective(), shapes=2, **options):
+    def make(chars=CNN, blocks=1, length=1, objective=PLAIN, shapes=2, **options):
         sentences, labels = text()
         model = model_with(chars)
         batches = Batches.make(
@@ -100,7 +101,7 @@ def trained(corpus, state, epochs=2):
 def whole(drawn):
     """A batch as it is drawn: one block, in which no sentence shares its words."""
     sentences, labels = text()
-    batch = batching.stack([sentences[i] for i in drawn], 9)
+    batch = padding.stack([sentences[i] for i in drawn], 9)
     ids = np.zeros(batch.words.shape, np.int32)
     for row, i in zip(ids, drawn, strict=True):
         row[: len(labels[i])] = labels[i]

@@ -279,13 +279,10 @@ def test_epochs_read_the_vectors_of_their_batches(vectors, short):
         encoded, labels, batch_size=5, num_blocks=2, num_shapes=2
     )
     found = {}
-    fields = None
     for shape, (batch, _, _) in blocks_of(batches):
         # What a program was compiled for is what it is given.
         example = jax.tree.map(np.shape, batches.example(shape).sentences)
         assert example == jax.tree.map(np.shape, batch)
-        assert fields in (None, jax.tree.structure(batch))
-        fields = jax.tree.structure(batch)
         assert batch.vectors.shape == (*batch.words.shape, 3, 5)
         assert not batch.vectors[~batch.mask].any()
         for words, mask, array in zip(
