@@ -83,7 +83,7 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
 
     Example:
         >>> choose(np.array([[5, 4, 6], [9, 7, 6], [9, 7, 6]]), Shape(20, 30, 9), 3)
-        [Shape(tokens=5, words=4, chars=9), Shape(tokens=9, words=7, chars=9), \
+        [Shape(tokens=5, words=4, chars=6), Shape(tokens=9, words=7, chars=9), \
 Shape(tokens=20, words=30, chars=9)]
     """
     if count < 1:
