@@ -101,7 +101,8 @@ def test_passes_with_dropout_do_not_depend_on_batch_mates(parts, params, sentenc
     together = jaxner.sample(params, text, jax.random.key(0), 2)
     for tokens, found in zip(text, together, strict=True):
         alone = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
-        jax.tree.map(np.testing.assert_array_equal, found, alone)
+        for ours, theirs in zip(*map(jax.tree.leaves, (found, alone)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
 @pytest.fixture
