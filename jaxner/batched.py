@@ -167,15 +167,18 @@ def _plan(
 def round_up(tokens: int, chars: int) -> tuple[int, int]:
     """Rounds sizes up, so that many sentences share few compiled programs.
 
-    Tokens to 8, 16, 32, 64, …; characters, most words being short, to 24, 128, 256, …;
-    where no characters are read, to 1.
+    Tokens to 8, 16, 24, 32, 48, 64, …; characters, most words being short, to 24, 128,
+    256, …; where no characters are read, to 1.
 
     Example:
         >>> round_up(17, 9)
-        (32, 24)
+        (24, 24)
     """
+    padded = max(8, _next_power(tokens))
+    if padded > 16 and tokens <= 3 * padded // 4:
+        padded = 3 * padded // 4
     width = _SHORT_WORD if chars <= _SHORT_WORD else max(128, _next_power(chars))
-    return max(8, _next_power(tokens)), width if chars > 1 else 1
+    return padded, width if chars > 1 else 1
 
 
 def _largest(tokens: int, chars: int, passes: int) -> int:
