@@ -17,19 +17,19 @@ ALLOWED = {
     "models": {"types", "inference"},
     "workdir": {"types", "data"},
     "evaluation": {"data"},
-    "params": {"types", "data", "models", "workdir"},
-    "batched": {"types", "data", "models", "params"},
-    "tagging": {"types", "data", "models", "inference", "params", "batched"},
+    "tagger": {"types", "data", "models", "workdir"},
+    "batched": {"types", "data", "models", "tagger"},
+    "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"},
-    "heatmaps": {"types", "models", "params", "tagging"},
-    "sweeps": {"types", "data", "evaluation", "models", "inference", "params"}
+    "heatmaps": {"types", "models", "tagger", "tagging"},
+    "sweeps": {"types", "data", "evaluation", "models", "inference", "tagger"}
     | {"tagging"},
     "reproduce": {"data", "evaluation", "training", "workdir"},
-    "__main__": {"data", "params", "sweeps", "workdir", "training", "tagging"}
+    "__main__": {"data", "tagger", "sweeps", "workdir", "training", "tagging"}
     | {"evaluation", "reproduce"},
-    "sampling": {"types", "models", "inference", "params", "batched", "tagging"},
-    "__init__": {"tagging", "heatmaps", "sampling"},
+    "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
+    "__init__": {"tagging", "heatmaps", "dropout_passes"},
 }
 HOST = {"types", "data", "evaluation"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

@@ -95,7 +95,7 @@ def test_passes_with_dropout_do_not_depend_on_batch_mates(parts, params, sentenc
     chars = params.model.representation.chars.clone(dropout=0.5)
     model = params.model.clone(
         representation=params.model.representation.clone(chars=chars, dropout=0.0),
-        sampling=models.Sampling(num_samples=2, parts=parts),
+        mc_dropout=models.MCDropout(num_samples=2, parts=parts),
     )
     params = dataclasses.replace(params, model=model)
     text = [["Rome", "Rome", "Rome", "Rome"], *sentences[:2]]
