@@ -93,7 +93,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
     # --- Model, weights and optimizer ----------------------------------------
     model = tagging.build_model(data.vocabulary, config.model.to_dict())
-    weights = models.init(model, config.seed)
+    weights = models.init(model, jax.random.key(config.seed))
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
         if config.data.standardise_vectors:

@@ -99,7 +99,9 @@ def tagger(
     if types is not None:
         vocabulary = with_types(vocabulary, types)
     model = tagging.build_model(vocabulary, config.model.to_dict())
-    return tagging.Tagger(models.init(model, config.seed), model, vocabulary)
+    return tagging.Tagger(
+        models.init(model, jax.random.key(config.seed)), model, vocabulary
+    )
 
 
 def with_types(vocabulary: vocab.Vocabulary, types: Sequence[str]) -> vocab.Vocabulary:
@@ -138,7 +140,9 @@ def with_rows(
         params.vocabulary, words=words + more, num_trained=trained
     )
     model = tagging.build_model(vocabulary, config.model.to_dict())
-    return tagging.Tagger(models.init(model, config.seed), model, vocabulary)
+    return tagging.Tagger(
+        models.init(model, jax.random.key(config.seed)), model, vocabulary
+    )
 
 
 def epoch_of(

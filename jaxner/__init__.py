@@ -1,11 +1,20 @@
 """Sequence labelling in JAX: published taggers as one composable library."""
 
+from jaxner.data.batching import Batches as Batches
+from jaxner.data.vocab import Vocabulary as Vocabulary
+from jaxner.data.vocab import build as build_vocabulary  # noqa: F401
 from jaxner.dropout_passes import Uncertainty as Uncertainty
 from jaxner.dropout_passes import sample as sample
 from jaxner.dropout_passes import uncertainty as uncertainty
 from jaxner.heatmaps import attention as attention
 from jaxner.heatmaps import relations as relations
-from jaxner.tagging import Tagger as Tagger
+from jaxner.models import apply as apply
+from jaxner.models import init as init
+from jaxner.tagger import Tagger as Tagger
+from jaxner.tagger import build as build
+from jaxner.tagger import load as load
+from jaxner.tagger import save as save
 from jaxner.tagging import encode as encode
-from jaxner.tagging import load as load
 from jaxner.tagging import tag as tag
+from jaxner.training.objectives import Objective as Objective
+from jaxner.training.objectives import batch_loss as loss  # noqa: F401

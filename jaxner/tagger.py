@@ -55,8 +55,9 @@ def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model
     Raises:
         ValueError: As `models.build`; or the head cannot label documents.
     """
-    head = options["head"].get("name")
-    if vocabulary.reads_documents and head == "seq2seq":
+    head = options["head"]
+    is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
+    if vocabulary.reads_documents and is_seq2seq:
         raise ValueError(
             "A tagger of documents gives separators their label after the model has "
             "scored it, which head 'seq2seq' has no scores for; take 'softmax' or 'crf'"
@@ -75,39 +76,138 @@ def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model
     )
 
 
-def load(
-    workdir: str | os.PathLike[str], changes: Mapping[str, Any] | None = None
-) -> Tagger:
-    """Loads the best checkpoint of a run.
+def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
+    """Builds a model for a vocabulary from choices of its parts.
 
     Args:
-        workdir: The folder that `train.py` wrote.
+        vocabulary: What `build_vocabulary` returned; gives the sizes.
+        **parts: `representation`, `encoder` and `head`, each the name of a choice and
+            its options, or a Linen module of your own; and what else `models.build`
+            takes (`mc_dropout`, `refinement`).
+
+    Returns:
+        A Linen module that compares and hashes by value: a static argument of `jit`.
+
+    Raises:
+        ValueError: A name or an option is unknown; the error lists the known ones.
+
+    Example:
+        >>> import jax, jaxner
+        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
+        >>> model = jaxner.build(
+        ...     vocabulary,
+        ...     representation={"words": {"dim": 8}, "chars": {"name": "cnn"}},
+        ...     encoder={"name": "grn", "hidden_dim": 16},
+        ...     head={"name": "crf"},
+        ... )
+        >>> weights = jaxner.init(model, jax.random.key(0))
+        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
+        >>> len(jaxner.tag(tagger, ["Rome", "fell"]))
+        2
+    """
+    return build_model(vocabulary, parts)
+
+
+def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
+    """Saves a tagger to a folder of its own, which `load` reads.
+
+    A model of this library's modules is saved with its weights; of one with a module of
+    your own, `load` wants the model.
+
+    Args:
+        workdir: A folder that is empty, or not there yet.
+        tagger: Weights, model and vocabulary.
+
+    Raises:
+        FileExistsError: The folder holds something.
+
+    Example:
+        >>> import tempfile, jaxner
+        >>> folder = tempfile.mkdtemp()
+        >>> jaxner.save(folder, jaxner.load("runs/grn"))
+        >>> jaxner.load(folder).vocabulary.scheme
+        'BIOES'
+    """
+    folder = Workdir(workdir)
+    if folder.path.exists() and any(folder.path.iterdir()):
+        raise FileExistsError(
+            f"{folder.path} holds something already: save to a folder that is empty or "
+            "not there yet."
+        )
+    try:
+        description = models.describe(tagger.model, models.MODULES)
+    except TypeError:
+        description = None  # has a module of the caller's
+    folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
+    folder.save_frozen(tagger.weights["frozen"])
+    with folder.best() as best:
+        best.save(0, tagger.weights["params"], {"epoch": 0})
+    # Last, since a folder with it is complete.
+    folder.write_json("model.json", {"model": description})
+
+
+def load(
+    workdir: str | os.PathLike[str],
+    changes: Mapping[str, Any] | None = None,
+    *,
+    model: models.Model | None = None,
+) -> Tagger:
+    """Loads a tagger: the best checkpoint of a run, or what `save` saved.
+
+    Args:
+        workdir: The folder that `train.py` or `save` wrote.
         changes: Options of the model that are to differ from the run's config, such as
             `{"encoder.then.keep": "hidden"}`; the weights must stay as they are.
+        model: That of the weights, where it has modules of your own.
 
     Returns:
         The tagger, on the default device.
 
     Raises:
-        FileNotFoundError: The folder holds no run, or no checkpoint yet.
-        ValueError: A change is not one of an option, or needs other weights.
+        FileNotFoundError: The folder holds no tagger, or no checkpoint yet.
+        ValueError: A change is not one of an option, or needs other weights; or the
+            model has modules of your own, and is not given.
 
     Example:
         >>> load("runs/grn").vocabulary.scheme
         'BIOES'
     """
     folder = Workdir(workdir)
-    config, vocabulary = folder.read_json("config.json"), folder.vocabulary()
-    model = build_model(vocabulary, config["model"])
-    like = jax.eval_shape(functools.partial(models.init, model, 0))
+    if model is None:
+        model = _model_of(folder, {})
+    like = _like(model)
     if changes:
-        model = build_model(vocabulary, _changed(config["model"], changes))
-        if jax.eval_shape(functools.partial(models.init, model, 0)) != like:
+        model = _model_of(folder, changes)
+        if _like(model) != like:
             raise ValueError(f"{dict(changes)} needs other weights than the run has.")
+    vocabulary = folder.vocabulary()
     with folder.best(read_only=True) as best:
         params, _ = best.restore(like["params"])
     weights = {"params": params, "frozen": folder.load_frozen(like["frozen"])}
     return Tagger(weights, model, vocabulary)
+
+
+def _model_of(folder: Workdir, changes: Mapping[str, Any]) -> models.Model:
+    """Builds the model that a folder describes."""
+    if not (folder.path / "model.json").is_file():
+        options = folder.read_json("config.json")["model"]
+        return build_model(folder.vocabulary(), _changed(options, changes))
+    description = folder.read_json("model.json")["model"]
+    if changes:
+        raise ValueError(
+            f"{folder.path} was saved without a config, so that nothing can be changed "
+            "by name: build the model that you want, and give it as `model`."
+        )
+    if description is None:
+        raise ValueError(
+            f"The model in {folder.path} has a module of your own: build it as before, "
+            "and call load(folder, model=model)."
+        )
+    return models.restore(description, models.MODULES)
+
+
+def _like(model: models.Model) -> Any:
+    return jax.eval_shape(functools.partial(models.init, model, jax.random.key(0)))
 
 
 def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

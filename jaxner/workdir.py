@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from absl import logging
 
 from jaxner.data.vocab import Vocabulary
 
@@ -93,7 +94,8 @@ class Workdir:
 
     def vocabulary(self) -> Vocabulary:
         """Reads the vocabulary."""
-        self.read_json("config.json")  # says what is missing if this is no run
+        if not (self.path / "model.json").is_file():
+            self.read_json("config.json")  # says what is missing if this is no run
         return Vocabulary.from_json((self.path / "vocabulary.json").read_text("utf-8"))
 
     def save_frozen(self, frozen: Any) -> None:
@@ -156,19 +158,18 @@ class Checkpoints:
         self.name = path.name
         if read_only and not path.is_dir():
             raise _no_checkpoint(path)
-        self._manager = ocp.CheckpointManager(
-            path,
-            options=ocp.CheckpointManagerOptions(
-                max_to_keep=None if read_only else 1,
-                save_interval_steps=0 if read_only else 1,
-                create=not read_only,
-                read_only=read_only,
-                cleanup_tmp_directories=not read_only,
-                # The next step reuses the arrays' memory (donation), so they must be
-                # on disk before it begins.
-                enable_async_checkpointing=False,
-            ),
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=None if read_only else 1,
+            save_interval_steps=0 if read_only else 1,
+            create=not read_only,
+            read_only=read_only,
+            cleanup_tmp_directories=not read_only,
+            # The next step reuses the arrays' memory (donation), so they must be on
+            # disk before it begins.
+            enable_async_checkpointing=False,
         )
+        with _quiet_orbax():
+            self._manager = ocp.CheckpointManager(path, options=options)
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -231,6 +232,17 @@ class Checkpoints:
         if self.step is None:
             raise _no_checkpoint(self._manager.directory)
         return self.step
+
+
+@contextlib.contextmanager
+def _quiet_orbax() -> Iterator[None]:
+    """Keeps warnings of Orbax from the user, such as that a folder is only read."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def _no_checkpoint(path: os.PathLike[str]) -> FileNotFoundError:

@@ -29,7 +29,8 @@ ALLOWED = {
     "__main__": {"data", "tagger", "sweeps", "workdir", "training", "tagging"}
     | {"evaluation", "reproduce"},
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
-    "__init__": {"tagging", "heatmaps", "dropout_passes"},
+    "__init__": {"tagging", "tagger", "heatmaps", "dropout_passes", "data", "models"}
+    | {"training"},
 }
 HOST = {"types", "data", "evaluation"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

@@ -135,7 +135,9 @@ def test_every_ablation_builds(context, relation):
         "num_chars": 30,
     }
     model = models.build(**sizes, **config.model.to_dict())
-    encoder = jax.eval_shape(lambda: models.init(model, 0))["params"].get("encoder", {})
+    encoder = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))[
+        "params"
+    ].get("encoder", {})
     convs = {"all": 3, "branch3": 1, "none": 0}[context]
     assert sum(name.startswith("conv") for name in encoder) == convs
     width = 130 if context == "none" else 400
@@ -189,7 +191,7 @@ def shapes_of(config, num_labels=17, words=50, chars=30):
 
 @functools.cache  # many rows and data sets have the same model
 def shapes_of_model(model):
-    return jax.eval_shape(lambda: models.init(model, 0))["params"]
+    return jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
 
 
 def count(tree):

@@ -35,7 +35,7 @@ def tagger(head, *, seed=None, scheme="BIO", reads_documents=True, size=6, chars
         "head": head,
     }
     model = tagging.build_model(vocabulary, options)
-    weights = models.init(model, 0)
+    weights = models.init(model, jax.random.key(0))
     if seed is not None:
         rng = np.random.default_rng(seed)
         weights = jax.tree.map(
@@ -463,7 +463,7 @@ def test_weights_are_taken_over_exactly(marked, sentence_run, begin, capsys):
             jax.tree.leaves(taken[part]), jax.tree.leaves(source[part]), strict=True
         ):
             np.testing.assert_array_equal(a, b)
-    drawn = models.init(start.model, config.seed)["params"]
+    drawn = models.init(start.model, jax.random.key(config.seed))["params"]
     assert not np.array_equal(
         drawn["encoder"]["initial"]["kernel"], taken["encoder"]["initial"]["kernel"]
     )

@@ -24,7 +24,7 @@ def tagger(encoder, **lexical):
         "head": {"name": "softmax"},
     }
     model = tagging.build_model(vocabulary, options)
-    return tagging.Tagger(models.init(model, 0), model, vocabulary)
+    return tagging.Tagger(models.init(model, jax.random.key(0)), model, vocabulary)
 
 
 @pytest.fixture(scope="module")

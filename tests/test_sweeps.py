@@ -109,7 +109,7 @@ def drawn(dev, documents=False, head="softmax", **options):
     rng = np.random.default_rng(0)
     weights = jax.tree.map(
         lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32),
-        models.init(model, 0),
+        models.init(model, jax.random.key(0)),
     )
     return Tagger(weights, model, vocabulary)
 

@@ -239,7 +239,9 @@ def test_relations(params, corpus, tmp_path):
             "head": {"name": "softmax"},
         },
     )
-    plain = tagging.Tagger(models.init(model, 0), model, params.vocabulary)
+    plain = tagging.Tagger(
+        models.init(model, jax.random.key(0)), model, params.vocabulary
+    )
     with pytest.raises(TypeError):
         jaxner.relations(params, [["Rome"], ["Milan"]])
     with pytest.raises(ValueError, match="no relation layer"):

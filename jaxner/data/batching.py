@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxner.data import padding, shapes, unique_words
-from jaxner.data.padding import PieceShape, piece_shape
+from jaxner.data.padding import PieceShape, piece_shape, stack_trees
 from jaxner.data.padding import pad as pad
 from jaxner.data.padding import stack as stack
 from jaxner.data.shapes import Shape as Shape
@@ -28,6 +28,8 @@ from jaxner.types import Sentence
 
 if TYPE_CHECKING:
     from jaxtyping import Int
+
+    from jaxner.data.vocab import Vocabulary
 
     AnyArray = Any  # a NumPy array on the host, a JAX array on the device
 
@@ -134,6 +136,56 @@ class Batches:
         )
         return dataclasses.replace(batches, shapes=batches._choose(num_shapes))
 
+    @classmethod
+    def of(
+        cls,
+        vocabulary: Vocabulary,
+        sentences: Sequence[Sequence[str]],
+        labels: Sequence[Sequence[str]],
+        *,
+        batch_size: int,
+        num_shapes: int = 5,
+    ) -> Batches:
+        """Encodes a corpus for a training loop of your own.
+
+        Args:
+            vocabulary: What `build_vocabulary` returned.
+            sentences: The tokens of each.
+            labels: Their labels, in the vocabulary's scheme.
+            batch_size: Sentences in a batch.
+            num_shapes: How many shapes batches may have; each is compiled.
+
+        Raises:
+            ValueError: A label is not in the vocabulary.
+
+        Example:
+            >>> import jaxner
+            >>> text, labels = [["Rome", "fell"], ["Yes"]], [["S-LOC", "O"], ["O"]]
+            >>> vocabulary, _ = jaxner.build_vocabulary(text, ["LOC"])
+            >>> batches = jaxner.Batches.of(vocabulary, text, labels, batch_size=2)
+            >>> ((batch, ids),) = batches.epoch(seed=0, epoch=0)
+            >>> batch.words.shape, ids.tolist()
+            ((2, 2), [[0, 0], [4, 0]])
+        """
+        return cls.make(
+            [vocabulary.encode(tokens) for tokens in sentences],
+            [vocabulary.label_ids(row) for row in labels],
+            batch_size=batch_size,
+            num_shapes=num_shapes,
+            chars="token",  # right for models with dropout among characters, too
+        )
+
+    def epoch(self, seed: int, epoch: int) -> Iterator[tuple[Sentence, np.ndarray]]:
+        """Yields the batches of an epoch, each in one block: sentences and label ids.
+
+        Args:
+            seed: Of the run.
+            epoch: Which one.
+        """
+        for drawn in self.draw(seed, epoch):
+            for _, block in self.blocks(drawn):
+                yield block.sentences, block.labels
+
     @property
     def num_batches(self) -> int:
         """Batches, that is optimizer steps, in an epoch."""
@@ -187,7 +239,7 @@ class Batches:
         shape = self.shapes[shapes.fit(need.tolist(), self.shapes)]
         blocks = [self._pad(drawn, self._cut(drawn)[0], shape) for drawn in group]
         blocks += blocks[:1] * (count - len(blocks))
-        return shape, _stack(blocks)
+        return shape, stack_trees(blocks)
 
     def example(self, shape: Shape) -> Block:
         """Returns a block of a shape, for a program to be compiled for."""
@@ -291,14 +343,3 @@ class Batches:
             words = min(words, len(self.words))
         largest = Shape(tokens, words, width)
         return tuple(shapes.choose(self._sample(), largest, count))
-
-
-def _stack(trees: Sequence[Any]) -> Any:
-    """Stacks the arrays of tuples that are alike."""
-    first = trees[0]
-    if first is None:
-        return None
-    if isinstance(first, tuple):
-        fields = (_stack(parts) for parts in zip(*trees, strict=True))
-        return type(first)(*fields)  # type: ignore
-    return np.stack(trees)

@@ -201,3 +201,14 @@ def rehoused(
 
 def _next_power(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
+
+
+def stack_trees(trees: Sequence[Any]) -> Any:
+    """Stacks the arrays of tuples that are alike."""
+    first = trees[0]
+    if first is None:
+        return None
+    if isinstance(first, tuple):
+        fields = (stack_trees(parts) for parts in zip(*trees, strict=True))
+        return type(first)(*fields)  # type: ignore
+    return np.stack(trees)

@@ -16,6 +16,8 @@ from jaxner.models.attention import SelfAttention
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.models.chain import Chain, Identity, Projection
 from jaxner.models.characters import CharacterCNN, CharacterLSTM
+from jaxner.models.description import describe as describe
+from jaxner.models.description import restore as restore
 from jaxner.models.grn import GRN
 from jaxner.models.grn import relation_scores as relation_scores
 from jaxner.models.heads import DirectionHead, Head, ScoresHead
@@ -77,15 +79,27 @@ HEADS = {
 CHARACTERS = {"cnn": CharacterCNN, "intnet": IntNet, "lstm": CharacterLSTM}
 
 
+MODULES = {
+    kind.__name__: kind
+    for kind in (
+        *(BERT, Capitalisation, CharacterCNN, CharacterLSTM, Chain, DirectionHead, GRN),
+        *(Head, IDCNN, Identity, IntNet, BiLSTM, LabelAttention, MCDropout, Model),
+        *(Projection, Refinement, RelativeTransformer, Representation, ScoresHead),
+        *(SelfAttention, Seq2seqHead, TwoStream, Vectors, WordPieces, Words),
+    )
+}
+"""The modules that a model of this library is made of, by name."""
+
+
 def build(
     *,
     num_labels: int,
     num_trained_words: int,
     num_frozen_words: int,
     num_chars: int,
-    representation: Mapping[str, Any],
+    representation: Mapping[str, Any] | nn.Module,
     encoder: Mapping[str, Any] | nn.Module,
-    head: Mapping[str, Any],
+    head: Mapping[str, Any] | nn.Module,
     char_types: tuple[int, ...] | None = None,
     vector_sizes: tuple[int, int] | None = None,
     encoder_sizes: Mapping[str, Any] | None = None,
@@ -102,13 +116,17 @@ def build(
         num_frozen_words: Words whose vectors are not.
         num_chars: Size of the character vocabulary.
         representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
-            or None, and the other attributes of `Representation`.
+            or None, and the other attributes of `Representation`; `chars` may be a
+            module of your own, from `(chars [U, C], *, train)` to features [U, F].
         encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
-            `first` and `then`, are encoders again. Or an encoder of your own: a Linen
-            module that maps `(x [T, D], mask [T], *, train)` to `(features [T, H],
-            {})`, with zeros under padding.
+            `first` and `then`, are encoders again.
         head: `name`, one of `HEADS`, and the other attributes of `Head`; `per_stage`,
             whether each stage of the encoder has a head of its own.
+            Each of the three may be a Linen module of your own in the place of a
+            mapping: a representation from `(sentence, *, train)` to features [T, D],
+            an encoder from `(x [T, D], mask [T], *, train)` to `(features [T, H],
+            {})`, both with zeros under padding; a head from `(x [T, H], *, train)` to
+            `Potentials`.
         char_types: The type of each character, for character features with `types`.
         vector_sizes: Layers and dimensions of vectors that were computed beforehand.
         encoder_sizes: The attributes of a pretrained encoder, for `bert`.
@@ -127,13 +145,14 @@ def build(
         ValueError: A name or an attribute is unknown.
 
     Example:
+        >>> import jax
         >>> model = build(
         ...     num_labels=9, num_trained_words=50, num_frozen_words=0, num_chars=20,
         ...     representation={"words": {"dim": 8}, "chars": None, "dropout": 0.5},
         ...     encoder={"name": "grn", "hidden_dim": 16},
         ...     head={"name": "crf", "dropout": 0.5},
         ... )
-        >>> weights = init(model, seed=0)
+        >>> weights = init(model, jax.random.key(0))
         >>> weights["params"]["encoder"]["conv3"]["kernel"].shape
         (24, 16)
     """
@@ -141,14 +160,18 @@ def build(
     characters = {"num_chars": num_chars}
 
     def represent():
+        if isinstance(representation, nn.Module):
+            return representation
         options = _contextual(representation, vector_sizes, encoder_sizes)
         if options.get("singleton_dropout"):
             options["singletons"] = singletons
         return _representation(options, sizes, characters, char_types)
 
     encode = _encoder("encoder", encoder, num_labels)
-    head = dict(head)
-    per_stage = head.pop("per_stage", False)
+    per_stage = False
+    if not isinstance(head, nn.Module):
+        head = dict(head)
+        per_stage = head.pop("per_stage", False)
     earlier = getattr(encode, "num_stages", 1) - 1 if per_stage else 0
     return Model(
         representation=represent(),
@@ -166,7 +189,9 @@ def build(
     )
 
 
-def _head(part: str, options: Mapping[str, Any], num_labels: int) -> Any:
+def _head(part: str, options: Any, num_labels: int) -> Any:
+    if isinstance(options, nn.Module):
+        return options
     (kind, given), options = _choose(HEADS, part, options)
     return _make(kind, part, {**options, **given, "num_labels": num_labels})
 
@@ -204,7 +229,7 @@ def _representation(options: Mapping[str, Any], sizes, characters, char_types):
         words = _make(Words, "representation.words", {**words, **sizes})
     if caps is not None:
         caps = _make(Capitalisation, "representation.caps", caps)
-    if chars is not None:
+    if chars is not None and not isinstance(chars, nn.Module):
         kind, chars = _choose(CHARACTERS, "representation.chars", chars, "cnn")
         if "types" in chars:  # a switch in the config, a table in the module
             if chars["types"] and char_types is None:

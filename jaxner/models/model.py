@@ -101,20 +101,25 @@ class Model(nn.Module):
         return refinement(words, given, sentence.mask, train=train)
 
 
-def init(model: Model, seed: int) -> Weights:
+def init(model: Model, key: Array) -> Weights:
     """Draws the weights of a model.
 
     Args:
         model: What `build` returned.
-        seed: Decides all of them.
+        key: Decides all of them.
 
     Returns:
         `{"params": …, "frozen": …}`; frozen vectors are zero until they are filled in.
+
+    Raises:
+        TypeError: `key` is not a PRNG key.
     """
+    if not hasattr(key, "dtype"):
+        raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
     tokens = jnp.zeros(1, jnp.int32)
     chars = jnp.zeros((1, 1), jnp.int32)
     sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
-    weights = model.init(jax.random.key(seed), sentence, train=False)
+    weights = model.init(key, sentence, train=False)
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
 
 
@@ -233,8 +238,8 @@ def _name(path) -> str:
 def character_readers(model: Model) -> list[Any]:
     """Lists the modules of a model that read the characters of words."""
     own = getattr(model.refinement, "representation", None)
-    parts = [part for part in (model.representation, own) if part is not None]
-    return [part.chars for part in parts if part.chars is not None]
+    readers = (getattr(part, "chars", None) for part in (model.representation, own))
+    return [reader for reader in readers if reader is not None]
 
 
 def apply_stages(
@@ -252,6 +257,9 @@ def apply_stages(
         The potentials, and what the encoder lays open; `jit` removes what is not used.
     """
     rngs = {} if keys is None else keys.rngs()
+    sentence = jax.tree.map(
+        jnp.asarray, sentence
+    )  # what `vmap` leaves out may be NumPy's
     output: Any = model.apply(weights, sentence, train="dropout" in rngs, rngs=rngs)
     return output
 

@@ -224,7 +224,8 @@ class Representation(nn.Module):
         itself and the batch one key for all rows; else the rows of a sentence are
         copied to its tokens first.
         """
-        if train and self.chars.dropout and not self.has_rng("chars"):
+        is_drawn = train and getattr(self.chars, "dropout", 0)
+        if is_drawn and not self.has_rng("chars"):
             return self.chars(sentence.chars[sentence.char_index], train=True)
         return self.chars(sentence.chars, train=train)[sentence.char_index]
 

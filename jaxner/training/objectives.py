@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import inference, models
@@ -174,8 +175,8 @@ def batch_loss(
     model: models.Model,
     weights: Weights,
     batch: Sentence,
-    labels: Int[Array, "B T"],
-    key: Array | None,
+    labels: Int[Array | np.ndarray, "B T"],
+    key: Array | None = None,
     objective: Objective = Objective(),
 ) -> Float[Array, ""]:
     """Computes the loss of one batch; sentences without tokens do not count.
@@ -188,6 +189,7 @@ def batch_loss(
         key: Source of all dropout; None for none.
         objective: The terms.
     """
+    labels = jnp.asarray(labels)
     rows = jnp.arange(labels.shape[0])
     sizes = sizes_of(batch)
     loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)

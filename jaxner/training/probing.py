@@ -92,7 +92,7 @@ def fit(
     batch, labels = encode(vocabulary, probe.train)
     test, _ = encode(vocabulary, probe.test)
     how = Objective.of(objective)
-    weights = models.init(model, seed)
+    weights = models.init(model, jax.random.key(seed))
     ids = _fit(model, how, weights, batch, labels, test, steps, learning_rate)
     predicted = _decode(vocabulary, probe.test, np.asarray(ids))
     return Result(probe.accuracy(predicted), predicted)

@@ -71,7 +71,7 @@ def character_rows(model: models.Model) -> str:
     readers = models.character_readers(model)
     if not readers:
         return "none"
-    return "token" if any(reader.dropout for reader in readers) else "distinct"
+    return "token" if any(getattr(r, "dropout", 0) for r in readers) else "distinct"
 
 
 def init(params: Any, tx: optax.GradientTransformation) -> State:

@@ -105,7 +105,9 @@ def sentence(tokens, padding=0):
 
 def test_parts_are_laid_side_by_side_and_padding_changes_nothing():
     model = build()
-    weights = models.init(model, 0)  # needs no sentence with such fields
+    weights = models.init(
+        model, jax.random.key(0)
+    )  # needs no sentence with such fields
     assert weights["params"]["head"]["emissions"]["kernel"].shape == (2 + 5 + 6, 3)
 
     def represent(bound, one):
@@ -123,7 +125,7 @@ def test_parts_are_laid_side_by_side_and_padding_changes_nothing():
 
 def test_gradients_reach_every_contextual_part():
     model = build(words=False)
-    weights = models.init(model, 0)
+    weights = models.init(model, jax.random.key(0))
 
     one = sentence(3, 1)
 
@@ -143,7 +145,7 @@ def test_gradients_reach_every_contextual_part():
 
 def test_what_a_sentence_lacks_is_told():
     model = build()
-    weights = models.init(model, 0)
+    weights = models.init(model, jax.random.key(0))
     for field in ("vectors", "pieces"):
         lacking = sentence(2)._replace(**{field: None})
         with pytest.raises(ValueError, match=f"needs the field `{field}`"):

@@ -41,7 +41,7 @@ def build(context="all", relation="gated", hidden_dim=8, **sizes):
 def draw_weights(model, seed=0):
     """Random weights with no zeros in them, so that no term can be forgotten."""
     rng = np.random.default_rng(seed)
-    shapes = jax.eval_shape(lambda: models.init(model, 0))
+    shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
     return jax.tree.map(
         lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype), shapes
     )
@@ -324,7 +324,7 @@ def test_parameter_tree_is_a_contract():
         encoder={"name": "grn"},
         head={"name": "crf", "dropout": 0.5},
     )
-    weights = jax.eval_shape(lambda: models.init(model, 0))
+    weights = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
     shapes = {
         "/".join(k.key for k in path): leaf.shape
         for path, leaf in jax.tree_util.tree_leaves_with_path(weights["params"])
@@ -363,7 +363,7 @@ def test_initialisation_follows_the_paper_and_its_code():
         encoder={"name": "grn"},
         head={"name": "crf", "dropout": 0.5},
     )
-    p = jax.jit(lambda: models.init(model, 0))()["params"]
+    p = jax.jit(lambda: models.init(model, jax.random.key(0)))()["params"]
     uniform = {  # the bound of each uniform distribution
         (6 / 100) ** 0.5: p["representation"]["words"]["trained"],
         (6 / 30) ** 0.5: p["representation"]["chars"]["table"],

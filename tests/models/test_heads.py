@@ -213,7 +213,7 @@ SENTENCE = spelled(
 
 def random_weights(model):
     rng = np.random.default_rng(0)
-    shapes = jax.eval_shape(lambda: models.init(model, 0))
+    shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
     return jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), shapes)
 
 
@@ -257,7 +257,7 @@ def test_stages_of_a_chain_are_those_of_its_first_encoder():
         "then": {"name": "attention", "num_heads": 2},
     }
     model = tagger({"name": "softmax", "per_stage": True}, encoder)
-    tree = jax.eval_shape(lambda: models.init(model, 0))["params"]
+    tree = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
     assert set(tree) == {"representation", "encoder", "head", "earlier_heads_0"}
     assert len(run_stages(model, random_weights(model), SENTENCE)[0]) == 2
 

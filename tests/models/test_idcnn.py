@@ -189,7 +189,7 @@ def tagger(*, per_stage=False, representation=None, **options):
 
 def test_one_head_for_all_stages_or_one_for_each():
     trees = [
-        jax.eval_shape(lambda m=model: models.init(m, 0))["params"]
+        jax.eval_shape(lambda m=model: models.init(m, jax.random.key(0)))["params"]
         for model in (
             tagger(num_blocks=3),
             tagger(num_blocks=3, share=False, per_stage=True),
@@ -309,7 +309,7 @@ def draw_weights_of_tagger(model):
     rng = np.random.default_rng(1)
     return jax.tree.map(
         lambda leaf: jnp.asarray(rng.uniform(0.1, 0.5, leaf.shape), leaf.dtype),
-        jax.eval_shape(lambda: models.init(model, 0)),
+        jax.eval_shape(lambda: models.init(model, jax.random.key(0))),
     )
 
 

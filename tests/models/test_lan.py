@@ -203,7 +203,9 @@ def test_its_scores_are_the_potentials():
     )
     assert model.encoder == LAN.clone(hidden_dim=4, num_layers=2)
     assert model.head == ScoresHead(LABELS)
-    assert set(jax.eval_shape(lambda: models.init(model, 0))["params"]) == {
+    assert set(
+        jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
+    ) == {
         "representation",
         "encoder",
     }

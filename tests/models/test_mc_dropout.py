@@ -61,7 +61,7 @@ def sentence(length=3, padded=None, width=2):
 
 def weights_of(model):
     """Scores that are far from even, so that labels and entropies differ."""
-    drawn = models.init(model, 0)
+    drawn = models.init(model, jax.random.key(0))
     return jax.tree.map(lambda leaf: leaf * 3, drawn)
 
 

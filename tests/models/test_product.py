@@ -154,7 +154,7 @@ def build(encoder, head, representation, dropout=0.2):
 
 def draw_weights(model, seed=0):
     rng = np.random.default_rng(seed)
-    shapes = jax.eval_shape(lambda: models.init(model, 0))
+    shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
     return jax.tree.map(
         lambda leaf: jnp.asarray(rng.uniform(-0.5, 1, leaf.shape), leaf.dtype), shapes
     )
@@ -225,7 +225,7 @@ def test_each_two_parts_fit(encoder, head, representation):
     batch, gold = batch_of(SENTENCES, LABELS, 2, 3)
 
     def trace():
-        weights = models.init(model, 0)
+        weights = models.init(model, jax.random.key(0))
         after, potentials = learn_and_label(model, weights, batch, gold)
         return weights["params"], after, decode(potentials, batch.mask[0])
 

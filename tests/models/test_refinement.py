@@ -52,7 +52,7 @@ predict, drafted, refine = (
 
 
 def draw(model):
-    weights = models.init(model, 0)
+    weights = models.init(model, jax.random.key(0))
     return jax.tree.map(lambda leaf: leaf * 2, weights)
 
 
@@ -126,7 +126,7 @@ def test_words_are_its_own_or_the_drafts():
 
 
 def test_vectors_are_filled_into_both_representations():
-    weights = models.init(build(), 0)
+    weights = models.init(build(), jax.random.key(0))
     rng = np.random.default_rng(0)
     trained = rng.normal(size=(2, 6)).astype(np.float32)
     frozen = rng.normal(size=(2, 6)).astype(np.float32)

@@ -716,7 +716,9 @@ def test_types_come_from_the_vocabulary():
     )
     known = dict(zip(vocabulary.chars, model.representation.chars.types, strict=True))
     assert known == {"<pad>": 0, "<unk>": 0, "A": 1, "a": 2, "1": 3, ".": 4, "é": 0}
-    shapes = jax.eval_shape(lambda: models.init(model, 0))["params"]["representation"]
+    shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"][
+        "representation"
+    ]
     assert shapes["chars"]["conv1"]["kernel"].shape == (6, 30)
 
 

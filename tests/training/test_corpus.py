@@ -78,7 +78,7 @@ def make():
         tx = optim.build(given, batches.num_batches)
         sizes = objectives.Sizes(SIZE, batches.mean_tokens)
         recipe = step.Recipe(model, tx, objective, sizes)
-        weights = models.init(model, 0)
+        weights = models.init(model, jax.random.key(0))
         corpus = Corpus(
             batches, recipe, weights["frozen"], seed=SEED, steps_per_call=length
         )
@@ -202,7 +202,7 @@ compiled_loss = jax.jit(
 def one_sentence(model, row, number, mates=(), chars=None):
     """The loss of sentence 0, which has mates without tokens that count."""
     sentences, labels = text()
-    weights = models.init(model, 0)
+    weights = models.init(model, jax.random.key(0))
     found = []
     for here in ([0, *mates], [*mates]):
         if not here:
@@ -253,7 +253,7 @@ def test_each_token_has_a_mask_of_characters_of_its_own(listed, differ):
     batches = Batches.make([twice] * 2, [labels] * 2, batch_size=2, chars=listed)
     ((_, block),) = batches.blocks(np.arange(2))
     batch = jax.tree.map(jnp.asarray, block.sentences)
-    weights, key = models.init(model, 0), jax.random.key(0)
+    weights, key = models.init(model, jax.random.key(0)), jax.random.key(0)
     rngs = models.Keys.of(key)._replace(chars=key).rngs()
 
     def represent(words, index, mask):
@@ -435,7 +435,7 @@ def test_training_known_words_alone_is_training_all():
             encoder={"name": "bilstm", "hidden_dim": 4},
             head={"name": "crf", "dropout": 0.0},
         )
-        weights = models.init(model, 0)
+        weights = models.init(model, jax.random.key(0))
         words = weights["params"]["representation"]["words"]
         words["trained"] = jnp.asarray(table[: 40 - frozen])
         if frozen:

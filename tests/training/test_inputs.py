@@ -119,7 +119,7 @@ def potentials_of(model, weights):
 
 def test_training_begins_with_the_weights_of_the_folder(bert, short):
     vocabulary, model = build(bert_config(short, bert))
-    drawn = models.init(model, 0)
+    drawn = models.init(model, jax.random.key(0))
     filled = pretrained.fill(drawn, bert)
     own = filled["params"]["representation"]["bert"]["encoder"]
     jax.tree.map(np.testing.assert_array_equal, own, pretrained.read(bert))
@@ -142,7 +142,7 @@ def test_documents_keep_the_windows_of_their_sentences(bert, short):
     config = bert_config(short, bert)
     config.data.unit = "document"
     vocabulary, model = build(config)
-    weights = pretrained.fill(models.init(model, 0), bert)
+    weights = pretrained.fill(models.init(model, jax.random.key(0)), bert)
     split = prepare.load_split(config.data.to_dict(), "test")
     documents, _ = prepare.encode_split(split, vocabulary)
     compute = potentials_of(model, weights)

@@ -35,7 +35,7 @@ def setting():
         for n in (2, 5)
     ]
     labels = [rng.integers(0, 3, n).astype(np.int32) for n in (2, 5)]
-    return model, models.init(model, 0), sentences, labels
+    return model, models.init(model, jax.random.key(0)), sentences, labels
 
 
 def batch_of(sentences, labels, count):
@@ -111,7 +111,7 @@ def test_shared_and_own_characters_give_the_same_loss(shared):
     gold = np.zeros((3, 6), np.int32)
     batch = pad(sentences, Shape(6, 9, 4)) if shared else stack(sentences, 6)
     assert batch.chars.ndim == (2 if shared else 3)
-    weights = models.init(model, 0)
+    weights = models.init(model, jax.random.key(0))
     found = batch_loss(model, weights, batch, gold, jax.random.key(1))
     by_one = 0.0
     for i, sentence in enumerate(sentences):
@@ -171,7 +171,7 @@ def staged(dropout=0.3, word_dropout=0.3, head="softmax", encoder=None):
 
 def random_weights(model, seed=0):
     rng = np.random.default_rng(seed)
-    shapes = jax.eval_shape(lambda: models.init(model, 0))
+    shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
     return jax.tree.map(
         lambda leaf: jnp.asarray(rng.uniform(-0.6, 0.9, leaf.shape), leaf.dtype), shapes
     )

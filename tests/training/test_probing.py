@@ -63,7 +63,7 @@ def scores(encoder, head):
     rng = np.random.default_rng(0)
     weights = jax.tree.map(
         lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype),
-        jax.eval_shape(lambda: models.init(model, 0)),
+        jax.eval_shape(lambda: models.init(model, jax.random.key(0))),
     )
     batch, _ = probing.encode(vocabulary, XOR.test)
     apply = jax.jit(jax.vmap(lambda sentence: models.apply(model, weights, sentence)))

@@ -67,7 +67,9 @@ def test_words_that_are_not_trained_come_back_as_given(tagger, given):
 
 def test_the_unknown_word_alone_is_trained(tagger, run):
     seed = Workdir(run).read_json("config.json")["seed"]
-    drawn = models.init(tagger.model, seed)["params"]["representation"]["words"]
+    drawn = models.init(tagger.model, jax.random.key(seed))["params"]["representation"][
+        "words"
+    ]
     trained = tagger.weights["params"]["representation"]["words"]["trained"]
     assert trained.shape == (2, DIM)
     np.testing.assert_array_equal(trained[0], drawn["trained"][0])

@@ -401,7 +401,9 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     params = jaxner.load(tmp_path / "run")
     frozen = params.weights["frozen"]["representation"]["words"]["vectors"]
     # These have a vector, also by their lower case; other training words are drawn.
-    drawn = models.init(params.model, config.seed)["params"]["representation"]["words"]
+    drawn = models.init(params.model, jax.random.key(config.seed))["params"][
+        "representation"
+    ]["words"]
     table = np.array(drawn["trained"])
     given = [i for i, w in enumerate(params.vocabulary.words) if w.lower() in words[:2]]
     table[given] = 0.5

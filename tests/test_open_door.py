@@ -1,0 +1,186 @@
+"""What others build on: parts of their own, loops of their own, saved and loaded."""
+
+import importlib
+import json
+import runpy
+from pathlib import Path
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import models
+from jaxner.types import batch_axes
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+TEXT = [["Rome", "fell", "in", "Rome"], ["Yes"]]
+LABELS = [["S-LOC", "O", "O", "S-LOC"], ["O"]]
+VOCABULARY, _ = jaxner.build_vocabulary(TEXT, ["LOC"])
+PARTS = {
+    "representation": {"words": {"dim": 4}, "chars": {"name": "cnn", "dim": 3}},
+    "encoder": {"name": "grn", "hidden_dim": 5},
+    "head": {"name": "crf"},
+}
+
+
+def example(name):
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]
+
+
+class Letters(nn.Module):
+    """Counts the characters of a word."""
+
+    @nn.compact
+    def __call__(self, chars, *, train):
+        del train
+        return nn.Dense(3)((chars > 0).sum(axis=1, keepdims=True).astype(jnp.float32))
+
+
+class Ids(nn.Module):
+    """A representation: word ids as numbers."""
+
+    @nn.compact
+    def __call__(self, sentence, *, train):
+        del train
+        x = nn.Dense(4)(sentence.words[:, None].astype(jnp.float32))
+        return jnp.where(sentence.mask[:, None], x, 0.0)
+
+
+def random_tagger(**parts):
+    model = jaxner.build(VOCABULARY, **{**PARTS, **parts})
+    weights = jaxner.init(model, jax.random.key(0))
+    rng = np.random.default_rng(0)
+    drawn = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), weights)
+    drawn = jax.tree.map(lambda a: a.astype(jnp.float32), drawn)
+    return jaxner.Tagger(drawn, model, VOCABULARY)
+
+
+def test_what_is_saved_tags_as_before(tmp_path):
+    tagger = random_tagger()
+    folder = tmp_path / "tagger"
+    jaxner.save(folder, tagger)
+    loaded = jaxner.load(folder)
+    assert loaded.model == tagger.model
+    assert loaded.vocabulary == tagger.vocabulary
+    for ours, theirs in zip(
+        jax.tree.leaves(loaded.weights), jax.tree.leaves(tagger.weights), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert jaxner.tag(loaded, TEXT) == jaxner.tag(tagger, TEXT)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"representation": Ids()},
+        {"representation": {"words": {"dim": 4}, "chars": Letters()}},
+    ],
+)
+def test_a_module_of_your_own_stands_in_any_place(part, tmp_path):
+    tagger = random_tagger(**part)
+    jaxner.save(tmp_path / "own", tagger)
+    with pytest.raises(ValueError, match=r"module of your own.*load\(folder, model="):
+        jaxner.load(tmp_path / "own")
+    loaded = jaxner.load(tmp_path / "own", model=tagger.model)
+    assert jaxner.tag(loaded, TEXT) == jaxner.tag(tagger, TEXT)
+    batches = jaxner.Batches.of(VOCABULARY, TEXT, LABELS, batch_size=2)
+    ((batch, ids),) = batches.epoch(seed=0, epoch=0)
+    key = jax.random.key(0)
+    assert jnp.isfinite(jaxner.loss(tagger.model, tagger.weights, batch, ids, key))
+
+
+def test_encoders_and_heads_of_your_own(tmp_path):
+    assert len(example("own_encoder")(str(tmp_path / "encoder"))) == 3
+    assert example("own_head")() > 0
+
+
+def test_a_crf_on_scores_from_anywhere():
+    total, best, sure = example("crf_on_my_logits")()
+    assert total > 0
+    assert best.shape == (2, 4)
+    np.testing.assert_allclose(sure[0].sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_loop_of_your_own_learns(tmp_path, capsys):
+    labels = example("own_loop")(str(tmp_path / "grn"), 5)
+    losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
+    assert losses[-1] < losses[0] / 2
+    assert labels[-1] == "S-LOC"
+
+
+def test_the_loop_of_your_own_is_short():
+    assert len((EXAMPLES / "own_loop.py").read_text("utf-8").splitlines()) < 60
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="holds something already"):
+        jaxner.save(tmp_path, random_tagger())
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_saved_tagger_has_no_options_to_change(tmp_path):
+    jaxner.save(tmp_path / "tagger", random_tagger())
+    with pytest.raises(ValueError, match="saved without a config"):
+        jaxner.load(tmp_path / "tagger", {"head.dropout": 0.1})
+
+
+def test_a_seed_is_no_key():
+    with pytest.raises(TypeError):  # the tests' check of types comes first
+        jaxner.init(jaxner.build(VOCABULARY, **PARTS), 0)
+
+
+def test_a_misspelled_part_is_told():
+    with pytest.raises(ValueError, match="Unknown encoder 'gnr'; known: attention"):
+        jaxner.build(VOCABULARY, **{**PARTS, "encoder": {"name": "gnr"}})
+
+
+def test_apply_is_a_function_of_one_sentence():
+    tagger = random_tagger()
+    batch = jaxner.encode(tagger, TEXT)
+    one = jax.vmap(lambda s: jaxner.apply(tagger.model, tagger.weights, s).emissions)
+    shared = jaxner.Batches.of(VOCABULARY, TEXT, LABELS, batch_size=2)
+    ((other, _),) = shared.epoch(seed=0, epoch=0)
+    both = jax.vmap(
+        lambda s: jaxner.apply(tagger.model, tagger.weights, s).emissions,
+        in_axes=(batch_axes(other),),
+    )
+    order = [len(TEXT[0]) == n for n in other.mask.sum(axis=1)]
+    expected, found = one(batch), both(other)
+    for row, is_first in zip(found, order, strict=True):
+        right = expected[0 if is_first else 1]
+        real = len(TEXT[0 if is_first else 1])
+        np.testing.assert_allclose(row[:real], right[:real], rtol=1e-4, atol=1e-5)
+
+
+CONFIGS = [
+    "grn:sample", "idcnn:sample,crf", "idcnn:sample,document,noshare", "lan:sample",
+    "uanet:sample", "seq2seq:sample", "cross_bilstm:sample", "parallel_rnn:sample",
+    "cnn_bilstm_crf:sample,attention", "ncrfpp:sample,chars=intnet",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_model_of_a_config_can_be_described(config):
+    name, _, arg = config.partition(":")
+    options = importlib.import_module(f"configs.{name}").get_config(arg).model.to_dict()
+    vocabulary, _ = jaxner.build_vocabulary(TEXT, ["LOC"], documents="document" in arg)
+    model = jaxner.build(vocabulary, **options)
+    text = json.dumps(models.describe(model, models.MODULES))
+    assert models.restore(json.loads(text), models.MODULES) == model
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ({"module": "Gone"}, "Unknown module 'Gone' of a model; known: BERT"),
+        ({"module": "GRN", "depth": 3}, "GRN of a model has other fields"),
+    ],
+)
+def test_a_description_of_another_library_is_refused(description, message):
+    with pytest.raises(ValueError, match=message):
+        models.restore(description, models.MODULES)
