@@ -142,11 +142,11 @@ def measure(
 
 
 def our_lstm(x, input_kernel, kernel, bias):
-    """The same by `jaxner.models.lstm.read`."""
+    """The same by `jaxner.models.lstm.bilstm`."""
     mask, ones = jnp.ones(x.shape[1], bool), jnp.ones((*bias.shape[:2], bias.shape[3]))
 
     def one(x):
-        return lstm.read(x[:, None, None], mask, input_kernel, kernel, bias, ones)[0]
+        return lstm.bilstm(x[:, None, None], mask, input_kernel, kernel, bias, ones)[0]
 
     return jax.vmap(one)(x)
 
@@ -177,7 +177,8 @@ def time_convolution(quick: bool, rounds: int) -> list[dict[str, Any]]:
 
     def forms(width: int, dilation: int) -> dict[str, Callable[..., Any]]:
         def ours(x, kernel):
-            return jax.vmap(lambda x: convolve(x, kernel, width, dilation))(x)
+            one = partial(convolve, width=width, dilation=dilation, by_tiles=True)
+            return jax.vmap(one, (0, None))(x, kernel)
 
         def by_windows(x, kernel):
             """One product, whatever the sizes."""

@@ -15,6 +15,7 @@ import flax.linen as nn
 from jaxner.models.attention import SelfAttention
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.models.chain import Chain, Identity, Projection
+from jaxner.models.chain import candidate_kernels as candidate_kernels
 from jaxner.models.characters import CharacterCNN, CharacterLSTM
 from jaxner.models.description import describe as describe
 from jaxner.models.description import restore as restore
@@ -25,7 +26,6 @@ from jaxner.models.idcnn import IDCNN
 from jaxner.models.intnet import IntNet
 from jaxner.models.lan import LabelAttention
 from jaxner.models.lstm import BiLSTM
-from jaxner.models.lstm import candidate_kernels as candidate_kernels
 from jaxner.models.mc_dropout import Keys as Keys
 from jaxner.models.mc_dropout import MCDropout as MCDropout
 from jaxner.models.mc_dropout import average as average

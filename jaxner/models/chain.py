@@ -5,6 +5,9 @@ Shape letters: `T` tokens, `D` input features, `H` features.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -50,6 +53,32 @@ class Chain(nn.Module):
             features, more = self.then(stage, mask, train=train)
             stages += features if isinstance(features, tuple) else [features]
         return tuple(stages), {**out, **more}
+
+    def candidate_kernels(
+        self, params: Mapping[str, Any]
+    ) -> list[Float[Array, "K N N"]]:
+        """Returns those of both encoders; see `candidate_kernels` of this module."""
+        return [
+            *candidate_kernels(self.first, params.get("first", {})),
+            *candidate_kernels(self.then, params.get("then", {})),
+        ]
+
+
+def candidate_kernels(
+    encoder: nn.Module, params: Mapping[str, Any]
+) -> list[Float[Array, "K N N"]]:
+    """Asks an encoder for the recurrent kernels of its cell candidates.
+
+    Args:
+        encoder: Has a method `candidate_kernels`, as `BiLSTM` has, if it has any.
+        params: Those of the encoder.
+
+    Returns:
+        Kernels of the units that read the same input, for each layer and direction;
+        empty if the encoder has no such method.
+    """
+    find = getattr(encoder, "candidate_kernels", None)
+    return [] if find is None else find(params)
 
 
 class Identity(nn.Module):

@@ -58,6 +58,7 @@ class Block(nn.Module):
                 x.shape[1],
                 WIDTH,
                 dilation,
+                by_tiles=True,
                 kernel_init=INITIALIZERS[self.initializer],
                 name=f"conv{i}",
             )
@@ -127,6 +128,7 @@ class IDCNN(nn.Module):
         initial = Convolution(
             self.hidden_dim,
             WIDTH,
+            by_tiles=True,
             kernel_init=layers.convolution_glorot(WIDTH),
             bias_init=nn.initializers.constant(BIAS),
             name="initial",

@@ -7,13 +7,16 @@ features, `L` labels, `H` features of a BiLSTM; `m` heads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
-from jaxner.models.lstm import INITIALIZERS, Cells, read
+from jaxner.models.lstm import INITIALIZERS, Cells, bilstm, candidates
 
 
 class LabelAttention(nn.Module):
@@ -109,7 +112,7 @@ class LabelAttention(nn.Module):
                 forget_bias=self.forget_bias,
                 name=f"lstm{layer}",
             )(x.shape[1])
-            states, end = read(x[:, None, None], mask, *cells, state_mask, first)
+            states, end = bilstm(x[:, None, None], mask, *cells, state_mask, first)
             first = end if first is None else first
             features = states.reshape(len(mask), shape[1])
             features = nn.Dropout(self.dropout)(features, deterministic=not train)
@@ -118,6 +121,13 @@ class LabelAttention(nn.Module):
                 x = jnp.concatenate([features, answers + features], axis=1)
         scores = self._scores(features, labels, f"attention{self.num_layers}", 1)[0]
         return jnp.where(mask[:, None], scores, 0.0), {}
+
+    def candidate_kernels(
+        self, params: Mapping[str, Any]
+    ) -> list[Float[Array, "1 N N"]]:
+        """Does what `BiLSTM.candidate_kernels` does."""
+        names = [f"lstm{number}" for number in range(1, self.num_layers + 1)]
+        return candidates(params, names)
 
     def _project(self, x, name, num_heads):
         kernel = layers.KERNELS[self.kernel_initializer](1)

@@ -7,7 +7,7 @@ stand on an axis of four, in the order that the kernel gives.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import flax.linen as nn
@@ -16,10 +16,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxner.models import layers
-from jaxner.models.recurrence import CANDIDATE, FORGET, Carry, recur
+from jaxner.models.recurrence import CANDIDATE, FORGET, Carry, lstm_scan
 
 POOLS = ("concat", "mean")
-_APART = 2  # so many units are blocks of their own, and more are one, in `recur`
 INPUT_MASKS = ("unit", "shared")
 STREAMS = {"sentence": "dropout", "batch": "shared"}
 INITIALIZERS = ("glorot", "glorot_fused", "kaiming", "normal", "torch")
@@ -117,11 +116,39 @@ class BiLSTM(nn.Module):
             )(x.shape[3])
             ones = jnp.ones((1, 2, self.num_units, size), x.dtype)
             state_mask = drop(self.state_dropout, ones)[0]
-            x, _ = read(x, mask, *kernels_and_bias, state_mask)
+            x, _ = bilstm(x, mask, *kernels_and_bias, state_mask)
         x = drop(self.output_dropout, x)
         if self.pool == "mean":
             x = jnp.mean(x, axis=2, keepdims=True)
         return x.reshape(len(mask), 2 * x.shape[2] * size), {}
+
+    def candidate_kernels(
+        self, params: Mapping[str, Any]
+    ) -> list[Float[Array, "K N N"]]:
+        """Returns the recurrent kernels of the cell candidates.
+
+        Args:
+            params: Those of this module.
+
+        Returns:
+            For each layer and direction, the kernels of its units, from state to
+            candidate.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> x, mask = jnp.zeros((3, 5)), jnp.ones(3, bool)
+            >>> encoder = BiLSTM(hidden_dim=4, num_units=2)
+            >>> weights = encoder.init(jax.random.key(0), x, mask, train=False)
+            >>> kernels = encoder.candidate_kernels(weights["params"])
+            >>> [kernel.shape for kernel in kernels]
+            [(2, 4, 4), (2, 4, 4)]
+
+        References:
+            Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition with Parallel
+            Recurrent Neural Networks", ACL 2018: the W_c of the orthogonality penalty.
+        """
+        names = [f"layer{number}" for number in range(1, self.num_layers + 1)]
+        return candidates(params, names)
 
 
 class Cells(nn.Module):
@@ -167,7 +194,23 @@ class Cells(nn.Module):
         return kernel("input", dim), kernel("recurrent", size), bias
 
 
-def read(
+def candidates(
+    params: Mapping[str, Any], names: Iterable[str]
+) -> list[Float[Array, "K N N"]]:
+    """Returns the recurrent kernels of the candidates of some `Cells`, by direction.
+
+    Args:
+        params: Those of the module that has the cells.
+        names: Of the cells.
+    """
+    return [
+        direction[:, :, CANDIDATE]
+        for name in names
+        for direction in params[name]["recurrent"]
+    ]
+
+
+def bilstm(
     x: Float[Array, "T _ _ D"],
     mask: Bool[Array, " T"],
     input_kernel: Float[Array, "2 K D 4 N"],
@@ -178,6 +221,9 @@ def read(
 ) -> tuple[Float[Array, "T 2 K N"], Carry]:
     """Reads a sentence by one layer, in both directions.
 
+    The backward cells read the whole padded array from its end: a cell that meets the
+    padding first keeps its carry until the sentence begins.
+
     Args:
         x: The input of each cell; one for both directions, or for all units, if that
             axis is 1.
@@ -185,95 +231,36 @@ def read(
         input_kernel: From the input to the gates, as `Cells` returns it.
         kernel: From the state to the gates.
         bias: Of the gates.
-        state_mask: See `recur`.
-        carry: What the cells begin with, forward ones first; zeros if it is None.
+        state_mask: See `lstm_scan`.
+        carry: What the cells begin with, `[2, K, N]`; zeros if it is None.
 
     Returns:
-        The outputs, zero under padding, and what the cells carry on at the end: after
-        the last token of the forward ones, and the first of the backward ones.
+        The outputs, zero under padding, and the carry at the end: after the last token
+        of the forward cells, and after the first of the backward ones.
     """
     units, size = state_mask.shape[1:]
-    blocks = partial(_blocks, apart=units <= _APART)
     if carry is None:
         kind = jnp.result_type(x, input_kernel, bias, kernel, state_mask)
-        zero = jnp.zeros((2 * units, size), kind)
+        zero = jnp.zeros((2, units, size), kind)
         zero, *_ = layers.vary_alike(zero, x, input_kernel, kernel, bias, state_mask)
         carry = Carry(zero, zero)
-    begin = zip(*(blocks(part.reshape(2, units, size)) for part in carry), strict=True)
-    inputs = _inputs(x, units)
-    half = len(inputs) // 2  # blocks that read forwards
-    states, end = recur(
-        [Carry(*cells) for cells in begin],
-        inputs,
-        blocks(input_kernel.reshape(*input_kernel.shape[:3], 4 * size)),
-        blocks(bias.reshape(2, units, 4 * size)),
-        blocks(kernel.reshape(2, units, size, 4 * size)),
-        [mask] * half + [mask[::-1]] * half,
-        blocks(state_mask),
+    weights = (  # the gates side by side
+        input_kernel.reshape(*input_kernel.shape[:3], 4 * size),
+        bias.reshape(2, units, 4 * size),
+        kernel.reshape(2, units, size, 4 * size),
     )
-    forward, backward = (
-        jnp.stack(blocks, axis=1).reshape(len(mask), 1, units, size)
-        for blocks in (states[:half], states[half:])
-    )
-    last = (jnp.stack(part).reshape(2 * units, size) for part in zip(*end, strict=True))
-    return jnp.concatenate([forward, backward[::-1]], axis=1), Carry(*last)
-
-
-def _blocks(x: Float[Array, "2 K ..."], apart: bool) -> list[Array]:
-    """Splits what belongs to the cells into the blocks of `recur`."""
-    directions = _unstack(x, 0)
-    if not apart:
-        return directions
-    return [unit for direction in directions for unit in _unstack(direction, 0)]
-
-
-def _inputs(x: Float[Array, "T _ _ D"], units: int) -> list[Array]:
-    """Returns the input of every block; the time of those that read backwards turned.
-
-    The whole padded array is reversed, and no token has to be looked for: a cell that
-    meets the padding first keeps its state of zero until the sentence begins.
-    """
-    blocks = []
-    for way, direction in zip((1, -1), _unstack(x, 1) * (3 - x.shape[1]), strict=True):
-        inputs = [direction]
-        if units <= _APART or direction.shape[1] == 1:
-            inputs = _unstack(direction, 1)
-        if units <= _APART:
-            inputs *= units // len(inputs)
-        blocks += [one[::way] for one in inputs]
-    return blocks
-
-
-def _unstack(x: Array, axis: int) -> list[Array]:
-    """Returns the parts along an axis; the gradient lays them side by side again."""
-    parts = jax.lax.split(x, (1,) * x.shape[axis], axis)
-    return [jnp.squeeze(part, axis) for part in parts]
-
-
-def candidate_kernels(params: Any) -> list[Float[Array, "K N N"]]:
-    """Finds the recurrent kernels of the cell candidates of every `BiLSTM` in a tree.
-
-    Args:
-        params: Parameters of a model; what is no kernel of a `BiLSTM` is passed over.
-
-    Returns:
-        For each layer and direction, the kernels of its units, from state to candidate.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> x, mask = jnp.zeros((3, 5)), jnp.ones(3, bool)
-        >>> encoder = BiLSTM(hidden_dim=4, num_units=2)
-        >>> weights = encoder.init(jax.random.key(0), x, mask, train=False)
-        >>> [kernel.shape for kernel in candidate_kernels(weights["params"])]
-        [(2, 4, 4), (2, 4, 4)]
-
-    References:
-        Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition with Parallel
-        Recurrent Neural Networks", ACL 2018: the W_c of the orthogonality penalty.
-    """
-    return [
-        direction[:, :, CANDIDATE]
-        for path, leaf in jax.tree_util.tree_leaves_with_path(params)
-        if getattr(path[-1], "key", None) == "recurrent" and leaf.ndim == 5
-        for direction in leaf
-    ]
+    states, ends = [], []
+    for side, order in enumerate((1, -1)):
+        given = x[::order, side % x.shape[1]]
+        is_shared = given.shape[1] == 1
+        axes = (0, None if is_shared else 1, 0, 0, 0, None, 0)
+        found, end = jax.vmap(lstm_scan, axes, (1, 0))(
+            Carry(carry.state[side], carry.memory[side]),
+            given[:, 0] if is_shared else given,
+            *(array[side] for array in weights),
+            mask[::order],
+            state_mask[side],
+        )
+        states.append(found[::order])
+        ends.append(end)
+    return jnp.stack(states, axis=1), jax.tree.map(lambda *x: jnp.stack(x), *ends)

@@ -120,7 +120,7 @@ class RelativeAttention(nn.Module):
             size = (self.head_dim, self.head_dim)
             position = self.param("position", fan_in_uniform, size)
         biases = self._bias("content_bias"), self._bias("position_bias")
-        key = _Key(name="Dropout_0")() if train and self.dropout else None
+        key = self.make_rng("dropout") if train and self.dropout else None
         length = len(mask)
         # Queries from the tokens 0, n, 2 n, … on see distances from -n, -2 n, … on.
         rows = length if length <= WHOLE else BLOCK
@@ -148,14 +148,6 @@ class RelativeAttention(nn.Module):
         """Returns u or v; as a matrix of heads by dimensions it is Xavier-normal."""
         shape = (self.num_heads, self.head_dim)
         return self.param(name, nn.initializers.glorot_normal(), shape)[:, None, :]
-
-
-class _Key(nn.Module):
-    """Gives the key that `layers.Dropout` has under the same name."""
-
-    @nn.compact
-    def __call__(self):
-        return self.make_rng("dropout")
 
 
 def _weigh(q, k, relative, mask, content_bias, position_bias) -> Float[Array, "n T m"]:

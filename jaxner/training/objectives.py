@@ -7,7 +7,7 @@ labels, over the stages of the model, and regularisers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -125,7 +125,9 @@ def dropout_gap(
     return jnp.sum(jnp.where(mask, gap, 0.0))
 
 
-def orthogonality(params: Any, form: str = "pairs") -> Float[Array, ""]:
+def orthogonality(
+    kernels: Sequence[Float[Array, "K N N"]], form: str = "pairs"
+) -> Float[Array, ""]:
     """Computes the penalty on units that compute alike, over all layers and directions.
 
     The rows of Φ are the recurrent kernels of the units' cell candidates, flattened.
@@ -138,7 +140,8 @@ def orthogonality(params: Any, form: str = "pairs") -> Float[Array, ""]:
     squared product, each pair in both orders.
 
     Args:
-        params: Those of a tagger with LSTMs in its encoder.
+        kernels: Those of the units, for each layer and direction, as
+            `models.candidate_kernels` returns them.
         form: One of `ORTHOGONALITY_FORMS`.
 
     Raises:
@@ -146,18 +149,17 @@ def orthogonality(params: Any, form: str = "pairs") -> Float[Array, ""]:
 
     Example:
         >>> import jax.numpy as jnp
-        >>> kernels = jnp.zeros((2, 2, 1, 4, 1)).at[0, :, 0, 3, 0].set(3.0)
-        >>> params = {"encoder": {"layer1": {"recurrent": kernels}}}
-        >>> float(orthogonality(params))  # two units forwards, 9 in both orders
+        >>> forward, backward = jnp.full((2, 1, 1), 3.0), jnp.zeros((2, 1, 1))
+        >>> kernels = [forward, backward]
+        >>> float(orthogonality(kernels))  # two units forwards, 9 in both orders
         162.0
-        >>> float(orthogonality(params, "identity"))  # 9 - 1, and 0 - 1 backwards
+        >>> float(orthogonality(kernels, "identity"))  # 9 - 1, and 0 - 1 backwards
         292.0
 
     References:
         Žukov-Gregorič et al. (2018), eq. 1, without its outer sum, whose index does not
         occur in it.
     """
-    kernels = models.candidate_kernels(params["encoder"])
     if not kernels:
         raise ValueError("objective.orthogonality needs an encoder with LSTMs.")
     total = jnp.zeros(())
@@ -193,7 +195,7 @@ def batch_loss(
     rows = jnp.arange(labels.shape[0])
     sizes = sizes_of(batch)
     loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)
-    return loss + weight_loss(weights["params"], objective)
+    return loss + weight_loss(model, weights["params"], objective)
 
 
 class Sizes(NamedTuple):
@@ -220,11 +222,14 @@ def sizes_of(batch: Sentence) -> Sizes:
     )
 
 
-def weight_loss(params: Any, objective: Objective) -> Float[Array, ""]:
+def weight_loss(
+    model: models.Model, params: Any, objective: Objective
+) -> Float[Array, ""]:
     """Computes the terms that depend on the weights alone."""
     if not objective.orthogonality:
         return jnp.zeros(())
-    penalty = orthogonality(params, objective.orthogonality_form)
+    kernels = models.candidate_kernels(model.encoder, params["encoder"])
+    penalty = orthogonality(kernels, objective.orthogonality_form)
     return objective.orthogonality * penalty
 
 

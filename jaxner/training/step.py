@@ -128,8 +128,8 @@ def add_block(
 
 def apply(recipe: Recipe, state: State, sums: Sums) -> State:
     """Updates the parameters once, given the sums over all blocks of a batch."""
-    penalty, by_weights = jax.value_and_grad(objectives.weight_loss)(
-        state.params, recipe.objective
+    penalty, by_weights = jax.value_and_grad(objectives.weight_loss, argnums=1)(
+        recipe.model, state.params, recipe.objective
     )
     grads = jax.tree.map(jnp.add, sums.grads, by_weights)
     updates, opt_state = recipe.tx.update(grads, state.opt_state, state.params)

@@ -1,6 +1,5 @@
 """The LSTM kernel and its encoders against an independent NumPy reading."""
 
-import re
 from typing import NamedTuple
 
 import jax
@@ -10,8 +9,11 @@ import pytest
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxner.models.lstm import BiLSTM, candidate_kernels, read
-from jaxner.models.recurrence import Carry, recur, time_major
+from jaxner.models import candidate_kernels
+from jaxner.models.chain import Chain, Projection
+from jaxner.models.lan import LabelAttention
+from jaxner.models.lstm import BiLSTM, bilstm
+from jaxner.models.recurrence import Carry, lstm_scan
 
 DIM, SIZE = 3, 2
 
@@ -126,7 +128,7 @@ class Weights(NamedTuple):
     state: Array
 
 
-def plain_recur(carry, x, weights, mask, state_mask):
+def plain_scan(carry, x, weights, mask, state_mask):
     """The kernel's equations as a loop, which JAX differentiates by itself."""
 
     def step(carry, inputs):
@@ -183,23 +185,10 @@ def flat(weights):
     return [leaf.reshape(*leaf.shape[:-2], -1) for leaf in weights]
 
 
-def run_apart(carry, x, weights, mask, state_mask):
-    """Runs the kernel with every cell as a block of its own."""
-    outputs, end = recur(
-        [Carry(h, c) for h, c in zip(*carry, strict=True)],
-        [x[:, cell] for cell in range(x.shape[1])],
-        *map(list, flat(weights)),
-        list(mask.T),
-        list(state_mask),
-    )
-    return jnp.stack(outputs, axis=1), Carry(*map(jnp.stack, zip(*end, strict=True)))
-
-
-def run_together(carry, x, weights, mask, state_mask):
-    """Runs it with all cells as one block, which has one mask."""
-    parts = carry, x, *flat(weights), mask[:, 0], state_mask
-    [outputs], [end] = recur(*([part] for part in parts))
-    return outputs, end
+def run_cells(carry, x, weights, mask, state_mask):
+    """Runs the kernel for every cell."""
+    over_cells = jax.vmap(lstm_scan, (0, 1, 0, 0, 0, 1, 0), (1, 0))
+    return over_cells(carry, x, *flat(weights), mask, state_mask)
 
 
 def derivatives(function):
@@ -215,8 +204,8 @@ def derivatives(function):
     return jax.jit(first), jax.jit(jax.grad(slope, argnums=(0, 1, 2)))
 
 
-PLAIN = derivatives(plain_recur)
-APART, TOGETHER = derivatives(run_apart), derivatives(run_together)
+PLAIN = derivatives(plain_scan)
+OURS = derivatives(run_cells)
 
 
 def assert_close(found, expected):
@@ -226,20 +215,14 @@ def assert_close(found, expected):
 
 @pytest.mark.parametrize("case", MASKS)
 def test_derivatives_equal_those_of_a_plain_loop(case, float64):
-    mask = MASKS[case]
-    shared = np.repeat(mask[:, :1], 2, axis=1)
-    for ours, given in ((APART, mask), (TOGETHER, shared)):
-        arguments = draw_recurrence(given)
-        for run, plain in zip(ours, PLAIN, strict=True):  # first and second derivatives
-            assert_close(run(*arguments), plain(*arguments))
+    arguments = draw_recurrence(MASKS[case])
+    for run, plain in zip(OURS, PLAIN, strict=True):  # first and second derivatives
+        assert_close(run(*arguments), plain(*arguments))
 
 
-@pytest.mark.parametrize("function", [run_apart, run_together])
-def test_derivatives_of_a_batch_equal_those_of_its_sentences(function, float64):
+def test_derivatives_of_a_batch_equal_those_of_its_sentences(float64):
     """Forwards and backwards, inside and around `vmap`, with one kernel for all."""
-    one, other = (
-        draw_recurrence(np.repeat(MASKS[k], 2, 1)[:, :2]) for k in ("padding", "full")
-    )
+    one, other = (draw_recurrence(MASKS[k]) for k in ("padding", "full"))
     carry, x, kernel, mask, state_mask, weights = jax.tree.map(
         lambda *leaves: jnp.stack(leaves), one, other
     )
@@ -248,7 +231,7 @@ def test_derivatives_of_a_batch_equal_those_of_its_sentences(function, float64):
 
     def loss(kernel, *rest):
         carry, x, mask, state_mask, weights = rest
-        results = function(carry, x, kernel, mask, state_mask)
+        results = run_cells(carry, x, kernel, mask, state_mask)
         return weigh(results, weights)
 
     rest = carry, jnp.stack([x[0], 2 * x[1]]), mask, state_mask, weights
@@ -274,11 +257,11 @@ def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
     *arguments, state_mask, weights = draw_recurrence(MASKS["full"])
 
     def loss(state_mask):
-        return weigh(run_apart(*arguments, state_mask), weights)
+        return weigh(run_cells(*arguments, state_mask), weights)
 
     assert not jax.jit(jax.grad(loss))(state_mask).any()
     # With all states masked, what is left is the memory.
-    found, end = jax.jit(run_apart)(*arguments, jnp.zeros((2, SIZE)))
+    found, end = jax.jit(run_cells)(*arguments, jnp.zeros((2, SIZE)))
     carry, x, weights, _ = arguments
     projected = jnp.einsum("tgd,gdkm->tgkm", x, weights.input) + weights.bias[None]
     projected, c = np.asarray(projected), np.asarray(carry.memory)
@@ -288,67 +271,6 @@ def test_state_mask_has_no_gradient_and_leaves_memory_and_output_alone(float64):
         np.testing.assert_allclose(found[t], sigmoid(o) * np.tanh(c), rtol=1e-12)
     np.testing.assert_allclose(end.memory, c, rtol=1e-12)
     np.testing.assert_array_equal(end.state, found[-1])
-
-
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 8, 13, 22])
-def test_few_tokens_at_once_are_read_as_all_are(length, float64, monkeypatch):
-    """In a large batch without a derivative, at the borders of what is projected."""
-    mask = np.random.default_rng(1).random((length, 2)) < 0.8
-    for ours, given in ((run_apart, mask), (run_together, mask[:, :1].repeat(2, 1))):
-        *arguments, _ = draw_recurrence(given)
-        carry, x, *rest = arguments
-        scales = jnp.linspace(-1.0, 1.0, 64)
-
-        def read(scale, run, carry=carry, x=x, rest=rest):
-            return run(carry, scale * x, *rest)
-
-        monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
-        found = jax.jit(jax.vmap(lambda scale, run=ours: read(scale, run)))(scales)
-        for number in (0, 40, 63):
-            one = jax.tree.map(lambda leaf, n=number: leaf[n], found)
-            assert_close(one, read(scales[number], plain_recur))
-        assert_close(read(1.0, jax.jit(ours)), read(1.0, plain_recur))
-
-
-@pytest.mark.parametrize(
-    ("batch", "device", "steps"), [(63, "cpu", 22), (64, "cpu", 6), (64, "gpu", 22)]
-)
-def test_few_tokens_are_projected_at_once_in_large_batches_on_a_cpu(
-    batch, device, steps, monkeypatch
-):
-    monkeypatch.setattr(jax, "default_backend", lambda: device)
-    *arguments, _ = draw_recurrence(np.ones((22, 2), bool))
-    each = jax.tree.map(lambda leaf: jnp.stack([leaf] * batch), arguments)
-    program = str(jax.make_jaxpr(jax.vmap(run_apart))(*each))
-    found = {int(n) for n in re.findall(r"length=(\d+)", program)}
-    assert steps in found
-    assert found <= {steps, 4}  # of 6 · 4 tokens, those of each four are written out
-
-
-@pytest.mark.parametrize("mapped", range(5))
-@pytest.mark.parametrize("function", [run_apart, run_together])
-def test_few_tokens_at_once_whatever_is_mapped(mapped, function, float64, monkeypatch):
-    """One argument alone is that of each sequence; and an axis around them all."""
-    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
-    mask = np.array([[1, 1]] * 3 + [[0, 0]] * 2, bool)
-    *arguments, _ = draw_recurrence(mask)
-
-    def vary(argument, number):
-        if argument.dtype == bool:
-            return argument ^ (number % 2 == 1)
-        return argument * (1 + number / 64)
-
-    def call(number, scale, run):
-        given = list(arguments)
-        given[mapped] = jax.tree.map(lambda a: vary(a, number), given[mapped])
-        given[0] = jax.tree.map(lambda a: scale * a, given[0])
-        return run(*given)
-
-    both = jax.vmap(jax.vmap(call, (0, None, None)), (None, 0, None))
-    numbers, scales = jnp.arange(64), jnp.array([1.0, 0.5])
-    found = jax.jit(lambda: both(numbers, scales, function))()
-    expected = jax.jit(lambda: both(numbers, scales, plain_recur))()
-    assert_close(found, expected)
 
 
 def test_the_size_of_a_batch_may_be_left_open():
@@ -373,7 +295,7 @@ def test_the_size_of_a_batch_may_be_left_open():
 def test_a_sentence_may_be_read_in_two_parts(case, float64):
     """What is carried on from one is what the other begins with."""
     carry, x, weights, mask, state_mask, _ = draw_recurrence(MASKS[case])
-    run = jax.jit(run_apart)
+    run = jax.jit(run_cells)
     whole, end = run(carry, x, weights, mask, state_mask)
     left, middle = run(carry, x[:2], weights, mask[:2], state_mask)
     right, last = run(middle, x[2:], weights, mask[2:], state_mask)
@@ -387,7 +309,7 @@ def test_a_sentence_may_be_read_in_two_parts(case, float64):
 
 @pytest.mark.parametrize("units", [1, 3])
 def test_gradients_of_a_batch_are_one_product(units):
-    """No array holds a kernel for each sentence, and none has the time second."""
+    """No array holds a kernel for each sentence."""
     batch, length, dim, size = 64, 5, 8, 32
     kernels = [(2, units, dim, 4, size), (2, units, size, 4, size), (2, units, 4, size)]
     shapes = [(batch, length, dim), *kernels]
@@ -395,29 +317,14 @@ def test_gradients_of_a_batch_are_one_product(units):
     mask, ones = jnp.ones(length, bool), jnp.ones((2, units, size))
 
     def loss(x, *weights):
-        one = lambda x: read(x[:, None, None], mask, *weights, ones)[0]  # noqa: E731
+        one = lambda x: bilstm(x[:, None, None], mask, *weights, ones)[0]  # noqa: E731
         return jnp.sum(jnp.square(jax.vmap(one)(x)))
 
-    lowered = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3))).lower(*structs)
-    text = lowered.as_text()
+    text = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3))).lower(*structs).as_text()
     for rows in (dim, size):
-        shape = (f"{units}x" if units > 1 else "") + f"{rows}x{4 * size}xf32"
-        assert f"tensor<{shape}>" in text
-        assert f"tensor<{batch}x{shape}>" not in text
-    if units == 1:
-        gates = f"x{4 * size}xf32>"
-        assert f"tensor<{length}x{batch}{gates}" in text
-        compiled = lowered.compile().as_text()
-        assert f"f32[{batch},{length},{4 * size}]" not in compiled
-
-
-def test_time_major_changes_the_order_alone():
-    x = jnp.arange(24.0).reshape(2, 3, 4)
-    run = jax.vmap(jax.vmap(lambda row: 2 * time_major(row)), in_axes=1, out_axes=1)
-    np.testing.assert_array_equal(jax.jit(run)(x), 2 * x)
-    np.testing.assert_array_equal(time_major(x), x)
-    found = jax.jit(jax.grad(lambda x: jnp.sum(run(x) ** 2)))(x)
-    np.testing.assert_array_equal(found, 8 * x)
+        assert f"tensor<{units}x{rows}x{4 * size}xf32>" in text
+        for shape in (f"{batch}x{units}x{rows}", f"{units}x{batch}x{rows}"):
+            assert f"tensor<{shape}x{4 * size}xf32>" not in text
 
 
 FULL = BiLSTM(hidden_dim=SIZE, num_units=2, num_layers=2)
@@ -647,19 +554,25 @@ def test_initialisation(initializer, fans):
     np.testing.assert_array_equal(layer["bias"], expected)
 
 
-def test_candidate_kernels_are_found_wherever_they_stand():
-    weights = draw_weights(FULL)
-    tree = {
-        "chars": weights["params"],
-        "other": {"dense": {"kernel": jnp.ones((2, 2))}, "recurrent": jnp.ones(3)},
-    }
-    found = candidate_kernels(tree)
+def test_candidate_kernels_are_those_that_the_encoder_names():
+    params = draw_weights(FULL)["params"]
+    found = candidate_kernels(FULL, params)
     assert len(found) == 4  # two layers, two directions
     for number, kernels in enumerate(found):
         layer, direction = divmod(number, 2)
-        recurrent = weights["params"][f"layer{layer + 1}"]["recurrent"]
+        recurrent = params[f"layer{layer + 1}"]["recurrent"]
         np.testing.assert_array_equal(kernels, recurrent[direction][:, :, 3])
-    assert candidate_kernels({}) == []
+
+
+def test_candidate_kernels_of_other_encoders():
+    plain = Projection(hidden_dim=4)
+    assert candidate_kernels(plain, {"recurrent": jnp.ones((2, 1, 3, 4, 3))}) == []
+    chain = Chain(
+        Chain(plain, FULL), LabelAttention(3, 2, hidden_dim=SIZE, num_heads=2)
+    )
+    found = candidate_kernels(chain, draw_weights(chain)["params"])
+    expected = [(2, SIZE, SIZE)] * 4 + [(1, SIZE, SIZE)] * 4
+    assert [kernels.shape for kernels in found] == expected
 
 
 def test_settings_are_checked():

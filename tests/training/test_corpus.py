@@ -119,7 +119,7 @@ def by_definition(batches, recipe, state, epochs=2):
             given = recipe.objective, recipe.sizes
             return objectives.sentence_loss(
                 recipe.model, weights, batch, labels, rows, key, *given
-            ) + objectives.weight_loss(params, recipe.objective)
+            ) + objectives.weight_loss(recipe.model, params, recipe.objective)
 
         return jax.value_and_grad(loss_of)(params)
 

@@ -428,7 +428,8 @@ def test_orthogonality_equals_numpy(form, setting):
     encoder = weights["params"]["encoder"]
     expected = numpy_orthogonality([encoder["layer1"], encoder["layer2"]], form)
     assert expected > 10
-    found = float(objectives.orthogonality(weights["params"], form))
+    kernels = models.candidate_kernels(model.encoder, encoder)
+    found = float(objectives.orthogonality(kernels, form))
     assert found == pytest.approx(expected, rel=1e-5)
     batch = batch_of(sentences, labels, 3)
     plain = objectives.batch_loss(model, weights, *batch, None, Objective())
@@ -442,24 +443,18 @@ def test_orthogonality_equals_numpy(form, setting):
 def test_longer_kernels_cost_pairs_nothing():
     """Orthogonal rows of norm 2: no pair is alike, but no norm is 1."""
     rows = 2 * np.linalg.qr(np.random.default_rng(0).normal(size=(9, 9)))[0][:4]
-    kernel = jnp.zeros((2, 4, 3, 4, 3))
-    kernel = kernel.at[:, :, :, 3].set(jnp.asarray(rows.reshape(1, 4, 3, 3)))
-    params = {"encoder": {"layer1": {"recurrent": kernel}}}
-    assert float(objectives.orthogonality(params)) == pytest.approx(0, abs=1e-9)
+    kernels = [jnp.asarray(rows.reshape(4, 3, 3))] * 2
+    assert float(objectives.orthogonality(kernels)) == pytest.approx(0, abs=1e-9)
     # 4 - 1 for each of four units in both directions.
-    found = float(objectives.orthogonality(params, "identity"))
+    found = float(objectives.orthogonality(kernels, "identity"))
     assert found == pytest.approx(2 * 4 * 3**2, rel=1e-5)
 
 
 def test_orthogonality_is_zero_for_orthonormal_rows():
-    model = staged(encoder={**LSTM, "num_layers": 1})
-    weights = random_weights(model)
     rows = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 9)))[0][:4]
-    kernel = weights["params"]["encoder"]["layer1"]["recurrent"]
-    kernel = kernel.at[:, :, :, 3].set(jnp.asarray(rows.reshape(1, 4, 3, 3)))
-    params = {"encoder": {"layer1": {"recurrent": kernel}}}
+    kernels = [jnp.asarray(rows.reshape(4, 3, 3))] * 2
     for form in objectives.ORTHOGONALITY_FORMS:
-        found = float(objectives.orthogonality(params, form))
+        found = float(objectives.orthogonality(kernels, form))
         assert found == pytest.approx(0, abs=1e-9)
 
 
@@ -469,14 +464,17 @@ def test_orthogonality_sees_the_lstms_within_a_chain():
     params = random_weights(model)["params"]
     first = params["encoder"]["first"]
     expected = numpy_orthogonality([first["layer1"], first["layer2"]], "pairs")
-    found = float(objectives.orthogonality(params))
+    kernels = models.candidate_kernels(model.encoder, params["encoder"])
+    found = float(objectives.orthogonality(kernels))
     assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_orthogonality_needs_lstms():
-    params = random_weights(staged())["params"]
+    objective = Objective(orthogonality=0.1)
+    model = staged()
+    params = random_weights(model)["params"]
     with pytest.raises(ValueError, match=r"objective\.orthogonality needs .* LSTMs"):
-        objectives.orthogonality(params)
+        objectives.weight_loss(model, params, objective)
     # Those of characters are not the units that the paper compares.
     model = models.build(
         num_labels=3,
@@ -489,7 +487,7 @@ def test_orthogonality_needs_lstms():
     )
     params = random_weights(model)["params"]
     with pytest.raises(ValueError, match=r"needs an encoder with LSTMs"):
-        objectives.orthogonality(params)
+        objectives.weight_loss(model, params, objective)
 
 
 # --- Weights of another run -----------------------------------------------------------
