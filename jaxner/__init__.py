@@ -1,7 +1,7 @@
 """Sequence labelling in JAX: published taggers as one composable library."""
 
-from jaxner.heatmaps import attention as attention
-from jaxner.heatmaps import relations as relations
+from jaxner.analysis.heatmaps import attention as attention
+from jaxner.analysis.heatmaps import relations as relations
 from jaxner.sampling import Uncertainty as Uncertainty
 from jaxner.sampling import sample as sample
 from jaxner.sampling import uncertainty as uncertainty

@@ -22,13 +22,14 @@ ALLOWED = {
     "tagging": {"types", "data", "models", "inference", "params", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"},
-    "heatmaps": {"types", "models", "params", "tagging"},
-    "sweeps": {"data", "evaluation", "models", "inference", "params"} | {"tagging"},
-    "reproduce": {"data", "evaluation", "training", "workdir"},
-    "__main__": {"data", "params", "sweeps", "workdir", "training", "tagging"}
-    | {"evaluation", "reproduce"},
+    "analysis": {"types", "data", "models", "inference", "params", "tagging"}
+    | {"evaluation"},
+    "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
+    | {"analysis", "params"},
+    "__main__": {"analysis", "evaluation", "reproduce", "tagging", "training"}
+    | {"workdir"},
     "sampling": {"types", "models", "inference", "params", "batched", "tagging"},
-    "__init__": {"tagging", "heatmaps", "sampling"},
+    "__init__": {"tagging", "analysis", "sampling"},
 }
 HOST = {"types", "data", "evaluation"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
