@@ -106,7 +106,9 @@ def traces(
         readings = sweeps.read(params, split, [count], key)
     else:
         own = model.sampling.num_samples or LAN_SAMPLES
-        readings = _of_lan(params, split, own if samples is None else samples, key, layer)
+        readings = _of_lan(
+            params, split, own if samples is None else samples, key, layer
+        )
     decode = params.lexicon.decode
     found = []
     for one in readings:
@@ -224,7 +226,9 @@ def _pass(model, weights, sentence, layer, rngs):
     heads = model.encoder.num_heads
     queries, keys = (
         nn.relu(inner[name]["__call__"][0]).reshape(len(rows), heads, -1)
-        for name, rows in zip(asked, (x, weights["params"]["encoder"]["labels"]))
+        for name, rows in zip(
+            asked, (x, weights["params"]["encoder"]["labels"]), strict=True
+        )
     )
     scores = jnp.einsum("tmk,lmk->mtl", queries, keys) / queries.shape[2] ** 0.5
     chances = jnp.mean(jax.nn.softmax(scores, axis=2), axis=0)

@@ -166,7 +166,7 @@ def multi_token(parts: Iterable[Part]) -> Part:
         ValueError: A part has shorter ones, too.
 
     Example:
-        >>> one, more = Part(1, 1, 5, Counts(5, 5, 5)), Part(2, None, 3, Counts(1, 2, 3))
+        >>> one, more = Part(1, 1, 5, Counts(5)), Part(2, None, 3, Counts(1, 2, 3))
         >>> multi_token([one, more]) == more
         True
     """

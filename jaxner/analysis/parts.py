@@ -89,9 +89,23 @@ def of_tagger(
     return chunks.recalls(*tagging.label_split(params, split, constrained=constrained))
 
 
-def _attention(params: Params) -> SelfAttention:
+def is_attentive(params: Params) -> bool:
+    """Tells whether a tagger's encoder ends in attention.
+
+    Example:
+        >>> is_attentive(tagging.load("runs/grn"))
+        False
+    """
+    return isinstance(_last(params), SelfAttention)
+
+
+def _last(params: Params) -> Any:
     encoder: Any = params.model.encoder
-    last = encoder.then if isinstance(encoder, Chain) else encoder
+    return encoder.then if isinstance(encoder, Chain) else encoder
+
+
+def _attention(params: Params) -> SelfAttention:
+    last = _last(params)
     if not isinstance(last, SelfAttention):
         raise ValueError(
             "This tagger has no attention: it needs the encoder 'attention', such as "
