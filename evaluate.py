@@ -40,12 +40,12 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def evaluate(
-    params: tagging.Params,
+    params: tagging.Tagger,
     split: Split,
     *,
     rule: str,
     constrained: bool,
-    vocabulary: frozenset[str] | None = None,
+    known_words: frozenset[str] | None = None,
 ):
     """Scores the labels that a tagger gives to a split.
 
@@ -54,14 +54,14 @@ def evaluate(
         split: Sentences with gold labels, in any scheme.
         rule: "seqeval" or "strict".
         constrained: As in `jaxner.tag`.
-        vocabulary: The distinct words of the training text; tags of others are also
+        known_words: The distinct words of the training text; tags of others are also
             counted apart.
 
     Returns:
         The scores, and the predicted labels of each sentence in the tagger's scheme.
     """
     gold, predicted = tagging.label_split(params, split, constrained=constrained)
-    task = Task(params.lexicon.scheme, vocabulary)
+    task = Task(params.vocabulary.scheme, known_words)
     tokens = [example.tokens for example in split.examples]
     return task.score(tokens, gold, predicted, rule=rule), predicted
 
@@ -106,7 +106,7 @@ def run(workdir: str) -> dict[str, Any]:
     if FLAGS.contextual and not FLAGS.data:
         raise ValueError("--contextual is the file for --data, which is not given")
     params = tagging.load(workdir, dict(map(read_change, FLAGS.model)))
-    has_tags = params.lexicon.scheme == schemes.TAGS
+    has_tags = params.vocabulary.scheme == schemes.TAGS
     if has_tags and FLAGS.chunks:
         raise ValueError("--chunks counts prefixes of spans; this tagger gives tags")
     rule = FLAGS.rule
@@ -121,7 +121,9 @@ def run(workdir: str) -> dict[str, Any]:
     else:
         split = prepare.load_split(options, FLAGS.split or "test")
     console.print(split.summary())
-    if params.lexicon.reads_documents and not any(e.document for e in split.examples):
+    if params.vocabulary.reads_documents and not any(
+        e.document for e in split.examples
+    ):
         console.print("No line -DOCSTART-: each sentence is read as a document")
     if rule is None:
         is_strict = config["evaluation"].get("rule") == "strict" and not has_tags
@@ -132,15 +134,15 @@ def run(workdir: str) -> dict[str, Any]:
     words = prepare.training_words(config["data"]) if has_tags else None
     if has_tags and words is None:
         console.print("The training file is missing: known words are not told apart")
-    prepare.tell_unknown_tags(split, params.lexicon, console.print)
+    prepare.log_unknown_tags(split, params.vocabulary, console.print)
     scores, predicted = evaluate(
-        params, split, rule=rule, constrained=constrained, vocabulary=words
+        params, split, rule=rule, constrained=constrained, known_words=words
     )
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
     about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
     result = {**scores.to_dict(), **about}
     if FLAGS.chunks:
-        gold = [e.labels or () for e in split.to_scheme(params.lexicon.scheme)]
+        gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
         found = chunks.recalls(gold, predicted)
         console.print(chunks.table(found, "chunk labels"))
         result["chunk_recall"] = {p: 100 * recall.share for p, recall in found.items()}

@@ -54,9 +54,9 @@ class Run:
     dev: Split
     task: Task
     tx: optax.GradientTransformation
-    start: tagging.Params  # before the first step
+    start: tagging.Tagger  # before the first step
 
-    def params(self, state: step.State) -> tagging.Params:
+    def params(self, state: step.State) -> tagging.Tagger:
         """Returns the tagger as it is now."""
         weights = {**self.start.weights, "params": state.params}
         return dataclasses.replace(self.start, weights=weights)
@@ -86,13 +86,13 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     data = prepare.load_data(
         config.data.to_dict(),
         word_dim=words and words.dim,
-        tell=console.print,
+        log=console.print,
     )
-    environment.check_same_data(folder, data.record, data.lexicon)
+    environment.check_same_data(folder, data.record, data.vocabulary)
     to_score = prepare.splits_to_score(config.data.to_dict(), console.print)
 
     # --- Model, weights and optimizer ----------------------------------------
-    model = tagging.build_model(data.lexicon, config.model.to_dict())
+    model = tagging.build_model(data.vocabulary, config.model.to_dict())
     weights = models.init(model, config.seed)
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
@@ -102,8 +102,8 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         weights = pretrained.fill(weights, config.data.pretrained)
     if config.init_from and not folder.is_begun():
         trained = tagging.load(config.init_from)
-        source = trained.weights, trained.lexicon
-        weights = prepare.start_from(source, weights, data.lexicon, console.print)
+        source = trained.weights, trained.vocabulary
+        weights = prepare.start_from(source, weights, data.vocabulary, console.print)
     size = sum(leaf.size for leaf in jax.tree.leaves(weights["params"]))
     console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
     batches = Batches.make(
@@ -133,12 +133,12 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     # --- Run folder ----------------------------------------------------------
     folder.write_json("config.json", config.to_dict())
     folder.write_json("environment.json", data.record)
-    folder.write_text("lexicon.json", data.lexicon.to_json())
+    folder.write_text("vocabulary.json", data.vocabulary.to_json())
     folder.save_frozen(weights["frozen"])
 
     # --- Training ------------------------------------------------------------
-    params = tagging.Params(weights, model, data.lexicon)
-    task = dataclasses.replace(task, vocabulary=data.words)
+    params = tagging.Tagger(weights, model, data.vocabulary)
+    task = dataclasses.replace(task, known_words=data.words)
     train(Run(config, folder, corpus, data.dev, task, recipe.tx, params))
 
     # --- Final scores: the test split is opened here, and only here ----------
@@ -241,7 +241,7 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
     for name in names:
         split = prepare.load_split(config.data.to_dict(), name)
         console.print(split.summary())
-        prepare.tell_unknown_tags(split, params.lexicon, console.print)
+        prepare.log_unknown_tags(split, params.vocabulary, console.print)
         labels = tagging.label_split(
             params, split, constrained=config.evaluation.constrained
         )

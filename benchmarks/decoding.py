@@ -47,7 +47,7 @@ PUBLISHED = {
 
 def _single() -> Any:
     config = uanet.get_config("conll2003")
-    config.model.sampling.num_samples = 1
+    config.model.mc_dropout.num_samples = 1
     return config
 
 
@@ -69,7 +69,7 @@ def published(system: str, column: int) -> float | None:
     return PUBLISHED[system][column] / PUBLISHED[RIVAL][column]
 
 
-def ready(name: str, train: Split, quick: bool) -> tagging.Params:
+def ready(name: str, train: Split, quick: bool) -> tagging.Tagger:
     """Builds one of `SYSTEMS` with the labels of CoNLL-2003."""
     config = ours.shrunk(SYSTEMS[name]()) if quick else SYSTEMS[name]()
     return ours.tagger(config, train, ours.CONLL_TYPES)
@@ -83,7 +83,7 @@ def whole(
     runs = {}
     for name in names:
         params = ready(name, train, quick)
-        encoded = [params.lexicon.encode(e.tokens) for e in dev.examples]
+        encoded = [params.vocabulary.encode(e.tokens) for e in dev.examples]
         runs[name] = functools.partial(tagging.label_ids, params, encoded)
     timings = compare(runs, RIVAL, rounds)
     return [
@@ -127,7 +127,7 @@ def refining(train: Split, length: int, batch: int, quick: bool) -> Callable[[],
     model: Any = params.model
     sentences = ours.batch_of(params, train, length, batch)
     rng = np.random.default_rng(0)
-    shape = (*sentences.words.shape, len(params.lexicon.label_names))
+    shape = (*sentences.words.shape, len(params.vocabulary.label_names))
     scores = jnp.asarray(rng.normal(size=shape), jnp.float32)
 
     def one(sentence, draft, weights):

@@ -85,8 +85,8 @@ def shrunk(config: Any) -> Any:
 
 def tagger(
     config: Any, train: Split, types: Sequence[str] | None = None
-) -> tagging.Params:
-    """Builds a tagger whose lexicon is of a training split, and draws its weights.
+) -> tagging.Tagger:
+    """Builds a tagger whose vocabulary is of a training split, and draws its weights.
 
     Args:
         config: Of the system.
@@ -95,24 +95,27 @@ def tagger(
     """
     options = config.data.to_dict()
     options |= {"vectors": None, "min_count": 1, "train_words": True}
-    lexicon, _ = prepare.build_lexicon(options, train, None)
+    vocabulary, _ = prepare.build_vocabulary(options, train, None)
     if types is not None:
-        lexicon = with_types(lexicon, types)
-    model = tagging.build_model(lexicon, config.model.to_dict())
-    return tagging.Params(models.init(model, config.seed), model, lexicon)
+        vocabulary = with_types(vocabulary, types)
+    model = tagging.build_model(vocabulary, config.model.to_dict())
+    return tagging.Tagger(models.init(model, config.seed), model, vocabulary)
 
 
-def with_types(lexicon: vocab.Lexicon, types: Sequence[str]) -> vocab.Lexicon:
-    """Returns a lexicon with the labels of other types."""
+def with_types(vocabulary: vocab.Vocabulary, types: Sequence[str]) -> vocab.Vocabulary:
+    """Returns a vocabulary with the labels of other types."""
     other, _ = vocab.build(
-        [["word"]], types, scheme=lexicon.scheme, documents=lexicon.reads_documents
+        [["word"]],
+        types,
+        scheme=vocabulary.scheme,
+        documents=vocabulary.reads_documents,
     )
-    return dataclasses.replace(lexicon, label_names=other.label_names)
+    return dataclasses.replace(vocabulary, label_names=other.label_names)
 
 
 def with_rows(
-    config: Any, params: tagging.Params, trained: int, frozen: int
-) -> tagging.Params:
+    config: Any, params: tagging.Tagger, trained: int, frozen: int
+) -> tagging.Tagger:
     """Returns a tagger whose word table has further rows, its weights drawn anew.
 
     Args:
@@ -124,18 +127,18 @@ def with_rows(
     Raises:
         ValueError: There are more words than trained rows.
     """
-    words = params.lexicon.words
+    words = params.vocabulary.words
     if trained < len(words):
         raise ValueError(
             f"Expected trained rows for all {len(words):,} words of the text, got "
             f"{trained:,}; take fewer sentences (--limit)"
         )
     more = tuple(f"word {i}" for i in range(trained + frozen - len(words)))
-    lexicon = dataclasses.replace(
-        params.lexicon, words=words + more, num_trained=trained
+    vocabulary = dataclasses.replace(
+        params.vocabulary, words=words + more, num_trained=trained
     )
-    model = tagging.build_model(lexicon, config.model.to_dict())
-    return tagging.Params(models.init(model, config.seed), model, lexicon)
+    model = tagging.build_model(vocabulary, config.model.to_dict())
+    return tagging.Tagger(models.init(model, config.seed), model, vocabulary)
 
 
 def epoch_of(
@@ -150,7 +153,7 @@ def epoch_of(
         types: As in `tagger`; labels of other types are taken as those that are known.
     """
     params = tagger(config, train)
-    sentences, labels = prepare.encode_split(train, params.lexicon)
+    sentences, labels = prepare.encode_split(train, params.vocabulary)
     if types is not None:
         params = tagger(config, train, types)
     batches = Batches.make(
@@ -187,14 +190,14 @@ def epoch_of(
 
 
 def _recipe(
-    config: Any, params: tagging.Params, num_batches: int, sizes: objectives.Sizes
+    config: Any, params: tagging.Tagger, num_batches: int, sizes: objectives.Sizes
 ) -> step.Recipe:
     tx = optim.build(config.optimizer.to_dict(), num_batches, config.num_epochs)
     objective = objectives.Objective.of(config.objective.to_dict())
     return step.Recipe(params.model, tx, objective, sizes)
 
 
-def step_of(config: Any, params: tagging.Params, batch: Sentence) -> Any:
+def step_of(config: Any, params: tagging.Tagger, batch: Sentence) -> Any:
     """Compiles a training step for one batch.
 
     Returns:
@@ -218,23 +221,23 @@ def step_of(config: Any, params: tagging.Params, batch: Sentence) -> Any:
     return compiled, run
 
 
-def tag_of(params: tagging.Params, batch: Sentence) -> Any:
+def tag_of(params: tagging.Tagger, batch: Sentence) -> Any:
     """Compiles the tagging of one encoded batch; returns as `step_of` does."""
     compiled = jax.jit(tagging.tag).lower(params, batch).compile()
     return compiled, functools.partial(compiled, params, batch)
 
 
-def write_run(config: Any, params: tagging.Params, folder: Path) -> None:
+def write_run(config: Any, params: tagging.Tagger, folder: Path) -> None:
     """Writes the folder of a run, which `jaxner.load` reads."""
     workdir = Workdir(folder)
     workdir.write_json("config.json", config.to_dict())
-    workdir.write_text("lexicon.json", params.lexicon.to_json())
+    workdir.write_text("vocabulary.json", params.vocabulary.to_json())
     workdir.save_frozen(params.weights["frozen"])
     with workdir.best() as best:
         best.save(0, params.weights["params"], {"epoch": 0})
 
 
-def batch_of(params: tagging.Params, text: Split, length: int, count: int) -> Sentence:
+def batch_of(params: tagging.Tagger, text: Split, length: int, count: int) -> Sentence:
     """Encodes sentences of one length, of words drawn from a text.
 
     For a tagger of documents the separators add to the length.

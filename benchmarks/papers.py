@@ -75,8 +75,10 @@ def strubell(
         if options.quick:
             config = ours.shrunk(config)
         params = ours.tagger(config, train, types)
-        encoded = [params.lexicon.encode(e.tokens) for e in dev.examples]
-        documents = numbers if params.lexicon.reads_documents and any(numbers) else None
+        encoded = [params.vocabulary.encode(e.tokens) for e in dev.examples]
+        documents = (
+            numbers if params.vocabulary.reads_documents and any(numbers) else None
+        )
         runs[name] = functools.partial(
             tagging.label_ids, params, encoded, documents=documents
         )
@@ -105,7 +107,7 @@ def grn_table(train: Split, dev: Split, options: Any) -> list[dict[str, Any]]:
                 config = ours.shrunk(config)
             epochs[system] = ours.epoch_of(config, train, GRN_BATCH, types)
             params = ours.tagger(config, train, types)
-            encoded = [params.lexicon.encode(e.tokens) for e in dev.examples]
+            encoded = [params.vocabulary.encode(e.tokens) for e in dev.examples]
             tags[system] = functools.partial(_in_tens, params, encoded)
         for what, runs, published, text in (
             ("training", epochs, training, train),
@@ -118,7 +120,7 @@ def grn_table(train: Split, dev: Split, options: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _in_tens(params: tagging.Params, encoded: Sequence[Any]) -> None:
+def _in_tens(params: tagging.Tagger, encoded: Sequence[Any]) -> None:
     for start in range(0, len(encoded), GRN_BATCH):
         tagging.label_ids(params, encoded[start : start + GRN_BATCH])
 

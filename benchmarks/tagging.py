@@ -4,7 +4,7 @@ r"""Tokens per second of tagging, beside PyTorch, Flair and spaCy; and the first
     python -m benchmarks.tagging --dataset conll2003 --limit 1000 --batch 1 32 128
 
 From strings to strings: what encodes tokens and decodes labels is part of every run.
-Our lexicon keeps what it has looked up, and forgets it before every run, so that a run
+Our vocabulary keeps what it has looked up, and forgets it before every run, so that a run
 is of a text that it has not seen: a token is looked up where it occurs first. PyTorch
 looks up each token each time; spaCy's vocabulary keeps the words of the runs before.
 Batch b means calls of b sentences for ours, in the order of the corpus, and for the
@@ -70,8 +70,8 @@ class Answer(NamedTuple):
 def in_calls(
     params: Any, sentences: Sequence[Sequence[str]], batch: int
 ) -> list[list[str]]:
-    """Tags with so many sentences in each call, by a lexicon that has seen none."""
-    params.lexicon.forget()
+    """Tags with so many sentences in each call, by a vocabulary that has seen none."""
+    params.vocabulary.forget()
     size = batch or len(sentences)
     labels = []
     for start in range(0, len(sentences), size):

@@ -71,7 +71,7 @@ def _refine(config, tuned):
     """UANet on BERT's vectors, with its settings but for batches and epochs."""
     config.model.encoder = common.gui_lstm()
     config.model.head.dropout = 0.0
-    config.model.sampling = common.sampling(num_samples=8, parts=("encoder",))
+    config.model.mc_dropout = common.mc_dropout(num_samples=8, parts=("encoder",))
     config.model.refinement = common.refinement(
         own_representation=False,
         label_scale=1.0,

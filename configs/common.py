@@ -119,7 +119,7 @@ def base(dataset: str) -> Any:
     config.data.pretrained = config_dict.placeholder(str)  # BERT's local folder
     config.data.num_shapes = 5  # padded sizes at the most; each is compiled once
 
-    config.model = ConfigDict({"sampling": sampling()})
+    config.model = ConfigDict({"mc_dropout": mc_dropout()})
     config.objective = ConfigDict(
         {
             "reduction": "sentence",  # or "token", "sum"
@@ -202,8 +202,8 @@ def transformer(**options: Any) -> Any:
     )
 
 
-def sampling(**options: Any) -> Any:
-    """Returns the section that says how labels are drafted; see `Sampling`."""
+def mc_dropout(**options: Any) -> Any:
+    """Returns the section that says how labels are drafted; see `MCDropout`."""
     return _section(
         options,
         num_samples=0,

@@ -87,7 +87,7 @@ def get_config(arg=""):
         config.model.encoder = common.transformer(**sizes)
         config.optimizer = common.gui_adamw(clip_norm=5.0)
         return config
-    config.model.sampling = common.sampling(
+    config.model.mc_dropout = common.mc_dropout(
         num_samples=8,
         # Masks of the LSTM; of other encoders, the mask behind them.
         parts=("encoder",) if arg.draft == "bilstm" else ("head",),

@@ -2,10 +2,10 @@
 
 from jaxner.analysis.heatmaps import attention as attention
 from jaxner.analysis.heatmaps import relations as relations
-from jaxner.sampling import Uncertainty as Uncertainty
-from jaxner.sampling import sample as sample
-from jaxner.sampling import uncertainty as uncertainty
-from jaxner.tagging import Params as Params
+from jaxner.dropout_passes import Uncertainty as Uncertainty
+from jaxner.dropout_passes import sample as sample
+from jaxner.dropout_passes import uncertainty as uncertainty
+from jaxner.tagging import Tagger as Tagger
 from jaxner.tagging import encode as encode
 from jaxner.tagging import load as load
 from jaxner.tagging import tag as tag

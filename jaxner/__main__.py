@@ -64,7 +64,7 @@ def sweep(options: argparse.Namespace) -> None:
             "workdir": str(options.workdir),
             "split": options.split,
             "sha256": split.sha256,
-            "own": config["model"].get("sampling"),
+            "own": config["model"].get("mc_dropout"),
             "ratio": its.ratio,
         }
         text = json.dumps(_plain(found._asdict() | about), indent=2) + "\n"

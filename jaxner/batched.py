@@ -16,7 +16,7 @@ import numpy as np
 from jaxner import models
 from jaxner.data import batching
 from jaxner.data import documents as joining
-from jaxner.params import Params
+from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
 # A batch has at most so many positions, and characters, or is one sentence. On a CPU
@@ -31,7 +31,7 @@ _PENDING = 16
 
 
 def over_documents(
-    params: Params,
+    params: Tagger,
     compute: Callable[[Sentence], Any],
     sentences: Sequence[Sentence],
     documents: Sequence[Hashable] | None = None,
@@ -60,7 +60,7 @@ def over_documents(
             s._replace(chars=none, char_index=np.zeros_like(s.char_index))
             for s in sentences
         ]
-    if not params.lexicon.reads_documents:
+    if not params.vocabulary.reads_documents:
         return over(compute, sentences, passes)
     each = range(len(sentences)) if documents is None else documents
     members = joining.groups(each)
@@ -86,7 +86,7 @@ def over(
     Args:
         compute: From a batch, as `batching.pad` returns it, to a tree of arrays
             `[B, T, …]`.
-        sentences: Without padding, as `Lexicon.encode` returns them.
+        sentences: Without padding, as `Vocabulary.encode` returns them.
         passes: How many times a sentence goes through the model at once; reduces the
             batch size accordingly.
 

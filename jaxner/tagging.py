@@ -19,14 +19,14 @@ from jaxner.data import batching, schemes
 from jaxner.data import documents as joining
 from jaxner.data.splits import Split
 from jaxner.data.vocab import SEPARATOR
-from jaxner.params import Params as Params
-from jaxner.params import build_model as build_model
-from jaxner.params import load as load
+from jaxner.tagger import Tagger as Tagger
+from jaxner.tagger import build_model as build_model
+from jaxner.tagger import load as load
 from jaxner.types import Sentence, batch_axes
 
 
 def encode(
-    params: Params,
+    params: Tagger,
     sentences: Sequence[str] | Sequence[Sequence[str]],
     *,
     vectors: Any = None,
@@ -55,7 +55,7 @@ def encode(
     """
     is_one = is_one_sentence(sentences)
     encoded = encode_each(params, sentences, vectors)
-    if params.lexicon.reads_documents:
+    if params.vocabulary.reads_documents:
         encoded = [joining.join([sentence]) for sentence in encoded]
     if is_one:
         return jax.tree.map(jnp.asarray, encoded[0])
@@ -63,7 +63,7 @@ def encode(
     return jax.tree.map(jnp.asarray, batching.stack(encoded, length))
 
 
-def encode_each(params: Params, sentences: Any, vectors: Any = None) -> list[Sentence]:
+def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sentence]:
     """Encodes one sentence or several, each by itself, without padding.
 
     Args:
@@ -83,12 +83,12 @@ def encode_each(params: Params, sentences: Any, vectors: Any = None) -> list[Sen
             f"{len(given)}."
         )
     return [
-        params.lexicon.encode(list(tokens), own)
+        params.vocabulary.encode(list(tokens), own)
         for tokens, own in zip(sentences, given, strict=True)
     ]
 
 
-def encode_one(params: Params, tokens: Sequence[str], vectors: Any = None) -> Sentence:
+def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
     """Encodes one sentence, padded to one of few shapes, without any separator.
 
     Raises:
@@ -96,7 +96,7 @@ def encode_one(params: Params, tokens: Sequence[str], vectors: Any = None) -> Se
     """
     if len(tokens) and not is_one_sentence(tokens):
         raise TypeError("Expected one sentence, a list of strings, got several.")
-    sentence = params.lexicon.encode(tokens, vectors)
+    sentence = params.vocabulary.encode(tokens, vectors)
     length, width = batched.round_up(len(tokens), sentence.chars.shape[1])
     shape = batching.Shape(length, length + 1, width)
     padded = batching.pad([sentence], shape)
@@ -106,7 +106,7 @@ def encode_one(params: Params, tokens: Sequence[str], vectors: Any = None) -> Se
 
 @overload
 def tag(
-    params: Params,
+    params: Tagger,
     tokens: Sentence,
     *,
     constrained: bool = ...,
@@ -114,7 +114,7 @@ def tag(
 ) -> Int[Array, ...]: ...
 @overload
 def tag(
-    params: Params,
+    params: Tagger,
     tokens: Sequence[str],
     *,
     constrained: bool = ...,
@@ -123,7 +123,7 @@ def tag(
 ) -> list[str]: ...
 @overload
 def tag(
-    params: Params,
+    params: Tagger,
     tokens: Sequence[Sequence[str]],
     *,
     constrained: bool = ...,
@@ -132,7 +132,7 @@ def tag(
     vectors: Any = ...,
 ) -> list[list[str]]: ...
 def tag(
-    params: Params,
+    params: Tagger,
     tokens: Any,
     *,
     constrained: bool = False,
@@ -177,7 +177,7 @@ def tag(
         >>> [len(sentence) for sentence in labels]
         [3, 0]
         >>> ids = jax.jit(tag)(params, encode(params, ["Rome", "is", "old"]))
-        >>> params.lexicon.decode(ids.tolist()) == labels[0]
+        >>> params.vocabulary.decode(ids.tolist()) == labels[0]
         True
     """
     if isinstance(tokens, Sentence):
@@ -198,12 +198,12 @@ def tag(
     ids = label_ids(
         params, encoded, constrained=constrained, documents=documents, key=key
     )
-    labels = [params.lexicon.decode(sentence.tolist()) for sentence in ids]
+    labels = [params.vocabulary.decode(sentence.tolist()) for sentence in ids]
     return labels[0] if is_one_sentence(tokens) else labels
 
 
 def label_split(
-    params: Params, split: Split, *, constrained: bool = False
+    params: Tagger, split: Split, *, constrained: bool = False
 ) -> tuple[Sequence[Sequence[str]], Sequence[list[str]]]:
     """Labels the sentences of a split.
 
@@ -222,17 +222,17 @@ def label_split(
         >>> [len(labels) for labels in gold] == [len(labels) for labels in predicted]
         True
     """
-    gold = [e.labels or () for e in split.to_scheme(params.lexicon.scheme)]
+    gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
 
     def decode(batch):
         return _decode(params, batch, None, constrained=constrained)
 
-    ids = over_split(params, split, decode, params.model.sampling.num_samples)
-    return gold, [params.lexicon.decode(sentence.tolist()) for sentence in ids]
+    ids = over_split(params, split, decode, params.model.mc_dropout.num_samples)
+    return gold, [params.vocabulary.decode(sentence.tolist()) for sentence in ids]
 
 
 def over_split(
-    params: Params, split: Split, compute: Callable[[Sentence], Any], passes: int = 0
+    params: Tagger, split: Split, compute: Callable[[Sentence], Any], passes: int = 0
 ) -> list[Any]:
     """Computes something of each sentence of a split; see `batched.over`.
 
@@ -250,7 +250,7 @@ def over_split(
 
 
 def label_ids(
-    params: Params,
+    params: Tagger,
     sentences: Sequence[Sentence],
     *,
     constrained: bool = False,
@@ -261,7 +261,7 @@ def label_ids(
 
     Args:
         params: What `load` returned.
-        sentences: Without padding, as `Lexicon.encode` returns them.
+        sentences: Without padding, as `Vocabulary.encode` returns them.
         constrained: As in `tag`.
         documents: As in `tag`.
         key: As in `tag`.
@@ -270,12 +270,12 @@ def label_ids(
     def decode(batch):
         return _decode(params, batch, key, constrained=constrained)
 
-    passes = params.model.sampling.num_samples
+    passes = params.model.mc_dropout.num_samples
     return batched.over_documents(params, decode, sentences, documents, passes)
 
 
 @functools.partial(jax.jit, static_argnames="constrained")
-def _decode(params: Params, batch: Sentence, key, *, constrained: bool):
+def _decode(params: Tagger, batch: Sentence, key, *, constrained: bool):
     one = functools.partial(_label_ids, params, key=key, constrained=constrained)
     return _map(one, batch)
 
@@ -284,13 +284,13 @@ def _map(one: Callable[[Sentence], Any], batch: Sentence) -> Any:
     return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
 
 
-def _label_ids(params: Params, sentence: Sentence, *, key, constrained: bool):
+def _label_ids(params: Tagger, sentence: Sentence, *, key, constrained: bool):
     potentials = models.predict(params.model, params.weights, sentence, key)
-    lexicon = params.lexicon
+    vocabulary = params.vocabulary
     if constrained:
         # A separator ends and begins sentences, as a token outside of all spans does.
-        names = ["O" if n == SEPARATOR else n for n in lexicon.label_names]
-        allowed = schemes.allowed(names, lexicon.scheme)
+        names = ["O" if n == SEPARATOR else n for n in vocabulary.label_names]
+        allowed = schemes.allowed(names, vocabulary.scheme)
         constraints = inference.Constraints(*map(jnp.asarray, allowed))
         potentials = inference.constrain(potentials, constraints)
     return inference.viterbi(potentials, sentence.mask)

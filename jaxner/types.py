@@ -106,7 +106,7 @@ class Caps(enum.IntEnum):
 
 
 class WordVectors(NamedTuple):
-    """The part of a vector file that a lexicon uses, aligned with its word ids.
+    """The part of a vector file that a vocabulary uses, aligned with its word ids.
 
     `N` trained words with a vector, `V` words that are not trained, `D` dimensions.
 

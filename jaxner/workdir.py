@@ -2,7 +2,7 @@
 
 config.json        the resolved config
 environment.json   versions, devices and hashes of the data
-lexicon.json       words, characters and labels
+vocabulary.json       words, characters and labels
 metrics.jsonl      one JSON object for each epoch
 checkpoints/       frozen (vectors that no step changes), latest (to resume), best
 result.json        the scores of the best checkpoint, when the run is done
@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxner.data.vocab import Lexicon
+from jaxner.data.vocab import Vocabulary
 
 
 class Workdir:
@@ -91,10 +91,10 @@ class Workdir:
         """Returns the path of the file with the labels of a split."""
         return self.path / f"predictions-{split}.conll"
 
-    def lexicon(self) -> Lexicon:
-        """Reads the lexicon."""
+    def vocabulary(self) -> Vocabulary:
+        """Reads the vocabulary."""
         self.read_json("config.json")  # says what is missing if this is no run
-        return Lexicon.from_json((self.path / "lexicon.json").read_text("utf-8"))
+        return Vocabulary.from_json((self.path / "vocabulary.json").read_text("utf-8"))
 
     def save_frozen(self, frozen: Any) -> None:
         """Saves the arrays that no step changes, once for the whole run."""

@@ -28,8 +28,8 @@ ALLOWED = {
     | {"analysis", "params"},
     "__main__": {"analysis", "evaluation", "reproduce", "tagging", "training"}
     | {"workdir"},
-    "sampling": {"types", "models", "inference", "params", "batched", "tagging"},
-    "__init__": {"tagging", "analysis", "sampling"},
+    "mc_dropout": {"types", "models", "inference", "params", "batched", "tagging"},
+    "__init__": {"tagging", "analysis", "mc_dropout"},
 }
 HOST = {"types", "data", "evaluation"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

@@ -100,7 +100,7 @@ def test_passes_with_dropout_among_the_characters_read_every_token(
     chars = params.model.representation.chars.clone(dropout=0.5)
     model = params.model.clone(
         representation=params.model.representation.clone(chars=chars),
-        sampling=models.Sampling(num_samples=2, parts=parts),
+        mc_dropout=models.MCDropout(num_samples=2, parts=parts),
     )
     params = dataclasses.replace(params, model=model)
     read = []

@@ -156,8 +156,8 @@ def test_what_quick_shrinks_is_there(system):
 def test_labels_may_be_those_of_other_types(train):
     config = ours.config_of("GRN", quick=True)
     params = ours.tagger(config, train, ours.ONTONOTES_TYPES)
-    assert len(params.lexicon.label_names) == 73
-    assert set(params.lexicon.words) >= {word.lower() for word in train.words()}
+    assert len(params.vocabulary.label_names) == 73
+    assert set(params.vocabulary.words) >= {word.lower() for word in train.words()}
     weights = params.weights["params"]["head"]
     assert 73 in {n for leaf in jax.tree.leaves(weights) for n in leaf.shape}
 
@@ -186,13 +186,13 @@ def test_each_run_of_tagging_encodes_its_tokens_anew(train, monkeypatch, caplog)
     params = ours.tagger(ours.config_of("GRN", quick=True), train)
     sentences = [e.tokens for e in train.examples[:6]]
     first = tagging.in_calls(params, sentences, 4)
-    looked_up, normalise = [], type(params.lexicon).normalise
+    looked_up, normalise = [], type(params.vocabulary).normalise
 
-    def spy(lexicon, token):
+    def spy(vocabulary, token):
         looked_up.append(token)
-        return normalise(lexicon, token)
+        return normalise(vocabulary, token)
 
-    monkeypatch.setattr(type(params.lexicon), "normalise", spy)
+    monkeypatch.setattr(type(params.vocabulary), "normalise", spy)
     caplog.clear()
     with jax.log_compiles():
         assert tagging.in_calls(params, sentences, 4) == first
@@ -363,14 +363,14 @@ def test_growth(tmp_path):
 def test_rows_are_added_to_the_table(train):
     config = ours.config_of("GRN", quick=True)
     small = ours.tagger(config, train)
-    count = len(small.lexicon.words)
+    count = len(small.vocabulary.words)
     large = ours.with_rows(config, small, count + 3, 5)
     tables = {
         part: tree["representation"]["words"] for part, tree in large.weights.items()
     }
     assert len(tables["params"]["trained"]) == count + 3
     assert len(tables["frozen"]["vectors"]) == 5
-    assert large.lexicon.words[:count] == small.lexicon.words
+    assert large.vocabulary.words[:count] == small.vocabulary.words
     with pytest.raises(ValueError, match=f"all {count} words of the text, got 7"):
         ours.with_rows(config, small, 7, 5)
 

@@ -30,7 +30,7 @@ from jaxner.models.attention import SelfAttention
 from jaxner.models.grn import CONTEXTS, RELATIONS
 from jaxner.models.idcnn import IDCNN
 from jaxner.models.lstm import BiLSTM
-from jaxner.models.sampling import Sampling
+from jaxner.models.mc_dropout import MCDropout
 from jaxner.models.transformer import RelativeTransformer
 from jaxner.reproduce import published
 from jaxner.training import optim
@@ -79,9 +79,9 @@ def given(section):
         (common.idcnn(), IDCNN),
         (common.attention(), SelfAttention),
         (common.transformer(), RelativeTransformer),
-        (common.sampling(), Sampling),
+        (common.mc_dropout(), MCDropout),
     ],
-    ids=["bilstm", "idcnn", "attention", "transformer", "sampling"],
+    ids=["bilstm", "idcnn", "attention", "transformer", "mc_dropout"],
 )
 def test_sections_have_every_option_with_its_default(section, module):
     default = module()
@@ -527,7 +527,7 @@ def test_alphabet_of_li_fu_and_ma():
 def test_punctuation_beyond_that_alphabet_is_punctuation():
     """Nine characters, which the authors' code types by what they are."""
     options = cross_bilstm.get_config("wnut17").data
-    lexicon, _ = vocab.build(
+    vocabulary, _ = vocab.build(
         [["x"]],
         ["LOC"],
         alphabet=options.alphabet,
@@ -535,9 +535,9 @@ def test_punctuation_beyond_that_alphabet_is_punctuation():
     )
     beyond = sorted(set(string.punctuation) - set(options.alphabet))
     assert beyond == sorted("_|~^\\<>{}")
-    chars = lexicon.encode(["".join(beyond)]).chars[0]
-    assert {lexicon.char_types[char] for char in chars} == {4}
-    assert (chars >= len(lexicon.chars)).all()  # with the unknown one's vector
+    chars = vocabulary.encode(["".join(beyond)]).chars[0]
+    assert {vocabulary.char_types[char] for char in chars} == {4}
+    assert (chars >= len(vocabulary.chars)).all()  # with the unknown one's vector
 
 
 # --- Gui et al. (2020) ----------------------------------------------------------------
@@ -558,9 +558,9 @@ def test_uanet_has_the_flags_of_the_authors_readme():
     rates = [encoder[f"{kind}_dropout"] for kind in ("input", "state", "output")]
     assert rates == [0.01, 0.0, 0.25]
     assert model["head"] == {"name": "softmax", "dropout": 0.0, "initializer": "torch"}
-    assert model["sampling"]["num_samples"] == 8
-    assert model["sampling"]["parts"] == ("encoder",)
-    assert model["sampling"]["average"] == "scores"
+    assert model["mc_dropout"]["num_samples"] == 8
+    assert model["mc_dropout"]["parts"] == ("encoder",)
+    assert model["mc_dropout"]["average"] == "scores"
     refinement = model["refinement"]
     assert {name: refinement[name] for name in ("threshold", "soft", "labels")} == {
         "threshold": 0.45,
@@ -602,7 +602,7 @@ def test_the_letter_of_uanets_paper():
     encoder, refinement = model.encoder, model.refinement
     assert (encoder.input_dropout, encoder.state_dropout) == (0.01, 0.25)
     assert encoder.output_dropout == 0
-    assert model.sampling.average == "probabilities"
+    assert model.mc_dropout.average == "probabilities"
     assert (refinement.soft, refinement.form) == (False, "paper")
     assert refinement.threshold == 0.35
 
@@ -626,10 +626,10 @@ def test_options_of_uanet_change_what_they_name():
     model = uanet.get_config("conll2003,model=variational,crf").model
     assert "refinement" not in model
     assert model.head.name == "crf"
-    assert model.sampling.num_samples == 8
+    assert model.mc_dropout.num_samples == 8
     transformer = uanet.get_config("conll2003,model=transformer")
     assert transformer.model.encoder.name == "transformer"
-    assert transformer.model.sampling.num_samples == 0
+    assert transformer.model.mc_dropout.num_samples == 0
     assert transformer.optimizer.name == "adamw"
     assert transformer.optimizer.clip_norm == 5
     assert not uanet.get_config("conll2003,labels=false").model.refinement.labels
@@ -637,7 +637,7 @@ def test_options_of_uanet_change_what_they_name():
     assert chars.name == "intnet"
     grn_draft = uanet.get_config("conll2003,draft=grn").model
     assert grn_draft.encoder.name == "grn"
-    assert grn_draft.sampling.parts == ("head",)
+    assert grn_draft.mc_dropout.parts == ("head",)
     assert grn_draft.head.dropout > 0
     for arg, message in (
         ("sample,model=x", "Unknown model 'x'; known: uanet, variational, transformer"),

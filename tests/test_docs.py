@@ -61,7 +61,7 @@ def test_public_names_have_an_example():
     for name in vars(jaxner):
         thing = getattr(jaxner, name)
         if callable(thing) and thing.__module__.startswith("jaxner"):
-            assert name == "Params" or ">>>" in thing.__doc__, name
+            assert name == "Tagger" or ">>>" in thing.__doc__, name
 
 
 def readme_blocks(language):

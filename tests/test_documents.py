@@ -26,20 +26,22 @@ CHAIN = {"name": "crf", "dropout": 0.0, "boundaries": False}
 
 def tagger(head, *, seed=None, scheme="BIO", reads_documents=True, size=6, chars=None):
     """A small ID-CNN; random weights make all labels likely."""
-    lexicon, _ = vocab.build([WORDS], ["A"], scheme=scheme, documents=reads_documents)
+    vocabulary, _ = vocab.build(
+        [WORDS], ["A"], scheme=scheme, documents=reads_documents
+    )
     options = {
         "representation": {"words": {"dim": size}, "chars": chars, "dropout": 0.0},
         "encoder": {"name": "idcnn", "hidden_dim": size, "dilations": (1,)},
         "head": head,
     }
-    model = tagging.build_model(lexicon, options)
+    model = tagging.build_model(vocabulary, options)
     weights = models.init(model, 0)
     if seed is not None:
         rng = np.random.default_rng(seed)
         weights = jax.tree.map(
             lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32), weights
         )
-    return tagging.Params(weights, model, lexicon)
+    return tagging.Tagger(weights, model, vocabulary)
 
 
 def changed(params, **heads):
@@ -56,7 +58,7 @@ def changed(params, **heads):
 
 def potentials(params, sentences):
     """The potentials of a document of sentences, as arrays."""
-    joined = documents.join([params.lexicon.encode(s) for s in sentences])
+    joined = documents.join([params.vocabulary.encode(s) for s in sentences])
     found = models.apply(
         params.model, params.weights, jax.tree.map(jnp.asarray, joined)
     )
@@ -72,11 +74,11 @@ def some_sentences(count, seed=0):
 def cued():
     """Gives a word S-A if the cue stands at most two positions before it, else O."""
     params = tagger(SOFTMAX, scheme="BIOES", size=2)
-    labels = params.lexicon.label_names
+    labels = params.vocabulary.label_names
     carried = np.zeros((6, 2))  # taps: left, centre, right
     carried[0, 0] = carried[2, 0] = 1.0  # the cue's feature, from here and the left
-    words = np.zeros((len(params.lexicon.words), 2))
-    words[params.lexicon.word_id("cue"), 0] = 1.0
+    words = np.zeros((len(params.vocabulary.words), 2))
+    words[params.vocabulary.word_id("cue"), 0] = 1.0
     kernel, bias = np.zeros((2, len(labels))), np.zeros(len(labels))
     kernel[0, labels.index("S-A")] = 5.0
     bias[labels.index("O")] = 1.0
@@ -98,7 +100,7 @@ def cued():
 @pytest.mark.parametrize("head", [SOFTMAX, CRF, CHAIN])
 def test_no_word_is_a_separator(head, constrained):
     params = tagger(head, seed=1)
-    size = len(params.lexicon.label_names)
+    size = len(params.vocabulary.label_names)
     wanted = np.zeros(size)
     wanted[-1] = 1e6  # the model would have every word be a separator
     wishes = {"bias": wanted}
@@ -125,7 +127,7 @@ def test_labels_are_the_best_of_all(head, constrained):
     found = []
     for seed in range(4):
         params = tagger(head, seed=seed)
-        names = params.lexicon.label_names
+        names = params.vocabulary.label_names
         emissions, transitions, start, end = potentials(params, sentences)
 
         def score(
@@ -201,12 +203,12 @@ def test_encoded_sentences_stand_between_separators(wild):
     assert one.words[0] == one.words[-1] == 0
     assert one.mask.all()
     ids = jaxner.tag(wild, one)
-    assert wild.lexicon.decode(ids.tolist()) == ["<sep>", *expected[0], "<sep>"]
+    assert wild.vocabulary.decode(ids.tolist()) == ["<sep>", *expected[0], "<sep>"]
     batch = jaxner.encode(wild, sentences)
     ids = jax.jit(jaxner.tag)(wild, batch)
     for row, tokens, labels in zip(ids, sentences, expected, strict=True):
         length = len(tokens) + 2
-        got = wild.lexicon.decode(row[:length].tolist())
+        got = wild.vocabulary.decode(row[:length].tolist())
         assert got == ["<sep>", *labels, "<sep>"]
         assert not row[length:].any()
 
@@ -264,7 +266,7 @@ def test_potentials_depend_on_the_sentence_before(head):
     after = [potentials(params, [[word], ["x", "y"]])[0][3:5] for word in ("cue", "x")]
     assert np.abs(after[0] - after[1]).max() > 1e-3
     # A separator has no features: the sentence alone is the document without others.
-    kept = documents.join([params.lexicon.encode(["x", "y"])])
+    kept = documents.join([params.vocabulary.encode(["x", "y"])])
     assert kept.words.tolist()[0] == 0
     alone = potentials(params, [["x", "y"]])[0][1:3]
     assert np.abs(alone - after[0]).max() > 1e-3
@@ -292,7 +294,7 @@ def test_without_marks_each_sentence_of_a_file_is_a_document(cued, tmp_path):
 def test_separators_count_in_the_loss():
     params = tagger(SOFTMAX, seed=6)
     sentences = [["cue", "y"], ["x"]]
-    joined = documents.join([params.lexicon.encode(s) for s in sentences])
+    joined = documents.join([params.vocabulary.encode(s) for s in sentences])
     labels = documents.join_labels([np.array([1, 2]), np.array([0])], separator=3)
     batch = batching.pad([joined], batching.Shape(9, 4), 2)
     padded = np.zeros((2, 9), np.int32)
@@ -327,13 +329,13 @@ def test_a_very_long_word_widens_no_document(chars, monkeypatch):
     assert widths == [int(chars is not None)] * 3
     for members in documents.groups(numbers):
         group = [sentences[i] for i in members]
-        labels = [params.lexicon.decode(ids) for ids in plain(params, group)]
+        labels = [params.vocabulary.decode(ids) for ids in plain(params, group)]
         assert [found[i] for i in members] == labels
 
 
 def plain(params, sentences):
     """Labels one document, padded to its longest word."""
-    joined = documents.join([params.lexicon.encode(s) for s in sentences])
+    joined = documents.join([params.vocabulary.encode(s) for s in sentences])
     ids = jaxner.tag(params, jax.tree.map(jnp.asarray, joined))
     return documents.split(np.asarray(ids), [len(s) for s in sentences])
 
@@ -378,8 +380,8 @@ def test_a_run_on_documents(document_run, marked):
         split = corpora.load(None, name, directory=marked)
         assert result[name]["gold"] == split.sizes()[2]
     params = jaxner.load(document_run)
-    assert params.lexicon.reads_documents
-    assert params.lexicon.scheme == "BILOU"
+    assert params.vocabulary.reads_documents
+    assert params.vocabulary.scheme == "BILOU"
 
 
 def test_a_resumed_run_on_documents_is_the_same(
@@ -395,7 +397,7 @@ def test_a_resumed_run_on_documents_is_the_same(
     assert "Resumed at step" in out
     assert " batches an epoch of 2 documents, " in out
     left, right = jaxner.load(document_run), jaxner.load(tmp_path / "run")
-    assert left.lexicon == right.lexicon
+    assert left.vocabulary == right.vocabulary
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         np.testing.assert_array_equal(a, b)
     losses = [
@@ -503,7 +505,7 @@ def test_a_run_that_is_not_there_is_told(marked, sentence_run, tmp_path):
         train.main_run(config, tmp_path / "run")
     stopped = tmp_path / "stopped"
     stopped.mkdir()
-    for name in ("config.json", "lexicon.json"):
+    for name in ("config.json", "vocabulary.json"):
         shutil.copy(sentence_run / name, stopped)
     config.init_from = str(stopped)
     with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
@@ -512,7 +514,7 @@ def test_a_run_that_is_not_there_is_told(marked, sentence_run, tmp_path):
 
 
 def test_a_head_of_other_labels_is_drawn_anew():
-    lexicons = [vocab.build([WORDS], [kind])[0] for kind in ("A", "B")]
+    vocabularies = [vocab.build([WORDS], [kind])[0] for kind in ("A", "B")]
     old, new = (
         {
             "params": {name: jnp.full(2, x) for name in ("encoder", "head")},
@@ -521,15 +523,17 @@ def test_a_head_of_other_labels_is_drawn_anew():
         for x in (1.0, 2.0)
     )
     told = []
-    merged = prepare.start_from((old, lexicons[0]), new, lexicons[1], told.append)
+    merged = prepare.start_from(
+        (old, vocabularies[0]), new, vocabularies[1], told.append
+    )
     assert merged["params"]["encoder"].tolist() == [1, 1]
     assert merged["params"]["head"].tolist() == [2, 2]
     assert told == ["Begins with trained weights; drawn anew: params/head"]
 
 
 def test_weights_of_which_none_fits_are_refused():
-    lexicon, _ = vocab.build([WORDS], ["A"])
+    vocabulary, _ = vocab.build([WORDS], ["A"])
     old = {"params": {"a": jnp.zeros(2)}, "frozen": {}}
     new = {"params": {"a": jnp.zeros(3), "b": jnp.zeros(1)}, "frozen": {}}
     with pytest.raises(ValueError, match="No weight of the run to begin with fits"):
-        prepare.start_from((old, lexicon), new, lexicon, print)
+        prepare.start_from((old, vocabulary), new, vocabulary, print)

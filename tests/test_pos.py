@@ -93,7 +93,7 @@ def test_a_run_is_scored_by_accuracy(finished, treebank):
 def test_labels_are_the_tags_of_train_and_nothing_is_ruled_out(finished, treebank):
     params = jaxner.load(finished)
     tags = {tag for e in gold_of(treebank, "train") for tag in e.labels}
-    assert params.lexicon.label_names == tuple(sorted(tags))
+    assert params.vocabulary.label_names == tuple(sorted(tags))
     sentences = [list(e.tokens) for e in gold_of(treebank, "dev")]
     free = jaxner.tag(params, sentences)
     assert jaxner.tag(params, sentences, constrained=True) == free
@@ -222,10 +222,10 @@ def test_documents_of_a_treebank_have_separators(treebank):
     options = config_of(treebank).data.to_dict()
     split = prepare.load_split(options, "train")
     tokens = [e.tokens for e in split.examples]
-    lexicon, _ = vocab.build(tokens, split.types(), scheme="tags", documents=True)
-    sentences, labels = prepare.encode_split(split, lexicon)
+    vocabulary, _ = vocab.build(tokens, split.types(), scheme="tags", documents=True)
+    sentences, labels = prepare.encode_split(split, vocabulary)
     assert len(sentences) == 6
-    separator = len(lexicon.label_names) - 1
+    separator = len(vocabulary.label_names) - 1
     for sentence, ids in zip(sentences, labels, strict=True):
         np.testing.assert_array_equal(ids == separator, sentence.words == 0)
     assert sum((ids == separator).sum() for ids in labels) == 48 + 6

@@ -1,4 +1,4 @@
-"""`jaxner.tag` through all of its doors, and `Params` as a pytree."""
+"""`jaxner.tag` through all of its doors, and `Tagger` as a pytree."""
 
 import dataclasses
 import functools
@@ -28,7 +28,9 @@ def labels(params, sentences):
 
 def test_strings_in_strings_out(params, sentences, labels):
     assert [len(row) for row in labels] == [len(s) for s in sentences]
-    assert {label for row in labels for label in row} <= set(params.lexicon.label_names)
+    assert {label for row in labels for label in row} <= set(
+        params.vocabulary.label_names
+    )
     assert {label for row in labels for label in row} != {"O"}
     assert jaxner.tag(params, sentences[0]) == labels[0]
     assert jaxner.tag(params, tuple(sentences[0])) == labels[0]
@@ -42,7 +44,7 @@ def test_empty_input(params):
     assert len(jaxner.tag(params, [""])) == 1
     for empty, shape in (([], (0, 0)), ([[]], (1, 0)), ([[], []], (2, 0))):
         assert jaxner.tag(params, jaxner.encode(params, empty)).shape == shape
-    assert jaxner.tag(params, params.lexicon.encode([])).shape == (0,)
+    assert jaxner.tag(params, params.vocabulary.encode([])).shape == (0,)
 
 
 def test_batch_mates_and_order_change_nothing(params, sentences, labels):
@@ -62,7 +64,7 @@ def test_nothing_is_truncated(params, sentences, labels):
     wide = ["x" * 5000, "Rome"]
     assert len(jaxner.tag(params, wide)) == 2
     # The last character of a long word counts.
-    ids = [params.lexicon.encode(["x" * 5000 + end]).chars for end in "ab"]
+    ids = [params.vocabulary.encode(["x" * 5000 + end]).chars for end in "ab"]
     assert (ids[0] != ids[1]).any()
 
 
@@ -70,13 +72,13 @@ def test_encoded_arrays_in_ids_out(params, sentences, labels):
     one = jaxner.encode(params, sentences[0])
     found = jaxner.tag(params, one)
     assert found.shape == one.words.shape
-    assert params.lexicon.decode(found.tolist()) == labels[0]
+    assert params.vocabulary.decode(found.tolist()) == labels[0]
     batch = jaxner.encode(params, sentences)
     found = jaxner.tag(params, batch)
     assert found.shape == batch.words.shape
     assert not found[~batch.mask].any()
     for row, expected in zip(found, labels, strict=True):
-        assert params.lexicon.decode(row[: len(expected)].tolist()) == expected
+        assert params.vocabulary.decode(row[: len(expected)].tolist()) == expected
 
 
 def test_under_jit_and_vmap(params, sentences):
@@ -112,7 +114,7 @@ def test_params_are_a_pytree(params, sentences, labels):
     again = jax.tree.unflatten(tree, leaves)
     assert jaxner.tag(again, sentences) == labels
     zeroed = jax.tree.map(jnp.zeros_like, params)
-    assert zeroed.lexicon is params.lexicon
+    assert zeroed.vocabulary is params.vocabulary
     moved = jax.device_put(params, jax.devices()[0])
     assert jaxner.tag(moved, sentences) == labels
     assert hash(tree) == hash(jax.tree.structure(zeroed))
@@ -159,17 +161,17 @@ class Word(str):
         raise AssertionError("a word was hashed")
 
 
-def test_lexicons_compare_by_fingerprint(params):
-    words = params.lexicon.words
+def test_vocabularies_compare_by_fingerprint(params):
+    words = params.vocabulary.words
     left, right = (
-        dataclasses.replace(params.lexicon, words=tuple(map(Word, words)))
+        dataclasses.replace(params.vocabulary, words=tuple(map(Word, words)))
         for _ in range(2)
     )
     assert left.fingerprint == right.fingerprint  # computed once, here
     assert left == right
     assert hash(left) == hash(right)
-    shorter = dataclasses.replace(params.lexicon, words=words[:-1])
-    assert shorter != params.lexicon
+    shorter = dataclasses.replace(params.vocabulary, words=words[:-1])
+    assert shorter != params.vocabulary
 
 
 def test_gradient_flows_through_the_weights(params, sentences):
@@ -228,14 +230,14 @@ def test_relations(params, corpus, tmp_path):
     assert scores.max() == pytest.approx(1)
     assert jaxner.relations(params, []).shape == (0, 0)
     model = tagging.build_model(
-        params.lexicon,
+        params.vocabulary,
         {
             "representation": {"words": {"dim": 4}, "chars": None},
             "encoder": {"name": "grn", "hidden_dim": 4, "relation": "none"},
             "head": {"name": "softmax"},
         },
     )
-    plain = tagging.Params(models.init(model, 0), model, params.lexicon)
+    plain = tagging.Tagger(models.init(model, 0), model, params.vocabulary)
     with pytest.raises(TypeError):
         jaxner.relations(params, [["Rome"], ["Milan"]])
     with pytest.raises(ValueError, match="no relation layer"):
@@ -248,7 +250,7 @@ def test_load_says_what_is_missing(tmp_path, finished):
     (tmp_path / "note.txt").touch()
     with pytest.raises(FileNotFoundError, match=r"config\.json.*holds: note\.txt"):
         jaxner.load(tmp_path)
-    for name in ("config.json", "lexicon.json"):
+    for name in ("config.json", "vocabulary.json"):
         (tmp_path / name).write_bytes((finished / name).read_bytes())
     with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
         jaxner.load(tmp_path)

@@ -28,8 +28,8 @@ from jaxner.analysis import sweeps
 from jaxner.data.splits import Split
 from jaxner.evaluation import detection
 from jaxner.models.lan import LabelAttention
-from jaxner.models.sampling import Keys
-from jaxner.params import Params
+from jaxner.models.mc_dropout import Keys
+from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
 LAN_SAMPLES = 8
@@ -69,7 +69,7 @@ class Table1(NamedTuple):
 
 
 def traces(
-    params: Params,
+    params: Tagger,
     split: Split,
     *,
     key: Array | None = None,
@@ -81,7 +81,7 @@ def traces(
     Args:
         params: A tagger with a refinement, or a LAN.
         split: Its sentences.
-        key: Of the dropout masks; None: that of `sampling.seed`.
+        key: Of the dropout masks; None: that of `mc_dropout.seed`.
         samples: Passes with dropout, 0: one without; None: the tagger's own, or, of a
             LAN without any, `LAN_SAMPLES`.
         layer: Of a LAN: the layer, from 1, whose attention is the draft; None: the last
@@ -102,14 +102,14 @@ def traces(
         if layer is not None:
             raise ValueError("Layers are those of a LAN; this tagger has a refinement")
         gamma = float(model.refinement.threshold)
-        count = model.sampling.num_samples if samples is None else samples
+        count = model.mc_dropout.num_samples if samples is None else samples
         readings = sweeps.read(params, split, [count], key)
     else:
-        own = model.sampling.num_samples or LAN_SAMPLES
+        own = model.mc_dropout.num_samples or LAN_SAMPLES
         readings = _of_lan(
             params, split, own if samples is None else samples, key, layer
         )
-    decode = params.lexicon.decode
+    decode = params.vocabulary.decode
     found = []
     for one in readings:
         draft, refined, entropy = (np.asarray(field)[:, 0] for field in one)
@@ -152,7 +152,7 @@ def table1(gold: Sequence[Sequence[str]], found: Sequence[Trace]) -> Table1:
 
 
 def _of_lan(
-    params: Params, split: Split, samples: int, key: Array | None, layer: int | None
+    params: Tagger, split: Split, samples: int, key: Array | None, layer: int | None
 ) -> list[sweeps.Reading]:
     encoder: Any = params.model.encoder
     if not isinstance(encoder, LabelAttention):
@@ -167,7 +167,7 @@ def _of_lan(
             f"Expected a layer from 1 to {last}, the last but one of this LAN, got "
             f"{layer}"
         )
-    key = jax.random.key(params.model.sampling.seed) if key is None else key
+    key = jax.random.key(params.model.mc_dropout.seed) if key is None else key
 
     def compute(batch):
         return _read_lan(params, batch, key, samples=samples, layer=layer)
@@ -203,7 +203,7 @@ def _read_lan(params, batch, key, *, samples, layer):
 def _pass(model, weights, sentence, layer, rngs):
     """Returns a layer's mean attention to the labels `[T, L]`, and the potentials."""
     on = bool(rngs)
-    parts = model.sampling.parts
+    parts = model.mc_dropout.parts
     inside = on and "representation" in parts
     x = model.apply(
         weights, sentence, train=inside, rngs=rngs if inside else {}, method="represent"

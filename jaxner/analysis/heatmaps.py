@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxner import models, tagging
-from jaxner.params import Params
+from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
 
 def relations(
-    params: Params, tokens: Sequence[str], *, vectors: Any = None
+    params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "T T"]:
     """Computes how strongly each token relates to each other one.
 
@@ -50,7 +50,7 @@ def relations(
 
 
 def attention(
-    params: Params, tokens: Sequence[str], *, vectors: Any = None
+    params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "M T T"]:
     """Computes the attention weights of each of `M` heads.
 
@@ -84,7 +84,7 @@ def attention(
 
 
 @jax.jit
-def _relations(params: Params, sentence: Sentence):
+def _relations(params: Tagger, sentence: Sentence):
     out = _intermediates(params, sentence)
     if "relation_from" not in out:
         return None
@@ -92,9 +92,9 @@ def _relations(params: Params, sentence: Sentence):
 
 
 @jax.jit
-def _attention(params: Params, sentence: Sentence):
+def _attention(params: Tagger, sentence: Sentence):
     return _intermediates(params, sentence).get("attention")
 
 
-def _intermediates(params: Params, sentence: Sentence) -> dict[str, Any]:
+def _intermediates(params: Tagger, sentence: Sentence) -> dict[str, Any]:
     return models.apply_with_intermediates(params.model, params.weights, sentence)[1]

@@ -15,13 +15,13 @@ from jaxner.evaluation import chunks
 from jaxner.evaluation.chunks import Recall
 from jaxner.models.attention import SelfAttention
 from jaxner.models.chain import Chain
-from jaxner.params import Params
+from jaxner.tagger import Tagger
 
 WHOLE = "all"
 """The name of the tagger as it is: H and all contexts, HC^all."""
 
 
-def parts(params: Params) -> list[str]:
+def parts(params: Tagger) -> list[str]:
     """Names the parts of a tagger's attention: `hidden`, `context`, `context1`, ….
 
     Raises:
@@ -35,7 +35,7 @@ def parts(params: Params) -> list[str]:
     return ["hidden", "context", *(f"context{i + 1}" for i in range(heads))]
 
 
-def only(params: Params, part: str) -> Params:
+def only(params: Tagger, part: str) -> Tagger:
     """Returns the tagger with all vectors zero but those of one part.
 
     Args:
@@ -53,7 +53,7 @@ def only(params: Params, part: str) -> Params:
 
 
 def recalls(
-    params: Params, split: Split, *, constrained: bool = False
+    params: Tagger, split: Split, *, constrained: bool = False
 ) -> dict[str, dict[str, Recall]]:
     """Computes the recall of each chunk label with each part alone.
 
@@ -74,7 +74,7 @@ def recalls(
         >>> list(found)[:3], list(found["all"])
         (['all', 'hidden', 'context'], ['O', 'S', 'B', 'I', 'E'])
     """
-    if params.lexicon.scheme == schemes.TAGS:
+    if params.vocabulary.scheme == schemes.TAGS:
         raise ValueError("Chunk labels are prefixes of spans; this tagger gives tags")
     return {
         part: of_tagger(only(params, part), split, constrained=constrained)
@@ -83,13 +83,13 @@ def recalls(
 
 
 def of_tagger(
-    params: Params, split: Split, *, constrained: bool = False
+    params: Tagger, split: Split, *, constrained: bool = False
 ) -> dict[str, Recall]:
     """Computes the recall of each chunk label of any tagger; arguments as above."""
     return chunks.recalls(*tagging.label_split(params, split, constrained=constrained))
 
 
-def is_attentive(params: Params) -> bool:
+def is_attentive(params: Tagger) -> bool:
     """Tells whether a tagger's encoder ends in attention.
 
     Example:
@@ -99,12 +99,12 @@ def is_attentive(params: Params) -> bool:
     return isinstance(_last(params), SelfAttention)
 
 
-def _last(params: Params) -> Any:
+def _last(params: Tagger) -> Any:
     encoder: Any = params.model.encoder
     return encoder.then if isinstance(encoder, Chain) else encoder
 
 
-def _attention(params: Params) -> SelfAttention:
+def _attention(params: Tagger) -> SelfAttention:
     last = _last(params)
     if not isinstance(last, SelfAttention):
         raise ValueError(

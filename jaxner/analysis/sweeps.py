@@ -19,10 +19,10 @@ from jaxtyping import Array, Float, Int
 
 from jaxner import inference, models, tagging
 from jaxner.data.splits import Split
-from jaxner.data.vocab import Lexicon
+from jaxner.data.vocab import Vocabulary
 from jaxner.evaluation import detection
 from jaxner.evaluation.tasks import Task
-from jaxner.params import Params
+from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Sweep(NamedTuple):
 
 
 def sweep(
-    params: Params,
+    params: Tagger,
     split: Split,
     *,
     thresholds: Sequence[float] = THRESHOLDS,
@@ -103,7 +103,7 @@ def sweep(
         split: Sentences with gold labels.
         thresholds: Values of Γ, in nats.
         samples: Values of M, from 1.
-        key: Of the masks; None: that of `sampling.seed`.
+        key: Of the masks; None: that of `mc_dropout.seed`.
 
     Raises:
         ValueError: A number of passes is below 1, or nothing is to be tried.
@@ -117,7 +117,7 @@ def sweep(
         [1, 4]
     """
     model: Any = params.model
-    own = model.sampling.num_samples
+    own = model.mc_dropout.num_samples
     if not samples or min(samples) < 1:
         raise ValueError(f"Expected numbers of passes from 1, got {list(samples)}")
     if not all(np.isfinite(g) for g in thresholds):
@@ -141,7 +141,7 @@ def sweep(
 
 
 def read(
-    params: Params, split: Split, counts: Sequence[int], key: Array | None = None
+    params: Tagger, split: Split, counts: Sequence[int], key: Array | None = None
 ) -> list[Reading]:
     """Drafts and refines every sentence of a split, for each number of passes.
 
@@ -151,7 +151,7 @@ def read(
         counts: Numbers of passes; 0: one without dropout.
         key: As in `sweep`.
     """
-    key = jax.random.key(params.model.sampling.seed) if key is None else key
+    key = jax.random.key(params.model.mc_dropout.seed) if key is None else key
 
     def compute(batch):
         return _read(params, batch, key, counts=tuple(counts))
@@ -170,7 +170,7 @@ def _read(params, batch, key, *, counts):
         for count in counts:
             if count:
                 first = drawn._replace(emissions=drawn.emissions[:count])
-                over = model.sampling.average
+                over = model.mc_dropout.average
                 draft, chances = models.average(first, sentence.mask, over)
             else:
                 draft = models.draft(model, weights, sentence, x)
@@ -202,7 +202,7 @@ def _at(reading: Reading, place: int) -> Reading:
 class _Scored:
     """The readings of one number of passes, with all that no threshold changes."""
 
-    lexicon: Lexicon
+    vocabulary: Vocabulary
     task: Task
     count: int
     tokens: list[Sequence[str]]
@@ -214,26 +214,26 @@ class _Scored:
     refined: float
 
     @classmethod
-    def of(cls, params: Params, split: Split, readings: list[Reading], count: int):
+    def of(cls, params: Tagger, split: Split, readings: list[Reading], count: int):
         """Names and scores the labels of draft and refinement."""
-        lexicon = params.lexicon
-        task, examples = Task(lexicon.scheme), split.to_scheme(lexicon.scheme)
+        vocabulary = params.vocabulary
+        task, examples = Task(vocabulary.scheme), split.to_scheme(vocabulary.scheme)
         tokens: list[Sequence[str]] = [example.tokens for example in examples]
         gold: list[Sequence[str]] = [example.labels or () for example in examples]
         drafts, refined = (
-            [lexicon.decode(getattr(r, side).tolist()) for r in readings]
+            [vocabulary.decode(getattr(r, side).tolist()) for r in readings]
             for side in ("draft", "refined")
         )
         entropy = np.concatenate([r.entropy for r in readings] or [np.zeros(0)])
         scores = [_percent(task, tokens, gold, its) for its in (drafts, refined)]
         return cls(
-            lexicon, task, count, tokens, gold, readings, drafts, entropy, *scores
+            vocabulary, task, count, tokens, gold, readings, drafts, entropy, *scores
         )
 
     def point(self, threshold: float) -> Point:
         """Mixes draft and refinement by a threshold."""
         mixed = [
-            self.lexicon.decode(
+            self.vocabulary.decode(
                 np.where(r.entropy > threshold, r.refined, r.draft).tolist()
             )
             for r in self.readings

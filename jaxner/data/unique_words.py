@@ -40,7 +40,7 @@ def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]
     """Numbers the distinct words of several sentences together.
 
     Args:
-        sentences: Without padding, as `Lexicon.encode` returns them.
+        sentences: Without padding, as `Vocabulary.encode` returns them.
 
     Returns:
         The distinct words, of which the first has no characters, and for each sentence

@@ -1,4 +1,4 @@
-"""The lexicon: what turns tokens into ids, and ids into labels.
+"""The vocabulary: what turns tokens into ids, and ids into labels.
 
 It is built from the training split and the vector file alone, never from dev or test.
 Shape letters: `T` tokens, `C` characters, `V` words, `D` dimensions.
@@ -32,7 +32,7 @@ SEPARATOR = "<sep>"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Lexicon:
+class Vocabulary:
     """The words, characters and labels of a tagger, and its rule of looking words up.
 
     Compares and hashes by a fingerprint of its content, which is computed once, so that
@@ -90,11 +90,11 @@ class Lexicon:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, Lexicon) and self.fingerprint == other.fingerprint
+        return isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint
 
     def __repr__(self) -> str:
         return (
-            f"Lexicon({len(self.words):,} words, {len(self.chars)} characters, "
+            f"Vocabulary({len(self.words):,} words, {len(self.chars)} characters, "
             f"{len(self.label_names)} labels, {self.fingerprint[:8]})"
         )
 
@@ -230,7 +230,7 @@ class Lexicon:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Lexicon:
+    def from_json(cls, text: str) -> Vocabulary:
         """Reads what `to_json` wrote."""
         content: dict[str, Any] = json.loads(text)
         for name in ("words", "chars", "label_names"):
@@ -261,8 +261,8 @@ def build(
     unescape: bool = False,
     lowercase_fallback: bool = True,
     typed_unknowns: bool = False,
-) -> tuple[Lexicon, WordVectors | None]:
-    """Builds a lexicon from the training sentences and a vector file.
+) -> tuple[Vocabulary, WordVectors | None]:
+    """Builds a vocabulary from the training sentences and a vector file.
 
     Args:
         sentences: The tokens of the training split.
@@ -282,16 +282,16 @@ def build(
             one of `features.CHAR_TYPES`.
 
     Returns:
-        The lexicon, and the vectors aligned with it (None without vectors).
+        The vocabulary, and the vectors aligned with it (None without vectors).
 
     Raises:
         ValueError: The scheme is unknown, or a tag is the label of separators.
 
     Example:
-        >>> lexicon, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
-        >>> lexicon.label_names
+        >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
+        >>> vocabulary.label_names
         ('O', 'B-LOC', 'I-LOC')
-        >>> lexicon.encode(["Rome", "loses"]).words.tolist()
+        >>> vocabulary.encode(["Rome", "loses"]).words.tolist()
         [2, 1]
     """
     tokens = collections.Counter(token for sentence in sentences for token in sentence)
@@ -308,7 +308,7 @@ def build(
     first = len(_SPECIAL) + ranks.first_once
     if alphabet is None:
         alphabet = "".join({char for token in tokens for char in token})
-    lexicon = Lexicon(
+    vocabulary = Vocabulary(
         words=(*_SPECIAL, *ranks.trained, *ranks.frozen),
         num_trained=len(_SPECIAL) + len(ranks.trained),
         chars=(*_SPECIAL, *sorted(set(alphabet))),
@@ -322,10 +322,10 @@ def build(
         typed_unknowns=typed_unknowns,
     )
     if vectors is None:
-        return lexicon, None
-    words = lexicon.words[len(_SPECIAL) :]
+        return vocabulary, None
+    words = vocabulary.words[len(_SPECIAL) :]
     aligned = ranking.align(words, len(ranks.trained), vectors, given, counts, case)
-    return lexicon, aligned._replace(rows=aligned.rows + len(_SPECIAL))
+    return vocabulary, aligned._replace(rows=aligned.rows + len(_SPECIAL))
 
 
 def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def score(
     predicted: Labels,
     *,
     tokens: Labels | None = None,
-    vocabulary: Set[str] | None = None,
+    known_words: Set[str] | None = None,
 ) -> TagScores:
     """Scores predicted tags against gold ones, token by token.
 
@@ -93,7 +93,7 @@ def score(
         gold: The right tags of each sentence.
         predicted: The predicted tags of each sentence.
         tokens: The words of each sentence, to tell known words from others.
-        vocabulary: The distinct words of the training text.
+        known_words: The distinct words of the training text.
 
     Returns:
         The counts, overall and per tag.
@@ -114,10 +114,10 @@ def score(
         right[tag] += number
         guessed[guess] += number
     oov, correct_oov = None, None
-    if tokens is not None and vocabulary is not None:
+    if tokens is not None and known_words is not None:
         _check_aligned(gold, "words", tokens)
         rows = zip(chain(*tokens), chain(*gold), chain(*predicted), strict=True)
-        new = [tag == guess for word, tag, guess in rows if word not in vocabulary]
+        new = [tag == guess for word, tag, guess in rows if word not in known_words]
         oov, correct_oov = len(new), sum(new)
     return TagScores(
         by_type={

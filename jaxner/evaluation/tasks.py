@@ -17,7 +17,7 @@ class Task:
 
     Attributes:
         scheme: That of the tagger: one of `schemes.SCHEMES`, or `schemes.TAGS`.
-        vocabulary: The distinct words of the training text, if they are known: tags of
+        known_words: The distinct words of the training text, if they are known: tags of
             other words are also counted apart.
         rule: How spans are read where `score` is not told, one of `scoring.RULES`; it
             does not concern tags.
@@ -33,7 +33,7 @@ class Task:
     """
 
     scheme: str
-    vocabulary: Set[str] | None = None
+    known_words: Set[str] | None = None
     rule: str = "conlleval"
 
     def __post_init__(self):
@@ -74,7 +74,7 @@ class Task:
             if rule == "strict":
                 raise ValueError("Rule 'strict' reads spans, and the labels are tags")
             return tags.score(
-                gold, predicted, tokens=tokens, vocabulary=self.vocabulary
+                gold, predicted, tokens=tokens, known_words=self.known_words
             )
         rule = self.rule if rule is None else rule
         if rule == "seqeval":

@@ -24,6 +24,28 @@ from jaxner.models.intnet import IntNet
 from jaxner.models.lan import LabelAttention
 from jaxner.models.lstm import BiLSTM
 from jaxner.models.lstm import candidate_kernels as candidate_kernels
+from jaxner.models.mc_dropout import Keys as Keys
+from jaxner.models.mc_dropout import MCDropout as MCDropout
+from jaxner.models.mc_dropout import average as average
+from jaxner.models.mc_dropout import draft as draft
+from jaxner.models.mc_dropout import drafted as drafted
+from jaxner.models.mc_dropout import mix as mix
+from jaxner.models.mc_dropout import pass_keys as pass_keys
+from jaxner.models.mc_dropout import predict as predict
+from jaxner.models.mc_dropout import probabilities as probabilities
+from jaxner.models.mc_dropout import refine as refine
+from jaxner.models.mc_dropout import represent as represent
+from jaxner.models.mc_dropout import sample as sample
+from jaxner.models.mc_dropout import sentence_key as sentence_key
+from jaxner.models.model import Model as Model
+from jaxner.models.model import apply as apply
+from jaxner.models.model import apply_stages as apply_stages
+from jaxner.models.model import apply_with_intermediates as apply_with_intermediates
+from jaxner.models.model import character_readers as character_readers
+from jaxner.models.model import init as init
+from jaxner.models.model import standardise_words as standardise_words
+from jaxner.models.model import transfer as transfer
+from jaxner.models.model import with_vectors as with_vectors
 from jaxner.models.refinement import Refinement
 from jaxner.models.representation import (
     Capitalisation,
@@ -31,29 +53,7 @@ from jaxner.models.representation import (
     Vectors,
     Words,
 )
-from jaxner.models.sampling import Keys as Keys
-from jaxner.models.sampling import Sampling as Sampling
-from jaxner.models.sampling import average as average
-from jaxner.models.sampling import draft as draft
-from jaxner.models.sampling import drafted as drafted
-from jaxner.models.sampling import mix as mix
-from jaxner.models.sampling import pass_keys as pass_keys
-from jaxner.models.sampling import predict as predict
-from jaxner.models.sampling import probabilities as probabilities
-from jaxner.models.sampling import refine as refine
-from jaxner.models.sampling import represent as represent
-from jaxner.models.sampling import sample as sample
-from jaxner.models.sampling import sentence_key as sentence_key
 from jaxner.models.seq2seq import Seq2seqHead
-from jaxner.models.tagger import Tagger as Tagger
-from jaxner.models.tagger import apply as apply
-from jaxner.models.tagger import apply_stages as apply_stages
-from jaxner.models.tagger import apply_with_intermediates as apply_with_intermediates
-from jaxner.models.tagger import character_readers as character_readers
-from jaxner.models.tagger import init as init
-from jaxner.models.tagger import standardise_words as standardise_words
-from jaxner.models.tagger import transfer as transfer
-from jaxner.models.tagger import with_vectors as with_vectors
 from jaxner.models.transformer import RelativeTransformer, TwoStream
 
 ENCODERS = {
@@ -89,11 +89,11 @@ def build(
     char_types: tuple[int, ...] | None = None,
     vector_sizes: tuple[int, int] | None = None,
     encoder_sizes: Mapping[str, Any] | None = None,
-    sampling: Mapping[str, Any] | None = None,
+    mc_dropout: Mapping[str, Any] | None = None,
     refinement: Mapping[str, Any] | None = None,
     separators: bool = False,
     singletons: tuple[int, int] = (0, 0),
-) -> Tagger:
+) -> Model:
     """Builds a model from the sizes that the data give and the choices of a config.
 
     Args:
@@ -112,11 +112,11 @@ def build(
         char_types: The type of each character, for character features with `types`.
         vector_sizes: Layers and dimensions of vectors that were computed beforehand.
         encoder_sizes: The attributes of a pretrained encoder, for `bert`.
-        sampling: The attributes of `Sampling`: how labels are drafted.
+        mc_dropout: The attributes of `MCDropout`: how labels are drafted.
         refinement: `own_representation`, whether it has features of the words to
             itself; `head`, as above; and the attributes of `TwoStream` and of
             `Refinement`. None: there is none.
-        separators: Whether the last label is that of separators; see `Tagger`.
+        separators: Whether the last label is that of separators; see `Model`.
         singletons: The ids of words that occur once in the training text, for a
             representation with `singleton_dropout`.
 
@@ -150,7 +150,7 @@ def build(
     head = dict(head)
     per_stage = head.pop("per_stage", False)
     earlier = getattr(encode, "num_stages", 1) - 1 if per_stage else 0
-    return Tagger(
+    return Model(
         representation=represent(),
         encoder=encode,
         head=_head("head", head, num_labels),
@@ -161,7 +161,7 @@ def build(
             if refinement is None
             else _refinement(refinement, represent, num_labels)
         ),
-        sampling=_make(Sampling, "sampling", sampling or {}),
+        mc_dropout=_make(MCDropout, "mc_dropout", mc_dropout or {}),
         separators=separators,
     )
 

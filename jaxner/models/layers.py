@@ -132,7 +132,7 @@ def character_rows(
     """Returns the rows of a table of character vectors for some character ids.
 
     Ids from `num_chars` on are characters that are not known, but whose type is; they
-    have the vector of the unknown one. See `Lexicon.char_types`.
+    have the vector of the unknown one. See `Vocabulary.char_types`.
 
     Args:
         chars: The ids.

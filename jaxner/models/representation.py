@@ -168,7 +168,7 @@ class Representation(nn.Module):
         singleton_dropout: The same of a word that occurs once in the training text, in
             training alone. So the unknown word's vector is trained where all words of
             the training text are known. Lample et al. (2016) have 0.5.
-        singletons: The first and, exclusive, the last id of these words; see `Lexicon`.
+        singletons: The first and, exclusive, the last id of these words; see `Vocabulary`.
     """
 
     words: nn.Module | None

@@ -48,7 +48,7 @@ def _by_length(options: argparse.Namespace, mentions: bool) -> None:
     has_tags = False
     for name, folder in zip(_names(options.workdir), options.workdir, strict=True):
         run = Workdir(folder)
-        scheme = run.lexicon().scheme
+        scheme = run.vocabulary().scheme
         gold, predicted = predictions.read(run.predictions(options.split))
         words = [len(x) for x in gold], _spans(gold, scheme)
         if first is not None and words != first:
@@ -85,7 +85,7 @@ def changes(options: argparse.Namespace) -> None:
     params, split = tagging.load(options.workdir), _split(options)
     printing.say(split.summary())
     found = drafts.traces(params, split, samples=options.samples, layer=options.layer)
-    gold = [e.labels or () for e in split.to_scheme(params.lexicon.scheme)]
+    gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
     its = drafts.table1(gold, found)
     refinement: Any = params.model.refinement
     gamma = None if refinement is None else float(refinement.threshold)
@@ -109,7 +109,7 @@ def tokens(options: argparse.Namespace) -> None:
     figure = figures.load("tokens")
     found = drafts.traces(params, split, samples=options.samples, layer=options.layer)
     has_gold = not options.text
-    examples = split.to_scheme(params.lexicon.scheme) if has_gold else split.examples
+    examples = split.to_scheme(params.vocabulary.scheme) if has_gold else split.examples
     tables = [
         figure_tables.tokens(e.tokens, trace, figure, e.labels if has_gold else None)
         for e, trace in zip(examples, found, strict=True)
@@ -134,10 +134,10 @@ def chunk_recall(options: argparse.Namespace) -> None:
     found = parts.recalls(params, split, constrained=constrained)
     if options.baseline:
         other = tagging.load(options.baseline)
-        if other.lexicon.scheme != params.lexicon.scheme:
+        if other.vocabulary.scheme != params.vocabulary.scheme:
             raise ValueError(
-                f"The baseline labels in {other.lexicon.scheme}, the run in "
-                f"{params.lexicon.scheme}"
+                f"The baseline labels in {other.vocabulary.scheme}, the run in "
+                f"{params.vocabulary.scheme}"
             )
         found[figure_tables.BASELINE] = parts.of_tagger(
             other, split, constrained=constrained
@@ -166,7 +166,7 @@ def heat_map(options: argparse.Namespace) -> None:
     labels = tagging.tag(params, words, vectors=vectors)
     rows = list(range(len(words)))
     if options.rows == "entities":
-        if params.lexicon.scheme == schemes.TAGS:
+        if params.vocabulary.scheme == schemes.TAGS:
             raise ValueError("This tagger finds no entities: take --rows all")
         rows = [i for i, name in enumerate(labels) if name != "O"]
         if not rows:

@@ -85,7 +85,7 @@ def sentence_counts(cell: Cell, rule: str, folder: Path, split: str):
         FileNotFoundError: The run, or its file of predictions, is not there.
     """
     run = Workdir(folder)
-    scheme = run.lexicon().scheme
+    scheme = run.vocabulary().scheme
     gold, predicted = predictions.read(run.predictions(split))
     if cell.figure == "accuracy" or scheme == schemes.TAGS:
         return rules.tokens_per_sentence(gold, predicted)

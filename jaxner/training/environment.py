@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from jaxner.data.splits import Split
-from jaxner.data.vocab import Lexicon
+from jaxner.data.vocab import Vocabulary
 from jaxner.training import objectives
 from jaxner.workdir import Workdir
 
@@ -64,13 +64,15 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         )
 
 
-def check_same_data(folder: Workdir, record: dict[str, Any], lexicon: Lexicon) -> None:
+def check_same_data(
+    folder: Workdir, record: dict[str, Any], vocabulary: Vocabulary
+) -> None:
     """Checks that the data of a resumed run are still what they were.
 
     Args:
         folder: The run's.
         record: What `describe` returned, now.
-        lexicon: What the data give, now.
+        vocabulary: What the data give, now.
 
     Raises:
         ValueError: A file has changed, or is read in another way than before.
@@ -83,7 +85,7 @@ def check_same_data(folder: Workdir, record: dict[str, Any], lexicon: Lexicon) -
         for name in new
         if name in old and old[name]["sha256"] != new[name]["sha256"]
     ]
-    if changed or folder.lexicon() != lexicon:
+    if changed or folder.vocabulary() != vocabulary:
         what = ", ".join(changed) or "how this version of jaxner reads the data"
         raise ValueError(
             f"Since the run in {folder.path} began, this has changed: {what}. So it "

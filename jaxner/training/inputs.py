@@ -11,7 +11,7 @@ from typing import Any
 from jaxner import pretrained
 from jaxner.data import contextual, corpora, wordpiece
 from jaxner.data.splits import Split
-from jaxner.data.vocab import Lexicon
+from jaxner.data.vocab import Vocabulary
 
 _MARK = "{split}"
 
@@ -63,19 +63,19 @@ def with_vectors(split: Split, path: str | Path | None) -> Split:
 
 
 def complete(
-    lexicon: Lexicon,
+    vocabulary: Vocabulary,
     options: Mapping[str, Any],
     train: Split,
-    tell: Callable[[str], object],
+    log: Callable[[str], object],
     dev: Split | None = None,
-) -> Lexicon:
-    """Adds to a lexicon what it has to know of the contextual inputs.
+) -> Vocabulary:
+    """Adds to a vocabulary what it has to know of the contextual inputs.
 
     Args:
-        lexicon: Of the words.
+        vocabulary: Of the words.
         options: The section `data` of a config: `pretrained`, a Hugging Face folder.
         train: With its vectors, if the run has such.
-        tell: Is called with lines for the user.
+        log: Is called with lines for the user.
         dev: Likewise; if it is given, the sizes of its vectors, and of those of test,
             are compared with those of train before anything is trained.
 
@@ -86,8 +86,8 @@ def complete(
     """
     if train.vectors is not None:
         sizes = train.vectors.sizes
-        tell("{}: {} layers of {:,} dimensions".format(train.vectors.path, *sizes))
-        lexicon = dataclasses.replace(lexicon, vector_sizes=sizes)
+        log("{}: {} layers of {:,} dimensions".format(train.vectors.path, *sizes))
+        vocabulary = dataclasses.replace(vocabulary, vector_sizes=sizes)
         if dev is not None:
             _check_others(sizes, options, dev)
     if folder := options.get("pretrained"):
@@ -99,15 +99,17 @@ def complete(
                 f"config.json says {sizes['vocab_size']:,}"
             )
         if len(pieces.vocab) < sizes["vocab_size"]:
-            tell(
+            log(
                 f"{folder}: the vocabulary has {len(pieces.vocab):,} word pieces, "
                 f"config.json says {sizes['vocab_size']:,}; the rest are not used"
             )
         case = "lower-cased" if pieces.lowercase else "cased"
-        tell(f"{folder}: BERT, {len(pieces.vocab):,} {case} word pieces")
+        log(f"{folder}: BERT, {len(pieces.vocab):,} {case} word pieces")
         attributes = tuple(sorted(sizes.items()))
-        lexicon = dataclasses.replace(lexicon, pieces=pieces, encoder_sizes=attributes)
-    return lexicon
+        vocabulary = dataclasses.replace(
+            vocabulary, pieces=pieces, encoder_sizes=attributes
+        )
+    return vocabulary
 
 
 def _check_others(

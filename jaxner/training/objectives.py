@@ -171,7 +171,7 @@ def orthogonality(params: Any, form: str = "pairs") -> Float[Array, ""]:
 
 
 def batch_loss(
-    model: models.Tagger,
+    model: models.Model,
     weights: Weights,
     batch: Sentence,
     labels: Int[Array, "B T"],
@@ -227,7 +227,7 @@ def weight_loss(params: Any, objective: Objective) -> Float[Array, ""]:
 
 
 def sentence_loss(
-    model: models.Tagger,
+    model: models.Model,
     weights: Weights,
     batch: Sentence,
     labels: Int[Array, "B T"],

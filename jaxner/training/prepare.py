@@ -14,7 +14,7 @@ from jaxner import models
 from jaxner.data import corpora, documents, schemes, splits, vectors, vocab
 from jaxner.data.splits import Split
 from jaxner.data.vectors import Vectors
-from jaxner.data.vocab import Lexicon
+from jaxner.data.vocab import Vocabulary
 from jaxner.training import environment, inputs
 from jaxner.types import Sentence, Weights, WordVectors
 
@@ -63,18 +63,18 @@ READING = ("token_column", "label_column", "comments", "encoding")
 """Options of a config that say how a file of columns is read."""
 
 
-def splits_to_score(options: Mapping[str, Any], tell: Callable[[str], object]):
+def splits_to_score(options: Mapping[str, Any], log: Callable[[str], object]):
     """Lists the splits that are scored at the end; opens no file.
 
     Args:
         options: The section `data` of a config.
-        tell: Is called with a line for the user if there is no test split.
+        log: Is called with a line for the user if there is no test split.
     """
     try:
         corpora.find(options["dir"] or options["name"], "test")
         inputs.find(options, "test")
     except FileNotFoundError as error:
-        tell(f"Only dev will be scored at the end. {error}")
+        log(f"Only dev will be scored at the end. {error}")
         return ("dev",)
     return ("dev", "test")
 
@@ -114,10 +114,10 @@ def describe_vectors(path: Path, given: Vectors) -> str:
     return "\n  ".join([line, *given.notes])
 
 
-def build_lexicon(
+def build_vocabulary(
     options: Mapping[str, Any], train: Split, given: Vectors | None
-) -> tuple[Lexicon, WordVectors | None]:
-    """Builds the lexicon from the training split and the word vectors.
+) -> tuple[Vocabulary, WordVectors | None]:
+    """Builds the vocabulary from the training split and the word vectors.
 
     Args:
         options: `min_vector_match`, the share of the distinct training words that must
@@ -135,13 +135,13 @@ def build_lexicon(
             "Without word vectors and without training them every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
-    lexicon, aligned = vocab.build(
+    vocabulary, aligned = vocab.build(
         [example.tokens for example in train.examples],
         train.types(),
         scheme=options["scheme"],
         vectors=given,
         documents=options["unit"] == "document",
-        **{name: options[name] for name in _LEXICAL},
+        **{name: options[name] for name in _LOOK_UP},
     )
     floor = options["min_vector_match"]
     if aligned is not None and aligned.types_matched < floor:
@@ -150,14 +150,14 @@ def build_lexicon(
             "Are the vectors of the same language, and is --config.data.lowercase "
             "right for them? --config.data.min_vector_match sets the floor."
         )
-    return lexicon, aligned
+    return vocabulary, aligned
 
 
 def start_from(
-    trained: tuple[Weights, Lexicon],
+    trained: tuple[Weights, Vocabulary],
     weights: Weights,
-    lexicon: Lexicon,
-    tell: Callable[[str], object],
+    vocabulary: Vocabulary,
+    log: Callable[[str], object],
 ) -> Weights:
     """Takes over the weights of a trained run, where names and shapes agree.
 
@@ -165,34 +165,34 @@ def start_from(
     code of Strubell et al. (2017) it goes on.
 
     Args:
-        trained: Weights and lexicon of that run.
+        trained: Weights and vocabulary of that run.
         weights: Freshly drawn ones.
-        lexicon: That they are for.
-        tell: Is called with a line for the user.
+        vocabulary: That they are for.
+        log: Is called with a line for the user.
 
     Raises:
         ValueError: That run knows other words or characters, or nothing agrees.
     """
     source, old = trained
     known = ("words", "chars", "pieces")
-    if any(getattr(old, name) != getattr(lexicon, name) for name in known):
+    if any(getattr(old, name) != getattr(vocabulary, name) for name in known):
         raise ValueError(
             f"The run to begin with knows other words or characters ({old!r}) than "
-            f"this one ({lexicon!r}), so that its weights mean others. Train it on the "
+            f"this one ({vocabulary!r}), so that its weights mean others. Train it on the "
             "same data, with the same vectors and look-up rules."
         )
-    if old.label_names != lexicon.label_names:
+    if old.label_names != vocabulary.label_names:
         params = {k: v for k, v in source["params"].items() if "head" not in k}
         source = {**source, "params": params}
     merged, kept = models.transfer(weights, source)
     drawn = [name for name in kept if name.startswith("params/")]
     if len(drawn) == len(jax.tree.leaves(weights["params"])):
         raise ValueError("No weight of the run to begin with fits this model.")
-    tell(f"Begins with trained weights; drawn anew: {', '.join(drawn) or 'none'}")
+    log(f"Begins with trained weights; drawn anew: {', '.join(drawn) or 'none'}")
     return merged
 
 
-_LEXICAL = (
+_LOOK_UP = (
     *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
     *("min_count", "train_words", "alphabet", "typed_unknowns"),
 )
@@ -221,23 +221,23 @@ def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
         return None
 
 
-def tell_unknown_tags(
-    split: Split, lexicon: Lexicon, tell: Callable[[str], object]
+def log_unknown_tags(
+    split: Split, vocabulary: Vocabulary, log: Callable[[str], object]
 ) -> None:
     """Tells which tags of a split no training token had; of types a table tells."""
-    if lexicon.scheme == schemes.TAGS:
-        _tell_unseen(split, lexicon.label_names, "tags", tell)
+    if vocabulary.scheme == schemes.TAGS:
+        _log_unseen(split, vocabulary.label_names, "tags", log)
 
 
-def _tell_unseen(split: Split, known: Iterable[str], what: str, tell) -> None:
+def _log_unseen(split: Split, known: Iterable[str], what: str, log) -> None:
     unseen = sorted(set(split.types()) - set(known))
     if unseen:
         name = split.split or split.name
         names = ", ".join(unseen)
-        tell(f"{name} has {what} that train lacks, all to be missed: {names}")
+        log(f"{name} has {what} that train lacks, all to be missed: {names}")
 
 
-def _check_types(train: Split, dev: Split, tell: Callable[[str], object]) -> None:
+def _check_types(train: Split, dev: Split, log: Callable[[str], object]) -> None:
     has_tags = train.scheme == schemes.TAGS
     if has_tags and len(train.types()) < 2:
         raise ValueError(
@@ -249,28 +249,28 @@ def _check_types(train: Split, dev: Split, tell: Callable[[str], object]) -> Non
             f"{train.path} has no entity: all its labels are O. Is "
             "--config.data.label_column right?"
         )
-    _tell_unseen(dev, train.types(), "tags" if has_tags else "types", tell)
+    _log_unseen(dev, train.types(), "tags" if has_tags else "types", log)
 
 
 def encode_split(
-    split: Split, lexicon: Lexicon
+    split: Split, vocabulary: Vocabulary
 ) -> tuple[list[Sentence], list[np.ndarray]]:
-    """Encodes sentences and labels; documents, if that is what the lexicon is for.
+    """Encodes sentences and labels; documents, if that is what the vocabulary is for.
 
     Raises:
         ValueError: Documents are wanted, and the file does not say where they begin.
     """
-    examples = split.to_scheme(lexicon.scheme)
+    examples = split.to_scheme(vocabulary.scheme)
     vectors = split.vectors or [None] * len(examples)
     sentences = [
-        lexicon.encode(example.tokens, given)
+        vocabulary.encode(example.tokens, given)
         for example, given in zip(examples, vectors, strict=True)
     ]
-    labels = [lexicon.label_ids(example.labels or ()) for example in examples]
-    if not lexicon.reads_documents:
+    labels = [vocabulary.label_ids(example.labels or ()) for example in examples]
+    if not vocabulary.reads_documents:
         return sentences, labels
     members = documents.of_examples(split.path, examples)
-    separator = len(lexicon.label_names) - 1
+    separator = len(vocabulary.label_names) - 1
     return (
         [documents.join([sentences[i] for i in group]) for group in members],
         [
@@ -285,8 +285,8 @@ class Data:
     """What a run trains on.
 
     Attributes:
-        lexicon: From the training split and the vectors.
-        vectors: Those of the lexicon's words, if any were given.
+        vocabulary: From the training split and the vectors.
+        vectors: Those of the vocabulary's words, if any were given.
         sentences: The training split.
         labels: The label ids of each.
         dev: The split that picks the best epoch.
@@ -294,7 +294,7 @@ class Data:
         record: Versions, devices, and hashes of the files; see `environment.describe`.
     """
 
-    lexicon: Lexicon
+    vocabulary: Vocabulary
     vectors: WordVectors | None
     sentences: list[Sentence]
     labels: list[np.ndarray]
@@ -307,14 +307,14 @@ def load_data(
     options: Mapping[str, Any],
     *,
     word_dim: int | None,
-    tell: Callable[[str], object],
+    log: Callable[[str], object],
 ) -> Data:
     """Loads all that a run trains on, and tells what was found.
 
     Args:
         options: The section `data` of a config.
         word_dim: Length of the model's word vectors; None if it has none.
-        tell: Is called with lines for the user.
+        log: Is called with lines for the user.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -322,18 +322,18 @@ def load_data(
             corpus.
     """
     train, dev = (load_split(options, name) for name in ("train", "dev"))
-    tell(f"{train.summary()}\n{dev.summary()}")
-    _check_types(train, dev, tell)
+    log(f"{train.summary()}\n{dev.summary()}")
+    _check_types(train, dev, log)
     path, given = None, None
     if options["vectors"]:
         path = corpora.find_vectors(options["vectors"])
         given = read_vectors(path, word_dim)
-        tell(describe_vectors(path, given))
-    lexicon, aligned = build_lexicon(options, train, given)
+        log(describe_vectors(path, given))
+    vocabulary, aligned = build_vocabulary(options, train, given)
     if aligned is not None:
-        tell(describe_match(aligned))
-    lexicon = inputs.complete(lexicon, options, train, tell, dev)
-    sentences, labels = encode_split(train, lexicon)
+        log(describe_match(aligned))
+    vocabulary = inputs.complete(vocabulary, options, train, log, dev)
+    sentences, labels = encode_split(train, vocabulary)
     record = environment.describe([train, dev], path)
     record["data"] |= inputs.describe(options)
-    return Data(lexicon, aligned, sentences, labels, dev, train.words(), record)
+    return Data(vocabulary, aligned, sentences, labels, dev, train.words(), record)

@@ -19,7 +19,7 @@ from jaxner import inference, models
 from jaxner.data import batching, probes, vocab
 from jaxner.data import documents as joining
 from jaxner.data.probes import Case, Probe
-from jaxner.data.vocab import Lexicon
+from jaxner.data.vocab import Vocabulary
 from jaxner.training import objectives
 from jaxner.training.objectives import Objective
 from jaxner.types import Sentence, Weights
@@ -88,13 +88,13 @@ def fit(
         "head": head,
         "representation": representation,
     }
-    lexicon, model = build(probe, **parts, documents=documents)
-    batch, labels = encode(lexicon, probe.train)
-    test, _ = encode(lexicon, probe.test)
+    vocabulary, model = build(probe, **parts, documents=documents)
+    batch, labels = encode(vocabulary, probe.train)
+    test, _ = encode(vocabulary, probe.test)
     how = Objective.of(objective)
     weights = models.init(model, seed)
     ids = _fit(model, how, weights, batch, labels, test, steps, learning_rate)
-    predicted = _decode(lexicon, probe.test, np.asarray(ids))
+    predicted = _decode(vocabulary, probe.test, np.asarray(ids))
     return Result(probe.accuracy(predicted), predicted)
 
 
@@ -105,8 +105,8 @@ def build(
     head: Mapping[str, Any] = SOFTMAX,
     representation: Mapping[str, Any] = WORDS,
     documents: bool = False,
-) -> tuple[Lexicon, models.Tagger]:
-    """Builds what `fit` trains: the lexicon of a probe, and the model of its size.
+) -> tuple[Vocabulary, models.Model]:
+    """Builds what `fit` trains: the vocabulary of a probe, and the model of its size.
 
     Args:
         probe: One of `jaxner.data.probes`, or your own.
@@ -124,30 +124,30 @@ def build(
         >>> model.encoder.receptive_field // 2  # how far it sees to one side
         13
     """
-    lexicon, _ = vocab.build(
+    vocabulary, _ = vocab.build(
         [case.tokens for case in probe.train],
         probe.types,
         scheme=probes.SCHEME,
         documents=documents,
     )
     model = models.build(
-        num_labels=len(lexicon.label_names),
-        num_trained_words=lexicon.num_trained,
+        num_labels=len(vocabulary.label_names),
+        num_trained_words=vocabulary.num_trained,
         num_frozen_words=0,
-        num_chars=len(lexicon.chars),
+        num_chars=len(vocabulary.chars),
         representation=representation,
         encoder=encoder,
         head=head,
-        char_types=lexicon.char_types,
-        singletons=lexicon.singletons,
+        char_types=vocabulary.char_types,
+        singletons=vocabulary.singletons,
     )
-    return lexicon, model
+    return vocabulary, model
 
 
 def encode(
-    lexicon: Lexicon, cases: Sequence[Case]
+    vocabulary: Vocabulary, cases: Sequence[Case]
 ) -> tuple[Sentence, Int[np.ndarray, "B T"]]:
-    """Encodes sentences (or documents, if the lexicon is for them) as one batch.
+    """Encodes sentences (or documents, if the vocabulary is for them) as one batch.
 
     Returns:
         The batch, and the label ids.
@@ -155,19 +155,19 @@ def encode(
     Example:
         >>> from jaxner.data import probes
         >>> probe = probes.xor()
-        >>> lexicon, _ = build(probe, encoder={"name": "grn"})
-        >>> batch, labels = encode(lexicon, probe.test)
-        >>> batch.words.shape, lexicon.decode(labels[3])
+        >>> vocabulary, _ = build(probe, encoder={"name": "grn"})
+        >>> batch, labels = encode(vocabulary, probe.test)
+        >>> batch.words.shape, vocabulary.decode(labels[3])
         ((4, 3), ['O', 'O', 'O'])
     """
     sentences: list[Sentence] = []
     gold: list[np.ndarray] = []
     for case in cases:
-        parts = [lexicon.encode(case.tokens[place]) for place in case.sentences]
-        ids = [lexicon.label_ids(case.labels[place]) for place in case.sentences]
-        if lexicon.reads_documents:
+        parts = [vocabulary.encode(case.tokens[place]) for place in case.sentences]
+        ids = [vocabulary.label_ids(case.labels[place]) for place in case.sentences]
+        if vocabulary.reads_documents:
             parts = [joining.join(parts)]
-            ids = [joining.join_labels(ids, len(lexicon.label_names) - 1)]
+            ids = [joining.join_labels(ids, len(vocabulary.label_names) - 1)]
         sentences += parts
         gold += ids
     batch = batching.stack(sentences, max(len(s.words) for s in sentences))
@@ -178,24 +178,24 @@ def encode(
 
 
 def _decode(
-    lexicon: Lexicon, cases: Sequence[Case], ids: Int[np.ndarray, "B T"]
+    vocabulary: Vocabulary, cases: Sequence[Case], ids: Int[np.ndarray, "B T"]
 ) -> tuple[tuple[str, ...], ...]:
     """Gives the labels of each case, of all its sentences."""
     rows = iter(ids)
     predicted = []
     for case in cases:
         lengths = [place.stop - place.start for place in case.sentences]
-        if lexicon.reads_documents:
+        if vocabulary.reads_documents:
             parts = joining.split(next(rows), lengths)
         else:
             parts = [next(rows)[:length] for length in lengths]
-        predicted.append(tuple(lexicon.decode(np.concatenate(parts))))
+        predicted.append(tuple(vocabulary.decode(np.concatenate(parts))))
     return tuple(predicted)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "objective"))
 def _fit(
-    model: models.Tagger,
+    model: models.Model,
     objective: Objective,
     weights: Weights,
     batch: Sentence,

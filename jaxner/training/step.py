@@ -60,13 +60,13 @@ class Recipe(NamedTuple):
         sizes: What sums over a batch are divided by.
     """
 
-    model: models.Tagger
+    model: models.Model
     tx: optax.GradientTransformation
     objective: objectives.Objective
     sizes: objectives.Sizes
 
 
-def character_rows(model: models.Tagger) -> str:
+def character_rows(model: models.Model) -> str:
     """Returns how a model wants characters listed, one of `batching.CHARS`."""
     readers = models.character_readers(model)
     if not readers:
@@ -159,7 +159,7 @@ def update(
     jax.jit, static_argnames=("model", "tx", "objective"), donate_argnames="state"
 )
 def train_step(
-    model: models.Tagger,
+    model: models.Model,
     tx: optax.GradientTransformation,
     state: State,
     frozen: Any,

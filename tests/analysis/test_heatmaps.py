@@ -17,14 +17,14 @@ RELATION = {"name": "grn", "hidden_dim": 4}
 
 
 def tagger(encoder, **lexical):
-    lexicon, _ = vocab.build([WORDS], ["LOC"], **lexical)
+    vocabulary, _ = vocab.build([WORDS], ["LOC"], **lexical)
     options = {
         "representation": {"words": {"dim": 4}, "chars": None},
         "encoder": encoder,
         "head": {"name": "softmax"},
     }
-    model = tagging.build_model(lexicon, options)
-    return tagging.Params(models.init(model, 0), model, lexicon)
+    model = tagging.build_model(vocabulary, options)
+    return tagging.Tagger(models.init(model, 0), model, vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def attentive():
 
 
 def intermediates(params, tokens):
-    sentence = jax.tree.map(jnp.asarray, params.lexicon.encode(tokens))
+    sentence = jax.tree.map(jnp.asarray, params.vocabulary.encode(tokens))
     return models.apply_with_intermediates(params.model, params.weights, sentence)[1]
 
 

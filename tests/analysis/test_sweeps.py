@@ -15,7 +15,7 @@ from jaxner import models, tagging
 from jaxner.analysis import sweeps
 from jaxner.data import splits, vocab
 from jaxner.evaluation import detection, plots, scoring
-from jaxner.params import Params, build_model
+from jaxner.tagger import Tagger, build_model
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +43,7 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev, f
     for point in (found.by_threshold[1], found.by_samples[1]):
         changes = {
             "refinement.threshold": point.threshold,
-            "sampling.num_samples": point.samples,
+            "mc_dropout.num_samples": point.samples,
         }
         loaded = jaxner.load(refining, changes)
         assert point.score == pytest.approx(score_of(loaded, dev))
@@ -64,7 +64,7 @@ def test_ends_of_the_threshold(found):
 
 def test_detection_of_the_sweep_is_that_of_uncertainty(refining, dev, found):
     params = jaxner.load(refining)
-    key = jax.random.key(params.model.sampling.seed)
+    key = jax.random.key(params.model.mc_dropout.seed)
     gold = dev.to_scheme("BIOES")
     each = jaxner.uncertainty(params, [e.tokens for e in gold], key, 8)
     entropy = np.concatenate([u.entropy for u in each])
@@ -86,16 +86,16 @@ def test_a_tagger_without_refinement_has_passes_alone(finished, dev):
 
 def drawn(dev, documents=False, head="softmax", **options):
     """A small tagger with a refinement and drawn weights."""
-    lexicon, _ = vocab.build(
+    vocabulary, _ = vocab.build(
         [e.tokens for e in dev.examples], dev.types(), documents=documents
     )
     model = build_model(
-        lexicon,
+        vocabulary,
         {
             "representation": {"words": {"dim": 8}, "chars": None, "dropout": 0.0},
             "encoder": {"name": "bilstm", "hidden_dim": 4, "output_dropout": 0.5},
             "head": {"name": head, "dropout": 0.0},
-            "sampling": {"parts": ("encoder",), **options},
+            "mc_dropout": {"parts": ("encoder",), **options},
             "refinement": {
                 "num_layers": 1,
                 "num_heads": 1,
@@ -112,7 +112,7 @@ def drawn(dev, documents=False, head="softmax", **options):
         lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32),
         models.init(model, 0),
     )
-    return Params(weights, model, lexicon)
+    return Tagger(weights, model, vocabulary)
 
 
 @pytest.mark.parametrize(

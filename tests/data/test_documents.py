@@ -91,7 +91,7 @@ def test_splitting_undoes_joining(sizes, seed):
         np.testing.assert_array_equal(before, after)
 
 
-# --- Lexicons that read documents ----------------------------------------------------
+# --- Vocabularies that read documents ----------------------------------------------------
 
 
 def test_the_separator_has_the_last_label():
@@ -101,7 +101,7 @@ def test_the_separator_has_the_last_label():
     assert reads.label_names == (*plain.label_names, vocab.SEPARATOR)
     assert reads.reads_documents
     assert not plain.reads_documents
-    assert vocab.Lexicon.from_json(reads.to_json()) == reads != plain
+    assert vocab.Vocabulary.from_json(reads.to_json()) == reads != plain
     assert reads.words == plain.words  # no word of a text is the separator
     assert reads.word_id(vocab.SEPARATOR) == vocab.UNKNOWN
 
@@ -112,7 +112,7 @@ TWO = "-DOCSTART- O\n\nRome B-LOC\nwins O\n\nYes O\n\n-DOCSTART- O\n\nOslo B-LOC
 
 
 @pytest.fixture
-def lexicon():
+def vocabulary():
     tokens = [["Rome", "wins"], ["Yes"], ["Oslo"]]
     return vocab.build(tokens, ["LOC"], scheme="BIO", documents=True)[0]
 
@@ -123,38 +123,38 @@ def read(folder, text):
     return splits.read(path)
 
 
-def test_a_split_is_encoded_as_documents(lexicon, tmp_path):
-    sentences, labels = prepare.encode_split(read(tmp_path, TWO), lexicon)
-    ids = {word: lexicon.word_id(word) for word in ("Rome", "wins", "Yes", "Oslo")}
+def test_a_split_is_encoded_as_documents(vocabulary, tmp_path):
+    sentences, labels = prepare.encode_split(read(tmp_path, TWO), vocabulary)
+    ids = {word: vocabulary.word_id(word) for word in ("Rome", "wins", "Yes", "Oslo")}
     assert [s.words.tolist() for s in sentences] == [
         [0, ids["Rome"], ids["wins"], 0, ids["Yes"], 0],
         [0, ids["Oslo"], 0],
     ]
-    assert [lexicon.decode(row) for row in labels] == [
+    assert [vocabulary.decode(row) for row in labels] == [
         ["<sep>", "B-LOC", "O", "<sep>", "O", "<sep>"],
         ["<sep>", "B-LOC", "<sep>"],
     ]
 
 
-def test_sentences_before_the_first_mark_are_a_document(lexicon, tmp_path):
+def test_sentences_before_the_first_mark_are_a_document(vocabulary, tmp_path):
     text = "Yes O\n\nYes O\n\n-DOCSTART- O\n\nOslo B-LOC\n"
-    sentences, _ = prepare.encode_split(read(tmp_path, text), lexicon)
+    sentences, _ = prepare.encode_split(read(tmp_path, text), vocabulary)
     assert [len(s.words) for s in sentences] == [5, 3]
 
 
-def test_a_single_document_is_one(lexicon, tmp_path):
+def test_a_single_document_is_one(vocabulary, tmp_path):
     text = "-DOCSTART- O\n\nYes O\n\nOslo B-LOC\n"
-    sentences, _ = prepare.encode_split(read(tmp_path, text), lexicon)
+    sentences, _ = prepare.encode_split(read(tmp_path, text), vocabulary)
     assert [len(s.words) for s in sentences] == [5]
 
 
-def test_a_file_without_documents_is_refused(lexicon, tmp_path):
+def test_a_file_without_documents_is_refused(vocabulary, tmp_path):
     split = read(tmp_path, TWO.replace("-DOCSTART- O\n\n", ""))
     with pytest.raises(ValueError, match=r"train\.conll does not say .* -DOCSTART-"):
-        prepare.encode_split(split, lexicon)
+        prepare.encode_split(split, vocabulary)
     with pytest.raises(ValueError, match=r"--config\.data\.unit=sentence"):
         documents.of_examples(split.path, split.examples)
-    # Sentences of a lexicon that reads no documents need none.
+    # Sentences of a vocabulary that reads no documents need none.
     plain, _ = vocab.build([["Rome"]], ["LOC"], scheme="BIO")
     sentences, _ = prepare.encode_split(split, plain)
     assert [len(s.words) for s in sentences] == [2, 1, 1]

@@ -25,7 +25,7 @@ def render(table):
 
 
 def test_counts_of_a_known_case():
-    scores = tags.score(GOLD, PREDICTED, tokens=TOKENS, vocabulary=VOCABULARY)
+    scores = tags.score(GOLD, PREDICTED, tokens=TOKENS, known_words=VOCABULARY)
     assert (scores.tokens, scores.correct_tokens, scores.sentences) == (5, 3, 2)
     assert scores.accuracy == pytest.approx(3 / 5)
     assert {tag: tuple(counts) for tag, counts in scores.by_type.items()} == {
@@ -50,7 +50,7 @@ def test_random_corpora_are_counted_as_numpy_does():
     )
     words = [[f"w{i}" for i in rng.integers(0, 20, n)] for n in lengths]
     known = {f"w{i}" for i in range(12)}
-    scores = tags.score(gold, guess, tokens=words, vocabulary=known)
+    scores = tags.score(gold, guess, tokens=words, known_words=known)
     a, b, w = (
         np.array([x for row in side for x in row]) for side in (gold, guess, words)
     )
@@ -67,10 +67,10 @@ def test_random_corpora_are_counted_as_numpy_does():
 def test_figures_that_are_not_defined_are_left_out():
     assert tags.score(GOLD, PREDICTED).figures() == {"accuracy": pytest.approx(60.0)}
     all_known = tags.score(
-        GOLD, PREDICTED, tokens=TOKENS, vocabulary={w for s in TOKENS for w in s}
+        GOLD, PREDICTED, tokens=TOKENS, known_words={w for s in TOKENS for w in s}
     )
     assert set(all_known.figures()) == {"accuracy", "known_accuracy"}
-    none_known = tags.score(GOLD, PREDICTED, tokens=TOKENS, vocabulary=set())
+    none_known = tags.score(GOLD, PREDICTED, tokens=TOKENS, known_words=set())
     assert set(none_known.figures()) == {"accuracy", "oov_accuracy"}
     assert tags.score([], []).accuracy == 0.0
 
@@ -83,11 +83,11 @@ def test_sides_that_do_not_fit_are_refused():
     ):
         tags.score(GOLD, [PREDICTED[0], ["DET"]])
     with pytest.raises(ValueError, match="got 2 gold and 1 words"):
-        tags.score(GOLD, PREDICTED, tokens=TOKENS[:1], vocabulary=VOCABULARY)
+        tags.score(GOLD, PREDICTED, tokens=TOKENS[:1], known_words=VOCABULARY)
 
 
 def test_everything_is_in_the_dict():
-    scores = tags.score(GOLD, PREDICTED, tokens=TOKENS, vocabulary=VOCABULARY)
+    scores = tags.score(GOLD, PREDICTED, tokens=TOKENS, known_words=VOCABULARY)
     found = json.loads(json.dumps(scores.to_dict()))
     assert found["accuracy"] == pytest.approx(60.0)
     assert found["oov_accuracy"] == pytest.approx(50.0)
@@ -98,7 +98,7 @@ def test_everything_is_in_the_dict():
 
 
 def test_the_line_and_the_table_begin_with_the_accuracy():
-    scores = tags.score(GOLD, PREDICTED, tokens=TOKENS, vocabulary=VOCABULARY)
+    scores = tags.score(GOLD, PREDICTED, tokens=TOKENS, known_words=VOCABULARY)
     line = "accuracy 60.00 (known words 66.67, out of vocabulary 50.00)"
     assert report.summary_line(scores) == line
     assert report.summary_line(tags.score(GOLD, PREDICTED)) == "accuracy 60.00"
@@ -116,7 +116,7 @@ def test_the_line_and_the_table_begin_with_the_accuracy():
     ]
     plain = render(report.per_type_table(tags.score(GOLD, PREDICTED)))
     assert "known words" not in plain
-    all_new = tags.score(GOLD, PREDICTED, tokens=TOKENS, vocabulary=set())
+    all_new = tags.score(GOLD, PREDICTED, tokens=TOKENS, known_words=set())
     assert "known words: – of 0" in render(report.per_type_table(all_new))
 
 

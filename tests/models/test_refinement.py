@@ -17,7 +17,7 @@ LABELS = 3
 STREAMS = {"num_layers": 1, "num_heads": 2, "head_dim": 2}
 
 
-def build(drafts="softmax", sampling=None, **options):
+def build(drafts="softmax", mc_dropout=None, **options):
     return models.build(
         num_labels=LABELS,
         num_trained_words=9,
@@ -26,7 +26,7 @@ def build(drafts="softmax", sampling=None, **options):
         representation={"words": {"dim": 6}, "chars": None, "dropout": 0.2},
         encoder={"name": "bilstm", "hidden_dim": 3, "output_dropout": 0.4},
         head={"name": drafts, "dropout": 0.0},
-        sampling={"num_samples": 2, "parts": ("encoder",), **(sampling or {})},
+        mc_dropout={"num_samples": 2, "parts": ("encoder",), **(mc_dropout or {})},
         refinement={
             "label_scale": 1.0,
             "label_dim": 5,

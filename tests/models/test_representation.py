@@ -600,14 +600,14 @@ def test_the_unknown_word_learns_from_words_that_occur_once():
     assert not gradient(tagger()).any()
 
 
-def test_a_model_knows_the_words_that_occur_once_of_its_lexicon():
-    lexicon, _ = vocab.build([["a", "b", "a", "c"]], ["LOC"])
+def test_a_model_knows_the_words_that_occur_once_of_its_vocabulary():
+    vocabulary, _ = vocab.build([["a", "b", "a", "c"]], ["LOC"])
     options = {
         "representation": {"words": {"dim": 2}, "singleton_dropout": 0.5},
         "encoder": {"name": "identity"},
         "head": {"name": "softmax"},
     }
-    found = params.build_model(lexicon, options).representation
+    found = params.build_model(vocabulary, options).representation
     assert (found.singletons, found.singleton_dropout) == ((3, 5), 0.5)
     with pytest.raises(ValueError, match=r"singleton_dropout of Representation .*1\.5"):
         tagger(singleton_dropout=1.5)
@@ -697,14 +697,14 @@ def test_errors_of_a_representation():
     assert tagger(chars={"types": False}).chars.types is None
 
 
-def test_types_come_from_the_lexicon():
-    lexicon, _ = vocab.build([["aA1.é"]], ["LOC"])
+def test_types_come_from_the_vocabulary():
+    vocabulary, _ = vocab.build([["aA1.é"]], ["LOC"])
     model = models.build(
         num_labels=2,
         num_trained_words=3,
         num_frozen_words=0,
-        num_chars=len(lexicon.chars),
-        char_types=lexicon.char_types,
+        num_chars=len(vocabulary.chars),
+        char_types=vocabulary.char_types,
         representation={
             "words": None,
             "chars": {"types": True, "length": 6, "dim": 2, "width": (1,)},
@@ -712,7 +712,7 @@ def test_types_come_from_the_lexicon():
         encoder={"name": "projection", "hidden_dim": 2},
         head={"name": "softmax"},
     )
-    known = dict(zip(lexicon.chars, model.representation.chars.types, strict=True))
+    known = dict(zip(vocabulary.chars, model.representation.chars.types, strict=True))
     assert known == {"<pad>": 0, "<unk>": 0, "A": 1, "a": 2, "1": 3, ".": 4, "é": 0}
     shapes = jax.eval_shape(lambda: models.init(model, 0))["params"]["representation"]
     assert shapes["chars"]["conv1"]["kernel"].shape == (6, 30)

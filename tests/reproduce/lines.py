@@ -30,7 +30,7 @@ def finish(folder, missed=1):
     """Writes what a finished run has: all spans of dev, and test with some missed."""
     run = Workdir(folder)
     run.write_json("config.json", {"num_epochs": 9, "patience": 2})
-    run.write_text("lexicon.json", lexicon().to_json())
+    run.write_text("vocabulary.json", vocabulary().to_json())
     data = {name: {"sha256": name, "path": "x"} for name in ("train", "dev", "vectors")}
     run.write_json(
         "environment.json",
@@ -55,5 +55,5 @@ def finish(folder, missed=1):
     run.write_json("result.json", result)
 
 
-def lexicon():
+def vocabulary():
     return vocab.build([["a"]], ["PER"], scheme="BIOES")[0]

@@ -86,11 +86,11 @@ def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypa
     assert encoder.hidden_dropout_prob == 0.2  # the config's, ...
     assert encoder.attention_probs_dropout_prob == 0.1  # ... and the folder's
     text = sentences(short, "test")
-    windows = [params.lexicon.encode(tokens).pieces.windows for tokens in text]
+    windows = [params.vocabulary.encode(tokens).pieces.windows for tokens in text]
     assert max(map(len, windows)) > 1
     labels = jaxner.tag(params, text)
     assert list(map(len, labels)) == list(map(len, text))
-    assert {label for s in labels for label in s} <= set(params.lexicon.label_names)
+    assert {label for s in labels for label in s} <= set(params.vocabulary.label_names)
     record = Workdir(bert_run).read_json("environment.json")["data"]
     assert "pretrained model.safetensors" in record
 
@@ -98,7 +98,7 @@ def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypa
 def test_neither_batch_nor_padding_changes_a_label(bert_run, short):
     params = jaxner.load(bert_run)
     text = sentences(short, "test")
-    encoded = [params.lexicon.encode(tokens) for tokens in text]
+    encoded = [params.vocabulary.encode(tokens) for tokens in text]
     together = batched.over(potentials_of(params.model, params.weights), encoded)
     i = max(range(len(encoded)), key=lambda i: encoded[i].pieces.windows.shape)
     alone = emissions(params.model, params.weights, encoded[i])
@@ -106,7 +106,7 @@ def test_neither_batch_nor_padding_changes_a_label(bert_run, short):
     # Arrays under the caller's own transformations give the same labels.
     ids = jax.jit(jaxner.tag)(params, jaxner.encode(params, text))
     for row, labels in zip(ids, jaxner.tag(params, text), strict=True):
-        assert params.lexicon.decode(row[: len(labels)].tolist()) == labels
+        assert params.vocabulary.decode(row[: len(labels)].tolist()) == labels
 
 
 def potentials_of(model, weights):
@@ -117,7 +117,7 @@ def potentials_of(model, weights):
 
 
 def test_training_begins_with_the_weights_of_the_folder(bert, short):
-    lexicon, model = build(bert_config(short, bert))
+    vocabulary, model = build(bert_config(short, bert))
     drawn = models.init(model, 0)
     filled = pretrained.fill(drawn, bert)
     own = filled["params"]["representation"]["bert"]["encoder"]
@@ -125,31 +125,31 @@ def test_training_begins_with_the_weights_of_the_folder(bert, short):
     jax.tree.map(
         np.testing.assert_array_equal, filled["params"]["head"], drawn["params"]["head"]
     )
-    assert lexicon.from_json(lexicon.to_json()) == lexicon
-    assert hash(lexicon.from_json(lexicon.to_json())) == hash(lexicon)
+    assert vocabulary.from_json(vocabulary.to_json()) == vocabulary
+    assert hash(vocabulary.from_json(vocabulary.to_json())) == hash(vocabulary)
 
 
 def build(config):
     options = config.data.to_dict()
     split = prepare.load_split(options, "train")
-    lexicon, _ = prepare.build_lexicon(options, split, None)
-    lexicon = inputs.complete(lexicon, options, split, lambda line: None)
-    return lexicon, tagging.build_model(lexicon, config.model.to_dict())
+    vocabulary, _ = prepare.build_vocabulary(options, split, None)
+    vocabulary = inputs.complete(vocabulary, options, split, lambda line: None)
+    return vocabulary, tagging.build_model(vocabulary, config.model.to_dict())
 
 
 def test_documents_keep_the_windows_of_their_sentences(bert, short):
     config = bert_config(short, bert)
     config.data.unit = "document"
-    lexicon, model = build(config)
+    vocabulary, model = build(config)
     weights = pretrained.fill(models.init(model, 0), bert)
     split = prepare.load_split(config.data.to_dict(), "test")
-    documents, _ = prepare.encode_split(split, lexicon)
+    documents, _ = prepare.encode_split(split, vocabulary)
     compute = potentials_of(model, weights)
     whole = batched.over(compute, documents)
     joined = np.concatenate(
         [rows[d.words != 0] for rows, d in zip(whole, documents, strict=True)]
     )
-    alone = [lexicon.encode(example.tokens) for example in split.examples]
+    alone = [vocabulary.encode(example.tokens) for example in split.examples]
     right = np.concatenate(batched.over(compute, alone))
     np.testing.assert_allclose(joined, right, rtol=1e-4, atol=1e-5)
 
@@ -193,13 +193,13 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     assert jaxner.tag(params, text[0], vectors=given[0]) == labels[0]
     encoded = jaxner.encode(params, text, vectors=given)
     ids = jax.jit(jaxner.tag)(params, encoded)
-    assert params.lexicon.decode(ids[1, : len(text[1])].tolist()) == labels[1]
+    assert params.vocabulary.decode(ids[1, : len(text[1])].tolist()) == labels[1]
     assert result["test"]["gold"] == split.sizes()[2]
     shares = params.weights["params"]["representation"]["vectors"]["shares"]
     assert np.asarray(shares).any()  # they are trained
     # Other vectors give other labels, or at least other scores.
     one, other = (
-        emissions(params.model, params.weights, params.lexicon.encode(text[0], v))
+        emissions(params.model, params.weights, params.vocabulary.encode(text[0], v))
         for v in (given[0], -given[0])
     )
     assert not np.allclose(one, other)
@@ -252,9 +252,9 @@ def test_a_tagger_without_vectors_takes_none(params):
 
 def test_epochs_read_the_vectors_of_their_batches(vectors, short):
     config = vector_config(short, vectors)
-    lexicon, _ = build(config)
+    vocabulary, _ = build(config)
     split = prepare.load_split(config.data.to_dict(), "train")
-    encoded, labels = prepare.encode_split(split, lexicon)
+    encoded, labels = prepare.encode_split(split, vocabulary)
     batches = batching.Batches.make(encoded, labels, batch_size=5, num_shapes=2)
     found = {}
     for batch, _ in batches.epoch(0, 0):
@@ -272,9 +272,9 @@ def test_epochs_read_the_vectors_of_their_batches(vectors, short):
 def test_documents_have_no_vectors_at_their_separators(vectors, short):
     config = vector_config(short, vectors)
     config.data.unit = "document"
-    lexicon, _ = build(config)
+    vocabulary, _ = build(config)
     split = prepare.load_split(config.data.to_dict(), "dev")
-    documents, _ = prepare.encode_split(split, lexicon)
+    documents, _ = prepare.encode_split(split, vocabulary)
     joined = np.concatenate([d.vectors[d.words != 0] for d in documents])
     alone = np.concatenate([np.asarray(v) for v in split.vectors])
     np.testing.assert_array_equal(joined, alone)
@@ -313,8 +313,8 @@ def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(sizes))
     told, options = [], config.data.to_dict()
     split = prepare.load_split(options, "train")
-    lexicon, _ = prepare.build_lexicon(options, split, None)
-    found = inputs.complete(lexicon, options, split, told.append)
+    vocabulary, _ = prepare.build_vocabulary(options, split, None)
+    found = inputs.complete(vocabulary, options, split, told.append)
     assert found.pieces is not None
     size = len(found.pieces.vocab)
     assert f"has {size:,} word pieces, config.json says 1,234" in told[0]
@@ -330,10 +330,10 @@ def test_all_splits_have_vectors_of_the_same_sizes(other, short, vectors, tmp_pa
     for folder, fits in ((vectors, True), (tmp_path, False)):
         options = vector_config(short, folder).data.to_dict()
         load = functools.partial(
-            prepare.load_data, options, word_dim=None, batch_size=4, tell=print
+            prepare.load_data, options, word_dim=None, batch_size=4, log=print
         )
         if fits:
-            assert load().lexicon.vector_sizes == (3, 5)
+            assert load().vocabulary.vector_sizes == (3, 5)
         else:
             message = rf"{other}\.npz: expected 3 layers of 5 dimensions, got 2 of 5"
             with pytest.raises(ValueError, match=message):

@@ -59,13 +59,13 @@ def scores(encoder, head):
 
     Of the works of art, and of the other two phrases, each [2, L], for drawn weights.
     """
-    lexicon, model = probing.build(XOR, encoder=encoder, head={"name": head})
+    vocabulary, model = probing.build(XOR, encoder=encoder, head={"name": head})
     rng = np.random.default_rng(0)
     weights = jax.tree.map(
         lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype),
         jax.eval_shape(lambda: models.init(model, 0)),
     )
-    batch, _ = probing.encode(lexicon, XOR.test)
+    batch, _ = probing.encode(vocabulary, XOR.test)
     apply = jax.jit(jax.vmap(lambda sentence: models.apply(model, weights, sentence)))
     middle = np.asarray(apply(batch).emissions)[:, 1]
     middle = np.exp(middle) if head == "direction" else middle

@@ -57,11 +57,11 @@ def tagger(run):
 
 
 def test_words_that_are_not_trained_come_back_as_given(tagger, given):
-    lexicon, vectors = tagger.lexicon, given[1]
-    assert lexicon.num_trained == 2  # padding and the unknown word
-    assert set(lexicon.words[2:]) == set(vectors)
+    vocabulary, vectors = tagger.vocabulary, given[1]
+    assert vocabulary.num_trained == 2  # padding and the unknown word
+    assert set(vocabulary.words[2:]) == set(vectors)
     frozen = tagger.weights["frozen"]["representation"]["words"]["vectors"]
-    expected = np.stack([vectors[word] for word in lexicon.words[2:]])
+    expected = np.stack([vectors[word] for word in vocabulary.words[2:]])
     np.testing.assert_array_equal(frozen, expected)
 
 
@@ -77,7 +77,7 @@ def test_the_unknown_word_alone_is_trained(tagger, run):
 def test_words_without_a_vector_are_unknown(tagger, given, corpus):
     examples = corpora.load(None, "train", directory=corpus).examples
     tokens = {token for example in examples for token in example.tokens}
-    ids = {token: tagger.lexicon.word_id(token) for token in tokens}
+    ids = {token: tagger.vocabulary.word_id(token) for token in tokens}
     known = {token for token, i in ids.items() if i != vocab.UNKNOWN}
     lowered = {token: features.zero_digits(token).lower() for token in tokens}
     vectors = given[1]
@@ -90,32 +90,32 @@ def test_words_without_a_vector_are_unknown(tagger, given, corpus):
 
 
 def test_the_alphabet_decides_which_characters_are_known(tagger):
-    assert tagger.lexicon.chars == ("<pad>", "<unk>", *sorted(ALPHABET))
+    assert tagger.vocabulary.chars == ("<pad>", "<unk>", *sorted(ALPHABET))
     table = tagger.weights["params"]["representation"]["chars"]["table"]
     assert len(table) == len(ALPHABET) + 2
-    chars = tagger.lexicon.encode(["aß7"]).chars[0].tolist()
+    chars = tagger.vocabulary.encode(["aß7"]).chars[0].tolist()
     assert chars[1] == vocab.UNKNOWN  # German sharp s is not in it
-    assert tagger.lexicon.chars[chars[0]] == "a"
-    assert tagger.lexicon.chars[chars[2]] == "0"  # digits are zeroed before
+    assert tagger.vocabulary.chars[chars[0]] == "a"
+    assert tagger.vocabulary.chars[chars[2]] == "0"  # digits are zeroed before
 
 
 def test_digits_are_zeroed_wherever_a_word_is_looked_at(tagger):
-    lexicon = tagger.lexicon
-    assert lexicon.zero_digits
+    vocabulary = tagger.vocabulary
+    assert vocabulary.zero_digits
     for array, other in zip(
-        lexicon.encode(["In", "1996", "3M"]),
-        lexicon.encode(["In", "2024", "7M"]),
+        vocabulary.encode(["In", "1996", "3M"]),
+        vocabulary.encode(["In", "2024", "7M"]),
         strict=True,
     ):
         np.testing.assert_array_equal(array, other)
-    assert lexicon.words[lexicon.word_id("1996")] == "0000"
-    ids = [lexicon.word_id(word) for word in ("0000", "2024", "99")]
+    assert vocabulary.words[vocabulary.word_id("1996")] == "0000"
+    ids = [vocabulary.word_id(word) for word in ("0000", "2024", "99")]
     assert ids[0] == ids[1] != ids[2]
     left, right = (
         models.apply(
             tagger.model,
             tagger.weights,
-            jax.tree.map(jax.numpy.asarray, lexicon.encode(["In", year])),
+            jax.tree.map(jax.numpy.asarray, vocabulary.encode(["In", year])),
         )
         for year in ("1996", "2024")
     )
@@ -129,7 +129,7 @@ def test_settings_are_written_down(run):
     assert data["zero_digits"] is True
     assert data["alphabet"] == ALPHABET
     assert data["unit"] == "sentence"
-    assert Workdir(run).lexicon() == jaxner.load(run).lexicon
+    assert Workdir(run).vocabulary() == jaxner.load(run).vocabulary
 
 
 @pytest.mark.parametrize("unit", ["paragraph", "documents", "", "Sentence"])

@@ -39,7 +39,7 @@ def metrics_without_times(folder):
 def assert_same_run(folder, other):
     """Bitwise the same weights, the same history, the same scores."""
     left, right = jaxner.load(folder), jaxner.load(other)
-    assert left.lexicon == right.lexicon
+    assert left.vocabulary == right.vocabulary
     for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
         np.testing.assert_array_equal(a, b)
     assert metrics_without_times(folder) == metrics_without_times(other)
@@ -387,11 +387,11 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     # These have a vector, also by their lower case; other training words are drawn.
     drawn = models.init(params.model, config.seed)["params"]["representation"]["words"]
     table = np.array(drawn["trained"])
-    given = [i for i, w in enumerate(params.lexicon.words) if w.lower() in words[:2]]
+    given = [i for i, w in enumerate(params.vocabulary.words) if w.lower() in words[:2]]
     table[given] = 0.5
     expected = np.full((40, 8), 0.5 / table[1:].std(), np.float32)
     np.testing.assert_allclose(frozen, expected, rtol=1e-5)
-    assert params.lexicon.words[-40:] == strangers
+    assert params.vocabulary.words[-40:] == strangers
     record = Workdir(tmp_path / "run").read_json("environment.json")["data"]["vectors"]
     content = Path(config.data.vectors).read_bytes()
     assert record["sha256"] == hashlib.sha256(content).hexdigest()

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.models.sampling import PARTS, Keys, Sampling
+from jaxner.models.mc_dropout import PARTS, Keys, MCDropout
 from jaxner.types import AnyPotentials, Sentence, Weights, WordVectors
 
 
-class Tagger(nn.Module):
+class Model(nn.Module):
     """A representation, an encoder and a head; and a refinement of their labels.
 
     Attributes:
@@ -26,7 +26,7 @@ class Tagger(nn.Module):
         earlier_heads: Heads of the stages before the last one.
         refinement: Labels the sentence once more, given the labels that the head drafts
             (`models.refinement.Refinement`); its potentials are one more stage.
-        sampling: How labels are drafted when the tagger is used.
+        mc_dropout: How labels are drafted when the tagger is used.
         separators: Whether the last label is that of separators, in a tagger of
             documents. Training learns it; when the tagger is used, separators are
             known, and no word is given their label.
@@ -37,7 +37,7 @@ class Tagger(nn.Module):
     head: nn.Module
     earlier_heads: tuple[nn.Module, ...] = ()
     refinement: nn.Module | None = None
-    sampling: Sampling = Sampling()
+    mc_dropout: MCDropout = MCDropout()
     separators: bool = False
 
     def __call__(self, sentence: Sentence, *, train: bool):
@@ -101,7 +101,7 @@ class Tagger(nn.Module):
         return refinement(words, given, sentence.mask, train=train)
 
 
-def init(model: Tagger, seed: int) -> Weights:
+def init(model: Model, seed: int) -> Weights:
     """Draws the weights of a model.
 
     Args:
@@ -230,7 +230,7 @@ def _name(path) -> str:
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
-def character_readers(model: Tagger) -> list[Any]:
+def character_readers(model: Model) -> list[Any]:
     """Lists the modules of a model that read the characters of words."""
     own = getattr(model.refinement, "representation", None)
     parts = [part for part in (model.representation, own) if part is not None]
@@ -238,7 +238,7 @@ def character_readers(model: Tagger) -> list[Any]:
 
 
 def apply_stages(
-    model: Tagger, weights: Weights, sentence: Sentence, keys: Keys | None = None
+    model: Model, weights: Weights, sentence: Sentence, keys: Keys | None = None
 ) -> tuple[tuple[AnyPotentials, ...], dict[str, Array]]:
     """Computes the potentials of every stage of one sentence, the last one last.
 
@@ -257,7 +257,7 @@ def apply_stages(
 
 
 def apply_with_intermediates(
-    model: Tagger, weights: Weights, sentence: Sentence, key: Array | None = None
+    model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> tuple[AnyPotentials, dict[str, Array]]:
     """Computes the potentials of one sentence, and what the encoder lays open.
 
@@ -275,7 +275,7 @@ def apply_with_intermediates(
 
 
 def apply(
-    model: Tagger, weights: Weights, sentence: Sentence, key: Array | None = None
+    model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> AnyPotentials:
     """Computes the potentials of one sentence; a key switches dropout on.
 

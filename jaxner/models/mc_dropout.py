@@ -54,7 +54,7 @@ class Keys(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Sampling:
+class MCDropout:
     """How labels are drafted when a tagger is used: in one pass, or in several.
 
     Attributes:
@@ -82,21 +82,23 @@ class Sampling:
         for part in self.parts:
             if part not in PARTS:
                 raise ValueError(
-                    f"Unknown part {part!r} in sampling.parts; known: "
+                    f"Unknown part {part!r} in mc_dropout.parts; known: "
                     f"{', '.join(PARTS)}"
                 )
         if not self.parts:
-            raise ValueError("Expected at least one part in sampling.parts, got none.")
+            raise ValueError(
+                "Expected at least one part in mc_dropout.parts, got none."
+            )
         if self.average not in AVERAGES:
             raise ValueError(
-                f"Unknown sampling.average {self.average!r}; known: "
+                f"Unknown mc_dropout.average {self.average!r}; known: "
                 f"{', '.join(AVERAGES)}"
             )
         for name in ("num_samples", "seed"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise ValueError(
-                    f"sampling.{name} must be a number from 0, got {value!r}"
+                    f"mc_dropout.{name} must be a number from 0, got {value!r}"
                 )
 
 
@@ -156,7 +158,7 @@ def sample(
     """
 
     def one(key):
-        parts, keys = model.sampling.parts, Keys.of(key)
+        parts, keys = model.mc_dropout.parts, Keys.of(key)
         if "representation" not in parts:
             keys = keys._replace(words=None)
         potentials = _draft(model, weights, sentence, keys.rngs(), parts, x)
@@ -185,11 +187,11 @@ def predict(
     """Computes the potentials by which a tagger labels a sentence.
 
     Args:
-        model: What `build` returned; its `sampling` says how it drafts labels, and its
+        model: What `build` returned; its `mc_dropout` says how it drafts labels, and its
             `refinement.threshold` which of them are replaced.
         weights: What `init` returned, or its like after training.
         sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Of the passes' masks; None: that of `sampling.seed`.
+        key: Of the passes' masks; None: that of `mc_dropout.seed`.
 
     Returns:
         The draft's potentials. With a refinement: log-probabilities, the refinement's
@@ -232,15 +234,15 @@ def drafted(
     The arguments are those of `predict` and `sample`. Probabilities, `[T, L]`, are None
     where there is one pass and nothing asks for them.
     """
-    sampling = model.sampling
-    if not sampling.num_samples:
+    mc_dropout = model.mc_dropout
+    if not mc_dropout.num_samples:
         single = draft(model, weights, sentence, x)
         wanted = model.refinement is not None
         return single, inference.marginals(single, sentence.mask) if wanted else None
-    key = jax.random.key(sampling.seed) if key is None else key
-    keys = pass_keys(sentence_key(key, sentence), sampling.num_samples)
+    key = jax.random.key(mc_dropout.seed) if key is None else key
+    keys = pass_keys(sentence_key(key, sentence), mc_dropout.num_samples)
     samples = sample(model, weights, sentence, keys, x)
-    return average(samples, sentence.mask, sampling.average)
+    return average(samples, sentence.mask, mc_dropout.average)
 
 
 def average(samples: Potentials, mask: Array, over: str):

@@ -17,7 +17,7 @@ HIDDEN, HEADS, DIM = 20, 5, 4  # features of the LSTMs; of the heads
 
 
 def emissions(params):
-    sentence = jax.tree.map(jnp.asarray, params.lexicon.encode(TOKENS))
+    sentence = jax.tree.map(jnp.asarray, params.vocabulary.encode(TOKENS))
     return np.asarray(models.apply(params.model, params.weights, sentence).emissions)
 
 

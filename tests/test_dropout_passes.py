@@ -43,7 +43,7 @@ def test_arrays_under_jit_give_what_strings_give(refined):
     assert arrays.entropy.shape == (2, 4)
     for i, found in enumerate(strings):
         length = len(SENTENCES[i])
-        assert found.labels == refined.lexicon.decode(
+        assert found.labels == refined.vocabulary.decode(
             arrays.labels[i][:length].tolist()
         )
         for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
@@ -76,10 +76,13 @@ def test_a_run_without_sampling_has_no_mutual_information_without_dropout(finish
 
 def test_parts_and_passes_are_options_of_the_loaded_tagger(refining):
     key = jax.random.key(0)
-    one = jaxner.load(refining, {"sampling.num_samples": 1})
-    many = jaxner.load(refining, {"sampling.num_samples": 4})
-    assert (one.model.sampling.num_samples, many.model.sampling.num_samples) == (1, 4)
-    head = jaxner.load(refining, {"sampling.parts": ["head"], "head.dropout": 0.5})
+    one = jaxner.load(refining, {"mc_dropout.num_samples": 1})
+    many = jaxner.load(refining, {"mc_dropout.num_samples": 4})
+    assert (one.model.mc_dropout.num_samples, many.model.mc_dropout.num_samples) == (
+        1,
+        4,
+    )
+    head = jaxner.load(refining, {"mc_dropout.parts": ["head"], "head.dropout": 0.5})
     samples = jaxner.sample(head, SENTENCES[0], key, 3)
     assert np.ptp(samples, axis=0).max() > 1e-4
 
@@ -110,7 +113,7 @@ def test_thresholds_at_the_ends_are_the_draft_and_the_refinement(refining):
 def test_wrong_tokens_are_more_uncertain_than_right_ones(refined):
     """On the embedded corpus, text that training has not seen."""
     dev = corpora.load("sample", "dev")
-    gold = dev.to_scheme(refined.lexicon.scheme)
+    gold = dev.to_scheme(refined.vocabulary.scheme)
     found = jaxner.uncertainty(refined, [e.tokens for e in gold], KEY, 8)
     wrong = np.array(
         [
@@ -138,8 +141,8 @@ def test_wrong_arguments(params):
 
 
 def test_label_ids_take_a_key(refined):
-    encoded = [refined.lexicon.encode(SENTENCES[0])]
+    encoded = [refined.vocabulary.encode(SENTENCES[0])]
     ids = tagging.label_ids(refined, encoded, key=KEY)[0]
-    names = refined.lexicon.decode(ids.tolist())
+    names = refined.vocabulary.decode(ids.tolist())
     assert names == jaxner.tag(refined, SENTENCES[0], key=KEY)
     assert jnp.asarray(ids).shape == (4,)

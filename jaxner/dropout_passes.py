@@ -2,7 +2,7 @@
 
 Any tagger can be asked whose head gives each label a probability (all but "seq2seq"):
 it is run several times with dropout switched on, in the parts that its config names in
-`sampling.parts`. Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels.
+`mc_dropout.parts`. Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from jaxtyping import Array
 
 from jaxner import batched, inference, models, tagging
 from jaxner.inference import Uncertainty as Uncertainty
-from jaxner.params import Params
+from jaxner.tagger import Tagger
 from jaxner.types import Sentence, batch_axes
 
 
 def sample(
-    params: Params,
+    params: Tagger,
     tokens: Any,
     key: Array,
     num_samples: int = 8,
@@ -66,7 +66,7 @@ def sample(
 
 
 def uncertainty(
-    params: Params,
+    params: Tagger,
     tokens: Any,
     key: Array,
     num_samples: int = 8,
@@ -107,7 +107,7 @@ def uncertainty(
         return found
 
     def named(one: Uncertainty) -> Uncertainty:
-        return one._replace(labels=params.lexicon.decode(one.labels.tolist()))
+        return one._replace(labels=params.vocabulary.decode(one.labels.tolist()))
 
     return [named(one) for one in found] if isinstance(found, list) else named(found)
 

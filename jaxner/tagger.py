@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxner import models
-from jaxner.data.vocab import Lexicon
+from jaxner.data.vocab import Vocabulary
 from jaxner.types import Weights
 from jaxner.workdir import Workdir
 
@@ -21,63 +21,63 @@ from jaxner.workdir import Workdir
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["weights"],
-    meta_fields=["model", "lexicon"],
+    meta_fields=["model", "vocabulary"],
 )
 @dataclasses.dataclass(frozen=True)
-class Params:
+class Tagger:
     """A trained tagger: one pytree, whose leaves are the weights.
 
-    Model and lexicon are static and hashable, so `Params` passes through `jax.jit`,
+    Model and vocabulary are static and hashable, so `Tagger` passes through `jax.jit`,
     `jax.device_put` and `jax.tree.map`.
 
     Attributes:
         weights: Arrays.
         model: Computes potentials from them.
-        lexicon: Turns tokens into ids, and ids into labels.
+        vocabulary: Turns tokens into ids, and ids into labels.
     """
 
     weights: Weights
-    model: models.Tagger
-    lexicon: Lexicon
+    model: models.Model
+    vocabulary: Vocabulary
 
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
-        return f"Params({count:,} weights, {self.lexicon!r})"
+        return f"Tagger({count:,} weights, {self.vocabulary!r})"
 
 
-def build_model(lexicon: Lexicon, options: dict[str, Any]) -> models.Tagger:
-    """Builds a model whose sizes are those of a lexicon.
+def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model:
+    """Builds a model whose sizes are those of a vocabulary.
 
     Args:
-        lexicon: Gives the sizes.
+        vocabulary: Gives the sizes.
         options: `representation`, `encoder` and `head`, as in `models.build`.
 
     Raises:
         ValueError: As `models.build`; or the head cannot label documents.
     """
     head = options["head"].get("name")
-    if lexicon.reads_documents and head == "seq2seq":
+    if vocabulary.reads_documents and head == "seq2seq":
         raise ValueError(
             "A tagger of documents gives separators their label after the model has "
             "scored it, which head 'seq2seq' has no scores for; take 'softmax' or 'crf'"
         )
     return models.build(
-        num_labels=len(lexicon.label_names),
-        num_trained_words=lexicon.num_trained,
-        num_frozen_words=len(lexicon.words) - lexicon.num_trained,
-        num_chars=len(lexicon.chars),
-        char_types=lexicon.char_types,
-        vector_sizes=lexicon.vector_sizes,
-        encoder_sizes=dict(lexicon.encoder_sizes or ()) or None,
-        separators=lexicon.reads_documents,
-        singletons=lexicon.singletons,
+        num_labels=len(vocabulary.label_names),
+        num_trained_words=vocabulary.num_trained,
+        num_frozen_words=len(vocabulary.words) - vocabulary.num_trained,
+        num_chars=len(vocabulary.chars),
+        char_types=vocabulary.char_types,
+        vector_sizes=vocabulary.vector_sizes,
+        encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
+        separators=vocabulary.reads_documents,
+        singletons=vocabulary.singletons,
         **options,
     )
 
 
 def load(
     workdir: str | os.PathLike[str], changes: Mapping[str, Any] | None = None
-) -> Params:
+) -> Tagger:
     """Loads the best checkpoint of a run.
 
     Args:
@@ -93,21 +93,21 @@ def load(
         ValueError: A change is not one of an option, or needs other weights.
 
     Example:
-        >>> load("runs/grn").lexicon.scheme
+        >>> load("runs/grn").vocabulary.scheme
         'BIOES'
     """
     folder = Workdir(workdir)
-    config, lexicon = folder.read_json("config.json"), folder.lexicon()
-    model = build_model(lexicon, config["model"])
+    config, vocabulary = folder.read_json("config.json"), folder.vocabulary()
+    model = build_model(vocabulary, config["model"])
     like = jax.eval_shape(functools.partial(models.init, model, 0))
     if changes:
-        model = build_model(lexicon, _changed(config["model"], changes))
+        model = build_model(vocabulary, _changed(config["model"], changes))
         if jax.eval_shape(functools.partial(models.init, model, 0)) != like:
             raise ValueError(f"{dict(changes)} needs other weights than the run has.")
     with folder.best(read_only=True) as best:
         params, _ = best.restore(like["params"])
     weights = {"params": params, "frozen": folder.load_frozen(like["frozen"])}
-    return Params(weights, model, lexicon)
+    return Tagger(weights, model, vocabulary)
 
 
 def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

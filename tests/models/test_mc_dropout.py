@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.models.sampling import PARTS
+from jaxner.models.mc_dropout import PARTS
 from tests.sentences import spelled
 
 LABELS, PASSES = 3, 3
@@ -35,7 +35,7 @@ CHARACTERS = {
 }
 
 
-def build(encoder="bilstm", head="softmax", dropout=0.3, sampling=None, chars="none"):
+def build(encoder="bilstm", head="softmax", dropout=0.3, mc_dropout=None, chars="none"):
     return models.build(
         num_labels=LABELS,
         num_trained_words=9,
@@ -48,7 +48,7 @@ def build(encoder="bilstm", head="softmax", dropout=0.3, sampling=None, chars="n
         },
         encoder=ENCODERS[encoder] if isinstance(encoder, str) else encoder,
         head={"name": head} if head == "scores" else {"name": head, "dropout": dropout},
-        sampling=sampling,
+        mc_dropout=mc_dropout,
     )
 
 
@@ -120,9 +120,9 @@ def test_no_dropout_means_no_mutual_information(head):
 @pytest.mark.parametrize("parts", [("head",), ("encoder",), ("representation",)])
 def test_only_the_named_parts_have_dropout(parts):
     """Rates of the others at 0 change nothing; that of the part itself does."""
-    sampling = {"parts": parts}
+    mc_dropout = {"parts": parts}
     keys = models.pass_keys(jax.random.key(0), PASSES)
-    found = np.asarray(emissions(build(sampling=sampling), keys))
+    found = np.asarray(emissions(build(mc_dropout=mc_dropout), keys))
     assert np.ptp(found, axis=0).max() > 0.01
     others = models.build(
         num_labels=LABELS,
@@ -144,8 +144,8 @@ def test_only_the_named_parts_have_dropout(parts):
 
 def test_what_comes_before_the_first_mask_is_computed_once():
     """With masks in the head alone, the LSTM's loop carries no axis of passes."""
-    head_only = build(sampling={"parts": ("head",)})
-    in_lstm = build(sampling={"parts": ("encoder",)})
+    head_only = build(mc_dropout={"parts": ("head",)})
+    in_lstm = build(mc_dropout={"parts": ("encoder",)})
     # The loop over the tokens reads the gates' arguments [T, 12], of each pass if it
     # must.
     assert shapes_by_path(head_only, "f32[3,12]")
@@ -192,8 +192,8 @@ def test_prediction_from_the_mean_of_scores_or_of_probabilities():
     keys = models.pass_keys(own, PASSES)
     found = {}
     for over in ("scores", "probabilities"):
-        sampling = {"num_samples": PASSES, "average": over, "seed": 5}
-        model = build(sampling=sampling)
+        mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
+        model = build(mc_dropout=mc_dropout)
         found[over] = models.predict(model, weights_of(model), given).emissions
         samples = np.asarray(emissions(model, keys), np.float64)
         chances = np.exp(samples) / np.exp(samples).sum(axis=-1, keepdims=True)
@@ -205,7 +205,7 @@ def test_prediction_from_the_mean_of_scores_or_of_probabilities():
 
 
 def test_a_crf_keeps_its_transitions_and_samples_its_marginals():
-    model = build(head="crf", sampling={"num_samples": PASSES})
+    model = build(head="crf", mc_dropout={"num_samples": PASSES})
     weights, given = weights_of(model), sentence()
     rng = np.random.default_rng(0)
     weights["params"]["head"]["transitions"] = jnp.asarray(
@@ -244,17 +244,17 @@ def test_without_passes_prediction_is_what_apply_computes():
         ({"num_samples": -1}, "a number from 0, got -1"),
         ({"num_samples": 2.5}, r"num_samples must be a number from 0, got 2\.5"),
         ({"seed": "x"}, r"seed must be a number from 0, got 'x'"),
-        ({"passes": 3}, r"Unknown option sampling\.passes"),
+        ({"passes": 3}, r"Unknown option mc_dropout\.passes"),
     ],
 )
 def test_wrong_options(options, message, unchecked):
     with pytest.raises(ValueError, match=message):
-        build(sampling=options)
+        build(mc_dropout=options)
 
 
 def test_all_parts_are_the_default_and_one_may_be_a_string(unchecked):
-    assert build().sampling.parts == PARTS
-    assert build(sampling={"parts": "head"}).sampling.parts == ("head",)
+    assert build().mc_dropout.parts == PARTS
+    assert build(mc_dropout={"parts": "head"}).mc_dropout.parts == ("head",)
 
 
 def test_a_head_without_scores_of_its_own_cannot_be_sampled():
@@ -265,17 +265,17 @@ def test_a_head_without_scores_of_its_own_cannot_be_sampled():
 
 def test_a_head_without_scores_labels_no_documents_and_has_no_dropout_gap():
     from jaxner.data import vocab
-    from jaxner.params import build_model
+    from jaxner.tagger import build_model
     from jaxner.training import objectives
 
-    lexicon, _ = vocab.build([["a"]], ["LOC"], documents=True)
+    vocabulary, _ = vocab.build([["a"]], ["LOC"], documents=True)
     options = {
         "representation": {"words": {"dim": 6}, "chars": None},
         "encoder": LSTM,
         "head": {"name": "seq2seq"},
     }
     with pytest.raises(ValueError, match="which head 'seq2seq' has no scores for"):
-        build_model(lexicon, options)
+        build_model(vocabulary, options)
     model = build(head="seq2seq")
     one = models.apply(model, weights_of(model), sentence())
     with pytest.raises(ValueError, match="dropout_penalty compares scores"):
