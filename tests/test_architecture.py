@@ -22,14 +22,14 @@ ALLOWED = {
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"},
-    "heatmaps": {"types", "models", "tagger", "tagging"},
-    "sweeps": {"types", "data", "evaluation", "models", "inference", "tagger"}
-    | {"tagging"},
-    "reproduce": {"data", "evaluation", "training", "workdir"},
-    "__main__": {"data", "tagger", "sweeps", "workdir", "training", "tagging"}
-    | {"evaluation", "reproduce"},
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
-    "__init__": {"tagging", "heatmaps", "dropout_passes"},
+    "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
+    | {"evaluation"},
+    "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
+    | {"analysis", "tagger"},
+    "__main__": {"analysis", "evaluation", "reproduce", "tagging", "training"}
+    | {"workdir"},
+    "__init__": {"tagging", "analysis", "dropout_passes"},
 }
 HOST = {"types", "data", "evaluation"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
