@@ -1,13 +1,13 @@
 """Sequence labelling in JAX: published taggers as one composable library."""
 
+from jaxner.analysis.heatmaps import attention as attention
+from jaxner.analysis.heatmaps import relations as relations
 from jaxner.data.batching import Batches as Batches
 from jaxner.data.vocab import Vocabulary as Vocabulary
 from jaxner.data.vocab import build as build_vocabulary  # noqa: F401
 from jaxner.dropout_passes import Uncertainty as Uncertainty
 from jaxner.dropout_passes import sample as sample
 from jaxner.dropout_passes import uncertainty as uncertainty
-from jaxner.heatmaps import attention as attention
-from jaxner.heatmaps import relations as relations
 from jaxner.models import apply as apply
 from jaxner.models import init as init
 from jaxner.tagger import Tagger as Tagger

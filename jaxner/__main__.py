@@ -23,7 +23,8 @@ from absl import logging
 from rich.console import Console
 from rich.table import Table
 
-from jaxner import sweeps, tagging
+from jaxner import tagging
+from jaxner.analysis import sweeps
 from jaxner.evaluation import plots
 from jaxner.reproduce import command as reproduce
 from jaxner.training import prepare

@@ -22,14 +22,14 @@ ALLOWED = {
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"},
-    "heatmaps": {"types", "models", "tagger", "tagging"},
-    "sweeps": {"types", "data", "evaluation", "models", "inference", "tagger"}
-    | {"tagging"},
-    "reproduce": {"data", "evaluation", "training", "workdir"},
-    "__main__": {"data", "tagger", "sweeps", "workdir", "training", "tagging"}
-    | {"evaluation", "reproduce"},
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
-    "__init__": {"tagging", "tagger", "heatmaps", "dropout_passes", "data", "models"}
+    "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
+    | {"evaluation"},
+    "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
+    | {"analysis", "tagger"},
+    "__main__": {"analysis", "evaluation", "reproduce", "tagging", "training"}
+    | {"workdir"},
+    "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
     | {"training"},
 }
 HOST = {"types", "data", "evaluation"}

@@ -26,6 +26,7 @@ MODULES = [
 ]
 
 
+SLOW = ("jaxner.analysis.sweeps", "jaxner.analysis.drafts")  # a trained UANet
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
 
 
@@ -46,7 +47,7 @@ def with_runs(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name == "jaxner.sweeps" else [])
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
         for name in MODULES
     ],
 )

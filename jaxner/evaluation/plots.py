@@ -1,10 +1,13 @@
 """Plots, by matplotlib (the extra `plots`)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 SUFFIXES = (".png", ".pdf", ".svg")
+_NAMES = {"f1": "F1", "accuracy": "accuracy"}
 
 
 def check(path: str) -> None:
@@ -44,7 +47,7 @@ def sweep(
         Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
         2020, Figure 4.
     """
-    name = {"f1": "F1", "accuracy": "accuracy"}[figure]
+    name = _NAMES[figure]
     panels = [
         (points, [getattr(p, field) for p in points], axis)
         for points, field, axis in (
@@ -77,6 +80,109 @@ def sweep(
     figure_.tight_layout()
     figure_.savefig(path, dpi=150)
     _pyplot().close(figure_)
+
+
+def by_length(
+    path: str,
+    ranges: Sequence[str],
+    scores: Mapping[str, Sequence[float]],
+    items: Sequence[int],
+    what: str,
+    figure: str,
+) -> None:
+    """Draws a score by length, a line for each run, over how many items there are.
+
+    Args:
+        path: The file.
+        ranges: The ranges of lengths, in words.
+        scores: For each run the score of each range, in percent; nan: not drawn.
+        items: Sentences or mentions in each range.
+        what: What they are: "sentences" or "mentions".
+        figure: What a score is.
+
+    References:
+        Gui et al. (2020), Figure 3, right.
+    """
+    drawing, ax = _pyplot().subplots(figsize=(6.0, 3.8))
+    places = range(len(ranges))
+    counts = ax.twinx()
+    counts.bar(places, items, width=0.6, color="0.9", zorder=0)
+    counts.set_ylabel(what, color="0.45")
+    counts.locator_params(axis="y", integer=True)
+    counts.tick_params(axis="y", colors="0.45")
+    ax.set_zorder(counts.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    for (name, values), marker in zip(scores.items(), "osD^vPX*<>" * 9, strict=False):
+        ax.plot(places, values, marker=marker, markersize=5, label=name)
+    ax.set_xticks(places, ranges)
+    ax.set_xlabel(f"length of {what} (tokens)")
+    ax.set_ylabel(f"{_NAMES[figure]} (%)")
+    ax.grid(alpha=0.3, axis="y")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    drawing.tight_layout()
+    drawing.savefig(path, dpi=150)
+    _pyplot().close(drawing)
+
+
+def heat_maps(
+    path: str,
+    maps: Mapping[str, np.ndarray],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    label: str,
+) -> None:
+    """Draws matrices with words on both axes; deeper is stronger, white is 0.
+
+    All maps have one scale, which a colour bar tells.
+
+    Args:
+        path: The file.
+        maps: By title, each `[rows, columns]`, from 0 to 1.
+        rows: Words on the y-axis.
+        columns: Words on the x-axis.
+        label: Of the colour bar: what a value is.
+
+    Raises:
+        ValueError: There is nothing to draw.
+
+    References:
+        Chen et al. (2019), Figure 4; Li et al. (2020), the attention heat maps.
+    """
+    if not (maps and rows and columns):
+        raise ValueError("Expected at least one map with a row and a column")
+    across = min(len(maps), 3)
+    down = -(-len(maps) // across)
+    cell = 0.34  # inches: words of 9 points do not touch each other
+    longest = 0.085 * max(map(len, (*rows, *columns)))
+    width = max(cell * len(columns), 1.6) + longest + 0.4
+    height = max(cell * len(rows), 0.7) + longest + 0.6
+    drawing, axes = _pyplot().subplots(
+        down,
+        across,
+        figsize=(width * across + 1.0, max(height * down, 2.2)),
+        squeeze=False,
+        layout="constrained",
+    )
+    top = max(float(np.max(matrix)) for matrix in maps.values())
+    image: Any = None
+    for ax, (title, matrix) in zip(axes.flat, maps.items(), strict=False):
+        image = ax.imshow(matrix, cmap="Blues", vmin=0.0, vmax=top or 1.0)
+        ax.set_xticks(range(len(columns)), columns, rotation=90, fontsize=9)
+        ax.set_yticks(range(len(rows)), rows, fontsize=9)
+        ax.set_xticks(np.arange(len(columns) - 1) + 0.5, minor=True)
+        ax.set_yticks(np.arange(len(rows) - 1) + 0.5, minor=True)
+        ax.grid(which="minor", color="white", linewidth=0.8)
+        ax.tick_params(which="both", length=0)
+        if title:
+            ax.set_title(title, fontsize=10)
+    for ax in list(axes.flat)[len(maps) :]:
+        ax.set_visible(False)
+    # As thick as a cell, however large the maps are.
+    tall = max(height * down, 2.2)
+    bar = drawing.colorbar(image, ax=axes, aspect=max(tall / cell, 8), pad=0.01)
+    bar.set_label(label, fontsize=9 + 2 * (len(maps) > 1))
+    drawing.savefig(path, dpi=150)
+    _pyplot().close(drawing)
 
 
 def _pyplot():

@@ -1,10 +1,13 @@
-"""`python -m jaxner reproduce`: the papers' tables.
+"""`python -m jaxner reproduce`: the papers' tables and figures.
 
 python -m jaxner reproduce --list                   what is done, missing and skipped
 python -m jaxner reproduce --all --hours 2          runs what is missing, best first
 python -m jaxner reproduce --table grn --seeds 5    one paper's cells, five runs each
 python -m jaxner reproduce --cell grn/conll2003
 python -m jaxner reproduce --tables --write         tables from the lines of the results
+
+python -m jaxner reproduce mention-length --workdir runs/att runs/baseline
+                                                    one of the other figures, of runs
 
 The first Ctrl-C or SIGTERM stops the run at its next step; the same command resumes it.
 """
@@ -20,7 +23,15 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxner.reproduce import plan, programs, published, queue, tables, verdicts
+from jaxner.reproduce import (
+    figure_options,
+    plan,
+    programs,
+    published,
+    queue,
+    tables,
+    verdicts,
+)
 from jaxner.reproduce.plan import Job
 from jaxner.reproduce.published import Published
 from jaxner.reproduce.queue import Queue
@@ -53,6 +64,9 @@ def declare(commands: Any) -> None:
     one.add_argument("--results", type=Path, default=Path("results"), help="its lines")
     one.add_argument("--runs", type=Path, default=Path("runs/reproduce"))
     one.set_defaults(run=reproduce)
+    figure_options.declare(
+        one.add_subparsers(metavar="FIGURE", title="other tables and figures, of runs")
+    )
 
 
 def reproduce(options: argparse.Namespace) -> None:

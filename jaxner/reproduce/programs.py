@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +58,25 @@ def config_of(cell: Cell) -> Any:
             "reproduce` in the folder of a clone, where train.py and configs/ lie"
         ) from None
     return module.get_config(arg)
+
+
+def benchmark(arguments: Sequence[str]) -> None:
+    """Runs `python -m benchmarks.papers` in this process.
+
+    Args:
+        arguments: Of its command line.
+
+    Raises:
+        ImportError: The benchmarks are not beside the package.
+    """
+    try:
+        module = importlib.import_module("benchmarks.papers")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"No benchmarks/papers.py to import ({error}): run `python -m jaxner "
+            "reproduce speed` in the folder of a clone, where benchmarks/ lies"
+        ) from None
+    module.main(list(arguments))
 
 
 def command(job: Job, overrides: Mapping[str, Any], runs: Path) -> list[str]:

@@ -11,7 +11,8 @@ import pytest
 
 import jaxner
 from jaxner import __main__ as commands
-from jaxner import models, sweeps, tagging
+from jaxner import models, tagging
+from jaxner.analysis import sweeps
 from jaxner.data import splits, vocab
 from jaxner.evaluation import detection, plots, scoring
 from jaxner.tagger import Tagger, build_model

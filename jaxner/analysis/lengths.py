@@ -1,0 +1,188 @@
+"""F1 by length: of sentences, and of mentions.
+
+Sources: Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
+2020, Figure 3, right; Li, Fu and Ma, "Why Attention? Analyze BiLSTM Deficiency and Its
+Remedies in the Case of NER", AAAI 2020, the table of entity lengths.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxner.data import schemes
+from jaxner.evaluation import rules
+from jaxner.evaluation.scoring import Counts
+
+Labels = Sequence[Sequence[str]]
+
+SENTENCES = (7, 15, 22, 30)
+"""The longest sentence of each part but the last. Gui et al. have five parts; of their
+bounds the text names 15 and 30."""
+
+MENTIONS = (1, 2, 3, 4)
+"""The longest mention of each part but the last."""
+
+MENTION_RULES = ("conlleval", "strict")
+"""Rules under which every span has a length."""
+
+
+class Part(NamedTuple):
+    """What is scored of one range of lengths.
+
+    Attributes:
+        first: The least length, in tokens.
+        last: The largest; None: there is no bound.
+        items: Sentences, or gold mentions, of such lengths.
+        counts: Correct, predicted and gold spans; of tags, tokens as
+            `rules.tokens_per_sentence` counts them, whose F1 is the accuracy.
+    """
+
+    first: int
+    last: int | None
+    items: int
+    counts: Counts
+
+    @property
+    def name(self) -> str:
+        """The range in words.
+
+        Example:
+            >>> Part(8, 15, 0, Counts()).name, Part(31, None, 0, Counts()).name
+            ('8–15', '31+')
+        """
+        if self.last is None:
+            return f"{self.first}+"
+        return str(self.first) + (f"–{self.last}" if self.last > self.first else "")
+
+    @property
+    def percent(self) -> float:
+        """F1, or accuracy, in percent; nan if there is nothing to find."""
+        return 100 * self.counts.f1 if any(self.counts) else float("nan")
+
+
+def by_sentence(
+    gold: Labels,
+    predicted: Labels,
+    bounds: Sequence[int] = SENTENCES,
+    *,
+    rule: str = "conlleval",
+    scheme: str = "BIOES",
+) -> list[Part]:
+    """Scores the sentences of each range of lengths.
+
+    Args:
+        gold: The right labels of each sentence.
+        predicted: The predicted ones.
+        bounds: The longest sentence of each part but the last, rising.
+        rule: How spans are read, one of `rules.RULES`; not of tags.
+        scheme: The labels' scheme, or `schemes.TAGS`.
+
+    Raises:
+        ValueError: The bounds do not rise from 1; or as `rules.per_sentence`.
+
+    Example:
+        >>> gold, predicted = [["S-LOC"], ["O", "S-PER"]], [["O"], ["O", "S-PER"]]
+        >>> [(x.name, x.percent) for x in by_sentence(gold, predicted, [1])]
+        [('1', 0.0), ('2+', 100.0)]
+    """
+    if scheme == schemes.TAGS:
+        counts = rules.tokens_per_sentence(gold, predicted)
+    else:
+        counts = rules.per_sentence(gold, predicted, rule, scheme)
+    lengths = np.array([len(labels) for labels in gold], int)
+    parts = []
+    for first, last in _ranges(bounds):
+        chosen = (lengths >= first) & (lengths <= (last or np.inf))
+        found = rules.total(counts[chosen])
+        parts.append(Part(first, last, int(chosen.sum()), found))
+    return parts
+
+
+def by_mention(
+    gold: Labels,
+    predicted: Labels,
+    bounds: Sequence[int] = MENTIONS,
+    *,
+    rule: str = "conlleval",
+    scheme: str = "BIOES",
+) -> list[Part]:
+    """Scores the mentions of each range of lengths.
+
+    Precision is that of the predicted mentions of such a length, recall that of the
+    gold ones; a correct mention is in both, since its boundaries are right.
+
+    Args:
+        gold: As in `by_sentence`.
+        predicted: As in `by_sentence`.
+        bounds: The longest mention of each part but the last, rising.
+        rule: One of `MENTION_RULES`.
+        scheme: The labels' scheme.
+
+    Raises:
+        ValueError: As in `by_sentence`; or the labels are tags, or under the rule not
+            every span has a length.
+
+    Example:
+        >>> gold = [["B-LOC", "E-LOC", "S-PER"]]
+        >>> found = by_mention(gold, [["S-LOC", "O", "S-PER"]], [1])
+        >>> [tuple(part.counts) for part in found]
+        [(1, 2, 1), (0, 0, 1)]
+    """
+    if scheme == schemes.TAGS:
+        raise ValueError("Mentions are spans, and the labels of this run are tags")
+    if rule not in MENTION_RULES:
+        raise ValueError(
+            f"Under rule {rule!r} not every span has a length; take one of "
+            f"{', '.join(MENTION_RULES)}"
+        )
+    tallies = [collections.Counter() for _ in Counts._fields]
+    for right, labels in zip(gold, predicted, strict=True):
+        if len(right) != len(labels):
+            raise ValueError(
+                f"Expected a label for each token, got {len(labels)} of {len(right)}"
+            )
+        expected, found = (
+            set(rules.spans(side, rule, scheme)) for side in (right, labels)
+        )
+        for tally, spans in zip(
+            tallies, (expected & found, found, expected), strict=True
+        ):
+            tally.update(x.last - x.start + 1 for x in spans)
+    parts = []
+    for first, last in _ranges(bounds):
+        numbers = [_between(tally, first, last) for tally in tallies]
+        parts.append(Part(first, last, numbers[2], Counts(*numbers)))
+    return parts
+
+
+def multi_token(parts: Iterable[Part]) -> Part:
+    """Adds up the parts of mentions of more than one token (Li et al.).
+
+    Raises:
+        ValueError: A part has shorter ones, too.
+
+    Example:
+        >>> one, more = Part(1, 1, 5, Counts(5)), Part(2, None, 3, Counts(1, 2, 3))
+        >>> multi_token([one, more]) == more
+        True
+    """
+    longer = [part for part in parts if part.last is None or part.last > 1]
+    if any(part.first == 1 for part in longer):
+        raise ValueError("Expected 1 among the bounds: a part has single tokens, too")
+    counts = sum((part.counts for part in longer), Counts())
+    return Part(2, None, sum(part.items for part in longer), counts)
+
+
+def _between(tally: collections.Counter[int], first: int, last: int | None) -> int:
+    return sum(n for size, n in tally.items() if first <= size <= (last or size))
+
+
+def _ranges(bounds: Sequence[int]) -> list[tuple[int, int | None]]:
+    """Returns first and last length of each part."""
+    if list(bounds) != sorted(set(bounds)) or min(bounds, default=1) < 1:
+        raise ValueError(f"Expected bounds that rise from 1, got {list(bounds)}")
+    return list(zip([1, *(b + 1 for b in bounds)], [*bounds, None], strict=True))

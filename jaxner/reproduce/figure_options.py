@@ -1,0 +1,95 @@
+"""The command lines of the papers' other tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from jaxner.analysis import lengths
+from jaxner.evaluation import rules
+from jaxner.reproduce import figure_commands as run
+
+
+def declare(commands: Any) -> None:
+    """Adds the commands to the subparsers of `python -m jaxner reproduce`."""
+    _declare_lengths(commands)
+    for name, does, about, split in (
+        ("changes", run.changes, "tokens mended and broken (UANet, Table 1)", "test"),
+        ("tokens", run.tokens, "draft and refinement of each (UANet, Table 7)", "dev"),
+        ("chunk-recall", run.chunk_recall, "parts of the attention (Li et al.)", "dev"),
+        ("heat-map", run.heat_map, "relations (GRN, Fig. 4) or attention", "dev"),
+    ):
+        one = _command(commands, name, does, about)
+        one.add_argument("--workdir", required=True, help="folder of the run")
+        one.add_argument("--split", default=split, choices=("train", "dev", "test"))
+        if name in ("changes", "tokens"):
+            one.add_argument("--samples", type=int, help="passes with dropout, M")
+            one.add_argument("--layer", type=int, help="of a LAN: whose draft, from 1")
+        if name in ("tokens", "heat-map"):
+            one.add_argument("--text", action="append", help="tokens between blanks")
+            one.add_argument(
+                "--number", type=int, nargs="+", help="sentences of the split, from 1"
+            )
+        if name == "chunk-recall":
+            one.add_argument("--baseline", help="folder of a run without attention")
+        if name == "heat-map":
+            one.add_argument("--plot", required=True, help="file: .png, .pdf or .svg")
+            one.add_argument(
+                "--rows",
+                default="all",
+                choices=("all", "entities"),
+                help="words on the y-axis; the GRN paper has those of entities",
+            )
+    # What begins with a dash is for the benchmark, which has a parser of its own.
+    one = commands.add_parser(
+        "speed",
+        help="speed (UANet, Strubell et al., GRN)",
+        add_help=False,
+        prefix_chars="\0",
+    )
+    one.add_argument("arguments", nargs=argparse.REMAINDER)
+    one.set_defaults(run=run.speed)
+
+
+def _declare_lengths(commands: Any) -> None:
+    for name, does, about, bounds, known in (
+        (
+            *("sentence-length", run.sentence_length),
+            *("F1 by sentence length (UANet, Fig. 3)", lengths.SENTENCES, rules.RULES),
+        ),
+        (
+            *("mention-length", run.mention_length),
+            *("F1 by mention length (Li et al.)", lengths.MENTIONS),
+            lengths.MENTION_RULES,
+        ),
+    ):
+        one = _command(commands, name, does, about)
+        one.add_argument("--workdir", required=True, nargs="+", help="folders of runs")
+        one.add_argument("--split", default="dev", choices=("dev", "test"))
+        one.add_argument(
+            "--bounds",
+            type=_bounds,
+            default=list(bounds),
+            help=f"last length of each part; default {','.join(map(str, bounds))}",
+        )
+        one.add_argument("--rule", default="conlleval", choices=known)
+        one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
+
+
+def _command(
+    commands: Any, name: str, does: Callable[[argparse.Namespace], None], about: str
+) -> argparse.ArgumentParser:
+    one = commands.add_parser(name, help=about, description=about)
+    one.add_argument("--json", help="file for the figures")
+    one.set_defaults(run=does)
+    return one
+
+
+def _bounds(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected numbers and commas, such as 7,15,30, got {text!r}"
+        ) from None
