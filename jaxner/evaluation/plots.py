@@ -179,7 +179,7 @@ def heat_maps(
         ax.set_visible(False)
     # As thick as a cell, however large the maps are.
     tall = max(height * down, 2.2)
-    bar = drawing.colorbar(image, ax=axes, aspect=max(tall / cell, 8), pad=0.01)
+    bar = drawing.colorbar(image, ax=axes, aspect=max(tall / cell, 8), pad=0.03)
     bar.set_label(label, fontsize=9 + 2 * (len(maps) > 1))
     drawing.savefig(path, dpi=150)
     _pyplot().close(drawing)

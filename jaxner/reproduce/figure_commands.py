@@ -162,7 +162,7 @@ def heat_map(options: argparse.Namespace) -> None:
         label = "attention weight"
     else:
         maps = {"": heatmaps.relations(params, words, vectors=vectors)}
-        label = "relation: norm of the gates, 0 to 1 in the sentence"
+        label = "norm of the gates, 0 to 1"
     labels = tagging.tag(params, words, vectors=vectors)
     rows = list(range(len(words)))
     if options.rows == "entities":
