@@ -1,5 +1,6 @@
 """The site builds without warnings, and its pages are all there."""
 
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ def test_the_site_builds_without_warnings(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
         cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         check=False,
         capture_output=True,
         text=True,
@@ -45,6 +47,12 @@ def test_every_public_name_is_in_the_api():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
+
+
+def test_the_citation_has_the_version_of_the_package():
+    version = re.compile(r'^version\W+([0-9.]+)"?$', re.MULTILINE)
+    texts = [(ROOT / x).read_text("utf-8") for x in ("CITATION.cff", "pyproject.toml")]
+    assert version.findall(texts[0]) == version.findall(texts[1])
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
