@@ -1,4 +1,4 @@
-"""Every example in a docstring and every code block of the README runs."""
+"""Every example in a docstring and every code block of README and docs runs."""
 
 import doctest
 import importlib
@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ import jaxner
 from jaxner.data import conll, corpora
 
 ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
 MODULES = [
     "benchmarks.measure",
     "configs.common",
@@ -64,32 +66,81 @@ def test_public_names_have_an_example():
             assert name == "Tagger" or ">>>" in thing.__doc__, name
 
 
-def readme_blocks(language):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+class Block(NamedTuple):
+    """A fenced block of a page; one with a title is the content of that file."""
+
+    language: str
+    title: str
+    text: str
 
 
-def test_readme_has_only_blocks_that_are_run():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    fences = re.findall(r"^```(\w*)$", text, re.MULTILINE)
-    assert set(fences) <= {"", "sh", "python", "text", "bibtex"}
-    assert len(readme_blocks("sh")) >= 3
-    assert len(readme_blocks("python")) >= 2
+def blocks_of(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    fence = r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$'
+    return [Block(*x) for x in re.findall(fence, text, re.DOTALL | re.MULTILINE)]
 
 
-def test_readme_python_blocks(with_runs):
-    namespace, blocks = {}, readme_blocks("python")
+def pages_with(language, is_slow):
+    """The pages that have blocks to run, those that train marked as slow."""
+    found = {
+        page: "".join(b.text for b in blocks_of(page) if b.language == language)
+        for page in PAGES
+    }
+    return [
+        pytest.param(page, marks=[pytest.mark.slow] if is_slow(text) else [])
+        for page, text in found.items()
+        if text
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_have_only_blocks_that_are_run(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    known = {"sh", "python", "diff", "text", "bibtex"}
+    blocks = blocks_of(page)
+    assert {block.language for block in blocks} <= known
+    assert len(re.findall(r"^\s*```", text, re.MULTILINE)) == 2 * len(blocks)
+    assert all(block.title for block in blocks if block.language == "diff")
+
+
+def test_the_readme_begins_with_two_commands():
+    """`.ci/run` takes the second one for that of the tests."""
+    first, second, *_ = (b.text for b in blocks_of("README.md") if b.language == "sh")
+    assert "train.py --config" in first
+    assert "pytest" in second
+
+
+@pytest.mark.parametrize("page", pages_with("python", lambda x: "probing" in x))
+def test_python_blocks(page, with_runs):
+    namespace = {}
+    blocks = [b.text for b in blocks_of(page) if b.language == "python" and not b.title]
     with_runs("".join(blocks))
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), namespace)
+        exec(compile(block, page, "exec"), namespace)
 
 
-# Stands for the interpreter of the README's virtual environment: installs nothing, and
-# makes the runs small. Everything else is what the reader would type.
+def write_titled(folder, block):
+    """Makes the file that a block is the content of, or changes it by a diff."""
+    file = folder / block.title
+    if block.language != "diff":
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(block.text, "utf-8")
+        return
+    lines = [line or " " for line in block.text.splitlines()]
+    before = "".join(f"{line[1:]}\n" for line in lines if line[0] != "+")
+    after = "".join(f"{line[1:]}\n" for line in lines if line[0] != "-")
+    text = file.read_text("utf-8")
+    assert text.count(before) == 1, before
+    file.write_text(text.replace(before, after), "utf-8")
+
+
+# Stands for the interpreter of the reader's virtual environment: installs nothing, runs
+# a test only by its file, and makes the runs small. Everything else is as one types it.
 _SHIM = """#!{python}
 import os, sys
 arguments = sys.argv[1:]
-if arguments[:2] in (["-m", "pip"], ["-m", "pytest"], ["-m", "venv"]):
+is_suite = arguments[:2] == ["-m", "pytest"] and ".py" not in str(arguments)
+if is_suite or arguments[:2] in (["-m", "pip"], ["-m", "venv"]):
     print("skipped:", *arguments)
     raise SystemExit
 if arguments[0] == "train.py":
@@ -106,7 +157,7 @@ os.execv({python!r}, [{python!r}, *arguments])
 
 
 def fake_data(folder):
-    """Writes a corpus and vectors under the names that the README speaks of.
+    """Writes a corpus and vectors under the names that the pages speak of.
 
     Few programs are compiled for it: the lengths need one shape, no word is much longer
     than the others, and neither lower case nor a minimal count changes the vocabulary.
@@ -139,8 +190,8 @@ def fake_data(folder):
     )
 
 
-@pytest.mark.slow
-def test_readme_shell_blocks(tmp_path):
+@pytest.mark.parametrize("page", pages_with("sh", lambda _: True))
+def test_shell_blocks(page, tmp_path):
     for name in ("train.py", "evaluate.py", "configs", "jaxner", "pyproject.toml"):
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
@@ -159,13 +210,17 @@ def test_readme_shell_blocks(tmp_path):
         (tools / name).chmod(stat.S_IRWXU)
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
     env.pop("JAXNER_DATA", None)
-    for block in readme_blocks("sh"):
+    for block in blocks_of(page):
+        if block.title:
+            write_titled(tmp_path, block)
+        if block.language != "sh":
+            continue
         done = subprocess.run(
-            ["bash", "-euc", block],
+            ["bash", "-euc", block.text],
             cwd=tmp_path,
             env=env,
             check=False,
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"

@@ -56,7 +56,7 @@ def declare(commands: Any) -> None:
     one.add_argument("--list", action="store_true", help="show where cells stand")
     one.add_argument("--tables", action="store_true", help="print the tables")
     one.add_argument(
-        "--write", action="store_true", help="with --tables: into the README files"
+        "--write", action="store_true", help="with --tables: into README and docs"
     )
     one.add_argument("--hours", type=float, help="stop after so many")
     one.add_argument("--retry", action="store_true", help="failed runs once more")
@@ -133,7 +133,7 @@ def show_tables(known: Published, results: Results, runs: Path, write: bool) -> 
         known: Cells and claims.
         results: The lines.
         runs: Where predictions of runs lie, for the bootstrap.
-        write: Whether they go into the README and the results' own.
+        write: Whether they go into the README, the docs and the results' own page.
     """
     lines, before = results.lines(), results.compared()
     compared = verdicts.compare(known, lines, runs, before)
@@ -144,10 +144,12 @@ def show_tables(known: Published, results: Results, runs: Path, write: bool) -> 
     results.write_compared(compared)
     report = results.folder / "README.md"
     report.write_text(tables.report(known, lines, compared), "utf-8")
-    readme = programs.ROOT / "README.md"
-    text = tables.inserted(readme.read_text("utf-8"), tables.readme(known, lines))
-    readme.write_text(text, "utf-8")
-    _say(f"Written: {report} and {readme.name}")
+    pages = {"README.md": tables.readme, "docs/systems.md": tables.systems}
+    for name, lay_out in pages.items():
+        page = programs.ROOT / name
+        text = tables.inserted(page.read_text("utf-8"), lay_out(known, lines))
+        page.write_text(text, "utf-8")
+    _say(f"Written: {report}, {', '.join(pages)}")
 
 
 def _say(text: str) -> None:

@@ -37,6 +37,7 @@ class Cell:
         source: The paper's table.
         note: What else one should know.
         begins_with: The cell whose run gives the first weights.
+        main: Whether the README's short table has it.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Cell:
     source: str = ""
     note: str = ""
     begins_with: str = ""
+    main: bool = False
 
     @property
     def dataset(self) -> str:

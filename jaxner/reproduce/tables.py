@@ -29,7 +29,23 @@ under conlleval's, where the rules differ. Dev picks the epoch, by conlleval's r
 
 
 def readme(published: Published, lines: Sequence[Line]) -> str:
-    """Lays out the README's table of systems, one for each paper.
+    """Lays out the README's short table: the main systems of each paper.
+
+    Args:
+        published: Cells of the tables.
+        lines: Those of all runs.
+    """
+    columns = ("paper", "system", "config", "published", "measured")
+    rows = [
+        [cell.paper, *_row(cell, lines)[:4]]
+        for cell in published.cells.values()
+        if cell.main
+    ]
+    return _markdown(columns, rows)
+
+
+def systems(published: Published, lines: Sequence[Line]) -> str:
+    """Lays out the tables of all systems, one for each paper.
 
     Args:
         published: Cells of the tables.
@@ -39,7 +55,7 @@ def readme(published: Published, lines: Sequence[Line]) -> str:
     parts = []
     for table, paper in published.papers.items():
         rows = [_row(x, lines)[:5] for x in published.of_table(table)]
-        parts.append(f"**{paper}**\n\n{_markdown(columns, rows)}")
+        parts.append(f"## {paper}\n\n{_markdown(columns, rows)}")
     return "\n".join(parts)
 
 

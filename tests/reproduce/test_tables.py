@@ -19,17 +19,30 @@ def table_of(text, name):
     return [cell.strip() for cell in rows[0].strip("|").split("|")]
 
 
-def test_the_readme_holds_the_tables_as_they_are_made():
-    readme = (programs.ROOT / "README.md").read_text("utf-8")
-    table = tables.readme(KNOWN, RESULTS.lines())
-    assert tables.inserted(readme, table) == readme, f"run {tables.COMMAND}"
+@pytest.mark.parametrize(
+    ("page", "lay_out"),
+    [("README.md", tables.readme), ("docs/systems.md", tables.systems)],
+)
+def test_pages_hold_the_tables_as_they_are_made(page, lay_out):
+    text = (programs.ROOT / page).read_text("utf-8")
+    table = lay_out(KNOWN, RESULTS.lines())
+    assert tables.inserted(text, table) == text, f"run {tables.COMMAND}"
+
+
+def test_the_report_is_as_it_is_made():
     report = (programs.ROOT / "results" / "README.md").read_text("utf-8")
     made = tables.report(KNOWN, RESULTS.lines(), RESULTS.compared())
     assert made == report, f"run {tables.COMMAND}"
 
 
+def test_the_short_table_has_the_main_systems_of_each_paper():
+    cells = [cell for cell in KNOWN.cells.values() if cell.main]
+    assert tables.readme(KNOWN, []).count("\n") == 2 + len(cells) <= 22
+    assert {cell.table for cell in cells} == set(KNOWN.papers)
+
+
 def test_every_cell_has_its_row():
-    text = tables.readme(KNOWN, [])
+    text = tables.systems(KNOWN, [])
     for cell in KNOWN.cells.values():
         module, _, arg = cell.config.partition(":")
         assert text.count(f"| `{module}.py:{arg}` |") == 1
@@ -45,9 +58,9 @@ def test_mean_deviation_number_and_difference():
         lines.line("grn/conll2003", seed, test={"conlleval": test})
         for seed, test in enumerate((90.0, 91.0, 90.5))
     ]
-    row = table_of(tables.readme(KNOWN, found), "grn.py:conll2003")
+    row = table_of(tables.systems(KNOWN, found), "grn.py:conll2003")
     assert row[2:] == ["91.44 ± .16", "90.50 ± .50 (3)", "−0.94"]
-    row = table_of(tables.readme(KNOWN, found[:1]), "grn.py:conll2003")
+    row = table_of(tables.systems(KNOWN, found[:1]), "grn.py:conll2003")
     assert row[3:] == ["90.00 (1)", "−1.44"]
 
 
@@ -183,9 +196,13 @@ def test_other_tables_are_compared_by_conlleval():
     assert verdicts.common_rule(idcnn, idcnn) == "idcnn"
 
 
-def test_figures_of_the_readme_stand_between_the_marks():
+PAGES = [programs.ROOT / "README.md", *sorted((programs.ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_of_pages_stand_between_the_marks(page):
     """What is measured is written by the command, and nowhere else."""
-    text = (programs.ROOT / "README.md").read_text("utf-8")
+    text = page.read_text("utf-8")
     before, _, rest = text.partition(tables.BEGIN)
     outside = before + rest.partition(tables.END)[2]
     assert not re.findall(r"\b(?:8[5-9]|9[0-9])\.\d\d\b", outside)

@@ -1,0 +1,62 @@
+"""The site builds without warnings, and its pages are all there."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import jaxner
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_spec("mkdocs"), reason="needs the extra docs")
+def test_the_site_builds_without_warnings(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    assert "p(label at t)" in (tmp_path / "api" / "index.html").read_text("utf-8")
+
+
+def test_every_page_is_in_the_navigation():
+    config = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert sorted(re.findall(r"(\w+\.md)$", config, re.MULTILINE)) == [
+        page.name for page in PAGES
+    ]
+
+
+def test_every_public_name_is_in_the_api():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    for name, thing in vars(jaxner).items():
+        if callable(thing) and thing.__module__.startswith("jaxner"):
+            assert f"::: jaxner.{name}\n" in text, f"add {name} to docs/api.md"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
+
+
+def test_the_citation_has_the_version_of_the_package():
+    version = re.compile(r'^version\W+([0-9.]+)"?$', re.MULTILINE)
+    texts = [(ROOT / x).read_text("utf-8") for x in ("CITATION.cff", "pyproject.toml")]
+    assert version.findall(texts[0]) == version.findall(texts[1])
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_to_files_lead_somewhere(name):
+    text = (ROOT / name).read_text("utf-8")
+    for link in re.findall(r"\]\((?!http)([^)#]+)", text):
+        assert (ROOT / link).is_file(), link

@@ -1,0 +1,16 @@
+"""Lets the site show the docstrings' "Example:" as griffe shows "Examples:"."""
+
+from typing import Any
+
+import griffe
+
+
+class Examples(griffe.Extension):
+    """Renames the sections before griffe parses them."""
+
+    def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        """Handles one object of the package."""
+        if obj.docstring:
+            obj.docstring.value = obj.docstring.value.replace(
+                "\nExample:\n", "\nExamples:\n"
+            )
