@@ -119,29 +119,16 @@ def refining(corpus, tmp_path_factory):
 
 
 @pytest.fixture
-def evaluated(monkeypatch):
-    """Does what `python evaluate.py ...` does, in this process; returns the scores."""
-    import functools
-
+def evaluated():
+    """Does what `jaxner evaluate ...` does, in this process; returns the scores."""
     from absl import flags
 
-    import evaluate
-
-    class Apart:
-        """Declares flags where no other test sees them."""
-
-        def __init__(self):
-            self.values = flags.FlagValues()
-
-        def __getattr__(self, name):
-            return functools.partial(getattr(flags, name), flag_values=self.values)
+    from jaxner.commands import evaluate
 
     def run(*arguments):
-        apart = Apart()
-        monkeypatch.setattr(evaluate, "flags", apart)
-        monkeypatch.setattr(evaluate, "FLAGS", apart.values)
-        evaluate.define_flags()
-        apart.values(["evaluate.py", *map(str, arguments)])
-        return evaluate.run(apart.values.workdir)
+        values = flags.FlagValues()
+        evaluate.define_flags(values)
+        values(["jaxner", *map(str, arguments)])
+        return evaluate.run(values)
 
     return run

@@ -21,7 +21,6 @@ from jaxner.data import conll, corpora
 ROOT = Path(__file__).parents[1]
 MODULES = [
     "benchmarks.measure",
-    "configs.common",
     *(m.name for m in pkgutil.walk_packages(jaxner.__path__, "jaxner.")),
 ]
 
