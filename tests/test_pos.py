@@ -212,7 +212,7 @@ def test_tags_that_only_dev_has_are_told(tmp_path):
     (tmp_path / "dev.txt").write_text("a W\nb Z\n\n", encoding="utf-8")
     options = config_of(tmp_path).data.to_dict()
     told = []
-    data = prepare.load_data(options, word_dim=8, tell=told.append)
+    data = prepare.load_data(options, word_dim=8, log=told.append)
     assert "dev has tags that train lacks, all to be missed: W, Z" in told
     assert data.words == {"a", "b"}
 
