@@ -81,7 +81,7 @@ def peak_mb() -> float:
             return int(found[1]) / 1024
     from jaxner.training import environment as training_environment
 
-    return float(training_environment.peak_memory_mb())
+    return float(training_environment.peak_memory_mb() or 0)
 
 
 def main() -> None:

@@ -29,15 +29,15 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
 
 from ml_collections import config_dict
 
-from configs import common
+from jaxner.configuration import arguments, gui, sections
 
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(arg, dataset="sample", model="softmax", pool="first")
-    common.known("model", arg.model, ("softmax", "crf", "uanet"))
-    common.known("pool", arg.pool, ("first", "mean"))
-    config = common.base(arg.dataset)
+    arg = arguments.parse_arg(arg, dataset="sample", model="softmax", pool="first")
+    arguments.known("model", arg.model, ("softmax", "crf", "uanet"))
+    arguments.known("pool", arg.pool, ("first", "mean"))
+    config = sections.base(arg.dataset)
     config.num_epochs = 10
     config.batch_size = 16
     if arg.dataset == "sample":
@@ -59,8 +59,8 @@ def get_config(arg=""):
         "dropout": 0.1,
         "initializer": "torch",
     }
-    tuned = common.optimizer("adamw", 3e-5, weight_decay=0.01, warmup=0.1)
-    config.optimizer = common.optimizer("adamw", 1e-3, warmup=0.1, clip_norm=1.0)
+    tuned = sections.optimizer("adamw", 3e-5, weight_decay=0.01, warmup=0.1)
+    config.optimizer = sections.optimizer("adamw", 1e-3, warmup=0.1, clip_norm=1.0)
     config.optimizer.parts = {"bert": tuned}
     if arg.model == "uanet":
         _refine(config, tuned)
@@ -69,18 +69,18 @@ def get_config(arg=""):
 
 def _refine(config, tuned):
     """UANet on BERT's vectors, with its settings but for batches and epochs."""
-    config.model.encoder = common.gui_lstm()
+    config.model.encoder = gui.lstm()
     config.model.head.dropout = 0.0
-    config.model.mc_dropout = common.mc_dropout(num_samples=8, parts=("encoder",))
-    config.model.refinement = common.refinement(
+    config.model.mc_dropout = sections.mc_dropout(num_samples=8, parts=("encoder",))
+    config.model.refinement = sections.refinement(
         own_representation=False,
         label_scale=1.0,
-        **common.gui_transformer(config),
+        **gui.transformer(config),
     )
     config.objective.reduction = "sum"
     config.objective.stages = "sum"
-    config.optimizer = common.gui_sgd(0.015)
+    config.optimizer = gui.sgd(0.015)
     config.optimizer.parts = {
         "bert": tuned,
-        "refinement": common.gui_adamw(),
+        "refinement": gui.adamw(),
     }

@@ -26,7 +26,7 @@ Published F1 on CoNLL-2003 test of each (OntoNotes 5 in brackets):
     document,crf   90.60 (86.81)                             crf,dr=false  90.01
 """
 
-from configs import common
+from jaxner.configuration import arguments, sections, strubell
 
 # Learning rate, β2, ε; dropout of inputs, of features, of words; batch size, clip,
 # weight of the dropout regulariser. Those of the authors' configuration files.
@@ -40,23 +40,23 @@ HYPER = {
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(arg, dataset="sample", crf=False, document=False, dr=True)
-    config = common.base(arg.dataset)
-    common.strubell_data(config, arg.document)
+    arg = arguments.parse_arg(arg, dataset="sample", crf=False, document=False, dr=True)
+    config = sections.base(arg.dataset)
+    strubell.data(config, arg.document)
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     unit = "document" if arg.document else "sentence"
     rate, b2, eps, inputs, features, words, size, clip, weight = HYPER[family, unit]
     config.batch_size = size
-    config.optimizer = common.strubell_adam(rate, b2, eps, clip)
-    config.model.representation = common.strubell_representation(inputs, words)
+    config.optimizer = strubell.adam(rate, b2, eps, clip)
+    config.model.representation = strubell.representation(inputs, words)
     config.model.encoder = {
         "name": "chain",
-        "first": common.bilstm(hidden_dim=150, initializer="glorot_fused"),
+        "first": sections.bilstm(hidden_dim=150, initializer="glorot_fused"),
         "then": {"name": "projection", "hidden_dim": 150, "bias": 0.01},
     }
-    config.model.head = common.strubell_head(arg.crf, features)
+    config.model.head = strubell.head(arg.crf, features)
     config.objective.reduction = "sentence" if arg.crf else "token"
     config.objective.dropout_penalty = weight if arg.dr else 0.0
     if arg.dataset == "sample":
-        common.strubell_sample(config)
+        strubell.sample(config)
     return config

@@ -18,17 +18,17 @@ ontonotes5, or files for a folder of your own, --config.data.dir), and
     softmax      independent labels in place of the CRF
 """
 
-from configs import common
+from jaxner.configuration import arguments, chen, sections
 
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(arg, dataset="sample", attention=False, softmax=False)
-    config = common.base(arg.dataset)
-    common.chen_settings(config)
-    lstm = common.bilstm(hidden_dim=200, initializer="kaiming", forget_bias=2.0)
+    arg = arguments.parse_arg(arg, dataset="sample", attention=False, softmax=False)
+    config = sections.base(arg.dataset)
+    chen.settings(config)
+    lstm = sections.bilstm(hidden_dim=200, initializer="kaiming", forget_bias=2.0)
     if arg.attention:
-        attention = common.attention(num_heads=8)
+        attention = sections.attention(num_heads=8)
         config.model.encoder = {"name": "chain", "first": lstm, "then": attention}
     else:
         config.model.encoder = lstm

@@ -40,7 +40,7 @@ of OntoNotes 5 dev) is seen without retraining, with `hidden`, `context` (all he
 
 import string
 
-from configs import common
+from jaxner.configuration import arguments, sections
 
 MODELS = ("att", "cross", "baseline", "direction")
 ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
@@ -48,9 +48,9 @@ ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(arg, dataset="sample", model="att")
-    common.known("model", arg.model, MODELS)
-    config = common.base(arg.dataset)
+    arg = arguments.parse_arg(arg, dataset="sample", model="att")
+    arguments.known("model", arg.model, MODELS)
+    config = sections.base(arg.dataset)
     config.batch_size = 32
     config.data.alphabet = ALPHABET
     config.data.typed_unknowns = True
@@ -91,7 +91,7 @@ def get_config(arg=""):
         "dropout": 0.0,
         "singleton_dropout": 0.0,
     }
-    lstm = common.bilstm(
+    lstm = sections.bilstm(
         hidden_dim=100,
         num_layers=2,
         cross=arg.model == "cross",
@@ -102,7 +102,7 @@ def get_config(arg=""):
         initializer="glorot_fused",
     )
     if arg.model == "att":
-        attention = common.attention(num_heads=5)
+        attention = sections.attention(num_heads=5)
         config.model.encoder = {"name": "chain", "first": lstm, "then": attention}
     else:
         config.model.encoder = lstm
@@ -112,5 +112,5 @@ def get_config(arg=""):
         "initializer": "glorot",
     }
     config.objective.reduction = "token"
-    config.optimizer = common.optimizer("nadam", 1e-3)
+    config.optimizer = sections.optimizer("nadam", 1e-3)
     return config

@@ -29,18 +29,18 @@ or --config.data.contextual=…/{split}.hdf5; also .npz or .safetensors). The pa
 not say which layer; here a learned mix of them.
 """
 
-from configs import common
+from jaxner.configuration import arguments, chen, sections
 
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(
+    arg = arguments.parse_arg(
         arg, dataset="sample", context="all", relation="gated", elmo=False
     )
-    common.known("context", arg.context, ("all", "branch3", "none"))
-    common.known("relation", arg.relation, ("gated", "attention", "fusion", "none"))
-    config = common.base(arg.dataset)
-    common.chen_settings(config)
+    arguments.known("context", arg.context, ("all", "branch3", "none"))
+    arguments.known("relation", arg.relation, ("gated", "attention", "fusion", "none"))
+    config = sections.base(arg.dataset)
+    chen.settings(config)
     if arg.elmo:
         config.data.contextual = "elmo/{split}.hdf5"
         config.model.representation.vectors = {"layer": "mix"}

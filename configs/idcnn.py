@@ -48,7 +48,7 @@ Published F1 on CoNLL-2003 test of each:
     document    90.65                                       document,loss=last   90.06
 """
 
-from configs import common
+from jaxner.configuration import arguments, sections, strubell
 
 BLOCKS = {"idcnn": (1, 2, 1), "cnn4": (1, 1, 1), "cnn5": (1, 1, 1, 1)}
 # Learning rate, β2, ε; dropout of inputs, of features, of words; batch size, clip,
@@ -66,7 +66,7 @@ HYPER = {
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(
+    arg = arguments.parse_arg(
         arg,
         dataset="sample",
         crf=False,
@@ -77,8 +77,8 @@ def get_config(arg=""):
         loss="",
         dr=True,
     )
-    config = common.base(arg.dataset)
-    common.strubell_data(config, arg.document)
+    config = sections.base(arg.dataset)
+    strubell.data(config, arg.document)
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     if arg.document:
         variant = "document"
@@ -86,26 +86,26 @@ def get_config(arg=""):
         variant = arg.block  # greedy and CRF alike
     else:
         variant = "crf" if arg.crf else "greedy"
-    common.known("block", arg.block, BLOCKS)
-    common.known("loss", arg.loss, ("", "last", "mean", "sum"))
+    arguments.known("block", arg.block, BLOCKS)
+    arguments.known("loss", arg.loss, ("", "last", "mean", "sum"))
     rate, b2, eps, inputs, features, words, size, clip, weight, blocks = HYPER[
         family, variant
     ]
     config.batch_size = size
-    config.optimizer = common.strubell_adam(rate, b2, eps, clip)
-    config.model.representation = common.strubell_representation(inputs, words)
-    config.model.encoder = common.idcnn(
+    config.optimizer = strubell.adam(rate, b2, eps, clip)
+    config.model.representation = strubell.representation(inputs, words)
+    config.model.encoder = sections.idcnn(
         # The authors' OntoNotes CRF is wider than what the paper says.
         hidden_dim=400 if family == "onto" and arg.crf else 300,
         dilations=BLOCKS[arg.block],
         num_blocks=arg.blocks or blocks,
         share=not arg.noshare,
     )
-    config.model.head = common.strubell_head(arg.crf, features)
+    config.model.head = strubell.head(arg.crf, features)
     config.model.head.per_stage = arg.noshare
     config.objective.reduction = "sentence" if arg.crf else "token"
     config.objective.stages = arg.loss or ("sum" if arg.document else "last")
     config.objective.dropout_penalty = weight if arg.dr else 0.0
     if arg.dataset == "sample":
-        common.strubell_sample(config)
+        strubell.sample(config)
     return config

@@ -22,14 +22,14 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     crf           a CRF on the scores of the last layer (not in the paper)
 """
 
-from configs import common
+from jaxner.configuration import arguments, gui, sections
 
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(arg, dataset="sample", layers=3, crf=False)
-    config = common.base(arg.dataset)
-    common.gui_settings(config, "cnn")
+    arg = arguments.parse_arg(arg, dataset="sample", layers=3, crf=False)
+    config = sections.base(arg.dataset)
+    gui.settings(config, "cnn")
     config.patience = 10
     config.model.representation.chars = {
         "name": "lstm",
@@ -54,7 +54,7 @@ def get_config(arg=""):
         "label_bound": 0.0025,
     }
     config.model.head = {"name": "scores", "transitions": arg.crf}
-    config.optimizer = common.optimizer(
+    config.optimizer = sections.optimizer(
         "sgd",
         0.01,
         momentum=0.9,

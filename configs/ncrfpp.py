@@ -19,15 +19,15 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
                     on CoNLL-2003 91.43, with a CRF 91.64
 """
 
-from configs import common
+from jaxner.configuration import arguments, gui, sections
 
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(arg, dataset="sample", crf=False, chars="cnn")
-    config = common.base(arg.dataset)
-    common.gui_settings(config, arg.chars)
-    config.model.encoder = common.bilstm(
+    arg = arguments.parse_arg(arg, dataset="sample", crf=False, chars="cnn")
+    config = sections.base(arg.dataset)
+    gui.settings(config, arg.chars)
+    config.model.encoder = sections.bilstm(
         hidden_dim=100, initializer="torch", forget_bias=0.0
     )
     config.model.head = {
@@ -35,7 +35,7 @@ def get_config(arg=""):
         "dropout": 0.5,
         "initializer": "torch",
     }
-    config.optimizer = common.optimizer(
+    config.optimizer = sections.optimizer(
         "sgd",
         0.015,
         decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)

@@ -57,12 +57,12 @@ Published F1 of other sizes (units x size):
      128x8 90.41   16x8 89.78    16x16 89.77   16x32 90.26  16x128 89.28
 """
 
-from configs import common
+from jaxner.configuration import arguments, sections
 
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(
+    arg = arguments.parse_arg(
         arg,
         dataset="sample",
         units=16,
@@ -75,9 +75,9 @@ def get_config(arg=""):
     )
     if arg.size % 2:
         raise ValueError(f"Expected an even size, half for each direction: {arg.size}")
-    common.known("init", arg.init, ("glorot", "normal"))
-    common.known("pool", arg.pool, ("concat", "mean"))
-    config = common.base(arg.dataset)
+    arguments.known("init", arg.init, ("glorot", "normal"))
+    arguments.known("pool", arg.pool, ("concat", "mean"))
+    config = sections.base(arg.dataset)
     config.batch_size = 16
     config.num_epochs = 50
     config.data.zero_digits = True
@@ -95,7 +95,7 @@ def get_config(arg=""):
         "dropout": 0.0,
         "singleton_dropout": 0.5,
     }
-    config.model.encoder = common.bilstm(
+    config.model.encoder = sections.bilstm(
         hidden_dim=arg.size // 2,
         num_units=arg.units,
         pool=arg.pool,
@@ -105,5 +105,5 @@ def get_config(arg=""):
     )
     config.model.head = {"name": "softmax", "dropout": 0.0, "initializer": "glorot"}
     config.objective.orthogonality = 0.01 if arg.orthogonal else 0.0
-    config.optimizer = common.optimizer("adam", 1e-3, clip_norm=5.0)
+    config.optimizer = sections.optimizer("adam", 1e-3, clip_norm=5.0)
     return config

@@ -20,16 +20,16 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     beam=N              hypotheses of the beam search; 1, the default, is greedy
 """
 
-from configs import common
+from jaxner.configuration import arguments, gui, sections
 
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(arg, dataset="sample", fusion="shared", beam=1)
-    common.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
-    config = common.base(arg.dataset)
-    common.gui_settings(config, "cnn")
-    config.model.encoder = common.bilstm(
+    arg = arguments.parse_arg(arg, dataset="sample", fusion="shared", beam=1)
+    arguments.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
+    config = sections.base(arg.dataset)
+    gui.settings(config, "cnn")
+    config.model.encoder = sections.bilstm(
         hidden_dim=100, initializer="torch", forget_bias=0.0
     )
     config.model.head = {
@@ -44,7 +44,7 @@ def get_config(arg=""):
         "lstm_initializer": "torch",
         "forget_bias": 0.0,
     }
-    config.optimizer = common.optimizer(
+    config.optimizer = sections.optimizer(
         "sgd",
         0.015,
         decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)

@@ -28,7 +28,7 @@ joint clip at the start, so that the draft learns slowly: 20 epochs show nothing
 100 give. --config.optimizer.clip=parts clips the two by themselves (not in the paper;
 not measured yet).
 
-Γ and M are chosen when the tagger is used, without training: `python -m jaxner sweep`.
+Γ and M are chosen when the tagger is used, without training: `jaxner sweep`.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
@@ -46,7 +46,7 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
                           Γ = .35
 """
 
-from configs import common
+from jaxner.configuration import arguments, gui, sections
 
 MODELS = ("uanet", "variational", "transformer")
 DRAFTS = ("bilstm", "grn", "idcnn")
@@ -54,7 +54,7 @@ DRAFTS = ("bilstm", "grn", "idcnn")
 
 def get_config(arg=""):
     """Returns the configuration; the module docstring describes `arg`."""
-    arg = common.parse_arg(
+    arg = arguments.parse_arg(
         arg,
         dataset="sample",
         model="uanet",
@@ -64,15 +64,15 @@ def get_config(arg=""):
         chars="cnn",
         form="code",
     )
-    common.known("model", arg.model, MODELS)
-    common.known("draft", arg.draft, DRAFTS)
-    common.known("form", arg.form, ("code", "paper"))
+    arguments.known("model", arg.model, MODELS)
+    arguments.known("draft", arg.draft, DRAFTS)
+    arguments.known("form", arg.form, ("code", "paper"))
     if arg.model != "uanet" and not (arg.labels and arg.form == "code"):
         raise ValueError(f"labels and form are options of model=uanet, not {arg.model}")
     if arg.model == "transformer" and arg.draft != "bilstm":
         raise ValueError("model=transformer drafts nothing: leave draft out")
-    config = common.base(arg.dataset)
-    common.gui_settings(config, arg.chars)
+    config = sections.base(arg.dataset)
+    gui.settings(config, arg.chars)
     config.data.standardise_vectors = arg.dataset != "sample"
     is_paper = arg.form == "paper"
     config.model.encoder = _draft(arg.draft, is_paper)
@@ -81,20 +81,20 @@ def get_config(arg=""):
         "dropout": _head_dropout(arg),
         "initializer": "torch",
     }
-    config.optimizer = common.gui_sgd(0.2 if arg.dataset == "wsj" else 0.015)
-    sizes = common.gui_transformer(config)
+    config.optimizer = gui.sgd(0.2 if arg.dataset == "wsj" else 0.015)
+    sizes = gui.transformer(config)
     if arg.model == "transformer":
-        config.model.encoder = common.transformer(**sizes)
-        config.optimizer = common.gui_adamw(clip_norm=5.0)
+        config.model.encoder = sections.transformer(**sizes)
+        config.optimizer = gui.adamw(clip_norm=5.0)
         return config
-    config.model.mc_dropout = common.mc_dropout(
+    config.model.mc_dropout = sections.mc_dropout(
         num_samples=8,
         # Masks of the LSTM; of other encoders, the mask behind them.
         parts=("encoder",) if arg.draft == "bilstm" else ("head",),
         average="probabilities" if is_paper else "scores",
     )
     if arg.model == "uanet":
-        config.model.refinement = common.refinement(
+        config.model.refinement = sections.refinement(
             threshold=0.35 if is_paper else 0.45,
             labels=arg.labels,
             soft=not is_paper,
@@ -102,7 +102,7 @@ def get_config(arg=""):
             **sizes,
         )
         config.objective.stages = "sum"
-        config.optimizer.parts = {"refinement": common.gui_adamw()}
+        config.optimizer.parts = {"refinement": gui.adamw()}
     if arg.dataset == "sample":
         _shorten(config)
     return config
@@ -131,7 +131,7 @@ def _draft(name, is_paper):
     if name == "grn":
         return {"name": "grn", "hidden_dim": 400}
     if name == "idcnn":
-        return common.idcnn()
+        return sections.idcnn()
     if is_paper:
-        return common.gui_lstm(state_dropout=0.25, output_dropout=0.0)
-    return common.gui_lstm()
+        return gui.lstm(state_dropout=0.25, output_dropout=0.0)
+    return gui.lstm()

@@ -2,7 +2,7 @@
 
 config.json        the resolved config
 environment.json   versions, devices and hashes of the data
-vocabulary.json       words, characters and labels
+vocabulary.json    words, characters and labels
 metrics.jsonl      one JSON object for each epoch
 checkpoints/       frozen (vectors that no step changes), latest (to resume), best
 result.json        the scores of the best checkpoint, when the run is done
@@ -12,20 +12,20 @@ predictions-*.conll  token, gold and predicted label of dev and test, by the sam
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import orbax.checkpoint as ocp
-from absl import logging
+import filelock
 
 from jaxner.data.vocab import Vocabulary
+
+if TYPE_CHECKING:
+    from jaxner.checkpoints import Checkpoints
+
+IS_LOCKED = "Another process is training in"
 
 
 class Workdir:
@@ -100,18 +100,15 @@ class Workdir:
 
     def save_frozen(self, frozen: Any) -> None:
         """Saves the arrays that no step changes, once for the whole run."""
-        path = self.path / "checkpoints" / "frozen"
-        with ocp.StandardCheckpointer() as checkpointer:
-            if frozen and not path.exists():
-                checkpointer.save(path, frozen)
+        from jaxner import checkpoints
+
+        checkpoints.save_frozen(self.path / "checkpoints" / "frozen", frozen)
 
     def load_frozen(self, like: Any) -> Any:
         """Restores them."""
-        if not like:
-            return like
-        with ocp.StandardCheckpointer() as checkpointer:
-            path = self.path / "checkpoints" / "frozen"
-            return _placed(checkpointer.restore(path, _target(like)))
+        from jaxner import checkpoints
+
+        return checkpoints.load_frozen(self.path / "checkpoints" / "frozen", like)
 
     def is_begun(self) -> bool:
         """Tells whether there is a checkpoint to resume from; opens nothing."""
@@ -120,11 +117,16 @@ class Workdir:
 
     def latest(self) -> Checkpoints:
         """Opens the checkpoints to resume from, to write them."""
-        return Checkpoints(self.path / "checkpoints" / "latest")
+        from jaxner import checkpoints
+
+        return checkpoints.Checkpoints(self.path / "checkpoints" / "latest")
 
     def best(self, *, read_only: bool = False) -> Checkpoints:
         """Opens the checkpoint of the best dev score."""
-        return Checkpoints(self.path / "checkpoints" / "best", read_only=read_only)
+        from jaxner import checkpoints
+
+        path = self.path / "checkpoints" / "best"
+        return checkpoints.Checkpoints(path, read_only=read_only)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -134,133 +136,24 @@ class Workdir:
             BlockingIOError: One already does.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BlockingIOError(
-                    f"Another process is training in {self.path}. Wait for it, or "
-                    "choose another --workdir."
-                ) from None
+        lock = filelock.FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise BlockingIOError(
+                f"{IS_LOCKED} {self.path}. Wait for it, or choose another --workdir."
+            ) from None
+        try:
             yield
+        finally:
+            lock.release()
 
-
-class Checkpoints:
-    """The newest of a series of checkpoints; older ones are deleted after each save.
-
-    Args:
-        path: Their folder.
-        read_only: Whether nothing is to be written. A writer removes what a killed one
-            left half-written; a reader must not, for another process may be writing.
-    """
-
-    def __init__(self, path: Path, *, read_only: bool = False):
-        self.name = path.name
-        if read_only and not path.is_dir():
-            raise _no_checkpoint(path)
-        options = ocp.CheckpointManagerOptions(
-            max_to_keep=None if read_only else 1,
-            save_interval_steps=0 if read_only else 1,
-            create=not read_only,
-            read_only=read_only,
-            cleanup_tmp_directories=not read_only,
-            # The next step reuses the arrays' memory (donation), so they must be on
-            # disk before it begins.
-            enable_async_checkpointing=False,
-        )
-        with _quiet_orbax():
-            self._manager = ocp.CheckpointManager(path, options=options)
-
-    def __enter__(self) -> Checkpoints:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._manager.close()
-
-    @property
-    def step(self) -> int | None:
-        """The step of the newest checkpoint, or None."""
-        return self._manager.latest_step()
-
-    def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
-        """Saves; a kill at any moment leaves the last one whole.
-
-        Args:
-            step: Optimizer steps so far.
-            arrays: A pytree.
-            progress: What else belongs to the moment, as JSON.
-        """
-        if step in self._manager.all_steps():
-            return  # resumed just before it: the same run saves the same arrays
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                arrays=ocp.args.StandardSave(arrays),
-                progress=ocp.args.JsonSave(progress),
-            ),
-        )
-
-    def progress(self) -> dict[str, Any]:
-        """Reads the progress of the newest checkpoint alone."""
-        restored = self._manager.restore(
-            self._newest(), args=ocp.args.Composite(progress=ocp.args.JsonRestore())
-        )
-        return restored["progress"]
-
-    def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
-        """Restores the newest checkpoint onto the default device.
-
-        Args:
-            like: A pytree of the same structure, shapes and dtypes.
-
-        Returns:
-            The arrays, and the progress.
-
-        Raises:
-            FileNotFoundError: There is none.
-        """
-        restored = self._manager.restore(
-            self._newest(),
-            args=ocp.args.Composite(
-                arrays=ocp.args.StandardRestore(_target(like)),
-                progress=ocp.args.JsonRestore(),
-            ),
-        )
-        return _placed(restored["arrays"]), restored["progress"]
-
-    def _newest(self) -> int:
-        if self.step is None:
-            raise _no_checkpoint(self._manager.directory)
-        return self.step
-
-
-@contextlib.contextmanager
-def _quiet_orbax() -> Iterator[None]:
-    """Keeps warnings of Orbax from the user, such as that a folder is only read."""
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-
-
-def _no_checkpoint(path: os.PathLike[str]) -> FileNotFoundError:
-    return FileNotFoundError(
-        f"{path} holds no checkpoint: the run was stopped before its first one. Run "
-        "train.py again with the same --workdir."
-    )
-
-
-def _target(like: Any) -> Any:
-    """Describes arrays for Orbax: they come as NumPy's, wherever they were saved."""
-    return jax.tree.map(lambda leaf: np.empty(np.shape(leaf), leaf.dtype), like)
-
-
-def _placed(arrays: Any) -> Any:
-    """Copies NumPy arrays to the default device, free to follow others elsewhere.
-
-    Restored straight onto a device, they would be committed to it, and could not meet a
-    batch that is sharded over several.
-    """
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), arrays)
+    def is_locked(self) -> bool:
+        """Tells whether a process is training in the folder."""
+        if not self.path.is_dir():
+            return False
+        try:
+            with self.locked():
+                return False
+        except BlockingIOError:
+            return True

@@ -16,7 +16,8 @@ if version("jaxlib").startswith("0.10."):  # later ones end at an unknown flag
     _FLAGS.append("--xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("XLA_FLAGS", " ".join(_FLAGS))
 
-# The same small programs are compiled by many tests and scripts: compile them once.
+# The same small programs are compiled by many tests and scripts: compile them once. So
+# the commands, too, keep nothing in the user's own cache folder.
 _CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -119,29 +120,16 @@ def refining(corpus, tmp_path_factory):
 
 
 @pytest.fixture
-def evaluated(monkeypatch):
-    """Does what `python evaluate.py ...` does, in this process; returns the scores."""
-    import functools
-
+def evaluated():
+    """Does what `jaxner evaluate ...` does, in this process; returns the scores."""
     from absl import flags
 
-    import evaluate
-
-    class Apart:
-        """Declares flags where no other test sees them."""
-
-        def __init__(self):
-            self.values = flags.FlagValues()
-
-        def __getattr__(self, name):
-            return functools.partial(getattr(flags, name), flag_values=self.values)
+    from jaxner.commands import evaluate
 
     def run(*arguments):
-        apart = Apart()
-        monkeypatch.setattr(evaluate, "flags", apart)
-        monkeypatch.setattr(evaluate, "FLAGS", apart.values)
-        evaluate.define_flags()
-        apart.values(["evaluate.py", *map(str, arguments)])
-        return evaluate.run(apart.values.workdir)
+        values = flags.FlagValues()
+        evaluate.define_flags(values)
+        values(["jaxner", *map(str, arguments)])
+        return evaluate.run(values)
 
     return run

@@ -14,7 +14,6 @@ from configs import (
     bert,
     bilstm,
     cnn_bilstm_crf,
-    common,
     cross_bilstm,
     grn,
     idcnn,
@@ -25,6 +24,7 @@ from configs import (
     uanet,
 )
 from jaxner import models
+from jaxner.configuration import arguments, sections
 from jaxner.data import corpora, vocab
 from jaxner.models.attention import SelfAttention
 from jaxner.models.grn import CONTEXTS, RELATIONS
@@ -39,7 +39,7 @@ from jaxner.training.objectives import Objective
 
 def test_arguments():
     defaults = {"dataset": "sample", "seed": 0, "quick": False}
-    parse = common.parse_arg
+    parse = arguments.parse_arg
     assert parse("", **defaults).to_dict() == defaults
     assert parse(None, **defaults).to_dict() == defaults
     assert parse("wnut17,quick,seed=3", **defaults).to_dict() == {
@@ -59,12 +59,12 @@ def test_arguments():
 
 
 def test_data_sets_are_the_known_corpora_and_ones_own():
-    assert set(common.DATASETS) == {*corpora.CORPORA, "files"}
+    assert set(sections.DATASETS) == {*corpora.CORPORA, "files"}
 
 
 def test_unknown_data_sets_name_the_known_ones():
     with pytest.raises(ValueError, match=r"known: sample, conll2003.*data\.dir"):
-        common.base("conll03")
+        sections.base("conll03")
 
 
 def given(section):
@@ -75,11 +75,11 @@ def given(section):
 @pytest.mark.parametrize(
     ("section", "module"),
     [
-        (common.bilstm(), BiLSTM),
-        (common.idcnn(), IDCNN),
-        (common.attention(), SelfAttention),
-        (common.transformer(), RelativeTransformer),
-        (common.mc_dropout(), MCDropout),
+        (sections.bilstm(), BiLSTM),
+        (sections.idcnn(), IDCNN),
+        (sections.attention(), SelfAttention),
+        (sections.transformer(), RelativeTransformer),
+        (sections.mc_dropout(), MCDropout),
     ],
     ids=["bilstm", "idcnn", "attention", "transformer", "mc_dropout"],
 )
@@ -92,17 +92,17 @@ def test_sections_have_every_option_with_its_default(section, module):
 
 
 def test_the_section_of_an_optimizer_has_every_option():
-    options = set(common.optimizer("adam", 0.1).to_dict())
+    options = set(sections.optimizer("adam", 0.1).to_dict())
     wanted = {"b1", "b2", "eps", "momentum"}
     for optimizer in ("sgd", "adam", "adam_eps_hat", "nadam"):
-        optim.build(given(common.optimizer(optimizer, 0.1)), 1)
+        optim.build(given(sections.optimizer(optimizer, 0.1)), 1)
     assert options == {
         *("name", "learning_rate", "decay", "warmup", "clip_norm", "weight_decay"),
         *("clip", *wanted),
     }
 
 
-@pytest.mark.parametrize("dataset", common.DATASETS)
+@pytest.mark.parametrize("dataset", sections.DATASETS)
 def test_grn_has_the_papers_hyper_parameters(dataset):
     config = grn.get_config(dataset)
     assert config.batch_size == 10
@@ -114,7 +114,7 @@ def test_grn_has_the_papers_hyper_parameters(dataset):
         "clip_norm": 5.0,
     }
     assert config.objective.reduction == "sentence"
-    assert config.data.scheme == ("tags" if dataset in common.TAGGED else "BIOES")
+    assert config.data.scheme == ("tags" if dataset in sections.TAGGED else "BIOES")
     if dataset != "sample":
         assert config.num_epochs == 200
         assert config.data.vectors == "glove.6B.100d.txt"
@@ -209,7 +209,7 @@ def test_every_cell_of_the_tables_builds(name, arg):
     assert config.optimizer.learning_rate > 0
 
 
-@pytest.mark.parametrize("dataset", common.DATASETS)
+@pytest.mark.parametrize("dataset", sections.DATASETS)
 @pytest.mark.parametrize("name", MODULES)
 def test_every_system_has_every_data_set(name, dataset):
     config = MODULES[name].get_config(dataset)
@@ -386,7 +386,7 @@ def test_parameters_of_strubells_bilstm(arg):
 
 def test_cnn_bilstm_crf_is_grn_but_for_the_encoder():
     """With GRN's sizes and training, which its own tests compare with the paper."""
-    for dataset in common.DATASETS:
+    for dataset in sections.DATASETS:
         one, other = (m.get_config(dataset) for m in (cnn_bilstm_crf, grn))
         one.model.encoder = other.model.encoder
         assert one == other

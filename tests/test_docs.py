@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
 MODULES = [
     "benchmarks.measure",
-    "configs.common",
     *(m.name for m in pkgutil.walk_packages(jaxner.__path__, "jaxner.")),
 ]
 

@@ -8,8 +8,7 @@ import pytest
 
 import jaxner
 import train
-from configs import __main__ as systems
-from configs import common
+from jaxner.configuration import sections, shipped
 from jaxner.data import conll, conllu, corpora, schemes, vocab
 from jaxner.training import prepare
 from jaxner.workdir import Workdir
@@ -213,7 +212,7 @@ def test_tags_that_only_dev_has_are_told(tmp_path):
     (tmp_path / "dev.txt").write_text("a W\nb Z\n\n", encoding="utf-8")
     options = config_of(tmp_path).data.to_dict()
     told = []
-    data = prepare.load_data(options, word_dim=8, tell=told.append)
+    data = prepare.load_data(options, word_dim=8, log=told.append)
     assert "dev has tags that train lacks, all to be missed: W, Z" in told
     assert data.words == {"a", "b"}
 
@@ -238,8 +237,8 @@ def test_another_column_of_the_treebank(treebank):
 
 def test_every_system_tags_the_treebanks():
     tagged = {name for name, c in corpora.CORPORA.items() if c.scheme == schemes.TAGS}
-    assert tagged == set(common.TAGGED)
-    for module in systems.modules():
-        for dataset in common.DATASETS:
-            is_tags = module.get_config(dataset).data.scheme == schemes.TAGS
-            assert is_tags == (dataset in tagged), (module, dataset)
+    assert tagged == set(sections.TAGGED)
+    for name in shipped.names():
+        for dataset in sections.DATASETS:
+            is_tags = shipped.load(f"{name}:{dataset}").data.scheme == schemes.TAGS
+            assert is_tags == (dataset in tagged), (name, dataset)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import griffe
+import griffe  # pyright: ignore[reportMissingImports]  # comes with the extra docs
 
 
 class Examples(griffe.Extension):

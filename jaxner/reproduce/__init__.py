@@ -4,5 +4,5 @@ published.toml   every cell that has a config, and the orders that the papers cl
 plan.toml        with which stand-ins, epochs and seeds cells run here, in which order
 results/         one JSON line for each finished run; all tables are made from them
 
-`python -m jaxner reproduce --list` shows where things stand.
+`jaxner reproduce --list` shows where things stand.
 """

@@ -1,4 +1,4 @@
-"""The papers' other tables and figures: `python -m jaxner reproduce NAME …`.
+"""The papers' other tables and figures: `jaxner reproduce NAME …`.
 
 sentence-length, mention-length   F1 by length, of kept predictions of several runs
 changes                           tokens that a refinement mends and breaks

@@ -12,7 +12,7 @@ from jaxner.reproduce import figure_commands as run
 
 
 def declare(commands: Any) -> None:
-    """Adds the commands to the subparsers of `python -m jaxner reproduce`."""
+    """Adds the commands to the subparsers of `jaxner reproduce`."""
     _declare_lengths(commands)
     for name, does, about, split in (
         ("changes", run.changes, "tokens mended and broken (UANet, Table 1)", "test"),

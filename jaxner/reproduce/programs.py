@@ -1,7 +1,7 @@
-"""The only module that knows where configs and the training script lie.
+"""The only module that knows how a run is started.
 
-Each run is a process of its own: `python train.py --config …`, as one would type it. So
-it has fresh memory, a crash ends nothing else, and the same command resumes it.
+Each is a process of its own: `python -m jaxner train …`, as one would type it. So it
+has fresh memory, a crash ends nothing else, and the same command resumes it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxner import workdir
+from jaxner.configuration import shipped
 from jaxner.reproduce.plan import Job
 from jaxner.reproduce.published import Cell
 
@@ -23,6 +26,7 @@ PLATFORMS = {"cpu": "cpu", "gpu": "cuda"}
 LOG = "train.log"
 STOPPED = (130, 143, -2, -15)
 """Exit statuses of a run that was asked to stop: it can be resumed."""
+_SAYS = "jaxner train: "
 _POLL = 0.5  # seconds
 
 
@@ -42,22 +46,15 @@ class Outcome(NamedTuple):
         """Whether the run was asked to stop."""
         return self.status in STOPPED
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether another process was training the run already."""
+        return self.status != 0 and self.error.startswith(workdir.IS_LOCKED)
+
 
 def config_of(cell: Cell) -> Any:
-    """Returns the config of a cell, as the config file has it.
-
-    Raises:
-        ImportError: The configs are not beside the package.
-    """
-    name, _, arg = cell.config.partition(":")
-    try:
-        module = importlib.import_module(f"configs.{name}")
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"No configs/{name}.py to import ({error}): run `python -m jaxner "
-            "reproduce` in the folder of a clone, where train.py and configs/ lie"
-        ) from None
-    return module.get_config(arg)
+    """Returns the config of a cell, as the config file has it."""
+    return shipped.load(cell.config)
 
 
 def benchmark(arguments: Sequence[str]) -> None:
@@ -84,16 +81,16 @@ def command(job: Job, overrides: Mapping[str, Any], runs: Path) -> list[str]:
 
     Example:
         >>> job = Job(Cell("a/b", "a", "A", "A", "grn:sample"), 1)
-        >>> command(job, {"patience": 3}, Path("runs"))[2:]
-        ['configs/grn.py:sample', '--config.seed=1', '--config.patience=3', '--workdir', 'runs/a/b/seed-1']
+        >>> command(job, {"patience": 3}, Path("runs"))[4:]
+        ['grn:sample', '--config.seed=1', '--config.patience=3', '--workdir', 'runs/a/b/seed-1']
     """  # noqa: E501 - the example's output is one line
     given = {"seed": job.seed, **overrides}
     weights = job.first_weights(runs)
     if weights is not None:
         given["init_from"] = weights
     flags = [f"--config.{name}={value}" for name, value in given.items()]
-    workdir = ["--workdir", str(job.folder(runs))]
-    return ["train.py", "--config", job.cell.path, *flags, *workdir]
+    folder = ["--workdir", str(job.folder(runs))]
+    return ["-m", "jaxner", "train", "--config", job.cell.config, *flags, *folder]
 
 
 def train(
@@ -127,12 +124,10 @@ def train(
     with (folder / LOG).open("a", encoding="utf-8") as log:
         process = subprocess.Popen(
             [sys.executable, *command(job, overrides, runs)],
-            cwd=ROOT,
             env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is passed on once, and not by the shell
-            close_fds=False,  # it inherits the queue's lock of the run, and no other
         )
         status = _wait(process, must_stop)
     return Outcome(status, "" if status == 0 else _error(folder / LOG, status))
@@ -157,17 +152,19 @@ def _error(log: Path, status: int) -> str:
     if status < 0:
         return f"killed by signal {-status}; for want of memory?"
     lines = [x for x in log.read_text("utf-8", "replace").splitlines() if x.strip()]
-    told = [line for line in lines if line.startswith("train.py: ")]
+    told = [line for line in lines if line.startswith(_SAYS)]
     last = (told or lines or [f"exit status {status}, and nothing said"])[-1]
     places = {str(ROOT): ".", os.environ.get("JAXNER_DATA") or "data": "data"}
     for place, name in places.items():  # no paths of one machine in the results
         last = last.replace(place, name)
-    return last.removeprefix("train.py: ")[:500]
+    return last.removeprefix(_SAYS)[:500]
 
 
 def commit() -> str:
     """Returns the commit that is checked out, `+` if the code differs from it."""
-    code = ("jaxner", "configs", "train.py", "pyproject.toml")
+    code = ("jaxner", "configs", "pyproject.toml")
+    if not (ROOT / "pyproject.toml").is_file():
+        return f"jaxner {metadata.version('jaxner')}"
     found = _git("rev-parse", "--short=12", "HEAD")
     if not found:
         return "unknown"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import filelock
 
 from jaxner.data import corpora
 from jaxner.reproduce import programs, record
@@ -127,7 +127,7 @@ class Queue:
         folder = job.folder(self.runs)
         with _locked(folder) as is_ours:
             if not is_ours:
-                self.log(f"{job}: another queue trains it")
+                self.log(f"{job}: another process trains it")
                 return Outcome(0)
             overrides = self.overrides(job)
             begun = "resumed" if Workdir(folder).is_begun() else "begun"
@@ -135,7 +135,9 @@ class Queue:
             outcome = self.train(
                 job, overrides, self.runs, device=self.device, must_stop=must_stop
             )
-            if not outcome.is_stopped:
+            if outcome.is_busy:
+                self.log(f"{job}: another process trains it")
+            elif not outcome.is_stopped:
                 self._record(job, overrides, outcome)
         return outcome
 
@@ -215,16 +217,16 @@ def _listed(overrides: Mapping[str, Any]) -> str:
 def _locked(folder: Path) -> Iterator[bool]:
     """Keeps other queues from a run; False if one has it.
 
-    The process that trains inherits the lock, and so holds it if the queue is killed.
+    If a queue is killed, what it started trains on, and keeps the folder locked.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = os.open(folder / ".queue", os.O_RDWR | os.O_CREAT)
-    os.set_inheritable(file, True)
+    lock = filelock.FileLock(folder / ".queue")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
         yield False
-    else:
-        yield True
+        return
+    try:
+        yield not Workdir(folder).is_locked()
     finally:
-        os.close(file)
+        lock.release()

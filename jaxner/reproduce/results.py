@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import filelock
 
 Line = dict[str, Any]
 DONE, FAILED = "done", "failed"
@@ -78,12 +79,8 @@ class Results:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with filelock.FileLock(self.folder / ".lock"):
             yield
-        finally:
-            os.close(folder)
 
 
 def write(file: Path, lines: list[Line]) -> None:

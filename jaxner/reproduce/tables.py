@@ -12,7 +12,7 @@ from jaxner.reproduce.record import CONLLEVAL
 from jaxner.reproduce.results import FAILED, Line
 from jaxner.reproduce.verdicts import Verdict, finished
 
-COMMAND = "python -m jaxner reproduce --tables --write"
+COMMAND = "jaxner reproduce --tables --write"
 BEGIN, END = f"<!-- systems: {COMMAND} -->\n", "<!-- /systems -->\n"
 _TOLD_APART = ("num_epochs", "patience")  # overrides that have a column
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
-import resource
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -110,8 +110,12 @@ def describe(splits: Iterable[Split], vectors: Path | None) -> dict[str, Any]:
     }
 
 
-def peak_memory_mb() -> int:
-    """Returns the most memory that this process has held, in MiB."""
+def peak_memory_mb() -> int | None:
+    """Returns the most memory that this process has held, in MiB; None on Windows."""
+    if sys.platform == "win32":
+        return None
+    import resource  # Windows has none
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unit = 1 if platform.system() == "Darwin" else 1024  # bytes there, kibibytes here
     return round(peak * unit / 2**20)

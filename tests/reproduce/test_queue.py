@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-from jaxner.reproduce import command, plan, programs, published, queue
+from jaxner import workdir
+from jaxner.commands import reproduce
+from jaxner.reproduce import plan, programs, published, queue
 from jaxner.reproduce.plan import Job
 from jaxner.reproduce.programs import Outcome
 from jaxner.reproduce.published import Cell
@@ -319,7 +321,7 @@ def test_two_queues_do_not_train_the_same_run(tmp_path):
         line, said = queue_of(tmp_path, fake := Fake())
         line.work([job])
     assert not fake.calls
-    assert "another queue trains it" in said[0]
+    assert "another process trains it" in said[0]
 
 
 # --- The command -------------------------------------------------------------------
@@ -328,7 +330,7 @@ def test_two_queues_do_not_train_the_same_run(tmp_path):
 def test_the_list_tells_where_cells_stand(tmp_path):
     line, _ = queue_of(tmp_path, Fake(0, 1))
     line.work(JOBS[:2])
-    told = command.listing(line, JOBS)
+    told = reproduce.listing(line, JOBS)
     assert told[0].split(None, 1) == ["grn/sample", "done 0; missing 1"]
     assert told[1].split(None, 1) == ["ncrfpp/sample", "failed 0 (ended with 1)"]
     assert told[-1] == "3 runs: 1 done, 1 failed, 1 missing"
@@ -353,7 +355,7 @@ def test_nothing_to_do_and_unknown_names_are_told(capsys):
 
 @pytest.fixture
 def script(monkeypatch, tmp_path):
-    """Runs Python code in the place of train.py."""
+    """Runs Python code in the place of `jaxner train`."""
 
     def become(code):
         (tmp_path / "fake.py").write_text(code)
@@ -363,9 +365,8 @@ def script(monkeypatch, tmp_path):
 
 
 def test_errors_come_from_the_log(script, tmp_path):
-    script(
-        f"print('train.py: no {programs.ROOT}/x'); print('bye'); raise SystemExit(1)"
-    )
+    place = programs.ROOT / "x"
+    script(f"print('jaxner train: no {place}'); print('bye'); raise SystemExit(1)")
     done = programs.train(JOBS[0], {}, tmp_path, device=None, must_stop=bool)
     assert done == Outcome(1, "no ./x")
     script("import os; os.kill(os.getpid(), 9)")
@@ -394,15 +395,36 @@ def test_a_process_is_asked_to_stop_once(script, tmp_path):
     assert time.monotonic() - began < 30
 
 
+TRAINS = """
+import sys, time
+from jaxner.workdir import Workdir
+with Workdir(sys.argv[1]).locked():
+    print("locked", flush=True)
+    time.sleep(60)
+"""
+
+
 def test_what_a_killed_queue_trains_stays_locked(tmp_path):
-    with queue._locked(tmp_path):
-        trains = subprocess.Popen(["sleep", "60"], close_fds=False)
-    with queue._locked(tmp_path) as is_ours:  # the queue has let go of its lock
+    trains = subprocess.Popen(
+        [sys.executable, "-c", TRAINS, str(tmp_path)],
+        cwd=programs.ROOT,
+        stdout=subprocess.PIPE,
+    )
+    assert trains.stdout.readline() == b"locked\n"
+    with queue._locked(tmp_path) as is_ours:  # no queue has it
         assert not is_ours
     trains.kill()
-    trains.wait()
+    trains.communicate()
     with queue._locked(tmp_path) as is_ours:
         assert is_ours
+
+
+def test_a_run_that_another_process_trains_has_not_failed(tmp_path):
+    busy = Outcome(1, f"{workdir.IS_LOCKED} runs/a. Wait for it")
+    line, said = queue_of(tmp_path, lambda *_, **__: busy)
+    assert line.work(JOBS[:1]) == 0
+    assert "another process trains it" in said[1]
+    assert not line.results.lines()
 
 
 TINY = """

@@ -15,15 +15,17 @@ import jax
 import numpy as np
 import pytest
 from absl import flags
-from ml_collections import config_flags
 
 import jaxner
-import train
 from jaxner import models, tagging
+from jaxner.checkpoints import Checkpoints
+from jaxner.commands import flagged
+from jaxner.commands import train as commands
 from jaxner.data import conll, corpora
 from jaxner.evaluation import predictions, rules, scoring
 from jaxner.training import monitor
-from jaxner.workdir import Checkpoints, Workdir
+from jaxner.training import run as train
+from jaxner.workdir import Workdir
 from tests import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -486,6 +488,9 @@ def run_script(*arguments, **options):
     ("arguments", "message"),
     [
         (["--config", "configs/grn.py:conl2003"], "Unknown data set 'conl2003'"),
+        (["--config", "gnr:sample"], "No config 'gnr'; known: bert, "),
+        (["--config", "grm"], "Did you mean 'grn'?"),
+        (["--config", "my/grn.py"], "No config file 'my/grn.py'; known: bert, "),
         (["--config", "configs/grn.py:sample,relatoin=none"], "'relation'"),
         (["--config", "configs/grn.py", "--config.model.head.dropuot=0.1"], "dropout"),
         (["--config", "configs/grn.py", "--config.data.dir=/nowhere"], "/nowhere"),
@@ -541,14 +546,12 @@ def test_sigterm_of_the_script_saves_and_the_same_command_resumes(corpus, tmp_pa
         (["--confg=x"], "Unknown command line flag 'confg'"),
     ],
 )
-def test_a_wrong_option_is_told_in_a_line(arguments, message, monkeypatch, capsys):
-    argv = ["train.py", "--config=configs/grn.py", *arguments]
-    monkeypatch.setattr(sys, "argv", argv)  # where ml_collections finds the overrides
+def test_a_wrong_option_is_told_in_a_line(arguments, message, capsys):
+    given = ["--config=configs/grn.py", *arguments]
     values = flags.FlagValues()
-    config_flags.DEFINE_config_file("config", flag_values=values)
-    monkeypatch.setattr(train, "FLAGS", values)
+    commands.define_flags(values, given)
     with pytest.raises(SystemExit):
-        train.parse_flags(argv)
+        flagged.read("train", values, ["jaxner", *given])
     out = capsys.readouterr().out
     assert message in out
     assert len(out.splitlines()) == 1

@@ -2,7 +2,7 @@
 
 Every sentence was written for this project. The three files beside this module are in
 CoNLL-2003's four columns (word, part of speech, chunk, entity) with BIO labels;
-``python -m jaxner.data.sample.compose`` writes them again, byte for byte.
+In a clone, ``python -m tools.sample_corpus.compose`` writes them again, byte for byte.
 """
 
 from pathlib import Path

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxner.data import sample
-from jaxner.data.sample import compose, patterns
+from tools.sample_corpus import compose, patterns
 
 Sentence = list[list[str]]
 Span = tuple[int, int, str]

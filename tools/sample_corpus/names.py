@@ -3,7 +3,7 @@
 Training draws from ``train`` alone. The development and test splits draw from their
 own list and, some of the time, from ``train``, so that part of their names is known.
 Names of people are a random given name beside a random surname; companies, clubs and
-institutions are put together from parts in :mod:`jaxner.data.sample.cast`.
+institutions are put together from parts in :mod:`tools.sample_corpus.cast`.
 """
 
 Table = dict[str, tuple[str, ...]]

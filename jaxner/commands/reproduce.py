@@ -1,12 +1,12 @@
-"""`python -m jaxner reproduce`: the papers' tables and figures.
+"""`jaxner reproduce`: the papers' tables and figures.
 
-python -m jaxner reproduce --list                   what is done, missing and skipped
-python -m jaxner reproduce --all --hours 2          runs what is missing, best first
-python -m jaxner reproduce --table grn --seeds 5    one paper's cells, five runs each
-python -m jaxner reproduce --cell grn/conll2003
-python -m jaxner reproduce --tables --write         tables from the lines of the results
+jaxner reproduce --list                   what is done, missing and skipped
+jaxner reproduce --all --hours 2          runs what is missing, best first
+jaxner reproduce --table grn --seeds 5    one paper's cells, five runs each
+jaxner reproduce --cell grn/conll2003
+jaxner reproduce --tables --write         tables from the lines of the results
 
-python -m jaxner reproduce mention-length --workdir runs/att runs/baseline
+jaxner reproduce mention-length --workdir runs/att runs/baseline
                                                     one of the other figures, of runs
 
 The first Ctrl-C or SIGTERM stops the run at its next step; the same command resumes it.
@@ -41,7 +41,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def declare(commands: Any) -> None:
-    """Adds the command to the subparsers of `python -m jaxner`."""
+    """Adds the command to the subparsers of `jaxner`."""
     one = commands.add_parser(
         "reproduce",
         help="runs and tables of the papers' systems",
@@ -147,6 +147,8 @@ def show_tables(known: Published, results: Results, runs: Path, write: bool) -> 
     pages = {"README.md": tables.readme, "docs/systems.md": tables.systems}
     for name, lay_out in pages.items():
         page = programs.ROOT / name
+        if not page.is_file():
+            raise FileNotFoundError(f"--write is for a clone: there is no {page}")
         text = tables.inserted(page.read_text("utf-8"), lay_out(known, lines))
         page.write_text(text, "utf-8")
     _say(f"Written: {report}, {', '.join(pages)}")

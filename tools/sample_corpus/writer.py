@@ -3,8 +3,8 @@
 import re
 from random import Random
 
-from jaxner.data.sample.cast import Cast, Entity, Form, name_form, pick
-from jaxner.data.sample.tagging import chunks, part_of_speech
+from tools.sample_corpus.cast import Cast, Entity, Form, name_form, pick
+from tools.sample_corpus.tagging import chunks, part_of_speech
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "March", "April", "May", "June", "August", "October", "December")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from jaxner.data.sample import names
+from tools.sample_corpus import names
 
 T = TypeVar("T")
 # How often a split that has names of its own uses them rather than training's.

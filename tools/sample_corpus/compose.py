@@ -1,8 +1,8 @@
-"""Composes the embedded corpus: ``python -m jaxner.data.sample.compose [--out DIR]``.
+"""Composes the embedded corpus: ``python -m tools.sample_corpus.compose [--out DIR]``.
 
 A document picks a genre, opens with a pattern that introduces its people, places and
 organisations, and goes on with patterns that call them by short forms. The three
-files depend on nothing but the tables of this package and the seeds below.
+files depend on nothing but the tables of this folder and the seeds below.
 """
 
 import argparse
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from jaxner.data.sample import SPLITS, patterns
-from jaxner.data.sample.cast import pick
-from jaxner.data.sample.writer import TITLES, Sentence, Writer
+from jaxner.data.sample import SPLITS, path
+from tools.sample_corpus import patterns
+from tools.sample_corpus.cast import pick
+from tools.sample_corpus.writer import TITLES, Sentence, Writer
 
 SEEDS = {"train": 1301, "dev": 1302, "test": 1303}
 # How many of the body sentences take one of the general endings.
@@ -134,7 +135,7 @@ def write_files(folder: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description="Write the embedded corpus.")
-    default = Path(__file__).parent
+    default = path("train").parent
     parser.add_argument("--out", type=Path, default=default, help="folder to write to")
     write_files(parser.parse_args(arguments).out)
 

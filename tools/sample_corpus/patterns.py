@@ -3,7 +3,7 @@
 A pattern is words split by single blanks, with
 
 * ``{A}``: a member of the document's cast, in full at first mention and short
-  afterwards. The letter says what it is (see :mod:`jaxner.data.sample.cast`);
+  afterwards. The letter says what it is (see :mod:`tools.sample_corpus.cast`);
   ``{A*}`` is a new one each time, and ``{A.last}`` names one of its forms.
 * ``{=ORG United Nations}``: an entity written out.
 * ``<day>``: a number, date or the like.
@@ -11,7 +11,7 @@ A pattern is words split by single blanks, with
 * ``left/VBD``: a word with its part of speech, where the lexicon would be wrong.
 """
 
-from jaxner.data.sample import patterns_dev, patterns_test, patterns_train
+from tools.sample_corpus import patterns_dev, patterns_test, patterns_train
 
 KINDS = ("head", "open", "body")
 # The section of endings that any body sentence may take.

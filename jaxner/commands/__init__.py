@@ -1,0 +1,1 @@
+"""What `jaxner …` does: flags in, one call out."""

@@ -1,0 +1,138 @@
+"""How labels change with the threshold Γ and the number of passes M.
+
+    jaxner sweep --workdir runs/uanet --split dev --plot sweep.png
+
+Γ and M of a trained tagger (UANet's Figure 4), how many tokens the refinement mends and
+breaks (its Table 1), and how well uncertainty tells wrong labels from right ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from jaxner import tagging
+from jaxner.analysis import sweeps
+from jaxner.evaluation import plots
+from jaxner.training import prepare
+from jaxner.workdir import Workdir
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def declare(commands: Any) -> None:
+    """Adds the command to the subparsers of `jaxner`."""
+    one = commands.add_parser("sweep", help="Γ and M of a trained tagger")
+    one.add_argument("--workdir", required=True, help="folder of the run")
+    one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
+    one.add_argument(
+        "--thresholds",
+        type=_numbers(float, "0,0.3,0.5"),
+        default=list(sweeps.THRESHOLDS),
+        help="values of Γ in nats, by commas; default 0,0.05,…,1",
+    )
+    one.add_argument(
+        "--samples",
+        type=_numbers(int, "1,2,8"),
+        default=list(sweeps.SAMPLES),
+        help="values of M, by commas; default 1,2,4,8,16",
+    )
+    one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
+    one.add_argument("--json", help="file for the figures")
+    one.set_defaults(run=sweep)
+
+
+def sweep(options: argparse.Namespace) -> None:
+    """Does `jaxner sweep`."""
+    for path in filter(None, (options.plot, options.json)):
+        if not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(f"There is no folder to write {path} into")
+    if options.plot:
+        plots.check(options.plot)
+    params = tagging.load(options.workdir)
+    config = Workdir(options.workdir).read_json("config.json")
+    split = prepare.load_split(config["data"], options.split)
+    console.print(split.summary())
+    found = sweeps.sweep(
+        params, split, thresholds=options.thresholds, samples=options.samples
+    )
+    title = f"{split.name} {options.split}"
+    if found.by_threshold:
+        console.print(_table(found.by_threshold, "Γ", found.figure, title))
+    else:
+        console.print("The tagger has no refinement: only M is tried")
+    console.print(_table(found.by_samples, "M", found.figure, title))
+    its = found.detection
+    console.print(
+        f"Entropy of the draft: {its.mean_wrong:.4f} nats at its {its.wrong:,} wrong "
+        f"tokens, {its.mean_right:.4f} at the {its.right:,} right ones "
+        f"({its.ratio:.1f} times as much); AUROC {its.auroc:.4f}"
+    )
+    if options.json:
+        about = {
+            "workdir": str(options.workdir),
+            "split": options.split,
+            "sha256": split.sha256,
+            "own": config["model"].get("mc_dropout"),
+            "ratio": its.ratio,
+        }
+        text = json.dumps(_plain(found._asdict() | about), indent=2) + "\n"
+        Path(options.json).write_text(text, "utf-8")
+    if options.plot:
+        plots.sweep(
+            options.plot, found.by_threshold, found.by_samples, found.figure, title
+        )
+        console.print(f"The plot is in {options.plot}")
+
+
+def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str):
+    table = Table(title=f"{title}: {figure} by {varied}")
+    # Narrow enough for 80 columns; u: mean uncertainty of these tokens.
+    columns = ("M", "Γ", "draft", "refined", "mixed")
+    for name in (*columns, "mended", "u", "broken", "u"):
+        table.add_column(name, justify="right")
+    for point in points:
+        its = point.changes
+        table.add_row(
+            str(point.samples),
+            f"{point.threshold:.2f}",
+            *(f"{x:.2f}" for x in (point.draft, point.refined, point.score)),
+            f"{its.mended:,}",
+            f"{its.mended_uncertainty:.3f}",
+            f"{its.broken:,}",
+            f"{its.broken_uncertainty:.3f}",
+        )
+    return table
+
+
+def _plain(value):
+    """Makes nested named tuples dicts, for JSON; what is no number is null."""
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def _numbers(kind: type, example: str):
+    """Reads numbers between commas, sorted, each once."""
+
+    def read(text: str) -> list:
+        try:
+            return sorted({kind(part) for part in text.split(",")})
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"expected numbers and commas, such as {example}, got {text!r}"
+            ) from None
+
+    return read

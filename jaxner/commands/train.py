@@ -1,0 +1,104 @@
+r"""Trains a tagger.
+
+    jaxner train --config grn
+    jaxner train --config grn:conll2003 --config.num_epochs=50 --workdir runs/grn
+
+`--config` takes the name of a config that jaxner brings along, or the path of one of
+your own. The text after the colon picks the data set and variant (each config's
+docstring lists them); `--config.x=…` sets a value. The run folder (`--workdir`) holds
+everything that the run made; running the same command again resumes it where it was
+stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+from ml_collections import config_flags
+
+from jaxner.commands import flagged
+from jaxner.configuration import shipped
+from jaxner.training.run import main_run
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Does `jaxner train`.
+
+    Args:
+        arguments: Those after the command's name; by default, the script's.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        given = with_config_file(given)
+    except ValueError as error:
+        flagged.end(f"jaxner train: {error}")
+
+    define = functools.partial(define_flags, arguments=given)
+    flagged.start("train", __name__, define, run, given)
+
+
+def with_config_file(arguments: Sequence[str]) -> list[str]:
+    """Puts the path of a config in the place of its name.
+
+    Raises:
+        ValueError: There is no such config.
+
+    Example:
+        >>> _, value = with_config_file(["--config", "grn:wnut17"])
+        >>> value.endswith("grn.py:wnut17")
+        True
+    """
+    changed = list(arguments)
+    for i, argument in enumerate(changed):
+        flag, equals, value = argument.partition("=")
+        if flag not in ("-config", "--config"):
+            continue
+        if equals:
+            changed[i] = f"{flag}={_file(value)}"
+        elif i + 1 < len(changed):
+            changed[i + 1] = _file(changed[i + 1])
+    return changed
+
+
+def _file(config: str) -> str:
+    path = str(shipped.find(config))
+    if ":" in path:  # of a drive; after ml_collections' first colon is the argument
+        path = os.path.relpath(path)
+    _, arg = shipped.split(config)
+    return f"{path}:{arg}" if arg else path
+
+
+def define_flags(values: flags.FlagValues, arguments: Sequence[str]) -> None:
+    """Declares the command line.
+
+    Args:
+        values: Where to.
+        arguments: Where the values of the config are found.
+    """
+    config_flags.DEFINE_config_file(
+        "config",
+        None,
+        "Name or file of the run's config.",
+        flag_values=values,
+        sys_argv=["jaxner", *arguments],
+    )
+    flags.DEFINE_string(
+        "workdir", None, "Run folder; default runs/<config>.", flag_values=values
+    )
+    flags.mark_flag_as_required("config", flag_values=values)
+
+
+def run(values: flags.FlagValues) -> None:
+    """Does what the flags say."""
+    workdir = values.workdir
+    if workdir is None:
+        name = config_flags.get_config_filename(values["config"])
+        file, variant = shipped.split(name)
+        parts = [Path(file).stem, *filter(None, variant.replace("=", "-").split(","))]
+        workdir = Path("runs") / "-".join(parts)
+    main_run(values.config, workdir)

@@ -1,0 +1,1 @@
+"""What config files are made of, and the configs that jaxner brings along."""

@@ -1,0 +1,279 @@
+"""The run of a config as a story: data, model, epochs, scores of the best one."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import optax
+from rich.console import Console
+
+from jaxner import models, pretrained, tagging
+from jaxner.data.batching import Batches
+from jaxner.data.splits import Split
+from jaxner.evaluation import predictions, report
+from jaxner.evaluation.tasks import Task
+from jaxner.training import (
+    clipping,
+    environment,
+    monitor,
+    objectives,
+    optim,
+    prepare,
+    signals,
+    step,
+)
+from jaxner.training.corpus import Corpus
+from jaxner.workdir import Workdir
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What stays the same while a run trains."""
+
+    config: Any  # a ConfigDict, whose attributes no type checker knows
+    folder: Workdir
+    corpus: Corpus
+    dev: Split
+    task: Task
+    tx: optax.GradientTransformation
+    start: tagging.Tagger  # before the first step
+
+    def params(self, state: step.State) -> tagging.Tagger:
+        """Returns the tagger as it is now."""
+        weights = {**self.start.weights, "params": state.params}
+        return dataclasses.replace(self.start, weights=weights)
+
+
+def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
+    """Trains, or resumes, the run of a config, and scores its best checkpoint.
+
+    Args:
+        config: What a config file returned.
+        workdir: The run folder.
+
+    Returns:
+        The content of `result.json`.
+
+    Raises:
+        SystemExit: The run was asked to stop (Ctrl-C, SIGTERM); it can be resumed.
+        ValueError: The folder holds a run of another config or of other data.
+    """
+    folder = Workdir(workdir)
+    environment.check_values(config.to_dict())
+    task = Task(config.data.scheme, rule=config.evaluation.rule)
+    environment.check_same_config(folder, config.to_dict())
+
+    words = config.model.representation.words
+    data = prepare.load_data(
+        config.data.to_dict(),
+        word_dim=words and words.dim,
+        log=console.print,
+    )
+    environment.check_same_data(folder, data.record, data.vocabulary)
+    to_score = prepare.splits_to_score(config.data.to_dict(), console.print)
+
+    tagger = untrained(config, data, is_begun=folder.is_begun())
+    corpus, tx = batches_and_optimizer(config, data, tagger)
+    task = dataclasses.replace(task, known_words=data.words)
+    with folder.locked():
+        folder.write_json("config.json", config.to_dict())
+        folder.write_json("environment.json", data.record)
+        folder.write_text("vocabulary.json", data.vocabulary.to_json())
+        folder.save_frozen(tagger.weights["frozen"])
+        train(Run(config, folder, corpus, data.dev, task, tx, tagger))
+        # The test split is opened here, and only here.
+        result = final_scores(config, folder, to_score, task)
+    console.print(f"Everything is in {folder.path}")
+    return result
+
+
+def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
+    """Returns the tagger of a config before its first step.
+
+    Args:
+        config: Of the run.
+        data: What `prepare.load_data` returned.
+        is_begun: Whether there is a checkpoint, so that the weights of another run
+            (`init_from`) are not needed any more.
+    """
+    model = tagging.build_model(data.vocabulary, config.model.to_dict())
+    weights = models.init(model, jax.random.key(config.seed))
+    if data.vectors is not None:
+        weights = models.with_vectors(weights, data.vectors)
+        if config.data.standardise_vectors:
+            weights = models.standardise_words(weights)
+    if config.data.pretrained:
+        weights = pretrained.fill(weights, config.data.pretrained)
+    if config.init_from and not is_begun:
+        trained = tagging.load(config.init_from)
+        source = trained.weights, trained.vocabulary
+        weights = prepare.start_from(source, weights, data.vocabulary, console.print)
+    size = sum(leaf.size for leaf in jax.tree.leaves(weights["params"]))
+    console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
+    return tagging.Tagger(weights, model, data.vocabulary)
+
+
+def batches_and_optimizer(
+    config: Any, data: Any, tagger: tagging.Tagger
+) -> tuple[Corpus, optax.GradientTransformation]:
+    """Returns the training text, ready to take steps on, and what makes the steps."""
+    batches = Batches.make(
+        data.sentences,
+        data.labels,
+        batch_size=config.batch_size,
+        num_blocks=config.num_blocks,
+        num_shapes=config.data.num_shapes,
+        chars=step.character_rows(tagger.model),
+        unit=config.data.unit,
+    )
+    console.print(batches.summary())
+    recipe = step.Recipe(
+        tagger.model,
+        optim.build(config.optimizer.to_dict(), batches.num_batches, config.num_epochs),
+        objectives.Objective.of(config.objective.to_dict()),
+        objectives.Sizes(config.batch_size, batches.mean_tokens),
+    )
+    corpus = Corpus(
+        batches,
+        recipe,
+        tagger.weights["frozen"],
+        seed=config.seed,
+        steps_per_call=config.steps_per_call,
+    )
+    return corpus, recipe.tx
+
+
+def train(run: Run) -> None:
+    """Trains until the last epoch, or until the dev score has stopped rising."""
+    config, folder, steps = run.config, run.folder, run.corpus.batches.num_batches
+    state = step.init(run.start.weights["params"], run.tx)
+    progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
+    scalars = folder.path / "tensorboard" if config.tensorboard else None
+    with (
+        contextlib.closing(run.corpus),
+        signals.stop_requests() as stop,
+        folder.latest() as latest,
+        folder.best() as best,
+        monitor.Monitor(console, steps, config.num_epochs, scalars) as show,
+    ):
+        if latest.step is not None:
+            state, progress = latest.restore(state)
+            console.print(f"Resumed at step {int(state.step):,}")
+        folder.forget_after(progress["epoch"])
+        first = progress["epoch"]
+        for epoch in range(first, config.num_epochs):
+            if is_patient_no_more(run, epoch - progress["best_epoch"]):
+                break
+            state, seconds = train_epoch(run, state, epoch, show, stop)
+            if int(state.step) == (epoch + 1) * steps:
+                start = time.perf_counter()
+                metrics, scores = end_of_epoch(run, state, epoch + 1, seconds)
+                if epoch == first:
+                    taken = time.perf_counter() - start
+                    console.print(f"Scored dev in {taken:.1f} s, compilation included")
+                progress, is_better = compared(run, progress, metrics)
+                show.report(metrics, report.summary_line(scores), is_better)
+                folder.log(metrics)
+                if is_better:
+                    best.save(int(state.step), state.params, metrics)
+                state = step.reset_loss(state)
+            if int(state.step) != latest.step:
+                latest.save(int(state.step), state, progress)
+            if stop and int(state.step) < config.num_epochs * steps:
+                console.print("Stopped; the same command resumes from here.")
+                raise SystemExit(stop.exit_status)
+
+
+def is_patient_no_more(run: Run, epochs: int) -> bool:
+    """Tells whether so many epochs without a better dev score are enough."""
+    if not 0 < run.config.patience <= epochs:
+        return False
+    name = "accuracy" if run.task.has_tags else "F1"
+    console.print(f"No better dev {name} in {run.config.patience} epochs")
+    return True
+
+
+def compared(
+    run: Run, progress: dict[str, Any], metrics: dict[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """Returns the progress after an epoch, and whether it is the best one so far."""
+    score = metrics[f"dev_{run.task.main_figure}"]
+    progress = {**progress, "epoch": metrics["epoch"]}
+    is_better = score > progress["best_score"]
+    if is_better:
+        progress |= {"best_score": score, "best_epoch": metrics["epoch"]}
+    return progress, is_better
+
+
+def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
+    """Takes the steps that are left of an epoch; fewer if the run is asked to stop."""
+    done = int(state.step) - epoch * run.corpus.batches.num_batches
+    show.begin(epoch, done)
+    start = time.perf_counter()
+    for new, steps, tokens in run.corpus.epoch(state, epoch, skip=done):
+        state = new
+        done += steps
+        show.advance(tokens, state.loss, done)
+        if stop:
+            break
+    return state, time.perf_counter() - start
+
+
+def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
+    """Scores the dev split, and gathers what is written down of an epoch."""
+    gold, predicted = tagging.label_split(
+        run.params(state), run.dev, constrained=run.config.evaluation.constrained
+    )
+    tokens = [example.tokens for example in run.dev.examples]
+    scores = run.task.score(tokens, gold, predicted)
+    metrics = {
+        "epoch": epoch,
+        "step": int(state.step),
+        "loss": float(state.loss) / run.corpus.batches.num_batches,
+        "seconds": round(seconds, 2),
+        **{f"dev_{name}": figure for name, figure in scores.figures().items()},
+    }
+    norms = clipping.gradient_norms(state.opt_state)  # of the optimizer's parts
+    metrics |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
+    return metrics, scores
+
+
+def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, Any]:
+    """Scores dev and test with the best checkpoint.
+
+    Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
+    The figures are those of the run's rule; if that is the strict one, `by_conlleval`
+    is F1 by conlleval's.
+    """
+    params = tagging.load(folder.path)
+    with folder.best(read_only=True) as best:
+        result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
+    result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
+    for name in names:
+        split = prepare.load_split(config.data.to_dict(), name)
+        console.print(split.summary())
+        prepare.log_unknown_tags(split, params.vocabulary, console.print)
+        labels = tagging.label_split(
+            params, split, constrained=config.evaluation.constrained
+        )
+        tokens = [example.tokens for example in split.examples]
+        scores = task.score(tokens, *labels, rule="seqeval")
+        about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
+        if task.rule == "strict" and not task.has_tags:
+            # Figures of systems with different rules can be compared.
+            about["by_conlleval"] = scores.to_dict()["f1"]
+            scores = task.score(tokens, *labels)
+        console.print(report.per_type_table(scores, f"{split.name} {name}"))
+        result[name] = {**scores.to_dict(), **about}
+        result["peak_memory_mb"] = environment.peak_memory_mb()
+        folder.write_json("result.json", result)
+        # As the tagger gave them, so that other rules can be applied without a rerun.
+        predictions.write(folder.predictions(name), split, *labels)
+    return result

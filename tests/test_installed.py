@@ -1,0 +1,106 @@
+"""The wheel away from the clone: its size, its files, and its commands."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests import tiny
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("LICENSE", "README.md", "configs", "jaxner", "pyproject.toml", "setup.py")
+
+
+def run(*command, **options):
+    done = subprocess.run(
+        [*map(str, command)], check=False, capture_output=True, text=True, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of the wheel and the sdist; both are built of a copy."""
+    pytest.importorskip("build")
+    copy = tmp_path_factory.mktemp("copy")
+    for name in SOURCES:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / name)
+    run(
+        sys.executable, "-m", "build", "--no-isolation", "--outdir", copy / "dist", copy
+    )
+    return copy / "dist"
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """The scripts of an environment with the wheel; what it needs is found outside."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    paths = {"base": str(folder), "platbase": str(folder)}
+    site = sysconfig.get_path("purelib", "venv", paths)
+    scripts = Path(sysconfig.get_path("scripts", "venv", paths))
+    (wheel,) = built.glob("*.whl")
+    python = scripts / Path(sys.executable).name
+    pip = [sys.executable, "-m", "pip", f"--python={python}", "install", "-q"]
+    run(*pip, "--no-deps", "--no-index", wheel)
+    # After the environment's own packages, so that its jaxner is the wheel's.
+    outside = [path for path in sys.path if Path(path).name == "site-packages"]
+    (Path(site) / "needs.pth").write_text("\n".join(outside) + "\n")
+    return scripts
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small_and_has_every_module_and_config(built):
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < 1e6
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder, inside in (("jaxner", "jaxner"), ("configs", "jaxner/configs")):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".toml", ".conll"):
+                place = path.relative_to(ROOT / folder).as_posix()
+                assert f"{inside}/{place}" in names
+    assert not any(name.startswith(("tests/", "tools/")) for name in names)
+    assert list(built.glob("*.tar.gz"))
+
+
+@pytest.mark.slow
+def test_its_description_is_valid(built):
+    pytest.importorskip("twine")
+    run(sys.executable, "-m", "twine", "check", "--strict", *built.iterdir())
+
+
+@pytest.mark.slow
+def test_the_commands_run_away_from_the_clone(installed, corpus, tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment["XDG_CACHE_HOME"] = str(tmp_path / "caches")
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    away = {"cwd": tmp_path, "env": environment}
+    where = "import jaxner; print(jaxner.__file__)"
+    python = installed / Path(sys.executable).name
+    assert Path(run(python, "-c", where, **away).strip()).is_relative_to(
+        installed.parent
+    )
+    small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
+    train = ["train", "--config", "grn", "--config.num_epochs=1", *small]
+    out = run(
+        *(installed / "jaxner", *train, f"--config.data.dir={corpus}"),
+        *("--workdir", "run"),
+        **away,
+    )
+    assert "Everything is in" in out
+    assert list((tmp_path / "caches" / "jaxner").iterdir())
+    evaluate = ["evaluate", "--workdir=run", "--cache=off", "--json=scores.json"]
+    run(python, "-m", "jaxner", *evaluate, **away)
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert scores["f1"] == result["test"]["f1"]
+    assert "grn/conll2003" in run(installed / "jaxner", "reproduce", "--list", **away)

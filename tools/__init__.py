@@ -1,0 +1,1 @@
+"""What makes files of the package; no part of it."""
