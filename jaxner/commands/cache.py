@@ -39,7 +39,7 @@ def enable(choice: str | None) -> None:
     if choice == "off":
         jax.config.update("jax_enable_compilation_cache", False)
         return
-    if choice is None and jax.config.jax_compilation_cache_dir:
+    if choice is None and jax.config.values.get("jax_compilation_cache_dir"):
         return
     try:
         path = Path(choice) if choice else folder()
