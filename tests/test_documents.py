@@ -14,7 +14,7 @@ import jaxner
 import train
 from jaxner import batched, models, tagging
 from jaxner.data import batching, conll, corpora, documents, schemes, splits, vocab
-from jaxner.training import objectives, prepare
+from jaxner.training import objectives, prepare, run
 from jaxner.workdir import Workdir
 from tests import tiny
 
@@ -445,9 +445,9 @@ def begin(monkeypatch, tmp_path):
     def prepare_only(config):
         runs = []
         with monkeypatch.context() as patch:
-            patch.setattr(train, "train", runs.append)
-            patch.setattr(train, "final_scores", lambda *_: {})
-            train.main_run(config, tmp_path / "prepared")
+            patch.setattr(run, "train", runs.append)
+            patch.setattr(run, "final_scores", lambda *_: {})
+            run.main_run(config, tmp_path / "prepared")
         return runs[0].start
 
     return prepare_only

@@ -57,6 +57,11 @@ class Vocabulary:
             None where none do.
         pieces: Splits tokens into the pieces of a pretrained encoder; None without one.
         encoder_sizes: That encoder's attributes, as name and value; see `models.bert`.
+
+    Example:
+        >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
+        >>> vocabulary.encode(["Rome", "loses"]).words.tolist()
+        [2, 1]
     """
 
     words: tuple[str, ...]

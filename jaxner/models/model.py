@@ -113,6 +113,17 @@ def init(model: Model, key: Array) -> Weights:
 
     Raises:
         TypeError: `key` is not a PRNG key.
+
+    Example:
+        >>> import jax, jaxner
+        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
+        >>> representation = {"words": {"dim": 8}, "chars": None}
+        >>> encoder, head = {"name": "grn", "hidden_dim": 16}, {"name": "crf"}
+        >>> model = jaxner.build(
+        ...     vocabulary, representation=representation, encoder=encoder, head=head
+        ... )
+        >>> sorted(jaxner.init(model, jax.random.key(0)))
+        ['frozen', 'params']
     """
     if not hasattr(key, "dtype"):
         raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
@@ -292,5 +303,15 @@ def apply(
         weights: What `init` returned, or its like after training.
         sentence: One sentence; `jax.vmap` this function for a batch.
         key: Source of the dropout masks; None for none.
+
+    Returns:
+        Scores of labels, and of label pairs where the head is a CRF, in nats.
+
+    Example:
+        >>> import jaxner
+        >>> tagger = jaxner.load("runs/grn")
+        >>> sentence = jaxner.encode(tagger, ["Rome", "fell"])
+        >>> apply(tagger.model, tagger.weights, sentence).emissions.shape[0]
+        2
     """
     return apply_with_intermediates(model, weights, sentence, key)[0]

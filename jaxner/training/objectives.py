@@ -46,6 +46,10 @@ class Objective:
         dropout_penalty_form: One of `DROPOUT_PENALTIES`.
         orthogonality: Weight of `orthogonality`; 0: none.
         orthogonality_form: One of `ORTHOGONALITY_FORMS`.
+
+    Example:
+        >>> Objective(reduction="token").stages
+        'last'
     """
 
     reduction: str = "sentence"
@@ -190,6 +194,17 @@ def batch_loss(
         labels: Label ids; ignored under padding.
         key: Source of all dropout; None for none.
         objective: The terms.
+
+    Returns:
+        In nats; by default the mean over the sentences.
+
+    Example:
+        >>> import jaxner
+        >>> tagger = jaxner.load("runs/grn")
+        >>> batch = jaxner.encode(tagger, [["Rome", "fell"]])
+        >>> labels = jnp.array([tagger.vocabulary.label_ids(["S-LOC", "O"])])
+        >>> float(batch_loss(tagger.model, tagger.weights, batch, labels)) > 0
+        True
     """
     labels = jnp.asarray(labels)
     rows = jnp.arange(labels.shape[0])

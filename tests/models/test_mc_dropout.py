@@ -146,11 +146,11 @@ def test_what_comes_before_the_first_mask_is_computed_once():
     """With masks in the head alone, the LSTM's loop carries no axis of passes."""
     head_only = build(mc_dropout={"parts": ("head",)})
     in_lstm = build(mc_dropout={"parts": ("encoder",)})
-    # The loop over the tokens reads the gates' arguments [T, 12], of each pass if it
+    # The loop over the tokens reads the gates' arguments [T, 1, 12], of each pass if it
     # must.
-    assert shapes_by_path(head_only, "f32[3,12]")
-    assert not shapes_by_path(head_only, f"f32[3,{PASSES},12]")
-    assert shapes_by_path(in_lstm, f"f32[3,{PASSES},12]")
+    assert shapes_by_path(head_only, "f32[3,1,12]")
+    assert not shapes_by_path(head_only, f"f32[3,{PASSES},1,12]")
+    assert shapes_by_path(in_lstm, f"f32[3,{PASSES},1,12]")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import models, params
+from jaxner import models, tagging
 from jaxner.data import features, vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, representation
 from jaxner.models.intnet import IntNet
@@ -608,7 +608,7 @@ def test_a_model_knows_the_words_that_occur_once_of_its_vocabulary():
         "encoder": {"name": "identity"},
         "head": {"name": "softmax"},
     }
-    found = params.build_model(vocabulary, options).representation
+    found = tagging.build_model(vocabulary, options).representation
     assert (found.singletons, found.singleton_dropout) == ((3, 5), 0.5)
     with pytest.raises(ValueError, match=r"singleton_dropout of Representation .*1\.5"):
         tagger(singleton_dropout=1.5)
