@@ -57,7 +57,7 @@ def steps(options: Any) -> list[dict[str, Any]]:
         runs = {}
         for count in options.steps:
             config = ours.config_of(system, options.quick)
-            config.steps_per_call = count
+            config.num_blocks, config.steps_per_call = 1, count
             config.data.num_shapes = _SHAPES
             runs[f"{count} a call"] = ours.epoch_of(config, train, batch)
         timings = compare(runs, next(iter(runs)), options.rounds)
