@@ -129,8 +129,8 @@ def test_a_saved_tagger_has_no_options_to_change(tmp_path):
         jaxner.load(tmp_path / "tagger", {"head.dropout": 0.1})
 
 
-def test_a_seed_is_no_key():
-    with pytest.raises(TypeError):  # the tests' check of types comes first
+def test_a_seed_is_no_key(unchecked):
+    with pytest.raises(TypeError, match=r"Expected a PRNG key, .* got 0"):
         jaxner.init(jaxner.build(VOCABULARY, **PARTS), 0)
 
 
