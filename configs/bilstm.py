@@ -8,8 +8,8 @@ OntoNotes 5 test 83.76 ± .10 and 86.99 ± .22. Means of 10 runs, best dev epoch
 with Lample et al.'s (2016) vectors of 100 dimensions.
 
 One BiLSTM of 150 features a direction, and a tanh layer of 150. Representation, look-up
-of words, dropout regulariser and Adam (whose ε of 1e-4 is added before the bias
-correction, as in TensorFlow) are those of `configs/idcnn.py`.
+of words, dropout regulariser, batches and Adam (whose ε of 1e-4 is added before the
+bias correction, as in TensorFlow) are those of `configs/idcnn.py`.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and

@@ -15,6 +15,7 @@ Vectors are frozen; all words without one share a trained vector, also in traini
 a word is looked up as it is. On WNUT-17 that vector is met by 17 % of the entity tokens
 of test; --config.model.representation.singleton_dropout=.5 lets it learn from words
 that occur once in training, too (not in the authors' code; not measured yet).
+As in the authors' program, a batch of 32 is a random draw from the whole corpus.
 Characters are those of the authors' alphabet of 85; ASCII punctuation beyond it has the
 vector of the unknown character and the type of punctuation. Dropout masks are shared by
 the batch, as in their code. Best epoch and figures are by the strict rule, as in the

@@ -7,8 +7,7 @@ Published: entity F1 91.44 ± .16 on CoNLL-2003 test and 87.67 ± .17 on OntoNot
 mean of 5 runs, best dev epoch of 200, with GloVe 6B vectors of 100 dimensions.
 
 As in the authors' code, the loss of a batch is the mean over its sentences (eq. 11 has
-the sum). Unlike there, a batch holds sentences of similar length, so that few shapes
-are compiled; the last batch of each shape may be smaller.
+the sum), and each batch of ten is a random draw from the whole corpus.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and the paper's

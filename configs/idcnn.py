@@ -23,7 +23,10 @@ of one block on OntoNotes 5 has those of three blocks; documents with cnn4, cnn5
 noshare or loss=last those of `document`; three blocks on documents of OntoNotes 5, the
 paper's number, those of the authors' file for four.
 
-What differs: where the authors draw vectors of words from U(±√(6/(V+D))), V counts the
+What differs: each batch is a random draw from the whole corpus. The authors' program
+cuts the file into runs of neighbours as long as a batch, pools the runs whose longest
+sentences are equal, and draws a batch from one pool: often neighbours, of any length.
+Where the authors draw vectors of words from U(±√(6/(V+D))), V counts the
 words of the vector file, too; here only those of the training text. The loss is over
 tokens alone; theirs also trains the padding before and after a sentence.
 

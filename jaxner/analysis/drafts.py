@@ -6,7 +6,7 @@ distribution over them before the last layer decides. Gui et al. "slightly modif
 code" of LAN to estimate uncertainties, and do not say how; here the draft of LAN is the
 mean over the heads of a layer's attention weights, and passes have dropout as in
 `jaxner.sample`. Only LAN's last layer is held against gold labels, so a draft before it
-may be poor: its accuracy is told beside the counts.
+may be poor: its accuracy stands beside the counts.
 
 Shape letters: `M` passes, `T` tokens, `L` labels.
 """
@@ -17,7 +17,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,7 +75,7 @@ def traces(
     samples: int | None = None,
     layer: int | None = None,
 ) -> list[Trace]:
-    """Tells draft, refined label and uncertainty of each token of a split.
+    """Returns draft, refined label and uncertainty of each token of a split.
 
     Args:
         params: A tagger with a refinement, or a LAN.
@@ -208,28 +207,8 @@ def _pass(model, weights, sentence, layer, rngs):
     x = model.apply(
         weights, sentence, train=inside, rngs=rngs if inside else {}, method="represent"
     )
-    asked = [f"attention{layer}_{name}" for name in ("query", "key")]
-    (stages, _), state = model.apply(
-        weights,
-        x,
-        sentence,
-        train=on,
-        parts=parts,
-        rngs=rngs,
-        method="draft",
-        capture_intermediates=lambda module, name: (
-            module.name in asked and name == "__call__"
-        ),
-        mutable=["intermediates"],
+    stages, out = model.apply(
+        weights, x, sentence, train=on, parts=parts, rngs=rngs, method="draft"
     )
-    inner = state["intermediates"]["encoder"]
-    heads = model.encoder.num_heads
-    queries, keys = (
-        nn.relu(inner[name]["__call__"][0]).reshape(len(rows), heads, -1)
-        for name, rows in zip(
-            asked, (x, weights["params"]["encoder"]["labels"]), strict=True
-        )
-    )
-    scores = jnp.einsum("tmk,lmk->mtl", queries, keys) / queries.shape[2] ** 0.5
-    chances = jnp.mean(jax.nn.softmax(scores, axis=2), axis=0)
+    chances = jnp.mean(out["label_attention"][layer - 1], axis=0)
     return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]

@@ -2,7 +2,7 @@
 
 Cui and Zhang, "Hierarchically-Refined Label Attention Network for Sequence Labeling",
 EMNLP 2019; sizes and rates as in their code. Shape letters: `T` tokens, `D` input
-features, `L` labels, `H` features of a BiLSTM; `m` heads.
+features, `L` labels, `H` features of a BiLSTM; `m` heads; `N` layers but the last.
 """
 
 from __future__ import annotations
@@ -96,15 +96,16 @@ class LabelAttention(nn.Module):
     def __call__(
         self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
     ) -> tuple[Float[Array, " T L"], dict[str, Array]]:
-        """Returns the scores of the labels, zero under padding, and no intermediates.
+        """Returns the scores of the labels, zero under padding, for a `ScoresHead`.
 
-        They are meant for a `ScoresHead`.
+        The intermediates hold `label_attention` `[N, m, T, L]`: for each layer but the
+        last and each head, every token's distribution over the labels, before dropout.
         """
         bound = layers.symmetric_uniform(self.label_bound)
         shape = (self.num_labels, 2 * self.hidden_dim)
         labels = self.param("labels", bound, shape)
         state_mask = jnp.ones((2, 1, self.hidden_dim), x.dtype)
-        first = None
+        first, attention = None, []
         for layer in range(1, self.num_layers + 1):
             cells = Cells(
                 self.hidden_dim,
@@ -117,10 +118,13 @@ class LabelAttention(nn.Module):
             features = states.reshape(len(mask), shape[1])
             features = nn.Dropout(self.dropout)(features, deterministic=not train)
             if layer < self.num_layers:
-                answers = self._attend(features, labels, f"attention{layer}", train)
+                name = f"attention{layer}"
+                answers, weights = self._attend(features, labels, name, train)
+                attention.append(weights)
                 x = jnp.concatenate([features, answers + features], axis=1)
         scores = self._scores(features, labels, f"attention{self.num_layers}", 1)[0]
-        return jnp.where(mask[:, None], scores, 0.0), {}
+        out = {"label_attention": jnp.stack(attention)} if attention else {}
+        return jnp.where(mask[:, None], scores, 0.0), out
 
     def candidate_kernels(
         self, params: Mapping[str, Any]
@@ -140,13 +144,16 @@ class LabelAttention(nn.Module):
         keys = self._project(labels, f"{name}_key", num_heads)
         return jnp.einsum("tmk,lmk->mtl", queries, keys) / queries.shape[2] ** 0.5
 
-    def _attend(self, features, labels, name, train) -> Float[Array, "T H"]:
-        """Gathers the labels' values by a softmax over the labels."""
+    def _attend(
+        self, features, labels, name, train
+    ) -> tuple[Float[Array, "T H"], Float[Array, "m T L"]]:
+        """Gathers the labels' values by a softmax over the labels; returns both."""
         scores = self._scores(features, labels, name, self.num_heads)
+        weights = jax.nn.softmax(scores, axis=2)
         # The tokens stand first: masks do not depend on how many are padding.
-        weights = nn.Dropout(self.weight_dropout)(
-            jax.nn.softmax(scores, axis=2).swapaxes(0, 1), deterministic=not train
+        dropped = nn.Dropout(self.weight_dropout)(
+            weights.swapaxes(0, 1), deterministic=not train
         )
         values = self._project(labels, f"{name}_value", self.num_heads)
-        answers = jnp.einsum("tml,lmk->tmk", weights, values)
-        return answers.reshape(len(answers), features.shape[1])
+        answers = jnp.einsum("tml,lmk->tmk", dropped, values)
+        return answers.reshape(len(answers), features.shape[1]), weights

@@ -230,3 +230,22 @@ def test_wrong_settings_say_what_would_work():
     for option in ("initializer", "kernel_initializer"):
         with pytest.raises(ValueError, match=f"{option} 'x' of LabelAttention; known:"):
             LabelAttention(LABELS, **{option: "x"})
+
+
+def test_intermediates_are_the_distributions_over_labels():
+    weights = draw_weights(LAN)
+    x, mask = draw_sentence(4)
+    _, out = LAN.apply(weights, x, mask, train=False)
+    p = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), weights["params"])
+    begin = [(np.zeros(SIZE), np.zeros(SIZE))] * 2
+    features, _ = numpy_bilstm(p["lstm1"], np.asarray(x, np.float64), begin)
+
+    def project(rows, name):
+        return np.maximum(rows @ p[name]["kernel"] + p[name]["bias"], 0)
+
+    queries = project(features, "attention1_query").reshape(4, 2, SIZE)
+    keys = project(p["labels"], "attention1_key").reshape(LABELS, 2, SIZE)
+    odds = np.exp(np.einsum("tmk,lmk->mtl", queries, keys) / np.sqrt(SIZE))
+    expected = odds / odds.sum(axis=2, keepdims=True)
+    assert out["label_attention"].shape == (2, 2, 4, LABELS)
+    np.testing.assert_allclose(out["label_attention"][0], expected, rtol=1e-4)
