@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner.data import conll, corpora
+from jaxner.data import corpora
+from jaxner.data.readers import conll
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]

@@ -13,7 +13,8 @@ import pytest
 import jaxner
 import train
 from jaxner import batched, models, tagging
-from jaxner.data import batching, conll, corpora, documents, schemes, splits, vocab
+from jaxner.data import batching, corpora, documents, schemes, splits, vocab
+from jaxner.data.readers import conll
 from jaxner.training import objectives, prepare, run
 from jaxner.workdir import Workdir
 from tests import tiny

@@ -9,7 +9,8 @@ import pytest
 
 import evaluate
 import jaxner
-from jaxner.data import conll, corpora, schemes, splits
+from jaxner.data import corpora, schemes, splits
+from jaxner.data.readers import conll
 from jaxner.evaluation import scoring
 from jaxner.workdir import Workdir
 

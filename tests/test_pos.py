@@ -9,7 +9,8 @@ import pytest
 import jaxner
 import train
 from jaxner.configuration import sections, shipped
-from jaxner.data import conll, conllu, corpora, schemes, vocab
+from jaxner.data import corpora, schemes, vocab
+from jaxner.data.readers import conll, conllu
 from jaxner.training import prepare
 from jaxner.workdir import Workdir
 from tests import tiny

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from configs import cross_bilstm, grn, idcnn, uanet
-from jaxner.data import conll, corpora
+from jaxner.data import corpora
+from jaxner.data.readers import conll
 
 # What makes the GRN's config small. Scripts are given the same, as flags: so they find
 # the programs compiled that the tests have run already.

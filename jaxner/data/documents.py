@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from jaxner.data import padding, unique_words
-from jaxner.data.conll import Example
+from jaxner.data.readers.examples import Example
 from jaxner.types import Caps, Pieces, Sentence
 
 

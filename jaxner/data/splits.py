@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import conll, conllu, schemes
-from jaxner.data.conll import ConllError, Example
+from jaxner.data import schemes
 from jaxner.data.contextual import Contextual
+from jaxner.data.readers import conll, conllu, files
+from jaxner.data.readers.examples import ConllError, Example
 
 Sizes = tuple[int, ...]
 COUNTED = ("sentences", "tokens", "entities")
@@ -134,7 +135,7 @@ def read(
     else:
         _check_labels(path, examples)
         scheme, ill_formed, notes = _scheme(scheme, examples)
-    checksum = hashlib.sha256(conll.read_bytes(path)).hexdigest()
+    checksum = hashlib.sha256(files.read_bytes(path)).hexdigest()
     facts = (path, tuple(examples), scheme, ill_formed, checksum, tuple(notes))
     return Split(path.name if name is None else name, split, *facts)
 

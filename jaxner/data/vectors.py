@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxner.data.conll import DAMAGED_GZIP, open_binary
+from jaxner.data.readers.files import DAMAGED_GZIP, open_binary
 
 _BLOCK = 1 << 20  # bytes: about a thousand rows of 100 dimensions
 _HEAD = 1000  # rows that tell the number of dimensions

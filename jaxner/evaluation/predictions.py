@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from jaxner.data import conll
+from jaxner.data.readers import conll
 from jaxner.data.splits import Split
 
 Labels = Sequence[Sequence[str]]

@@ -21,7 +21,7 @@ from typing import Any
 from jaxner import tagging
 from jaxner.analysis import drafts, heatmaps, lengths, parts
 from jaxner.data import schemes
-from jaxner.data.conll import Example
+from jaxner.data.readers.examples import Example
 from jaxner.data.splits import Split
 from jaxner.evaluation import plots, predictions, rules
 from jaxner.reproduce import figure_tables, figures, printing, programs

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxner.data import conll, corpora, schemes
-from jaxner.data.conll import ConllError
+from jaxner.data import corpora, schemes
+from jaxner.data.readers import conll
+from jaxner.data.readers.examples import ConllError
 
 TEXT = "EU NNP I-ORG\nsays VB O\n\nParis NNP I-LOC\nLondon NNP B-LOC\n"
 

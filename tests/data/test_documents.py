@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxner.data import conll, documents, splits, vocab
+from jaxner.data import documents, splits, vocab
+from jaxner.data.readers import conll
 from jaxner.training import prepare
 from jaxner.types import Caps
 from tests.sentences import spelled

@@ -21,7 +21,8 @@ from jaxner import models, tagging
 from jaxner.checkpoints import Checkpoints
 from jaxner.commands import flagged
 from jaxner.commands import train as commands
-from jaxner.data import conll, corpora
+from jaxner.data import corpora
+from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
 from jaxner.training import monitor
 from jaxner.training import run as train

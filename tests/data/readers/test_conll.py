@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxner.data import conll
-from jaxner.data.conll import ConllError, Example
+from jaxner.data.readers import conll
+from jaxner.data.readers.examples import ConllError, Example
 
 # Characters that str.split() and str.splitlines() take for separators are favoured.
 ODD = "\xa0\x85\u2028\u2029\x0b\x0c\x1c\x1f\u3000\ufeff#-é组"

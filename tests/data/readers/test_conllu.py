@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxner.data import conllu, documents
-from jaxner.data.conll import ConllError
+from jaxner.data import documents
+from jaxner.data.readers import conllu
+from jaxner.data.readers.examples import ConllError
 
 # As the treebank of the issue has them: a contraction, an omitted verb, documents.
 TEXT = """\
@@ -103,13 +104,19 @@ tags = words.filter(lambda tag: tag != "_")
 def test_no_word_is_lost_whatever_stands_between(tmp_path_factory, data):
     sentence = st.lists(st.tuples(words, tags), min_size=1, max_size=4)
     sentences = data.draw(st.lists(sentence, min_size=1, max_size=3))
-    between = st.sampled_from(["", "", "{0}-{1}", "{0}.1", "{0}-{1},{0}.1"])
+    between = st.sampled_from(["", "", "{1}-{2}", "{0}.1", "{0}.1,{1}-{2}"])
     text = ""
     for pairs in sentences:
         text += data.draw(st.sampled_from(["", "# a comment\n", "#\n# newpar\n"]))
+        last = 0
         for number, (word, tag) in enumerate(pairs, 1):
             for skipped in filter(None, data.draw(between).split(",")):
-                text += row(skipped.format(number, number + 1), "of no account")
+                if "-" in skipped:
+                    if not last < number < len(pairs):
+                        continue  # ranges neither overlap nor end behind the sentence
+                    last = number + 1
+                skipped = skipped.format(number - 1, number, number + 1)
+                text += row(skipped, "of no account")
             text += row(number, word, tag)
         text += data.draw(st.sampled_from(["\n", "\n\n", " \n\t\n"]))
     path = tmp_path_factory.mktemp("read") / "a.conllu"
@@ -137,6 +144,14 @@ def test_no_word_is_lost_whatever_stands_between(tmp_path_factory, data):
         (row(1, tag=""), ":1: expected a UPOS, got a blank"),
         (row(1, tag="_"), ":1: expected a label in UPOS, got _, that is none"),
         (row("1-2") + "\n" + row(1), ":1: expected a sentence with a word, got none"),
+        (
+            row("2-1") + row(1),
+            ":1: expected a range from word 1 to a later",
+        ),
+        (row("2-3") + row(1) + row(2), ":1: expected a range from word 1 to a later"),
+        (row("1-2") + row(1) + row("2-3") + row(2), ":3: expected a range from word 3"),
+        (row("1-3") + row(1) + row(2), ":3: expected words up to 3, which a range"),
+        (row(1) + row("2.1"), ":2: expected an empty node 1.1 or later, got '2.1'"),
         (row(1).replace("a", "a\r"), ":1: carriage return within the line"),
         ("# only a comment\n", ": expected lines of tokens, got none"),
         ("", ": expected lines of tokens, got none"),
@@ -177,3 +192,22 @@ def test_a_column_cannot_be_token_and_label(tmp_path, column):
     path.write_text(TEXT)
     with pytest.raises(ValueError, match="both token and label; CoNLL-U has tags in"):
         conllu.read(path, label_column=column)
+
+
+NER = "1\tIn\t_\tADP\t_\t_\t_\t_\t_\tSpaceAfter=No|NER=O\n" + (
+    "2\tRome\t_\tPROPN\t_\t_\t_\t_\t_\tNER=B-City-Name|ner=x\n3\t.\t_\tX"
+    + "\t_" * 6
+    + "\n"
+)
+
+
+def test_entities_are_read_from_misc(file):
+    path = file(NER)
+    (example,) = conllu.read(path, label_column=conllu.MISC)
+    assert example.labels == ("O", "B-City-Name", "O")
+    assert conllu.has_entities(NER.encode())
+    assert not conllu.has_entities(TEXT.encode())
+    path = file(TEXT)
+    message = r":4: no word has an entity in MISC \(looked for NER, ner, Entity"
+    with pytest.raises(ConllError, match=message):
+        conllu.read(path, label_column=conllu.MISC)

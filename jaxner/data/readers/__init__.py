@@ -1,0 +1,1 @@
+"""Readers and writers of labelled text, one module per format."""

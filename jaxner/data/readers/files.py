@@ -1,0 +1,153 @@
+"""Bytes and lines of files: gzip, encodings, limits, and files written whole."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from jaxner.data.readers.examples import ConllError, Report
+
+DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+LIMIT_VARIABLE = "JAXNER_MAX_UNPACKED"
+"""Names the variable with the most bytes that a compressed file may unpack to."""
+_LIMIT = 8 << 30
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A text file open for writing."""
+
+    def write(self, text: str, /) -> object:
+        """Takes a text."""
+
+
+def open_binary(path: str | os.PathLike[str]) -> io.BufferedIOBase:
+    """Opens a file for reading bytes, decompressing gzip (told by its first bytes).
+
+    Reading raises ConllError once a compressed file has unpacked to more than 8 GiB, or
+    to more bytes than the variable `JAXNER_MAX_UNPACKED` says.
+
+    Raises:
+        FileNotFoundError: There is no such file; the message lists its neighbours.
+        IsADirectoryError: It is a folder.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"Expected a file, {path} is a folder")
+    if not path.exists():
+        beside = sorted(entry.name for entry in path.parent.glob("*"))[:20]
+        raise FileNotFoundError(f"No file {path}; beside it: {', '.join(beside)}")
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    if not zipped:
+        return path.open("rb")
+    return io.BufferedReader(_Unpacked(path, _limit()), 1 << 20)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, up to a limit."""
+
+    def __init__(self, path: Path, limit: int):
+        self._path, self._limit, self._count = path, limit, 0
+        self._file = gzip.GzipFile(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        data = self._file.read(len(buffer))
+        self._count += len(data)
+        if self._count > self._limit:
+            raise ConllError(
+                [f"{self._path}: unpacks to more than {self._limit:,} bytes"],
+                [f"If it is meant to, set {LIMIT_VARIABLE} to more bytes."],
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _limit() -> int:
+    given = os.environ.get(LIMIT_VARIABLE) or str(_LIMIT)
+    if not given.isascii() or not given.isdigit():
+        raise ValueError(
+            f"Expected a number of bytes in {LIMIT_VARIABLE}, got {given!r}"
+        )
+    return int(given)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Reads a whole file, decompressed.
+
+    Raises:
+        ConllError: It is damaged gzip, or unpacks to too much.
+    """
+    try:
+        with open_binary(path) as file:
+            return file.read()
+    except DAMAGED_GZIP as error:
+        problem = f"{path}: damaged gzip file ({error}); get it again"
+        raise ConllError([problem]) from error
+
+
+def decode_lines(data: bytes, report: Report, encoding: str) -> list[str]:
+    """Decodes a text and cuts it at its line ends, and nowhere else.
+
+    Raises:
+        ConllError: Bytes are not text of the encoding.
+    """
+    return decode(data, report, encoding).replace("\r\n", "\n").split("\n")
+
+
+def decode(data: bytes, report: Report, encoding: str) -> str:
+    """Decodes a text; skips a byte order mark, and a CR that ends it.
+
+    Raises:
+        ConllError: Bytes are not text of the encoding.
+        ValueError: The encoding is unknown.
+    """
+    try:
+        text = data.decode(encoding)
+    except LookupError:
+        raise ValueError(
+            f"Unknown encoding {encoding!r}; known are Python's, such as utf-8, "
+            "latin-1, utf-16"
+        ) from None
+    except UnicodeDecodeError as error:
+        at = error.start
+        problem = f"byte 0x{data[at]:02x} (number {at} from 0) is not {encoding}"
+        remedy = "Save the file as UTF-8, or set encoding to the one that it has."
+        context = data[max(0, at - 9) : at + 9]
+        report.add(data.count(b"\n", 0, at) + 1, problem, context, remedy)
+        raise ConllError(report.problems, report.remedies) from None
+    return text.removeprefix("\ufeff").removesuffix("\r")
+
+
+def write_text(target: str | os.PathLike[str] | Writable, text: str) -> None:
+    """Writes a file whole or not at all; a path that ends with `.gz` is compressed.
+
+    Args:
+        target: A path, or a text file open for writing.
+        text: Its content; written as UTF-8.
+    """
+    if not isinstance(target, str | os.PathLike):
+        target.write(text)
+        return
+    # Readers skip the first byte order mark; one that is a token's needs another.
+    data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
+    path = Path(target)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        # Without a time in it, the same content gives the same bytes.
+        zipped = path.suffix == ".gz"
+        temporary.write_bytes(gzip.compress(data, mtime=0) if zipped else data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
