@@ -56,6 +56,10 @@ class Peer(Protocol):
         """
         ...
 
+    def first_step(self, batch: int) -> None:
+        """Trains on so many sentences, once."""
+        ...
+
     def epoch(self, batch: int) -> int:
         """Trains on all the sentences once; returns how many tokens they have."""
         ...

@@ -1,12 +1,21 @@
-"""Loads a peer and labels a sentence: what its first answer takes.
+"""Loads a peer and labels a sentence, or takes a first step of training.
 
 python -m benchmarks.peers PyTorch FOLDER Ms Preston left
+python -m benchmarks.peers PyTorch --train FILE.json 10
 """
 
+import json
 import sys
 from pathlib import Path
 
 from benchmarks import peers
 
-name, folder, *tokens = sys.argv[1:]
-print(peers.tagger(name).load(Path(folder)).tag([tokens])[0][0], flush=True)
+name, source, *rest = sys.argv[1:]
+if source == "--train":
+    path, batch = rest
+    text = json.loads(Path(path).read_text(encoding="utf-8"))
+    peer = peers.build(name, [peers.Labelled(*sentence) for sentence in text])
+    peer.first_step(int(batch))
+    print("#mark first step", flush=True)  # as benchmarks.startup expects
+else:
+    print(peers.tagger(name).load(Path(source)).tag([rest])[0][0], flush=True)

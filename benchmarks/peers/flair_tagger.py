@@ -66,6 +66,11 @@ class Tagger:
         run = lambda: [self.tag(text, size) for text in texts]  # noqa: E731
         self.threads.choose(("tag", size), run)
 
+    def first_step(self, batch: int) -> None:
+        """Trains on the first sentences, once."""
+        self.model.train()
+        self._step(self.sentences[:batch])
+
     def epoch(self, batch: int) -> int:
         """Trains on each sentence once, in batches of similar length."""
         self.model.train()

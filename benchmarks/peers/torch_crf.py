@@ -131,6 +131,11 @@ class Tagger:
         run = lambda: [self.tag(text, size) for text in texts]  # noqa: E731
         self.threads.choose(("tag", size), run)
 
+    def first_step(self, batch: int) -> None:
+        """Trains on the first sentences, once."""
+        self.network.train()
+        self._step(self.encoded[:batch])
+
     def epoch(self, batch: int) -> int:
         """Trains on each sentence once, in batches of similar length."""
         self.network.train()

@@ -1,0 +1,61 @@
+"""Starts a training as `train.py` does, and ends once all programs are compiled.
+
+`benchmarks.startup` starts it in a process of its own, and times what it announces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+
+from benchmarks import corpus, ours, startup
+from jaxner.data import conll
+from jaxner.training import run
+from jaxner.training.corpus import Corpus
+
+
+class Announced(Corpus):
+    """Announces the first step, and that all programs are compiled; then ends."""
+
+    def epoch(self, *arguments, **options):
+        """Does what `Corpus.epoch` does."""
+        steps = super().epoch(*arguments, **options)
+        jax.block_until_ready(next(steps)[0])
+        startup.mark(startup.STEP)
+        while len({*self.num_compiled()}) > 1:
+            time.sleep(0.01)
+        startup.mark(startup.SHAPES)
+        os._exit(0)  # nothing is to be saved
+        yield
+
+
+def main() -> None:
+    """Trains what the only argument says."""
+    given = json.loads(sys.argv[1])
+    config = ours.config_of(given["system"], given["quick"])
+    config.data.vectors = None
+    config.batch_size = startup.BATCH
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        config.data.dir = str(_write(folder, given["dataset"], given["limit"]))
+        run.Corpus = Announced
+        run.main_run(config, folder / "run")
+
+
+def _write(folder: Path, dataset: str, limit: int) -> Path:
+    """Writes the first sentences of each split in columns."""
+    for split in ("train", "dev", "test"):
+        examples = corpus.load(dataset, split, limit).examples
+        rows = [zip(e.tokens, e.labels or (), strict=True) for e in examples]
+        conll.write(folder / f"{split}.conll", rows)
+    return folder
+
+
+if __name__ == "__main__":
+    main()
