@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import json
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxner import models
+from jaxner import integrity, models
 from jaxner.data.vocab import Vocabulary
 from jaxner.types import Weights
 from jaxner.workdir import Workdir
@@ -138,12 +140,24 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         description = models.describe(tagger.model, models.MODULES)
     except TypeError:
         description = None  # has a module of the caller's
+    about = belongs_to(tagger.vocabulary, description)
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
-    folder.save_frozen(tagger.weights["frozen"])
-    with folder.best() as best:
+    folder.save_frozen(tagger.weights["frozen"], about)
+    with folder.best(about) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
     # Last, since a folder with it is complete.
     folder.write_json("model.json", {"model": description})
+
+
+def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
+    """Returns what is kept with weights to tell whose they are.
+
+    Args:
+        vocabulary: That they were trained with.
+        model: The section `model` of the config, or the description of the model.
+    """
+    model = json.loads(json.dumps(model))
+    return {"vocabulary": vocabulary.fingerprint, "model": model}
 
 
 def load(
@@ -164,46 +178,87 @@ def load(
         The tagger, on the default device.
 
     Raises:
-        FileNotFoundError: The folder holds no tagger, or no checkpoint yet.
+        DamagedFileError: A file is damaged, or there is no checkpoint (yet); or
+            weights, vocabulary and model do not belong together.
+        FileNotFoundError: The folder holds no tagger.
         ValueError: A change is not one of an option, or needs other weights; or the
             model has modules of your own, and is not given.
+
+    Warns:
+        UserWarning: The weights have no checksums, so that damage cannot be seen.
 
     Example:
         >>> load("runs/grn").vocabulary.scheme
         'BIOES'
     """
     folder = Workdir(workdir)
+    vocabulary = folder.vocabulary()
+    described = _described(folder)
     if model is None:
-        model = _model_of(folder, {})
+        model = _model_of(folder, described, vocabulary)
     like = _like(model)
     if changes:
-        model = _model_of(folder, changes)
+        model = _changed_model(folder, described, vocabulary, changes)
         if _like(model) != like:
             raise ValueError(f"{dict(changes)} needs other weights than the run has.")
-    vocabulary = folder.vocabulary()
     with folder.best(read_only=True) as best:
+        about = best.check()
+        is_sealed = folder.check_about("best", about, described, vocabulary)
         params, _ = best.restore(like["params"])
-    weights = {"params": params, "frozen": folder.load_frozen(like["frozen"])}
-    return Tagger(weights, model, vocabulary)
+        best.check_finite(params)
+    frozen, about = folder.load_frozen(like["frozen"])
+    if not (folder.check_about("frozen", about, described, vocabulary) and is_sealed):
+        warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
+    return Tagger({"params": params, "frozen": frozen}, model, vocabulary)
 
 
-def _model_of(folder: Workdir, changes: Mapping[str, Any]) -> models.Model:
+NO_CHECKSUMS = (
+    "its weights have no checksums, so that damage to them cannot be seen (an earlier "
+    "version wrote them, or the process was killed in that moment)"
+)
+
+
+def _described(folder: Workdir) -> Any:
+    """Returns what a folder says of its model: options of a config, or modules."""
+    if (folder.path / "model.json").is_file():
+        return folder.read_json("model.json").get("model")
+    config = folder.read_json("config.json")
+    if not isinstance(config.get("model"), dict):
+        raise integrity.DamagedFileError(
+            folder.path / "config.json", "has no section model", folder.remedy()
+        )
+    return config["model"]
+
+
+def _model_of(folder: Workdir, described: Any, vocabulary: Vocabulary) -> models.Model:
     """Builds the model that a folder describes."""
     if not (folder.path / "model.json").is_file():
-        options = folder.read_json("config.json")["model"]
-        return build_model(folder.vocabulary(), _changed(options, changes))
-    description = folder.read_json("model.json")["model"]
-    if changes:
-        raise ValueError(
-            f"{folder.path} was saved without a config, so that nothing can be changed "
-            "by name: build the model that you want, and give it as `model`."
-        )
-    if description is None:
+        file = folder.path / "config.json"
+        build = functools.partial(build_model, vocabulary, described)
+    elif described is None:
         raise ValueError(
             f"The model in {folder.path} has a module of your own: build it as before, "
             "and call load(folder, model=model)."
         )
-    return models.restore(description, models.MODULES)
+    else:
+        file = folder.path / "model.json"
+        build = functools.partial(models.restore, described, models.MODULES)
+    return integrity.reading(file, folder.remedy(), build)
+
+
+def _changed_model(
+    folder: Workdir,
+    described: Any,
+    vocabulary: Vocabulary,
+    changes: Mapping[str, Any],
+) -> models.Model:
+    """Builds the model of a run's config with other options."""
+    if (folder.path / "model.json").is_file():
+        raise ValueError(
+            f"{folder.path} was saved without a config, so that nothing can be changed "
+            "by name: build the model that you want, and give it as `model`."
+        )
+    return build_model(vocabulary, _changed(described, changes))
 
 
 def _like(model: models.Model) -> Any:

@@ -12,19 +12,21 @@ BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 # What each room may import from the package, besides itself.
 ALLOWED = {
     "types": set(),
-    "data": {"types"},
+    "data": {"types", "integrity", "writing"},
     "inference": {"types"},
     "models": {"types", "inference"},
-    "checkpoints": set(),
-    "workdir": {"checkpoints", "data"},
+    "writing": set(),
+    "integrity": {"writing"},
+    "checkpoints": {"integrity"},
+    "workdir": {"checkpoints", "data", "integrity", "writing"},
     "configuration": set(),
     "evaluation": {"data"},
-    "tagger": {"types", "data", "models", "workdir"},
+    "tagger": {"types", "data", "models", "workdir", "integrity"},
     "batched": {"types", "data", "models", "tagger"},
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
-    | {"evaluation", "tagging"},
+    | {"evaluation", "tagging", "integrity", "tagger"},
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
     | {"evaluation"},
@@ -36,7 +38,7 @@ ALLOWED = {
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
     | {"training"},
 }
-HOST = {"types", "data", "evaluation"}
+HOST = {"types", "data", "evaluation", "integrity", "writing"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from jaxner import integrity
 from jaxner.data.splits import Split
 from jaxner.data.vocab import Vocabulary
 from jaxner.training import objectives
@@ -79,11 +80,16 @@ def check_same_data(
     """
     if not (folder.path / "environment.json").exists():
         return
-    old, new = folder.read_json("environment.json")["data"], record["data"]
+    content, new = folder.read_json("environment.json"), record["data"]
+    old = integrity.reading(
+        folder.path / "environment.json",
+        folder.remedy(),
+        lambda: {name: file["sha256"] for name, file in content["data"].items()},
+    )
     changed = [
         f"{name} ({new[name]['path']})"
         for name in new
-        if name in old and old[name]["sha256"] != new[name]["sha256"]
+        if name in old and old[name] != new[name]["sha256"]
     ]
     if changed or folder.vocabulary() != vocabulary:
         what = ", ".join(changed) or "how this version of jaxner reads the data"

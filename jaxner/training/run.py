@@ -12,7 +12,7 @@ import jax
 import optax
 from rich.console import Console
 
-from jaxner import models, pretrained, tagging
+from jaxner import models, pretrained, tagger, tagging
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.evaluation import predictions, report
@@ -24,6 +24,7 @@ from jaxner.training import (
     objectives,
     optim,
     prepare,
+    resume,
     signals,
     step,
 )
@@ -44,6 +45,12 @@ class Run:
     task: Task
     tx: optax.GradientTransformation
     start: tagging.Tagger  # before the first step
+    record: dict[str, Any]  # the content of environment.json
+
+    def about(self) -> dict[str, Any]:
+        """Returns what is kept with each checkpoint to tell whose it is."""
+        options = self.config.model.to_dict()
+        return tagger.belongs_to(self.start.vocabulary, options)
 
     def params(self, state: step.State) -> tagging.Tagger:
         """Returns the tagger as it is now."""
@@ -68,8 +75,16 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     folder = Workdir(workdir)
     environment.check_values(config.to_dict())
     task = Task(config.data.scheme, rule=config.evaluation.rule)
-    environment.check_same_config(folder, config.to_dict())
+    # Before anything is compared or written: two runs may begin at the same moment.
+    with folder.locked():
+        result = locked_run(config, folder, task)
+    console.print(f"Everything is in {folder.path}")
+    return result
 
+
+def locked_run(config: Any, folder: Workdir, task: Task) -> dict[str, Any]:
+    """Does what `main_run` does, in a folder that no other process trains in."""
+    environment.check_same_config(folder, config.to_dict())
     words = config.model.representation.words
     data = prepare.load_data(
         config.data.to_dict(),
@@ -79,19 +94,12 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     environment.check_same_data(folder, data.record, data.vocabulary)
     to_score = prepare.splits_to_score(config.data.to_dict(), console.print)
 
-    tagger = untrained(config, data, is_begun=folder.is_begun())
-    corpus, tx = batches_and_optimizer(config, data, tagger)
+    start = untrained(config, data, is_begun=folder.is_begun())
+    corpus, tx = batches_and_optimizer(config, data, start)
     task = dataclasses.replace(task, known_words=data.words)
-    with folder.locked():
-        folder.write_json("config.json", config.to_dict())
-        folder.write_json("environment.json", data.record)
-        folder.write_text("vocabulary.json", data.vocabulary.to_json())
-        folder.save_frozen(tagger.weights["frozen"])
-        train(Run(config, folder, corpus, data.dev, task, tx, tagger))
-        # The test split is opened here, and only here.
-        result = final_scores(config, folder, to_score, task)
-    console.print(f"Everything is in {folder.path}")
-    return result
+    train(Run(config, folder, corpus, data.dev, task, tx, start, data.record))
+    # The test split is opened here, and only here.
+    return final_scores(config, folder, to_score, task)
 
 
 def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
@@ -121,7 +129,7 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
 
 
 def batches_and_optimizer(
-    config: Any, data: Any, tagger: tagging.Tagger
+    config: Any, data: Any, start: tagging.Tagger
 ) -> tuple[Corpus, optax.GradientTransformation]:
     """Returns the training text, ready to take steps on, and what makes the steps."""
     batches = Batches.make(
@@ -130,12 +138,12 @@ def batches_and_optimizer(
         batch_size=config.batch_size,
         num_blocks=config.num_blocks,
         num_shapes=config.data.num_shapes,
-        chars=step.character_rows(tagger.model),
+        chars=step.character_rows(start.model),
         unit=config.data.unit,
     )
     console.print(batches.summary())
     recipe = step.Recipe(
-        tagger.model,
+        start.model,
         optim.build(config.optimizer.to_dict(), batches.num_batches, config.num_epochs),
         objectives.Objective.of(config.objective.to_dict()),
         objectives.Sizes(config.batch_size, batches.mean_tokens),
@@ -143,7 +151,7 @@ def batches_and_optimizer(
     corpus = Corpus(
         batches,
         recipe,
-        tagger.weights["frozen"],
+        start.weights["frozen"],
         seed=config.seed,
         steps_per_call=config.steps_per_call,
     )
@@ -154,18 +162,17 @@ def train(run: Run) -> None:
     """Trains until the last epoch, or until the dev score has stopped rising."""
     config, folder, steps = run.config, run.folder, run.corpus.batches.num_batches
     state = step.init(run.start.weights["params"], run.tx)
-    progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
+    about = run.about()
     scalars = folder.path / "tensorboard" if config.tensorboard else None
     with (
         contextlib.closing(run.corpus),
         signals.stop_requests() as stop,
-        folder.latest() as latest,
-        folder.best() as best,
+        folder.latest(about) as latest,
+        folder.best(about) as best,
         monitor.Monitor(console, steps, config.num_epochs, scalars) as show,
     ):
-        if latest.step is not None:
-            state, progress = latest.restore(state)
-            console.print(f"Resumed at step {int(state.step):,}")
+        state, progress = resume.resumed(run, state, latest, best, console.print)
+        resume.write_down(run)
         folder.forget_after(progress["epoch"])
         first = progress["epoch"]
         for epoch in range(first, config.num_epochs):

@@ -1,0 +1,312 @@
+"""What keeps the files of a run whole: safe writes, checksums, limits on what is read.
+
+Small files carry their checksum inside; a folder of arrays has a list of checksums
+beside them, `checksums.json`, which also says what the arrays belong to. A file that
+was written before there were checksums is read without that check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxner import writing
+
+CHECKSUM = "checksum"
+"""The key of a JSON object's own checksum."""
+CHECKSUMS = "checksums.json"
+"""The file beside arrays that lists the checksums of the others."""
+
+_LIMITS = {
+    "JAXNER_MAX_JSON_MB": 1024,  # of one file
+    "JAXNER_MAX_DEPTH": 100,  # brackets within brackets
+    "JAXNER_MAX_FILES": 1_000_000,  # of one checkpoint
+    "JAXNER_MAX_EXPANSION": 1000,  # bytes of arrays for each byte on disk
+    "JAXNER_MAX_UNPACKED_MB": 64 * 1024,  # that a compressed file unpacks to
+}
+
+
+class DamagedFileError(ValueError):
+    """A file of a run is missing, damaged, or does not belong to the others.
+
+    Args:
+        path: The file, or the folder.
+        reason: What is wrong with it; a clause without a full stop.
+        remedy: What to do, in sentences.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], reason: str, remedy: str):
+        self.path, self.reason, self.remedy = Path(path), reason, remedy
+        super().__init__(f"{path}: {reason}. {remedy}")
+
+
+class MissingFileError(DamagedFileError, FileNotFoundError):
+    """A file or folder of a run is not there; arguments as of `DamagedFileError`."""
+
+
+def limit(name: str) -> int:
+    """Returns a limit on what is read; an environment variable of that name raises it.
+
+    Raises:
+        ValueError: The variable is no positive integer.
+
+    Example:
+        >>> limit("JAXNER_MAX_DEPTH")
+        100
+    """
+    given = os.environ.get(name)
+    if given is None:
+        return _LIMITS[name]
+    if not (given.isascii() and given.isdigit() and int(given)):
+        raise ValueError(f"Expected a positive integer in ${name}, got {given!r}")
+    return int(given)
+
+
+def read_text(path: Path, remedy: str) -> str:
+    """Reads a text file of a run.
+
+    Raises:
+        DamagedFileError: It is empty, not UTF-8, too large, or no regular file.
+        FileNotFoundError: There is none.
+    """
+    if path.exists() and not path.is_file():
+        raise DamagedFileError(path, "is no regular file", remedy)
+    size, most = path.stat().st_size, limit("JAXNER_MAX_JSON_MB")
+    if size > most << 20:
+        more = f"$JAXNER_MAX_JSON_MB={(size >> 20) + 1} reads it anyway."
+        raise DamagedFileError(
+            path, f"is larger than the {most:,} MiB that such a file may have", more
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"is no text in UTF-8 (byte {error.start})"
+        raise DamagedFileError(path, reason, remedy) from None
+    if not text.strip("\0 \t\r\n"):
+        raise DamagedFileError(path, "is empty", remedy)
+    return text
+
+
+def read_json(path: Path, remedy: str) -> dict[str, Any]:
+    """Reads a JSON object, and compares it with the checksum that it carries, if any.
+
+    Args:
+        path: The file.
+        remedy: What to do if it is damaged.
+
+    Raises:
+        DamagedFileError: It is no JSON object, or was changed after it was written.
+        FileNotFoundError: There is none.
+    """
+    content = parse(path, read_text(path, remedy), remedy)
+    if not isinstance(content, dict):
+        raise DamagedFileError(path, "holds no JSON object", remedy)
+    checksum = content.pop(CHECKSUM, None)
+    if checksum is not None and checksum != _checksum(content):
+        raise DamagedFileError(
+            path,
+            "was edited or damaged after it was written: its checksum is another",
+            f'{remedy} If you meant the change, delete its line "{CHECKSUM}".',
+        )
+    return content
+
+
+def parse(path: Path, text: str, remedy: str) -> Any:
+    """Parses the JSON text of a file.
+
+    Raises:
+        DamagedFileError: It is none, or is nested too deeply.
+    """
+    deepest = limit("JAXNER_MAX_DEPTH")
+    too_deep = DamagedFileError(
+        path,
+        f"is nested more than {deepest} levels deep",
+        "$JAXNER_MAX_DEPTH raises the limit.",
+    )
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = f"is not valid JSON (line {error.lineno}: {error.msg})"
+        raise DamagedFileError(path, reason, remedy) from None
+    except RecursionError:
+        raise too_deep from None
+    except ValueError:  # an integer of thousands of digits
+        reason = "holds a number that is too long"
+        raise DamagedFileError(path, reason, remedy) from None
+    if _is_deeper(content, deepest):
+        raise too_deep
+    return content
+
+
+def _is_deeper(content: Any, deepest: int) -> bool:
+    level = [content]
+    for _ in range(deepest):
+        nested = (x.values() if isinstance(x, dict) else x for x in level)
+        level = [y for x in nested for y in x if isinstance(y, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes a JSON object with its checksum, whole or not at all."""
+    plain = json.loads(json.dumps(content))  # as it will be read: tuples are lists
+    plain[CHECKSUM] = _checksum(plain)
+    writing.write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+
+
+def refuse_links(paths: Iterable[Path]) -> None:
+    """Checks that none of the paths is a symbolic link, before they are written to.
+
+    Raises:
+        DamagedFileError: One is.
+    """
+    for path in paths:
+        if path.is_symlink():
+            raise DamagedFileError(
+                path,
+                f"is a symbolic link (to {os.readlink(path)}), which is not followed "
+                "when a run is written",
+                "Put the file or folder itself in its place.",
+            )
+
+
+def seal(folder: Path, about: Mapping[str, Any]) -> None:
+    """Writes the checksums of all files of a finished folder beside them.
+
+    Args:
+        folder: Nothing of it is written any more.
+        about: What its arrays belong to, as JSON; `check` returns it.
+    """
+    files = {f.relative_to(folder).as_posix(): _describe(f) for f in _files(folder)}
+    write_json(folder / CHECKSUMS, {"about": dict(about), "files": files})
+
+
+def is_sealed(folder: Path) -> bool:
+    """Tells whether a folder has a list of checksums."""
+    return (folder / CHECKSUMS).exists()
+
+
+def check(folder: Path, remedy: str) -> dict[str, Any] | None:
+    """Compares the files of a folder with their checksums.
+
+    Args:
+        folder: What was sealed.
+        remedy: What to do if a file is missing or damaged.
+
+    Returns:
+        What the arrays belong to, as `seal` got it; None of a folder without checksums,
+        which was written before there were any.
+
+    Raises:
+        DamagedFileError: A file is missing, cut, changed, or was added.
+        FileNotFoundError: There is no such folder.
+    """
+    found = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
+    if not found:
+        raise MissingFileError(folder, "is empty: its files are gone", remedy)
+    if not is_sealed(folder):
+        return None
+    content = read_json(folder / CHECKSUMS, remedy)
+    about, listed = content.get("about"), content.get("files")
+    if not (isinstance(about, dict) and isinstance(listed, dict)):
+        raise DamagedFileError(folder / CHECKSUMS, "lists no checksums", remedy)
+    for name, expected in listed.items():
+        if name not in found:
+            raise MissingFileError(folder / name, "is missing", remedy)
+        size = found[name].stat().st_size
+        if (wanted := str(expected).partition(" ")[0]) != str(size):
+            reason = f"has {size} bytes, and was written with {wanted}"
+            raise DamagedFileError(folder / name, reason, remedy)
+        if _describe(found[name]) != expected:
+            reason = "is damaged: its checksum is another than when it was written"
+            raise DamagedFileError(folder / name, reason, remedy)
+    for name in found.keys() - listed.keys():
+        reason = "does not belong to the checkpoint"
+        raise DamagedFileError(folder / name, reason, "Remove it.")
+    return about
+
+
+def check_size(folder: Path, unpacked: int) -> None:
+    """Checks that arrays of so many bytes can come from the files of a folder.
+
+    Nothing is allocated before. A little is always allowed.
+
+    Raises:
+        DamagedFileError: They are out of all proportion.
+    """
+    on_disk, times = size_of(folder), limit("JAXNER_MAX_EXPANSION")
+    if unpacked > (64 << 20) and unpacked > times * on_disk:
+        raise DamagedFileError(
+            folder,
+            f"would unpack {on_disk:,} bytes to {unpacked:,}, more than {times:,} "
+            "times as many",
+            f"If that is right, set $JAXNER_MAX_EXPANSION={unpacked // on_disk + 1}.",
+        )
+
+
+def size_of(folder: Path) -> int:
+    """Returns the bytes of all files of a folder; at least 1."""
+    return max(1, sum(file.stat().st_size for file in _files(folder)))
+
+
+def _files(folder: Path) -> list[Path]:
+    """Lists the files below a folder, but for checksums and temporary files."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder}")
+    files, most = [], limit("JAXNER_MAX_FILES")
+    for parent, _, names in os.walk(folder):
+        files += [f for name in names if (f := Path(parent) / name).is_file()]
+        if len(files) > most:
+            reason = f"holds more than {most:,} files"
+            more = "$JAXNER_MAX_FILES raises the limit."
+            raise DamagedFileError(folder, reason, more)
+    own = folder / CHECKSUMS
+    return sorted(f for f in files if f != own and f.suffix != ".tmp")
+
+
+def _describe(path: Path) -> str:
+    """Returns the size of a file and its checksum."""
+    with path.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{path.stat().st_size} sha256:{checksum}"
+
+
+def _checksum(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def difference(there: Any, here: Any, name: str = "") -> str:
+    """Says where two JSON values differ first; an empty string if nowhere.
+
+    Example:
+        >>> difference({"head": {"dim": 2}}, {"head": {"dim": 3}})
+        'head.dim was 2, and is 3'
+    """
+    if isinstance(there, dict) and isinstance(here, dict):
+        for key in sorted(there.keys() | here.keys()):
+            inner = f"{name}.{key}" if name else key
+            if found := difference(there.get(key), here.get(key), inner):
+                return found
+        return ""
+    return "" if there == here else f"{name} was {there!r}, and is {here!r}"
+
+
+def reading(path: Path, remedy: str, what: Callable[[], Any]) -> Any:
+    """Calls what makes something of a file's content, and names the file in its error.
+
+    Raises:
+        DamagedFileError: The content is not what it should be.
+    """
+    try:
+        return what()
+    except DamagedFileError:
+        raise
+    except Exception as error:  # hostile content fails in any way
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        raise DamagedFileError(path, f"cannot be used: {text}", remedy) from error

@@ -1,0 +1,97 @@
+"""What a run goes on from, and what it writes down before its first step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jaxner import tagger
+from jaxner.integrity import DamagedFileError
+from jaxner.training import step
+
+if TYPE_CHECKING:
+    from jaxner.checkpoints import Checkpoints
+    from jaxner.training.run import Run
+
+
+def resumed(
+    run: Run,
+    state: step.State,
+    latest: Checkpoints,
+    best: Checkpoints,
+    log: Callable[[str], object],
+) -> tuple[step.State, dict[str, Any]]:
+    """Returns the state and the progress to go on from; begins anew without any.
+
+    Args:
+        run: What is trained.
+        state: Before the first step.
+        latest: The checkpoint to resume from.
+        best: That of the best dev score. If it is gone, the latest one stands in.
+        log: Is called with lines for the user.
+
+    Raises:
+        DamagedFileError: A checkpoint is damaged, or is of another run.
+    """
+    progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
+    if latest.step is None:
+        if best.step is not None and (epoch := best.progress()["epoch"]) > 1:
+            raise DamagedFileError(
+                run.folder.path / "checkpoints" / "latest",
+                f"holds no checkpoint, though the run had come to epoch {epoch}",
+                run.folder.remedy("latest"),
+            )
+        return state, progress
+    are_sealed = [_is_right(run, latest)]
+    state, progress = latest.restore(state)
+    latest.check_finite(state.params)
+    log(f"Resumed at step {int(state.step):,}")
+    if best.step is not None:
+        are_sealed.append(_is_right(run, best))
+        best.seal()
+    elif progress["best_epoch"]:
+        progress = _stand_in(run, state, progress, best, log)
+    if not all(are_sealed):
+        log(f"{run.folder.path}: {tagger.NO_CHECKSUMS}")
+    return state, progress
+
+
+def _is_right(run: Run, checkpoints: Checkpoints) -> bool:
+    """Checks a checkpoint; tells whether there are checksums of it."""
+    about, own = checkpoints.check(), run.about()
+    return run.folder.check_about(
+        checkpoints.name, about, own["model"], run.start.vocabulary
+    )
+
+
+def _stand_in(
+    run: Run, state: step.State, progress: dict[str, Any], best: Checkpoints, log
+) -> dict[str, Any]:
+    """Saves the latest checkpoint as the best one, which is gone."""
+    epoch, lost = progress["epoch"], progress["best_epoch"]
+    figure = f"dev_{run.task.main_figure}"
+    score = -1.0  # within an epoch: the next one is better
+    if int(state.step) == epoch * run.corpus.batches.num_batches:
+        scores = (
+            m.get(figure, -1.0) for m in run.folder.metrics() if m["epoch"] == epoch
+        )
+        score = next(scores, -1.0)
+    log(
+        f"The best checkpoint (epoch {lost}) is gone: the latest one (epoch {epoch}) "
+        "stands in for it, until a later epoch is better"
+    )
+    best.save(int(state.step), state.params, {"epoch": epoch})
+    return {**progress, "best_score": score, "best_epoch": epoch}
+
+
+def write_down(run: Run) -> None:
+    """Writes what the run is, now that nothing refuses it.
+
+    Raises:
+        DamagedFileError: The vectors that no step changes are damaged.
+    """
+    folder = run.folder
+    folder.write_json("config.json", run.config.to_dict())
+    folder.write_json("environment.json", run.record)
+    folder.write_text("vocabulary.json", run.start.vocabulary.to_json())
+    folder.save_frozen(run.start.weights["frozen"], run.about())
