@@ -5,7 +5,7 @@ python train.py --config configs/grn.py:conll2003 --config.num_epochs=50
 """
 
 from jaxner.commands.train import main
-from jaxner.training.run import main_run as main_run
+from jaxner.training.seeds import main_run as main_run
 
 if __name__ == "__main__":
     main()

@@ -12,8 +12,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
-from jaxner import models
+from jaxner import devices, models
 from jaxner.data import documents as joining
 from jaxner.data import padding, shapes
 from jaxner.tagger import Tagger
@@ -60,13 +61,15 @@ def over_documents(
             s._replace(chars=none, char_index=np.zeros_like(s.char_index))
             for s in sentences
         ]
+    mesh = devices.mesh_of(params.weights)
     if not params.vocabulary.reads_documents:
-        return over(compute, sentences, passes)
+        return over(compute, sentences, passes, mesh)
     each = range(len(sentences)) if documents is None else documents
     members = joining.groups(each)
     joined = [joining.join([sentences[i] for i in group]) for group in members]
     results: list[Any] = [None] * len(sentences)
-    for group, tree in zip(members, over(compute, joined, passes), strict=True):
+    found = over(compute, joined, passes, mesh)
+    for group, tree in zip(members, found, strict=True):
         lengths = [len(sentences[i].words) for i in group]
         leaves, structure = jax.tree.flatten(tree)
         parts = [joining.split(leaf, lengths) for leaf in leaves]
@@ -76,7 +79,10 @@ def over_documents(
 
 
 def over(
-    compute: Callable[[Sentence], Any], sentences: Sequence[Sentence], passes: int = 0
+    compute: Callable[[Sentence], Any],
+    sentences: Sequence[Sentence],
+    passes: int = 0,
+    mesh: Mesh | None = None,
 ) -> list[Any]:
     """Computes something of each sentence; answers in the order of the input.
 
@@ -89,6 +95,8 @@ def over(
         sentences: Without padding, as `Vocabulary.encode` returns them.
         passes: How many times a sentence goes through the model at once; reduces the
             batch size accordingly.
+        mesh: Where the weights lie, if on several devices: each batch is split over
+            all of them.
 
     Returns:
         For each sentence a tree of NumPy arrays of its own length, `[T, …]`.
@@ -101,7 +109,7 @@ def over(
     """
     results: list[Any] = [None] * len(sentences)
     for rows, arrays in _fetched(
-        (rows, compute(batch)) for rows, batch in _batches(sentences, passes)
+        (rows, compute(batch)) for rows, batch in _batches(sentences, passes, mesh)
     ):
         for row, i in enumerate(rows):
             length = len(sentences[i].words)
@@ -110,17 +118,20 @@ def over(
 
 
 def _batches(
-    sentences: Sequence[Sentence], passes: int
+    sentences: Sequence[Sentence], passes: int, mesh: Mesh | None
 ) -> Iterator[tuple[list[int], Sentence]]:
     """Yields the batches, and which sentences are in each."""
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
-    for (tokens, chars), count, rows in _plan(sizes, max(passes, 1)):
+    parts = 1 if mesh is None else mesh.size
+    for (tokens, chars), count, rows in _plan(sizes, max(passes, 1), parts):
         here = [sentences[i] for i in rows]
         # In large batches, half of the tokens are padding or occur before.
         words = count * tokens + 1
         if words > _FEW_WORDS and sum(len(s.chars) for s in here) <= words // 2:
             words //= 2
-        yield rows, padding.pad(here, shapes.Shape(tokens, words, chars), count)
+        count, words = (-(-n // parts) * parts for n in (count, words))
+        batch = padding.pad(here, shapes.Shape(tokens, words, chars), count)
+        yield rows, batch if mesh is None else devices.split(batch, mesh)
 
 
 def _fetched(computed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
@@ -135,11 +146,11 @@ def _fetched(computed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
 
 
 def _fetch(which: Any, computed: Any) -> tuple[Any, Any]:
-    return which, jax.tree.map(np.asarray, computed)
+    return which, devices.fetch(computed)
 
 
 def _plan(
-    sizes: Sequence[tuple[int, int]], passes: int
+    sizes: Sequence[tuple[int, int]], passes: int, parts: int = 1
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
@@ -149,13 +160,14 @@ def _plan(
     Args:
         sizes: Tokens of each sentence, and characters of its longest word.
         passes: As in `over`.
+        parts: Devices that share a batch; each takes as much as one alone.
     """
     rounded = [round_up(*size) for size in sizes]
     sizes = [(chars, tokens) for tokens, chars in rounded]
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     while order:
         tokens, chars = rounded[order[-1]]
-        most = _largest(tokens, chars, passes)
+        most = parts * _largest(tokens, chars, passes)
         shorter = bisect.bisect_left(order, sizes[order[-1]], key=sizes.__getitem__)
         count = min(most, _next_power(len(order) - shorter))
         rows = [order.pop()]

@@ -142,6 +142,10 @@ class Workdir:
         kept = [json.dumps(m) + "\n" for m in self.metrics() if m["epoch"] <= epoch]
         self.write_text("metrics.jsonl", "".join(kept))
 
+    def seed(self, seed: int) -> Workdir:
+        """Returns the folder of one of several restarts."""
+        return Workdir(self.path / f"seed-{seed}")
+
     def predictions(self, split: str) -> Path:
         """Returns the path of the file with the labels of a split."""
         return self.path / f"predictions-{split}.conll"

@@ -22,11 +22,12 @@ ALLOWED = {
     "configuration": set(),
     "evaluation": {"data"},
     "tagger": {"types", "data", "models", "workdir", "integrity"},
-    "batched": {"types", "data", "models", "tagger"},
+    "devices": set(),
+    "batched": {"types", "data", "devices", "models", "tagger"},
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
-    | {"evaluation", "tagging", "integrity", "tagger"},
+    | {"devices", "evaluation", "tagging", "integrity", "tagger"},
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
     | {"evaluation"},

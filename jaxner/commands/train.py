@@ -23,7 +23,7 @@ from ml_collections import config_flags
 
 from jaxner.commands import flagged
 from jaxner.configuration import shipped
-from jaxner.training.run import main_run
+from jaxner.training.seeds import main_run
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

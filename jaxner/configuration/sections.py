@@ -27,6 +27,7 @@ def base(dataset: str) -> Any:
         )
     config: Any = ConfigDict()
     config.seed = 0
+    _machines(config)
     config.num_epochs = 20
     config.patience = 0  # epochs without a better dev score before stopping; 0: never
     config.batch_size = 10
@@ -58,6 +59,15 @@ def base(dataset: str) -> Any:
         }
     )
     return config
+
+
+def _machines(config: Any) -> None:
+    """Sets what a run makes of several seeds, devices and hosts."""
+    config.num_seeds = 1  # restarts: this seed, the next one, and so on
+    # Restarts in one program, "together", or "in_turn"; "auto" takes accelerators for
+    # the first, a CPU for the second.
+    config.restarts = "auto"
+    config.num_devices = config_dict.placeholder(int)  # all; of a CPU, one
 
 
 def _data(dataset: str) -> Any:

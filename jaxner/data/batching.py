@@ -15,11 +15,12 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxner.data import padding, shapes, unique_words
+from jaxner.data.padding import Block as Block
 from jaxner.data.padding import PieceShape, piece_shape, stack_trees
 from jaxner.data.padding import pad as pad
 from jaxner.data.padding import stack as stack
@@ -27,31 +28,13 @@ from jaxner.data.shapes import Shape as Shape
 from jaxner.types import Sentence
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
     from jaxner.data.vocab import Vocabulary
-
-    AnyArray = Any  # a NumPy array on the host, a JAX array on the device
 
 _SAMPLE = 2_000  # batches by which shapes are chosen
 
 CHARS = ("distinct", "token", "none")
 """How the characters of a block are listed: a row for each distinct word; one for each
 token, where dropout among the characters draws a mask for each; or none at all."""
-
-
-class Block(NamedTuple):
-    """Sentences of a batch that are computed together.
-
-    Attributes:
-        sentences: Padded to one of few shapes; they share their distinct words.
-        labels: Label ids; 0 under padding.
-        rows: The place of each in the batch, which decides its dropout masks.
-    """
-
-    sentences: Sentence
-    labels: Int[AnyArray, "B T"]
-    rows: Int[AnyArray, " B"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +54,8 @@ class Batches:
         shapes: What blocks are padded to, ascending; each is compiled once.
         chars: How the characters of a block are listed, one of `CHARS`.
         unit: What a sentence here is: a "sentence" or a "document".
+        parts: Devices that share a block: its rows, and its distinct words, are padded
+            to a multiple of them.
     """
 
     sentences: tuple[Sentence, ...]
@@ -82,6 +67,7 @@ class Batches:
     shapes: tuple[Shape, ...]
     chars: str = "distinct"
     unit: str = "sentence"
+    parts: int = 1
 
     @classmethod
     def make(
@@ -94,6 +80,7 @@ class Batches:
         num_shapes: int = 5,
         chars: str = "distinct",
         unit: str = "sentence",
+        parts: int = 1,
     ) -> Batches:
         """Chooses the shapes for a corpus.
 
@@ -105,6 +92,7 @@ class Batches:
             num_shapes: How many shapes there may be.
             chars: One of `CHARS`.
             unit: What a sentence here is.
+            parts: Devices that share a block.
 
         Raises:
             ValueError: There is no sentence, or a number is below 1.
@@ -133,6 +121,7 @@ class Batches:
             (),
             chars,
             unit,
+            parts,
         )
         return dataclasses.replace(batches, shapes=batches._choose(num_shapes))
 
@@ -225,21 +214,23 @@ class Batches:
             found.append((shape, self._pad(drawn, rows, shape)))
         return found
 
-    def alike(self, group: Sequence[np.ndarray], count: int) -> tuple[Shape, Block]:
-        """Pads several batches, of one block each, to one shape.
+    def alike(self, group: Sequence[np.ndarray]) -> list[tuple[Shape, Block]]:
+        """Cuts batches into as many blocks each, and pads those to the same shapes.
 
         Args:
             group: The sentences of each batch, as `draw` yields them.
-            count: What the number of batches is padded to, by the first one again.
 
         Returns:
-            The shape, and the blocks with a leading axis.
+            The shape of the first blocks, and these with a leading axis; and so on.
         """
-        need = np.max([self._size(drawn) for drawn in group], axis=0)
-        shape = self.shapes[shapes.fit(need.tolist(), self.shapes)]
-        blocks = [self._pad(drawn, self._cut(drawn)[0], shape) for drawn in group]
-        blocks += blocks[:1] * (count - len(blocks))
-        return shape, stack_trees(blocks)
+        found = []
+        for cut in zip(*map(self._cut, group), strict=True):
+            members = [drawn[rows] for drawn, rows in zip(group, cut, strict=True)]
+            need = np.max([self._size(own) for own in members], axis=0)
+            shape = self.shapes[shapes.fit(need.tolist(), self.shapes)]
+            blocks = [self._pad(*pair, shape) for pair in zip(group, cut, strict=True)]
+            found.append((shape, stack_trees(blocks)))
+        return found
 
     def example(self, shape: Shape) -> Block:
         """Returns a block of a shape, for a program to be compiled for."""
@@ -257,7 +248,8 @@ class Batches:
         for drawn in self._drafts():
             for rows in self._cut(drawn):
                 size = self._size(drawn[rows])
-                positions += self.rows * self.shapes[shapes.fit(size, self.shapes)][0]
+                rows_padded = self._multiple(self.rows)
+                positions += rows_padded * self.shapes[shapes.fit(size, self.shapes)][0]
                 tokens += sum(len(self.labels[i]) for i in drawn[rows])
         return 1 - tokens / positions
 
@@ -286,15 +278,15 @@ class Batches:
     def _pad(self, drawn: np.ndarray, rows: np.ndarray, shape: Shape) -> Block:
         members = drawn[rows]
         here = [self.sentences[i] for i in members]
-        pieces = self._piece_shapes.get(shape)
+        pieces, count = self._piece_shapes.get(shape), self._multiple(self.rows)
         # A block of no sentences has the same fields as all others.
         batch = stack(
             here or [padding.without_tokens(self.sentences[0])],
             shape.tokens,
-            self.rows,
+            count,
             pieces,
         )
-        labels, index = np.zeros((2, self.rows, shape.tokens), np.int32)
+        labels, index = np.zeros((2, count, shape.tokens), np.int32)
         for k, i in enumerate(members):
             labels[k, : len(self.labels[i])] = self.labels[i]
             index[k, : len(self.index[i])] = self.index[i]
@@ -306,7 +298,7 @@ class Batches:
         spelled = [self.words[i] for i in unique]
         spelled += [b""] * (shape.words - len(spelled))
         chars = unique_words.rows(spelled, shape.chars)
-        places = np.zeros(self.rows, np.int32)
+        places = np.zeros(count, np.int32)
         places[: len(rows)] = rows
         return Block(batch._replace(chars=chars, char_index=index), labels, places)
 
@@ -342,4 +334,8 @@ class Batches:
         if self.chars != "token":
             words = min(words, len(self.words))
         largest = Shape(tokens, words, width)
-        return tuple(shapes.choose(self._sample(), largest, count))
+        found = shapes.choose(self._sample(), largest, count)
+        return tuple(s._replace(words=self._multiple(s.words)) for s in found)
+
+    def _multiple(self, count: int) -> int:
+        return -(-count // self.parts) * self.parts

@@ -7,13 +7,32 @@ of `D` dimensions; `W` windows of `P` pieces, `Q` pieces of the longest token.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jaxner.data import unique_words
 from jaxner.data.shapes import Shape
 from jaxner.types import Pieces, Sentence
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    AnyArray = Any  # a NumPy array on the host, a JAX array on the device
+
+
+class Block(NamedTuple):
+    """Sentences of a batch that are computed together.
+
+    Attributes:
+        sentences: Padded to one of few shapes; they share their distinct words.
+        labels: Label ids; 0 under padding.
+        rows: The place of each in the batch, which decides its dropout masks.
+    """
+
+    sentences: Sentence
+    labels: Int[AnyArray, "B T"]
+    rows: Int[AnyArray, " B"]
 
 
 class PieceShape(NamedTuple):

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxner.data.batching import Batches, Shape
+from jaxner.tagging import Tagger
 from jaxner.training import step
+from jaxner.training.cluster import ALONE, Placement
 
 
 class Corpus:
-    """Takes the steps of a run.
+    """Takes the steps of a run, or of several restarts at once.
 
     The programs, one for each shape, are compiled side by side in the background, the
     most frequent shapes first; a step waits for those that it needs, and no others.
@@ -24,6 +28,8 @@ class Corpus:
     Attributes:
         batches: What is trained on.
         steps_per_call: Steps that are taken in one call.
+        frozen: The weights that no step changes, where they are used.
+        place: Where arrays lie.
     """
 
     def __init__(
@@ -32,8 +38,9 @@ class Corpus:
         recipe: step.Recipe,
         frozen: Any,
         *,
-        seed: int,
+        seed: int | Sequence[int],
         steps_per_call: int = 1,
+        place: Placement = ALONE,
     ):
         """Prepares the steps; nothing is compiled yet.
 
@@ -41,9 +48,11 @@ class Corpus:
             batches: What is trained on.
             recipe: What is trained, and how.
             frozen: The weights that no step changes.
-            seed: Of the run: it decides masks and the order of the batches.
+            seed: Of the run, or of each restart: it decides masks and the order of the
+                batches.
             steps_per_call: Steps that are taken in one call, over batches that are
                 padded alike. On a GPU or TPU that saves the time between calls.
+            place: Where arrays lie; `num_seeds` is the number of restarts.
 
         Raises:
             ValueError: `steps_per_call` is below 1, or batches have several blocks.
@@ -59,11 +68,19 @@ class Corpus:
                 "--config.num_blocks=1, or steps_per_call=1"
             )
         self.batches, self.steps_per_call = batches, steps_per_call
-        self._recipe, self._frozen, self._seed = recipe, frozen, seed
-        self._key = jax.random.fold_in(jax.random.key(seed), 1)
+        self.place, self.frozen = place, place.frozen(frozen)
+        self._jits = step.programs(recipe, place)
+        self._seeds = (seed,) if isinstance(seed, int) else tuple(seed)
+        keys = [jax.random.fold_in(jax.random.key(s), 1) for s in self._seeds]
+        self._key = place.weights(jnp.stack(keys) if place.num_seeds else keys[0])
         self._programs: dict[Shape | None, Future] = {}
         self._pool = ThreadPoolExecutor(os.cpu_count())
         self._sums: step.Sums | None = None
+
+    def placed(self, tagger: Tagger) -> Tagger:
+        """Returns a tagger whose frozen weights are those of the steps."""
+        weights = {**tagger.weights, "frozen": self.frozen}
+        return dataclasses.replace(tagger, weights=weights)
 
     def close(self) -> None:
         """Compiles nothing more."""
@@ -75,7 +92,7 @@ class Corpus:
         Args:
             state: One like those of the steps.
         """
-        like = jax.tree.map(jax.typeof, state)
+        like = self.place.types(state)
         shares = self.batches.expected_shapes()
         for shape, _ in sorted(shares, key=lambda pair: -pair[1]):
             self._programs[shape] = self._pool.submit(self._compile, like, shape)
@@ -97,43 +114,72 @@ class Corpus:
             skip: Batches that were taken before, when a run resumes.
 
         Yields:
-            The state after each call, how many steps it took, and how many tokens.
+            The state after each call, how many steps it took, and how many tokens, of
+            all restarts together.
         """
         if not self._programs:
             self.compile(state)
-        drawn = self.batches.draw(self._seed, epoch, skip=skip)
+        order = [self.batches.draw(seed, epoch, skip=skip) for seed in self._seeds]
+        drawn = zip(*order, strict=True)
         while group := list(itertools.islice(drawn, self.steps_per_call)):
-            tokens = sum(len(self.batches.labels[i]) for one in group for i in one)
+            every = itertools.chain.from_iterable(group)
+            tokens = sum(len(self.batches.labels[i]) for one in every for i in one)
             take = self._take_one if self.steps_per_call == 1 else self._take_several
             state = take(state, group)
             yield state, len(group), tokens
 
     def _take_one(self, state: step.State, group) -> step.State:
-        sums = step.no_sums(state.params) if self._sums is None else self._sums
-        for shape, block in self.batches.blocks(group[0]):
+        begin = self._jits.begin
+        sums = begin(state.params) if self._sums is None else self._sums
+        if self.place.num_seeds:
+            blocks = self.batches.alike(group[0])
+        else:
+            blocks = self.batches.blocks(group[0][0])
+        for shape, block in blocks:
             program = self._programs[shape].result()
+            block = self.place.batches(block)
             sums = program(
-                state.params, self._frozen, block, state.step, self._key, sums
+                state.params, self.frozen, block, state.step, self._key, sums
             )
         state, self._sums = self._programs[None].result()(state, sums)
         return state
 
     def _take_several(self, state: step.State, group) -> step.State:
-        shape, batches = self.batches.alike(group, self.steps_per_call)
+        padded = group + group[:1] * (self.steps_per_call - len(group))
+        flat = [one for own in zip(*padded, strict=True) for one in own]  # by seeds
+        ((shape, batches),) = self.batches.alike(flat)
+        batches = self.place.batches(self._by_seed(batches), several=True)
         program = self._programs[shape].result()
-        count = np.int32(len(group))
-        return program(state, self._frozen, batches, count, self._key)
+        count = self.place.everywhere(np.int32(len(group)))
+        return program(state, self.frozen, batches, count, self._key)
+
+    def _by_seed(self, batches: Any) -> Any:
+        """Gives an axis to the seeds, if there is one, before that of the batches."""
+        if not self.place.num_seeds:
+            return batches
+        lead = len(self._seeds), self.steps_per_call
+        return jax.tree.map(lambda a: a.reshape(lead + a.shape[1:]), batches)
 
     def _compile(self, state: step.State, shape: Shape):
         block = self.batches.example(shape)
-        if self.steps_per_call > 1:
-            block = jax.tree.map(lambda a: np.stack([a] * self.steps_per_call), block)
-            arguments = state, self._frozen, block, np.int32(1), self._key
-            return step.several.lower(self._recipe, *arguments).compile()
-        sums = jax.eval_shape(step.no_sums, state.params)
-        arguments = state.params, self._frozen, block, state.step, self._key, sums
-        return step.compiled_add.lower(self._recipe, *arguments).compile()
+        several = self.steps_per_call > 1
+        lead = (len(self._seeds),) * bool(self.place.num_seeds)
+        lead += (self.steps_per_call,) * several
+        block = jax.tree.map(lambda a: np.broadcast_to(a, lead + a.shape), block)
+        block = self.place.batch_types(block, several=several)
+        frozen, key = (self.place.types(x) for x in (self.frozen, self._key))
+        if several:
+            count = self.place.types(self.place.everywhere(np.int32(1)))
+            lowered = self._jits.several.lower(state, frozen, block, count, key)
+        else:
+            sums = self._sums_type(state)
+            arguments = state.params, frozen, block, state.step, key, sums
+            lowered = self._jits.add.lower(*arguments)
+        return lowered.compile()
 
     def _compile_apply(self, state: step.State):
-        sums = jax.eval_shape(step.no_sums, state.params)
-        return step.compiled_apply.lower(self._recipe, state, sums).compile()
+        return self._jits.apply.lower(state, self._sums_type(state)).compile()
+
+    def _sums_type(self, state: step.State) -> Any:
+        sums = jax.eval_shape(self._jits.begin, state.params)
+        return self.place.weight_types(sums)

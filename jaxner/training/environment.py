@@ -19,7 +19,7 @@ from jaxner.training import objectives
 from jaxner.workdir import Workdir
 
 # A run may be prolonged; nothing else of its config may change.
-_MAY_CHANGE = ("num_epochs", "patience", "tensorboard")
+_MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")
 UNITS = ("sentence", "document")
 """What is trained on and tagged as one sequence."""
 _PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -76,7 +77,8 @@ class Monitor:
 
         Args:
             tokens: In the batch.
-            total_loss: Sum over the epoch so far, perhaps still being computed.
+            total_loss: Sum over the epoch so far, perhaps still being computed; of
+                restarts, of each.
             done: Steps of the epoch so far.
 
         Raises:
@@ -87,7 +89,7 @@ class Monitor:
         if now - self._shown < 0.5 and done < self._steps:
             return
         self._shown = now
-        loss = float(total_loss) / done
+        loss = float(np.mean(total_loss)) / done
         if not math.isfinite(loss):
             raise FloatingPointError(
                 f"The loss is {loss} at step {done} of the epoch, or since shortly "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from jaxner.evaluation import predictions, report
 from jaxner.evaluation.tasks import Task
 from jaxner.training import (
     clipping,
+    cluster,
     environment,
     monitor,
     objectives,
@@ -61,6 +63,8 @@ class Run:
 def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     """Trains, or resumes, the run of a config, and scores its best checkpoint.
 
+    `seeds.main_run` does the same of a config with several seeds.
+
     Args:
         config: What a config file returned.
         workdir: The run folder.
@@ -73,17 +77,37 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         ValueError: The folder holds a run of another config or of other data.
     """
     folder = Workdir(workdir)
-    environment.check_values(config.to_dict())
-    task = Task(config.data.scheme, rule=config.evaluation.rule)
     # Before anything is compared or written: two runs may begin at the same moment.
     with folder.locked():
-        result = locked_run(config, folder, task)
+        result = locked_run(config, folder)
     console.print(f"Everything is in {folder.path}")
     return result
 
 
-def locked_run(config: Any, folder: Workdir, task: Task) -> dict[str, Any]:
+def locked_run(config: Any, folder: Workdir) -> dict[str, Any]:
     """Does what `main_run` does, in a folder that no other process trains in."""
+    data, task, to_score = load(config, folder)
+    start = untrained(config, data, is_begun=folder.is_begun())
+    tell_size(start)
+    place = cluster.placement(config.num_devices)
+    corpus, tx = batches_and_optimizer(config, data, start, place, config.seed)
+    start = corpus.placed(start)
+    train(Run(config, folder, corpus, data.dev, task, tx, start, data.record))
+    # The test split is opened here, and only here.
+    return final_scores(config, folder, to_score, task)
+
+
+def load(config: Any, folder: Workdir) -> tuple[prepare.Data, Task, tuple[str, ...]]:
+    """Checks a config and loads its data; writes nothing.
+
+    Returns:
+        The data, how they are scored, and the splits to score in the end.
+
+    Raises:
+        ValueError: As `main_run`.
+    """
+    environment.check_values(config.to_dict())
+    task = Task(config.data.scheme, rule=config.evaluation.rule)
     environment.check_same_config(folder, config.to_dict())
     words = config.model.representation.words
     data = prepare.load_data(
@@ -93,13 +117,7 @@ def locked_run(config: Any, folder: Workdir, task: Task) -> dict[str, Any]:
     )
     environment.check_same_data(folder, data.record, data.vocabulary)
     to_score = prepare.splits_to_score(config.data.to_dict(), console.print)
-
-    start = untrained(config, data, is_begun=folder.is_begun())
-    corpus, tx = batches_and_optimizer(config, data, start)
-    task = dataclasses.replace(task, known_words=data.words)
-    train(Run(config, folder, corpus, data.dev, task, tx, start, data.record))
-    # The test split is opened here, and only here.
-    return final_scores(config, folder, to_score, task)
+    return data, dataclasses.replace(task, known_words=data.words), to_score
 
 
 def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
@@ -123,15 +141,32 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
         trained = tagging.load(config.init_from)
         source = trained.weights, trained.vocabulary
         weights = prepare.start_from(source, weights, data.vocabulary, console.print)
-    size = sum(leaf.size for leaf in jax.tree.leaves(weights["params"]))
-    console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
     return tagging.Tagger(weights, model, data.vocabulary)
 
 
+def tell_size(start: tagging.Tagger) -> None:
+    """Tells how many weights are trained, and on what."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(start.weights["params"]))
+    console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
+
+
 def batches_and_optimizer(
-    config: Any, data: Any, start: tagging.Tagger
+    config: Any,
+    data: prepare.Data,
+    start: tagging.Tagger,
+    place: cluster.Placement,
+    seed: int | Sequence[int],
 ) -> tuple[Corpus, optax.GradientTransformation]:
-    """Returns the training text, ready to take steps on, and what makes the steps."""
+    """Returns the training text, ready to take steps on, and what makes the steps.
+
+    Args:
+        config: Of the run.
+        data: What `prepare.load_data` returned.
+        start: The tagger before the first step; of restarts, with frozen weights as
+            they use them.
+        place: Where arrays lie.
+        seed: Of the run, or of each restart.
+    """
     batches = Batches.make(
         data.sentences,
         data.labels,
@@ -140,6 +175,7 @@ def batches_and_optimizer(
         num_shapes=config.data.num_shapes,
         chars=step.character_rows(start.model),
         unit=config.data.unit,
+        parts=place.num_parts,
     )
     console.print(batches.summary())
     recipe = step.Recipe(
@@ -152,8 +188,9 @@ def batches_and_optimizer(
         batches,
         recipe,
         start.weights["frozen"],
-        seed=config.seed,
+        seed=seed,
         steps_per_call=config.steps_per_call,
+        place=place,
     )
     return corpus, recipe.tx
 
@@ -173,6 +210,7 @@ def train(run: Run) -> None:
     ):
         state, progress = resume.resumed(run, state, latest, best, console.print)
         resume.write_down(run)
+        state = run.corpus.place.state(state)
         folder.forget_after(progress["epoch"])
         first = progress["epoch"]
         for epoch in range(first, config.num_epochs):
@@ -221,7 +259,7 @@ def compared(
 
 def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     """Takes the steps that are left of an epoch; fewer if the run is asked to stop."""
-    done = int(state.step) - epoch * run.corpus.batches.num_batches
+    done = step.count(state) - epoch * run.corpus.batches.num_batches
     show.begin(epoch, done)
     start = time.perf_counter()
     for new, steps, tokens in run.corpus.epoch(state, epoch, skip=done):

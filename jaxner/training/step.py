@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from jaxner import models
+from jaxner import devices, models
 from jaxner.data.batching import Block
 from jaxner.training import objectives
+from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import Sentence
 
 
@@ -82,7 +84,13 @@ def init(params: Any, tx: optax.GradientTransformation) -> State:
 
 def reset_loss(state: State) -> State:
     """Returns the state at the beginning of an epoch."""
-    return state._replace(loss=jnp.zeros(()))
+    zeros = np.zeros(state.loss.shape, np.float32)
+    return state._replace(loss=devices.put_like(zeros, state.loss))
+
+
+def count(state: State) -> int:
+    """Returns how many steps were taken; all restarts take as many."""
+    return int(np.max(state.step))
 
 
 def no_sums(params: Any) -> Sums:
@@ -179,18 +187,56 @@ def train_step(
     return update(Recipe(model, tx, objective, sizes), state, frozen, [block], key)
 
 
-# The compiled parts of a step. What is given up is used again: the sums by the next
-# block, the state by the next step, and the sums' memory by the sums of the next batch.
-compiled_add = jax.jit(add_block, static_argnums=0, donate_argnames="sums")
+class Programs(NamedTuple):
+    """The parts of a run's steps under `jit`.
+
+    What is given up is used again: the sums by the next block, the state by the next
+    step, and the sums' memory by the sums of the next batch.
+
+    Attributes:
+        begin: `no_sums`.
+        add: `add_block`; gives up the sums.
+        apply: `apply`, and empty sums; gives up the state and the sums.
+        several: `several`; gives up the state.
+    """
+
+    begin: Any
+    add: Any
+    apply: Any
+    several: Any
 
 
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
-def compiled_apply(recipe: Recipe, state: State, sums: Sums) -> tuple[State, Sums]:
-    """Does what `apply` does, and returns empty sums, too."""
-    return apply(recipe, state, sums), jax.tree.map(jnp.zeros_like, sums)
+@functools.cache  # runs of equal recipes share what JAX has traced
+def programs(recipe: Recipe, place: Placement = ALONE) -> Programs:
+    """Returns the programs of a run, or of several restarts at once.
+
+    Args:
+        recipe: What is trained, and how.
+        place: Where arrays lie. With an axis of seeds, every argument has it, but for
+            `count`, and for frozen weights that all seeds share.
+    """
+
+    def again(state: State, sums: Sums) -> tuple[State, Sums]:
+        return apply(recipe, state, sums), jax.tree.map(jnp.zeros_like, sums)
+
+    add, many = (functools.partial(f, recipe) for f in (add_block, several))
+    begin = no_sums
+    if place.num_seeds:
+        frozen = 0 if place.own_frozen else None
+        begin = jax.vmap(begin)
+        add = jax.vmap(add, in_axes=(0, frozen, 0, 0, 0, 0))
+        again = jax.vmap(again)
+        many = jax.vmap(many, in_axes=(0, frozen, 0, None, 0))
+    like_sums, like_state = place.shardings(), place.shardings(State)
+    both = None if place.mesh is None else (like_state, like_sums)
+    return Programs(
+        jax.jit(begin, out_shardings=like_sums),
+        jax.jit(add, donate_argnums=5, out_shardings=like_sums),
+        jax.jit(again, donate_argnums=(0, 1), out_shardings=both),
+        jax.jit(many, donate_argnums=0, out_shardings=like_state),
+    )
 
 
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
 def several(
     recipe: Recipe,
     state: State,
@@ -203,7 +249,7 @@ def several(
 
     Args:
         recipe: What is trained, and how.
-        state: Given up: its memory is used again.
+        state: Before the steps.
         frozen: The weights that no step changes.
         batches: One block each, with a leading axis.
         count: How many of them are taken.

@@ -1,0 +1,76 @@
+"""Arrays on several devices: how they are placed, and how they come back to the host.
+
+A computation takes place where its weights lie: on one device by default, or on all
+devices of a mesh, over which the sentences of a batch are then split.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+
+def mesh_of(weights: Any) -> Mesh | None:
+    """Returns the mesh that weights lie on; None if they lie on one device.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> mesh_of({"kernel": jnp.ones(2)}) is None
+        True
+    """
+    for leaf in jax.tree.leaves(weights):
+        sharding = getattr(leaf, "sharding", None)
+        if isinstance(sharding, NamedSharding) and sharding.mesh.size > 1:
+            mesh: Any = sharding.mesh
+            return mesh
+    return None
+
+
+def split(arrays: Any, mesh: Mesh) -> Any:
+    """Splits the first axis of arrays over all devices of a mesh."""
+    return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
+
+
+def put(arrays: Any, sharding: NamedSharding) -> Any:
+    """Places arrays that every process has whole; each copies its own part of them."""
+    if sharding.is_fully_addressable:
+        return jax.device_put(arrays, sharding)
+
+    def one(array):
+        if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+            data = one(jax.random.key_data(array))
+            return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
+        whole = fetch(array)
+        return jax.make_array_from_callback(
+            whole.shape, sharding, lambda index: whole[index]
+        )
+
+    return jax.tree.map(one, arrays)
+
+
+def put_like(array: np.ndarray, other: jax.Array) -> jax.Array:
+    """Places an array where another lies."""
+    mesh = mesh_of(other)
+    if mesh is None:
+        return jnp.asarray(array)
+    spec = getattr(other.sharding, "spec", PartitionSpec())
+    return put(array, NamedSharding(mesh, spec))
+
+
+def fetch(arrays: Any) -> Any:
+    """Copies arrays to the host, whole, from whatever devices and hosts they lie on."""
+
+    def one(array):
+        is_split = isinstance(array, jax.Array) and not (
+            array.is_fully_addressable or array.is_fully_replicated
+        )
+        if is_split:
+            return multihost_utils.process_allgather(array, tiled=True)
+        return np.asarray(array)
+
+    return jax.tree.map(one, arrays)

@@ -1,0 +1,319 @@
+"""Restarts: one config with several seeds, in turn or together in one program.
+
+Each seed has a folder of its own, `seed-0` and so on, which holds all that a single run
+writes. The folder above them holds the config and the summary of their results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.stats
+from rich.table import Table
+
+from jaxner.training import (
+    cluster,
+    environment,
+    monitor,
+    resume,
+    run,
+    signals,
+    step,
+)
+from jaxner.training.run import Run, console
+from jaxner.workdir import Workdir
+
+RESTARTS = ("auto", "together", "in_turn")
+"""Whether restarts are trained in one program, or one after the other; "auto": together
+on a GPU or TPU, in turn on a CPU, which gains nothing by the former."""
+
+LEVEL = 0.95
+"""Confidence of the interval of a mean."""
+
+
+def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
+    """Trains, or resumes, the run of a config, or all of its restarts.
+
+    Args:
+        config: What a config file returned; with `num_seeds` above 1, there is a run of
+            each seed from `seed` on.
+        workdir: The run folder; of restarts, that of their folders.
+
+    Returns:
+        The content of `result.json`: of restarts, what `summarise` returned.
+
+    Raises:
+        SystemExit: The run was asked to stop (Ctrl-C, SIGTERM); it can be resumed.
+        ValueError: The folder holds a run of another config or of other data, or an
+            option of the restarts is unknown.
+    """
+    if config.restarts not in RESTARTS:
+        raise ValueError(
+            f"Unknown --config.restarts {config.restarts!r}; known: "
+            f"{', '.join(RESTARTS)}"
+        )
+    if config.num_seeds < 1:
+        raise ValueError(
+            f"Expected --config.num_seeds of at least 1, got {config.num_seeds}"
+        )
+    if config.num_seeds == 1:
+        return run.main_run(config, workdir)
+    top = Workdir(workdir)
+    environment.check_values(config.to_dict())
+    environment.check_same_config(top, config.to_dict())
+    train_all = _together if is_together(config.restarts) else _in_turn
+    with top.locked():
+        result = summarise(train_all(config, top))
+        top.write_json("result.json", result)
+    console.print(table_of(result))
+    console.print(f"Everything is in {top.path}")
+    return result
+
+
+def is_together(restarts: str) -> bool:
+    """Tells whether restarts are trained in one program; see `RESTARTS`."""
+    if restarts == "auto":
+        return jax.default_backend() != "cpu"
+    return restarts == "together"
+
+
+def own_configs(config: Any) -> dict[int, Any]:
+    """Returns the config of each seed's run, by seed."""
+    found = {}
+    for seed in range(config.seed, config.seed + config.num_seeds):
+        own = copy.deepcopy(config)
+        own.seed, own.num_seeds = seed, 1
+        found[seed] = own
+    return found
+
+
+def _in_turn(config: Any, top: Workdir) -> dict[int, Any]:
+    top.write_json("config.json", config.to_dict())
+    results = {}
+    for seed, own in own_configs(config).items():
+        console.print(f"Seed {seed}, {len(results) + 1} of {config.num_seeds}")
+        results[seed] = run.main_run(own, top.seed(seed).path)
+    return results
+
+
+def _together(config: Any, top: Workdir) -> dict[int, Any]:
+    if config.tensorboard:
+        raise ValueError(
+            "--config.tensorboard shows one run: set --config.restarts=in_turn"
+        )
+    configs = own_configs(config)
+    folders = {seed: top.seed(seed) for seed in configs}
+    for seed, own in configs.items():
+        environment.check_same_config(folders[seed], own.to_dict())
+    data, task, to_score = run.load(config, top)
+    starts = [
+        run.untrained(own, data, is_begun=top.is_begun()) for own in configs.values()
+    ]
+    run.tell_size(starts[0])
+    place, common = _placement(config, starts)
+    corpus, tx = run.batches_and_optimizer(config, data, common, place, list(configs))
+    runs = []
+    for start, (seed, own) in zip(starts, configs.items(), strict=True):
+        # Frozen weights that all have in common lie on the devices once.
+        start = start if place.own_frozen else corpus.placed(start)
+        shared = corpus, data.dev, task, tx, start, data.record
+        runs.append(Run(own, folders[seed], *shared))
+    top.write_json("config.json", config.to_dict())
+    top.write_json("environment.json", data.record)
+    top.write_text("vocabulary.json", data.vocabulary.to_json())
+    train(runs, top)
+    return {
+        seed: run.final_scores(own, folders[seed], to_score, task)
+        for seed, own in configs.items()
+    }
+
+
+def _placement(config: Any, starts: Sequence[Any]) -> tuple[cluster.Placement, Any]:
+    """Chooses where arrays lie; returns a tagger with frozen weights for all seeds."""
+    place = cluster.placement(config.num_devices, len(starts))
+    first, *others = (start.weights["frozen"] for start in starts)
+    pairs = [
+        zip(jax.tree.leaves(first), jax.tree.leaves(other), strict=True)
+        for other in others
+    ]
+    if all(np.array_equal(a, b) for pair in pairs for a, b in pair):
+        return place, starts[0]
+    stacked = stack([first, *others])
+    weights = {**starts[0].weights, "frozen": stacked}
+    common = dataclasses.replace(starts[0], weights=weights)
+    return dataclasses.replace(place, own_frozen=True), common
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """Stacks the arrays of trees that are alike, on a new leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def train(runs: Sequence[Run], top: Workdir) -> None:
+    """Trains all restarts in one program, each until it would stop alone.
+
+    A restart that is patient no more still takes part in the steps until the last one
+    stops, but nothing more is scored or written of it.
+
+    Args:
+        runs: One of each seed; they share their corpus.
+        top: The folder above theirs, for the checkpoint that all resume from.
+    """
+    corpus, config = runs[0].corpus, runs[0].config
+    steps = corpus.batches.num_batches
+    begin = jax.vmap(lambda params: step.init(params, runs[0].tx))
+    state = begin(stack([own.start.weights["params"] for own in runs]))
+    with (
+        contextlib.closing(corpus),
+        signals.stop_requests() as stop,
+        top.latest(runs[0].about()) as latest,
+        monitor.Monitor(console, steps, config.num_epochs) as show,
+    ):
+        state, progress = _resumed(runs, state, latest)
+        state = corpus.place.state(state)
+        for own, its in zip(runs, progress, strict=True):
+            resume.write_down(own)
+            own.folder.forget_after(its["epoch"])
+        for epoch in range(max(p["epoch"] for p in progress), config.num_epochs):
+            active = [i for i, p in enumerate(progress) if _goes_on(config, p)]
+            if not active:
+                break
+            state, seconds = run.train_epoch(runs[0], state, epoch, show, stop)
+            if step.count(state) == (epoch + 1) * steps:
+                for i in active:
+                    own = corpus.place.one_seed(state, i)
+                    progress[i] = _end_of_epoch(runs[i], own, progress[i], seconds)
+                console.print(_epoch_line(progress, active, epoch + 1, seconds))
+                state = step.reset_loss(state)
+            if step.count(state) != latest.step:
+                latest.save(step.count(state), state, {"seeds": progress})
+            if stop and step.count(state) < config.num_epochs * steps:
+                console.print("Stopped; the same command resumes from here.")
+                raise SystemExit(stop.exit_status)
+
+
+def _resumed(runs: Sequence[Run], state: step.State, latest: Any):
+    """Returns the state of all restarts and the progress of each, to go on from."""
+    if latest.step is None:
+        fresh = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
+        return state, [dict(fresh) for _ in runs]
+    latest.check()
+    state, saved = latest.restore(state)
+    latest.check_finite(state.params)
+    console.print(f"Resumed at step {step.count(state):,}")
+    return state, saved["seeds"]
+
+
+def _goes_on(config: Any, progress: Mapping[str, Any]) -> bool:
+    since = progress["epoch"] - progress["best_epoch"]
+    return not 0 < config.patience <= since
+
+
+def _end_of_epoch(
+    own: Run, state: step.State, progress: dict[str, Any], seconds: float
+) -> dict[str, Any]:
+    """Scores a restart, and keeps its weights if they are its best; its progress."""
+    epoch = progress["epoch"] + 1
+    metrics, _ = run.end_of_epoch(own, state, epoch, seconds)
+    progress, is_better = run.compared(own, progress, metrics)
+    own.folder.log(metrics)
+    if is_better:
+        with own.folder.best(own.about()) as best:
+            best.save(int(state.step), state.params, metrics)
+    return {**progress, "score": metrics[f"dev_{own.task.main_figure}"]}
+
+
+def _epoch_line(progress, active: Sequence[int], epoch: int, seconds: float) -> str:
+    scores = [progress[i]["score"] for i in active]
+    better = sum(progress[i]["best_epoch"] == epoch for i in active)
+    return (
+        f"epoch {epoch:3}  {seconds:6.1f} s  dev {statistics.mean(scores):.2f} "
+        f"({min(scores):.2f} to {max(scores):.2f}) of {len(active)} seeds, "
+        f"{better} at their best"
+    )
+
+
+def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """Summarises the results of restarts.
+
+    Args:
+        results: The content of each one's `result.json`, by seed.
+
+    Returns:
+        `seeds`, the best epoch and main figures of each; and for each split of them
+        the `figure` ("f1" or "accuracy"), its `mean`, `std` (of a sample; 0 for one),
+        `min`, `max`, and `interval`: the bootstrap interval of the mean at `LEVEL`, by
+        percentiles of the means of 10,000 samples of the seeds.
+
+    Example:
+        >>> dev = [{"best_epoch": 3, "dev": {"f1": 90.0}, "seconds": 1.0}]
+        >>> dev.append({"best_epoch": 5, "dev": {"f1": 92.0}, "seconds": 1.0})
+        >>> found = summarise(dict(enumerate(dev)))["dev"]
+        >>> found["mean"], round(found["std"], 3), found["interval"]
+        (91.0, 1.414, [90.0, 92.0])
+    """
+    every = list(results.values())
+    splits = [name for name in ("dev", "test") if all(name in r for r in every)]
+    figure = "f1" if "f1" in every[0]["dev"] else "accuracy"
+    seeds = {
+        str(seed): {
+            "best_epoch": result["best_epoch"],
+            **{name: result[name][figure] for name in splits},
+        }
+        for seed, result in results.items()
+    }
+    summary: dict[str, Any] = {"seeds": seeds, "figure": figure}
+    for name in splits:
+        summary[name] = _statistics([own[name] for own in seeds.values()])
+    return summary
+
+
+def _statistics(values: Sequence[float]) -> dict[str, Any]:
+    if len(set(values)) == 1:
+        interval = [values[0], values[0]]
+    else:
+        found = scipy.stats.bootstrap(
+            (values,),
+            np.mean,
+            n_resamples=10_000,
+            confidence_level=LEVEL,
+            method="percentile",
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+        interval = [float(found.low), float(found.high)]
+    return {
+        "mean": statistics.mean(values),
+        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "min": min(values),
+        "max": max(values),
+        "interval": interval,
+    }
+
+
+def table_of(summary: Mapping[str, Any]) -> Table:
+    """Lays a summary out: a row for each seed, and one for all."""
+    splits = [name for name in ("dev", "test") if name in summary]
+    count, figure = len(summary["seeds"]), summary["figure"]
+    table = Table(title=f"{count} seeds, {figure} in percent")
+    for name in ("seed", "best epoch", *splits):
+        table.add_column(name, justify="right")
+    for seed, own in summary["seeds"].items():
+        figures = [f"{own[name]:.2f}" for name in splits]
+        table.add_row(seed, str(own["best_epoch"]), *figures)
+    table.add_section()
+    for label, form in (
+        ("mean ± std", "{mean:.2f} ± {std:.2f}"),
+        ("min to max", "{min:.2f} to {max:.2f}"),
+        (f"{LEVEL:.0%} of mean", "{interval[0]:.2f} to {interval[1]:.2f}"),
+    ):
+        table.add_row(label, "", *(form.format(**summary[name]) for name in splits))
+    return table

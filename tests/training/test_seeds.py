@@ -1,0 +1,152 @@
+"""Restarts: in turn and in one program they are the runs that each would be alone."""
+
+import os
+import signal
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner.checkpoints import Checkpoints
+from jaxner.training import monitor, run, seeds
+from jaxner.workdir import Workdir
+from tests import tiny
+
+
+def config_of(corpus, **options):
+    config = tiny.config(corpus, num_epochs=3)
+    config.num_seeds, config.seed = 2, 3
+    config.update_from_flattened_dict(options)
+    return config
+
+
+@pytest.fixture(scope="module")
+def together(corpus, tmp_path_factory):
+    """Two restarts in one program; their folder and result."""
+    folder = tmp_path_factory.mktemp("runs") / "together"
+    return folder, seeds.main_run(config_of(corpus, restarts="together"), folder)
+
+
+@pytest.fixture(scope="module")
+def alone(corpus, tmp_path_factory):
+    """The folder of the second seed's run alone."""
+    config = tiny.config(corpus, num_epochs=3)
+    config.seed = 4
+    folder = tmp_path_factory.mktemp("runs") / "alone"
+    run.main_run(config, folder)
+    return folder
+
+
+def figures(folder):
+    return [
+        {k: v for k, v in line.items() if k not in ("seconds", "loss")}
+        for line in Workdir(folder).metrics()
+    ]
+
+
+def losses(folder):
+    return [line["loss"] for line in Workdir(folder).metrics()]
+
+
+def assert_close(folder, other, rtol=1e-3, atol=1e-5):
+    assert figures(folder) == figures(other)
+    np.testing.assert_allclose(losses(folder), losses(other), rtol=1e-4)
+    pair = jaxner.load(folder), jaxner.load(other)
+    for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
+        np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
+
+
+def test_a_seed_of_one_program_is_that_seed_alone(together, alone):
+    """Other batches of other lengths are beside it, so that its padding differs."""
+    folder, _ = together
+    assert_close(folder / "seed-4", alone)
+    assert losses(folder / "seed-3") != pytest.approx(losses(alone), rel=1e-2)
+
+
+def test_a_summary_of_all_seeds_is_written(together, alone):
+    folder, result = together
+    assert result == Workdir(folder).read_json("result.json")
+    own = [Workdir(folder / f"seed-{s}").read_json("result.json") for s in (3, 4)]
+    assert own[1]["test"]["f1"] == Workdir(alone).read_json("result.json")["test"]["f1"]
+    for split in ("dev", "test"):
+        scores = [one[split]["f1"] for one in own]
+        assert [result["seeds"][s][split] for s in ("3", "4")] == scores
+        assert result[split]["mean"] == pytest.approx(np.mean(scores))
+        assert result[split]["std"] == pytest.approx(np.std(scores, ddof=1))
+        assert (result[split]["min"], result[split]["max"]) == (
+            min(scores),
+            max(scores),
+        )
+        low, high = result[split]["interval"]
+        assert min(scores) <= low <= result[split]["mean"] <= high <= max(scores)
+    assert result["seeds"]["3"]["best_epoch"] == own[0]["best_epoch"]
+
+
+def test_stopped_restarts_resume_where_they_were(
+    together, corpus, tmp_path, monkeypatch
+):
+    original, calls = monitor.Monitor.advance, []
+
+    def advance(self, *arguments):
+        calls.append(arguments)
+        if len(calls) in (3, 15):  # within the first epoch, and within the second
+            os.kill(os.getpid(), signal.SIGTERM)
+        original(self, *arguments)
+
+    monkeypatch.setattr(monitor.Monitor, "advance", advance)
+    config = config_of(corpus, restarts="together")
+    for _ in range(2):
+        with pytest.raises(SystemExit) as stop:
+            seeds.main_run(config, tmp_path / "run")
+        assert stop.value.code == 143
+    seeds.main_run(config, tmp_path / "run")
+    for seed in (3, 4):
+        assert_close(tmp_path / "run" / f"seed-{seed}", together[0] / f"seed-{seed}")
+
+
+def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys):
+    config = config_of(corpus)
+    assert not seeds.is_together(config.restarts)  # on a CPU
+    result = seeds.main_run(config, tmp_path / "run")
+    assert list(result["seeds"]) == ["3", "4"]
+    assert_close(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)
+    assert losses(tmp_path / "run" / "seed-4") == losses(alone)
+    told = capsys.readouterr().out
+    assert "Seed 4, 2 of 2" in told
+    assert "mean ± std" in told
+
+
+def test_each_seed_has_its_patience(corpus, tmp_path):
+    config = config_of(corpus, restarts="together", num_epochs=9, patience=1)
+    config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
+    result = seeds.main_run(config, tmp_path / "run")
+    assert [own["best_epoch"] for own in result["seeds"].values()] == [1, 1]
+    assert len(figures(tmp_path / "run" / "seed-3")) == 2
+    with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
+        assert [p["epoch"] for p in latest.progress()["seeds"]] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("restarts", "parallel", "'parallel'; known: auto, together, in_turn"),
+        ("num_seeds", 0, "num_seeds of at least 1, got 0"),
+        ("num_devices", 99, "num_devices from 1 to"),
+    ],
+)
+def test_unusable_values_are_refused(name, value, message, corpus, tmp_path):
+    config = config_of(corpus, restarts="together")
+    setattr(config, name, value)
+    with pytest.raises(ValueError, match=message):
+        seeds.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_a_summary_of_equal_scores_has_no_spread():
+    found = seeds.summarise(
+        {s: {"best_epoch": 1, "dev": {"accuracy": 90.0}} for s in range(3)}
+    )
+    assert found["figure"] == "accuracy"
+    assert found["dev"]["interval"] == [90.0, 90.0]
+    assert found["dev"]["std"] == 0
