@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Declares the command line; train and evaluate have flags of absl's beyond it."""
-    from jaxner.commands import cache, reproduce, sweep
+    from jaxner.commands import cache, convert, reproduce, sweep
 
     top = argparse.ArgumentParser(
         prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("train", help="trains a tagger")
     commands.add_parser("evaluate", help="scores a trained tagger")
+    convert.declare(commands)
     sweep.declare(commands)
     reproduce.declare(commands)
     for one in commands.choices.values():

@@ -153,6 +153,7 @@ def load_split(values: flags.FlagValues, config: dict[str, Any]) -> Split:
     given = {name: values[name].value for name in prepare.READING}
     options = config["data"] | {k: v for k, v in given.items() if v is not None}
     if values.data:
+        options["format"] = values.format  # the run's is that of its own files
         return prepare.load_file(options, values.data, values.contextual)
     return prepare.load_split(options, values.split or "test")
 
@@ -181,6 +182,9 @@ def define_flags(values: flags.FlagValues) -> None:
     choice("split", None, splits, "Split to score; default test.")
     define("data", None, "File to score instead of a split.")
     define("contextual", None, "File of vectors for the tokens of --data.")
+    define("format", None, "Its format, such as jsonl; default: by its name.")
+    about = "Spans off token borders: error, drop or widen; default: as the run did."
+    define("unfit", None, about)
     column("token_column", None, "Its tokens; default: as the run did.")
     column("label_column", None, "Its labels; default: as the run did.")
     define("comments", None, "How its comment lines begin.")

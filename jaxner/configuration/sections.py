@@ -76,10 +76,12 @@ def _data(dataset: str) -> Any:
     data.name = dataset
     data.unit = "sentence"  # or "document": what is trained on and tagged as one
     data.dir = config_dict.placeholder(str)  # a folder instead of a known name
+    data.format = config_dict.placeholder(str)  # conll, jsonl, …; else by the name
     data.token_column = config_dict.placeholder(int)
     data.label_column = config_dict.placeholder(int)  # CoNLL-U: 3 UPOS, 4 XPOS
     data.comments = config_dict.placeholder(str)  # how comment lines begin
     data.encoding = "utf-8"
+    data.unfit = "error"  # or "drop", "widen": spans that do not meet tokens
     # What the model is trained on; "tags" are labels without spans.
     data.scheme = "tags" if dataset in TAGGED else "BIOES"
     data.lowercase = False

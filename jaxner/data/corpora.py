@@ -12,17 +12,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import schemes, splits
+from jaxner.data import readers, schemes, splits
 from jaxner.data.splits import Sizes, Split
 
 DATA_VARIABLE = "JAXNER_DATA"
 SPLITS = ("train", "dev", "test")
 
-_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu")
+_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl")
 _STEMS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
-# The last name is that of the treebanks of Universal Dependencies.
+# The last names are those of CoNLL-2012, of Universal Dependencies, and of a folder of
+# brat's or CoNLL-2012 files.
 _FILES = {
-    split: (*(f"{s}.{e}" for s in stems for e in _ENDINGS), f"*-ud-{split}.conllu")
+    split: (
+        *(f"{s}.{e}" for s in stems for e in _ENDINGS),
+        *(f"{s}.*_conll" for s in stems),
+        f"*-ud-{split}.conllu",
+        *(f"{s}/" for s in stems),
+    )
     for split, stems in _STEMS.items()
 }
 
@@ -118,8 +124,9 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
 
     `name_or_dir` is a key of `CORPORA`, or a folder with one file per split, named
     `train`, `dev` or `valid`, and `test`, with the ending `.conll`, `.txt`, `.tsv`,
-    `.bio`, `.iob` or `.conllu`, and perhaps `.gz`; or as treebanks of Universal
-    Dependencies are, such as `de_gsd-ud-train.conllu`.
+    `.bio`, `.iob`, `.conllu`, `.jsonl` or `_conll`, and perhaps `.gz`; or as treebanks
+    of Universal Dependencies are, such as `de_gsd-ud-train.conllu`; or with a folder of
+    that name, of brat's or CoNLL-2012 files.
 
     Raises:
         FileNotFoundError: There is no such file; the message says where one gets it.
@@ -136,10 +143,7 @@ def load(
     *,
     directory: str | os.PathLike[str] | None = None,
     scheme: str | None = None,
-    token_column: int | None = None,
-    label_column: int | None = None,
-    comments: str | None = None,
-    encoding: str = "utf-8",
+    **reading: Any,
 ) -> Split:
     """Reads one split of a corpus, with the labels as they stand in the file.
 
@@ -151,10 +155,7 @@ def load(
         directory: The folder with its files; None: `data_folder()` and the name.
         scheme: The scheme that the labels are said to be in, such as `schemes.TAGS` of
             a corpus whose `label_column` has parts of speech; None: the corpus's.
-        token_column: Column of the tokens; None: the first, or FORM of CoNLL-U.
-        label_column: Column of the labels; None: the last, or UPOS of CoNLL-U.
-        comments: Beginning of comment lines; None: there are none.
-        encoding: Encoding of the text.
+        **reading: How the file is read; see `readers.read`.
 
     Raises:
         ConllError: The file is not as its reader expects, or labels are malformed.
@@ -171,10 +172,7 @@ def load(
         name=corpus.name,
         split=split,
         scheme=scheme or corpus.scheme,
-        token_column=token_column,
-        label_column=label_column,
-        comments=comments,
-        encoding=encoding,
+        **reading,
     )
     notes, sizes = list(found.notes), found.sizes()
     known = corpus.sizes.get(split, sizes)
@@ -220,10 +218,13 @@ def _place(
 def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if split not in SPLITS:
         raise ValueError(_unknown("split", split, SPLITS))
-    endings = ("", ".gz")
-    tried = [folder / f"{name}{end}" for name in corpus.files[split] for end in endings]
+    wanted = corpus.files[split]
+    names = [f"{n}{end}" for n in wanted if n[-1] != "/" for end in ("", ".gz")]
+    tried = [folder / name for name in names]
     found = (path for pattern in tried for path in sorted(folder.glob(pattern.name)))
     there = [path for path in found if path.is_file()]
+    folders = (folder / name[:-1] for name in wanted if name[-1] == "/")
+    there += [path for path in folders if path.is_dir() and readers.holds_any(path)]
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
         raise ValueError(f"Several {split} files in {folder}: {files}; leave only one")

@@ -1,19 +1,23 @@
 """A split: the sentences of one file, their labels, and what is notable of them."""
 
-import hashlib
+import functools
 import os
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import schemes
+from jaxner.data import readers, schemes
 from jaxner.data.contextual import Contextual
-from jaxner.data.readers import conll, conllu, files
 from jaxner.data.readers.examples import ConllError, Example
 
 Sizes = tuple[int, ...]
 COUNTED = ("sentences", "tokens", "entities")
+_SHOWN = 5
+# Control characters, formats such as U+200B, blanks and line ends of all kinds.
+_INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Split:
         sha256: Checksum of the decompressed file.
         notes: What is ill-formed, or differs from the published corpus.
         vectors: Vectors that were computed beforehand, of each sentence; or None.
+        last_line: The file's last line, if no line end follows it.
     """
 
     name: str
@@ -42,6 +47,7 @@ class Split:
     sha256: str
     notes: tuple[str, ...] = ()
     vectors: Contextual | None = None
+    last_line: str | None = None
 
     def to_scheme(self, scheme: str) -> tuple[Example, ...]:
         """Gives the sentences with their labels in another scheme, well-formed.
@@ -99,45 +105,37 @@ def read(
     name: str | None = None,
     split: str = "",
     scheme: str | None = None,
-    token_column: int | None = None,
-    label_column: int | None = None,
-    comments: str | None = None,
-    encoding: str = "utf-8",
+    **reading: Any,
 ) -> Split:
-    """Reads one file of columns, with the labels as they stand in it.
+    """Reads one file of labelled sentences, with the labels as they stand in it.
 
     Args:
-        path: The file; see `conll.read` for what it may look like, and `conllu.read`
-            if its name ends with `.conllu` or `.conllu.gz`.
+        path: The file, or a folder of brat's or CoNLL-2012 files.
         name: Name of the corpus; None: the file's.
         split: Name of the split.
         scheme: The scheme that the labels are said to be in; None: it is detected, and
             one of spans. `schemes.TAGS` takes any labels as they are.
-        token_column: Column of the tokens, from 0 (or from the end, if negative);
-            None: the first, or FORM of CoNLL-U.
-        label_column: Column of the labels; None: the last, or UPOS of CoNLL-U.
-        comments: Beginning of comment lines; None: there are none. CoNLL-U has its own.
-        encoding: Encoding of the text.
+        **reading: How the file is read; see `readers.read`.
 
     Raises:
         ConllError: The file is not as its reader expects, or labels are malformed.
         FileNotFoundError: There is no such file.
     """
     path = Path(path)
-    given = {"token_column": token_column, "label_column": label_column}
-    columns: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-    if conllu.is_conllu(path):
-        examples = conllu.read(path, **columns, encoding=encoding)
-    else:
-        examples = conll.read(path, **columns, comments=comments, encoding=encoding)
-    if scheme == schemes.TAGS:
-        ill_formed, notes = 0, []
-    else:
-        _check_labels(path, examples)
-        scheme, ill_formed, notes = _scheme(scheme, examples)
-    checksum = hashlib.sha256(files.read_bytes(path)).hexdigest()
-    facts = (path, tuple(examples), scheme, ill_formed, checksum, tuple(notes))
-    return Split(path.name if name is None else name, split, *facts)
+    has_tags = scheme == schemes.TAGS
+    contents = readers.read(path, tags=has_tags, **reading)
+    examples, notes = contents.examples, list(contents.notes[:_SHOWN])
+    if contents.notes:
+        count = len(contents.notes)
+        notes.insert(0, f"{count:,} spans do not fit the tokens, the first of them:")
+    _check_labels(path, examples, has_tags)
+    ill_formed = 0
+    if not has_tags:
+        scheme, ill_formed, found = _scheme(scheme, examples)
+        notes += found
+    facts = (path, examples, scheme or "", ill_formed, contents.sha256, tuple(notes))
+    name = path.name if name is None else name
+    return Split(name, split, *facts, last_line=contents.last_line)
 
 
 def _scheme(
@@ -163,16 +161,54 @@ def _scheme(
     return scheme, len(lines), notes
 
 
-def _check_labels(path: Path, examples: Iterable[Example]) -> None:
+def _check_labels(path: Path, examples: Iterable[Example], has_tags: bool) -> None:
     """Raises for malformed labels, with their lines."""
-    problems = []
+    problems, wrong = [], set()
     for example in examples:
         for position, label in enumerate(example.labels or ()):
-            try:
-                schemes.parse(label)
-            except ValueError as error:
-                problems.append(f"{path}:{example.line_of(position)}: {error}")
+            problem = _problem(label, has_tags)
+            if problem:
+                place = f"{example.path or path}:{example.line_of(position)}"
+                problems.append(f"{place}: {problem}")
+                wrong.add(label)
     if problems:
-        column = "Is it the right column? Set label_column."
-        tags = f"Are they tags without spans? Set the scheme to {schemes.TAGS!r}."
-        raise ConllError(problems, [column, tags])
+        raise ConllError(problems, _remedies(wrong))
+
+
+@functools.lru_cache(1 << 12)
+def _problem(label: str, has_tags: bool) -> str:
+    """Says what is wrong with a label; nothing if it is well-formed."""
+    hidden = [char for char in label if is_invisible(char)]
+    if hidden or label != label.strip(" "):
+        code = f"U+{ord((hidden or ' ')[0]):04X}"
+        return f"Label {label!r} holds a character that cannot be seen ({code})"
+    if not has_tags:
+        try:
+            schemes.parse(label)
+        except ValueError as error:
+            return str(error)
+    return ""
+
+
+def is_invisible(char: str) -> bool:
+    r"""Tells whether a character shows nothing, and is no plain blank.
+
+    Example:
+        >>> is_invisible("\xa0"), is_invisible("\u200b"), is_invisible("x")
+        (True, True, False)
+    """
+    return char != " " and unicodedata.category(char) in _INVISIBLE
+
+
+def _remedies(wrong: Iterable[str]) -> list[str]:
+    wrong = set(wrong)
+    hidden = any(map(is_invisible, "".join(wrong)))
+    if hidden or any(label != label.strip(" ") for label in wrong):
+        return ["Remove such characters: they make another type of the same name."]
+    if all(label.isdigit() for label in wrong):
+        return ["Numbers are no labels: write what they stand for, such as B-PER."]
+    if all(re.fullmatch("o|[bieslu]-.+", label) for label in wrong):
+        return ["Prefixes, and O, are upper-case: write B-per in place of b-per."]
+    column = "Is it the right column? Set label_column."
+    tags = f"Are they tags without spans? Set the scheme to {schemes.TAGS!r}."
+    return [column, tags]

@@ -59,8 +59,8 @@ def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
     return reading | ({"scheme": schemes.TAGS} if is_tags else {})
 
 
-READING = ("token_column", "label_column", "comments", "encoding")
-"""Options of a config that say how a file of columns is read."""
+READING = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
+"""Options of a config that say how a file is read."""
 
 
 def splits_to_score(options: Mapping[str, Any], log: Callable[[str], object]):

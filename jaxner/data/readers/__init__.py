@@ -1,1 +1,238 @@
-"""Readers and writers of labelled text, one module per format."""
+"""Readers and writers of labelled text, one module per format.
+
+All of them return the same sentences, so that what one reads another writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxner.data.readers import brat, conll, conll2012, conllu, files, jsonl, spans, tsv
+from jaxner.data.readers.examples import Example, Report
+from jaxner.data.readers.spans import Cut
+
+FORMATS = ("conll", "conll2012", "conllu", "jsonl", "jsonl-spans", "tsv", "brat")
+"""`jsonl-spans` is a way to write; `jsonl` reads both."""
+OF_TEXT = ("jsonl", "jsonl-spans", "brat")
+"""Formats that may hold text which is not yet cut into tokens."""
+_SPANS_ONLY = ("jsonl-spans", "brat")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What was read.
+
+    Attributes:
+        examples: The sentences.
+        format: One of `FORMATS`.
+        sha256: Checksum of the decompressed file, or of a folder's names and files.
+        notes: Spans that are not as they were written, each with its line.
+        last_line: The last line, if no line end follows it.
+    """
+
+    examples: tuple[Example, ...]
+    format: str
+    sha256: str
+    notes: tuple[str, ...] = ()
+    last_line: str | None = None
+
+
+def guess(path: str | os.PathLike[str]) -> str:
+    """Tells by its name in which format something is, one of `FORMATS`.
+
+    A `.tsv` that exists is looked into: `tsv` has a header, `conll` has none. A folder
+    with `.ann` files is brat's, another one holds CoNLL-2012 files.
+
+    Example:
+        >>> guess("train.conllu.gz"), guess("cctv.v4_gold_conll"), guess("test.txt")
+        ('conllu', 'conll2012', 'conll')
+    """
+    path = Path(path)
+    if path.is_dir():
+        return "brat" if any(path.rglob("*.ann")) else "conll2012"
+    name = path.name.removesuffix(".gz").lower()
+    if name.endswith((".jsonl", ".ndjson", ".json")):
+        return "jsonl"
+    if name.endswith(".ann"):
+        return "brat"
+    if name.endswith("_conll"):
+        return "conll2012"
+    if name.endswith(".conllu"):
+        return "conllu"
+    if name.endswith((".tsv", ".tab")):
+        if not path.is_file():
+            return "tsv"
+        with files.open_binary(path) as file:
+            head = file.readline(1 << 16).decode("utf-8", "replace")
+        return "tsv" if tsv.has_header(head.removeprefix("\ufeff").strip()) else "conll"
+    return "conll"
+
+
+def holds_any(folder: Path) -> bool:
+    """Tells whether a folder holds brat's or CoNLL-2012 files."""
+    return any(folder.rglob("*.ann")) or any(folder.rglob("*_conll*"))
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    tags: bool = False,
+    token_column: int | None = None,
+    label_column: int | None = None,
+    comments: str | None = None,
+    encoding: str = "utf-8",
+    tokenise: Cut | None = None,
+    sentences: Cut | None = None,
+    unfit: str = "error",
+) -> Contents:
+    """Reads labelled sentences in any format.
+
+    Args:
+        path: A file, plain or gzipped; or a folder of brat's or CoNLL-2012 files, whose
+            files are read in the order of their names.
+        format: One of `FORMATS`; None: `guess`.
+        tags: Whether labels are tags, not spans. In CoNLL-U and CoNLL-2012 these are
+            other columns.
+        token_column: Of formats with columns, that of the tokens, from 0.
+        label_column: That of the labels. By default, CoNLL-U's is UPOS; of spans, MISC
+            if a word has a label there.
+        comments: How comment lines of `conll` begin.
+        encoding: Encoding of the text.
+        tokenise: Finds the tokens of a text that is not cut; by default at blanks.
+        sentences: Finds its sentences; by default it is one.
+        unfit: What happens to spans that do not fit tokens; one of `spans.UNFIT`.
+
+    Raises:
+        ConllError: The file is not as its reader expects.
+        FileNotFoundError: There is no such file.
+        ValueError: The format is unknown, or an option is not one of it.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        files.open_binary(path).close()  # raises if there is none
+    format = format or guess(path)
+    _check_format(format)
+    columns = {"token_column": token_column, "label_column": label_column}
+    given = {k: v for k, v in columns.items() if v is not None}
+    given |= {} if comments is None else {"comments": comments}
+    wrong = [name for name in given if name not in _KNOWN.get(format, ())]
+    if wrong:
+        raise ValueError(f"{path}: {wrong[0]} is set, but {format} has none")
+    options: dict[str, Any] = {**given, "encoding": encoding}
+    if format in OF_TEXT:
+        options |= {"tokenise": tokenise or spans.at_blanks}
+        options |= {"sentences": sentences, "unfit": unfit}
+    if format == "conll2012" and tags:
+        options.setdefault("label_column", conll2012.POS)
+    report = Report(str(path))
+    if format == "brat" or path.is_dir():
+        data, examples = _of_folder(path, format, report, options)
+        return Contents(examples, format, _sha256(data), tuple(report.notes))
+    data = files.read_bytes(path)
+    if format == "conllu" and not tags and conllu.has_entities(data, encoding):
+        options.setdefault("label_column", conllu.MISC)
+    examples = tuple(_PARSERS[format](data, report, **options))
+    tail = data[data.rfind(b"\n") + 1 :].decode("utf-8", "replace").strip()
+    notes = tuple(report.notes)
+    return Contents(examples, format, _sha256(data), notes, tail or None)
+
+
+def _of_folder(
+    path: Path, format: str, report: Report, options: dict[str, Any]
+) -> tuple[bytes, tuple[Example, ...]]:
+    """Reads several files as one: what their checksum is of, and their sentences."""
+    if format == "brat":
+        members = brat.pairs(path)
+        both = [p for ann in members for p in (ann.with_suffix(".txt"), ann)]
+        examples = brat.parse(members, report, **options)
+    else:
+        both = sorted(p for p in path.rglob("*_conll*") if guess(p) == "conll2012")
+        if format != "conll2012" or not both:
+            raise IsADirectoryError(
+                f"Expected a file of {format}, {path} is a folder; folders hold brat's "
+                ".txt and .ann, or CoNLL-2012's _conll files"
+            )
+        examples = conll2012.parse_all(both, report, **options)
+    return b"".join(_named(p, path) for p in both if p.is_file()), tuple(examples)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+_KNOWN = {
+    "conll": ("token_column", "label_column", "comments"),
+    "conllu": ("token_column", "label_column"),
+    "tsv": ("token_column", "label_column"),
+    "conll2012": ("label_column",),
+}
+_PARSERS: dict[str, Callable[..., list[Example]]] = {
+    "conll": conll.parse,
+    "conll2012": conll2012.parse,
+    "conllu": conllu.parse,
+    "jsonl": jsonl.parse,
+    "jsonl-spans": jsonl.parse,
+    "tsv": tsv.parse,
+}
+
+
+def _check_format(format: str) -> None:
+    if format not in FORMATS:
+        raise ValueError(f"Unknown format {format!r}; known: {', '.join(FORMATS)}")
+
+
+def _named(path: Path, folder: Path) -> bytes:
+    name = str(path.relative_to(folder)) if folder.is_dir() else path.name
+    return f"{name}\n".encode() + files.read_bytes(path)
+
+
+def write(
+    path: str | os.PathLike[str],
+    examples: Sequence[Example],
+    *,
+    format: str | None = None,
+    tags: bool = False,
+) -> None:
+    """Writes labelled sentences in any format; `read` gives them back.
+
+    Args:
+        path: The file; compressed if its name ends with `.gz`. brat's is a folder.
+        examples: The sentences, with labels.
+        format: One of `FORMATS`; None: by the name.
+        tags: Whether the labels are tags, not spans.
+
+    Raises:
+        ValueError: The format is unknown, cannot hold tags, or cannot hold a token or a
+            label.
+    """
+    format = format or guess(path)
+    _check_format(format)
+    if tags and format in _SPANS_ONLY:
+        raise ValueError(
+            f"{format} holds spans, and these labels are tags; known for tags: "
+            + ", ".join(f for f in FORMATS if f not in _SPANS_ONLY)
+        )
+    if format == "conll":
+        rows = [list(zip(e.tokens, e.labels or (), strict=True)) for e in examples]
+        has_blanks = any(" " in cell for r in rows for row in r for cell in row)
+        separator = "\t" if has_blanks else " "
+        documents = [example.document for example in examples]
+        conll.write(path, rows, separator=separator, documents=documents)
+    elif format == "conllu":
+        column = conllu.UPOS if tags else conllu.MISC
+        conllu.write(path, examples, label_column=column)
+    elif format == "conll2012":
+        column = conll2012.POS if tags else conll2012.ENTITIES
+        conll2012.write(path, examples, label_column=column)
+    elif format == "tsv":
+        tsv.write(path, examples)
+    elif format == "brat":
+        brat.write(path, examples)
+    else:
+        jsonl.write(path, examples, as_spans=format == "jsonl-spans")

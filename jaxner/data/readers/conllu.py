@@ -149,7 +149,8 @@ def has_entities(data: bytes, encoding: str = "utf-8") -> bool:
 
 def _entity(misc: str) -> str | None:
     """Finds the label of an entity among the attributes of a word."""
-    pairs = dict(pair.partition("=")[::2] for pair in misc.split("|"))
+    parts = (pair.partition("=") for pair in misc.split("|"))
+    pairs = {key: value for key, _, value in parts}
     return next((pairs[key] for key in KEYS if key in pairs), None)
 
 

@@ -1,0 +1,80 @@
+"""Rewrites labelled text in another format or label scheme.
+
+    jaxner convert train.jsonl train.conll
+    jaxner convert eng.train bioes.conll --scheme BIOES
+    jaxner convert annotated/ train.jsonl --from brat --unfit widen
+
+The name says which format it is: `.conll`, `.txt` and others are columns, `_conll` is
+CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines, `.tsv` a table (with a header, if
+its first line is one); a folder is brat's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxner.data import readers, schemes, splits
+from jaxner.data.readers import spans
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def declare(commands: Any) -> None:
+    """Adds the command to the subparsers of `jaxner`."""
+    about = "rewrites labelled text in another format or label scheme"
+    one = commands.add_parser(
+        "convert",
+        help=about,
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    one.add_argument("source", metavar="IN", help="file, or folder of brat's files")
+    one.add_argument("target", metavar="OUT", help="file; .gz is compressed; or folder")
+    one.add_argument("--to", choices=readers.FORMATS, help="default: by the name")
+    one.add_argument("--scheme", choices=schemes.SCHEMES, help="default: as it is")
+    add_reading(one)
+    one.set_defaults(run=convert)
+
+
+def add_reading(one: argparse.ArgumentParser) -> None:
+    """Adds the options that say how labelled text is read."""
+    one.add_argument("--from", dest="format", choices=readers.FORMATS, help="format")
+    one.add_argument("--tags", action="store_true", help="labels are tags, not spans")
+    one.add_argument("--token-column", type=int, help="from 0; default: the first")
+    one.add_argument("--label-column", type=int, help="default: the last")
+    one.add_argument("--comments", help="how comment lines of columns begin")
+    one.add_argument("--encoding", default="utf-8", help="default: utf-8")
+    about = "spans that do not fit tokens: an error, left out, or made whole tokens"
+    one.add_argument("--unfit", choices=spans.UNFIT, default="error", help=about)
+
+
+def reading(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns what `add_reading` added, as `splits.read` wants it."""
+    names = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
+    given = {name: getattr(options, name) for name in names}
+    return {**given, "scheme": schemes.TAGS if options.tags else None}
+
+
+def convert(options: argparse.Namespace) -> None:
+    """Does `jaxner convert`."""
+    source, target = Path(options.source), Path(options.target)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {target} into")
+    if target.exists() and target.samefile(source):
+        raise ValueError(f"Expected two files, got {source} twice")
+    split = splits.read(source, **reading(options))
+    console.print(split.summary(), markup=False)
+    examples = split.examples
+    if options.scheme and split.scheme == schemes.TAGS:
+        raise ValueError("Tags have no scheme to convert: leave --scheme out")
+    if options.scheme:
+        examples = split.to_scheme(options.scheme)
+        if split.ill_formed:
+            console.print(f"{split.ill_formed:,} ill-formed labels are well-formed now")
+    has_tags = split.scheme == schemes.TAGS
+    readers.write(target, examples, format=options.to, tags=has_tags)
+    console.print(f"Written: {target}", markup=False)

@@ -1,0 +1,230 @@
+"""Spans of characters: from entities in a text to labels of its tokens, and back.
+
+A label belongs to a token, so a span that begins or ends within one, or overlaps
+another, has no labels of its own. Such a span is told with its line and its text. It
+is an error, or by choice left out or widened to whole tokens.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxner.data import schemes
+from jaxner.data.readers.examples import Example, Report
+from jaxner.data.schemes import Span
+
+UNFIT = ("error", "drop", "widen")
+"""What may happen to spans that do not fit the tokens."""
+
+Offsets = Sequence[tuple[int, int]]
+Cut = Callable[[str], Offsets]
+"""Finds pieces of a text, such as its tokens: from text to offsets, in order."""
+
+_BLANKS = re.compile(r"[^ \t\r\n]+")
+_REMEDY = (
+    "Mend the annotation, or choose another tokeniser; 'widen' makes such spans whole "
+    "tokens, 'drop' leaves them out."
+)
+
+
+class CharSpan(NamedTuple):
+    """One entity in a text: its characters, its type, and where the file has it."""
+
+    start: int
+    end: int
+    type: str
+    line: int
+
+
+def at_blanks(text: str) -> list[tuple[int, int]]:
+    """Finds what stands between blanks, tabs and line ends.
+
+    Example:
+        >>> at_blanks("Rome is  old")
+        [(0, 4), (5, 7), (9, 12)]
+    """
+    return [match.span() for match in _BLANKS.finditer(text)]
+
+
+def lines(text: str) -> list[tuple[int, int]]:
+    r"""Finds the lines of a text, without their ends.
+
+    Example:
+        >>> lines("Rome\nis old\n")
+        [(0, 4), (5, 11)]
+    """
+    return [match.span() for match in re.finditer("[^\n]+", text)]
+
+
+class Piece(NamedTuple):
+    """One sentence of a text.
+
+    Attributes:
+        start: Its first character in the text.
+        tokens: Its tokens.
+        labels: Their labels, in BIO.
+        text: Its own text.
+        offsets: First and, exclusive, last character of each token in that.
+    """
+
+    start: int
+    tokens: tuple[str, ...]
+    labels: tuple[str, ...]
+    text: str
+    offsets: tuple[tuple[int, int], ...]
+
+
+@dataclass
+class Fitter:
+    """Writes spans of characters as labels of tokens.
+
+    Attributes:
+        report: Where what does not fit is told.
+        unfit: What then happens, one of `UNFIT`.
+        count: How many spans did not fit.
+    """
+
+    report: Report
+    unfit: str = "error"
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        if self.unfit not in UNFIT:
+            raise ValueError(f"Unknown {self.unfit!r}; known: {', '.join(UNFIT)}")
+
+    def labels(
+        self, text: str, offsets: Offsets, spans: Iterable[CharSpan]
+    ) -> tuple[str, ...]:
+        """Gives the labels of tokens, in BIO.
+
+        Args:
+            text: The whole text.
+            offsets: Of its tokens, in order.
+            spans: In any order.
+        """
+        found = [(self._fit(text, offsets, span), span) for span in spans]
+        taken: list[Span] = []
+        # The longest first: of two that overlap, the outer one stays.
+        sized = [(fit, span) for fit, span in found if fit is not None]
+        for fit, span in sorted(sized, key=lambda x: (x[0].start - x[0].end, x[0])):
+            other = next(
+                (t for t in taken if t.start < fit.end > fit.start < t.end), None
+            )
+            if other is None:
+                taken.append(fit)
+                continue
+            its = text[offsets[other.start][0] : offsets[other.end - 1][1]]
+            what = "is there twice" if fit == other else f"overlaps {its!r}"
+            self._tell(text, span, what, "left out")
+        return tuple(schemes.to_labels(taken, len(offsets), "BIO"))
+
+    def cut(
+        self,
+        text: str,
+        spans: Iterable[CharSpan],
+        tokenise: Cut,
+        sentences: Cut | None = None,
+    ) -> Iterator[Piece]:
+        """Cuts a text into sentences, and these into tokens.
+
+        Args:
+            text: The whole text.
+            spans: Its entities.
+            tokenise: Finds the tokens of a sentence.
+            sentences: Finds the sentences of the text; None: it is one.
+
+        Yields:
+            The sentences that have tokens.
+        """
+        bounds = sentences(text) if sentences else [(0, len(text))]
+        starts = [start for start, _ in bounds]
+        within: list[list[CharSpan]] = [[] for _ in bounds]
+        for span in spans:
+            if not self._is_inside(text, span):
+                continue
+            i = bisect.bisect_right(starts, span.start) - 1
+            start, end = bounds[i] if i >= 0 else (0, 0)
+            if span.end <= end:
+                moved = span._replace(start=span.start - start, end=span.end - start)
+                within[i].append(moved)
+            else:
+                self.reject(text, span, "is not within a sentence")
+        for (start, end), its in zip(bounds, within, strict=True):
+            sentence = text[start:end]
+            offsets = tuple((a, b) for a, b in tokenise(sentence))
+            labels = self.labels(sentence, offsets, its)
+            if offsets:
+                tokens = tuple(sentence[a:b] for a, b in offsets)
+                yield Piece(start, tokens, labels, sentence, offsets)
+
+    def reject(self, text: str, span: CharSpan, what: str) -> None:
+        """Tells of a span that has no labels, whatever becomes of the others."""
+        self._tell(text, span, what, "left out")
+
+    def _is_inside(self, text: str, span: CharSpan) -> bool:
+        if 0 <= span.start < span.end <= len(text):
+            return True
+        where = f"{span.start}:{span.end}"
+        problem = f"expected a span within the {len(text)} characters of its text"
+        remedy = "Characters are counted from 0, and the end is exclusive."
+        self.report.add(span.line, f"{problem}, got {where}", text, remedy)
+        return False
+
+    def _fit(self, text: str, offsets: Offsets, span: CharSpan) -> Span | None:
+        """Finds the tokens of a span; None if there are none or it does not fit."""
+        if not self._is_inside(text, span):
+            return None
+        first = bisect.bisect_right(offsets, span.start, key=lambda pair: pair[1])
+        last = bisect.bisect_left(offsets, span.end, key=lambda pair: pair[0])
+        if first >= last:
+            self._tell(text, span, "has no token", "left out")
+            return None
+        edges = offsets[first][0], offsets[last - 1][1]
+        if edges == (span.start, span.end):
+            return Span(first, last, span.type)
+        whole = text[slice(*edges)]
+        done = f"widened to {whole!r}" if self.unfit == "widen" else "left out"
+        self._tell(text, span, f"does not meet the tokens of {whole!r}", done)
+        return Span(first, last, span.type) if self.unfit == "widen" else None
+
+    def _tell(self, text: str, span: CharSpan, what: str, done: str) -> None:
+        self.count += 1
+        its = text[span.start : span.end]
+        name = f"the {span.type} {span.start}:{span.end}" if span.type else "a span"
+        if self.unfit == "error":
+            self.report.add(span.line, f"{name} {what}", its, _REMEDY)
+        else:
+            self.report.note(span.line, f"{name} {what}, {done}", its)
+
+
+def text_of(example: Example) -> tuple[str, Offsets]:
+    """Gives the text of a sentence and its tokens in it; by blanks if it has none.
+
+    Example:
+        >>> text_of(Example(("Rome", "wins"), None, 0, 1))
+        ('Rome wins', [(0, 4), (5, 9)])
+    """
+    if example.text is not None and example.offsets is not None:
+        return example.text, example.offsets
+    offsets, start = [], 0
+    for token in example.tokens:
+        offsets.append((start, start + len(token)))
+        start += len(token) + 1
+    return " ".join(example.tokens), offsets
+
+
+def of_example(example: Example) -> list[CharSpan]:
+    """Gives the entities of a sentence as spans of `text_of` it.
+
+    Raises:
+        ValueError: A label is no label of a span.
+    """
+    _, offsets = text_of(example)
+    return [
+        CharSpan(offsets[start][0], offsets[end - 1][1], kind, example.line)
+        for start, end, kind in schemes.to_spans(example.labels or ())
+    ]

@@ -1,0 +1,117 @@
+"""`jaxner convert` rewrites files, and tells what it cannot write."""
+
+import json
+
+import pytest
+
+from jaxner import __main__ as program
+from jaxner.data import readers, splits
+
+TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nMilan I-ORG\nAjax B-ORG\n"
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "eng.train"
+    path.write_text(TEXT)
+    return path
+
+
+def run(*arguments):
+    program.main(["convert", *map(str, arguments), "--cache=off"])
+
+
+def test_formats_and_schemes(source, tmp_path, capsys):
+    run(source, tmp_path / "a.jsonl", "--scheme=BIOES")
+    first, second = (tmp_path / "a.jsonl").read_text().splitlines()
+    assert json.loads(first)["labels"] == ["B-Person-Name", "E-Person-Name", "O"]
+    assert json.loads(second)["labels"] == ["S-ORG", "S-ORG"]
+    assert "eng.train : 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in " ".join(
+        capsys.readouterr().out.replace("eng.train:", "eng.train :").split()
+    )
+    run(tmp_path / "a.jsonl", tmp_path / "brat", "--to=brat")
+    assert (tmp_path / "brat" / "00001.ann").read_text() == (
+        "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 22\tMilan\nT3\tORG 23 27\tAjax\n"
+    )
+    run(tmp_path / "brat", tmp_path / "b.conllu.gz")
+    run(tmp_path / "b.conllu.gz", tmp_path / "c_conll")
+    run(tmp_path / "c_conll", tmp_path / "d.tsv")
+    run(tmp_path / "d.tsv", tmp_path / "e.conll", "--scheme=IOB1")
+    assert (tmp_path / "e.conll").read_text().split("\n\n", 1)[
+        1
+    ].strip() == TEXT.strip()
+
+
+def test_tags(tmp_path):
+    (tmp_path / "a.txt").write_text("Rome NNP\nwins VBZ\n")
+    run(tmp_path / "a.txt", tmp_path / "b.conllu", "--tags")
+    run(tmp_path / "b.conllu", tmp_path / "c.jsonl", "--tags")
+    assert readers.read(tmp_path / "c.jsonl").examples[0].labels == ("NNP", "VBZ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["eng.train", "nowhere/a.jsonl"],
+            "There is no folder to write nowhere/a",
+        ),
+        (["eng.train", "eng.train"], "Expected two files, got eng.train twice"),
+        (["eng.tran", "a.jsonl"], "No file eng.tran; beside it: eng.train"),
+        (
+            ["eng.train", "a", "--tags", "--scheme=BIO"],
+            "Tags have no scheme to",
+        ),
+        (["eng.train", "a", "--from=jsonl"], "eng.train:1: this is no JSON"),
+        (
+            ["eng.train", "a", "--tags", "--to=brat"],
+            "brat holds spans, and",
+        ),
+        (
+            ["eng.train", "a", "--label-column=0"],
+            "expected tokens and labels in",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_told(source, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(source.parent)
+    with pytest.raises(SystemExit) as caught:
+        run(*arguments)
+    assert caught.value.code == 1
+    assert message in capsys.readouterr().out
+    assert [path.name for path in source.parent.iterdir()] == ["eng.train"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a B-ORG\nb I-ORG\xa0\n", r":2: Label .* cannot be seen \(U\+00A0\)\nRemove"),
+        ("a B-ORG\nb B-OR\u200bG\n", r":2: Label .* \(U\+200B\)"),
+        ("a\tB-ORG\nb\tB-ORG \n", r":2: Label 'B-ORG ' holds .* \(U\+0020\)"),
+        ("a b-per\nb o\n", "Prefixes, and O, are upper-case: write B-per"),
+        ("a 1\nb 0\n", "Numbers are no labels: write what they stand for"),
+        ("a NN\nb VB\n", "Are they tags without spans"),
+    ],
+)
+def test_labels_that_look_right_are_told(tmp_path, text, message):
+    path = tmp_path / "a.conll"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        splits.read(path)
+    assert ("tags" in str(caught.value)) == ("NN" in text)
+
+
+def test_hidden_characters_are_told_in_tags_too(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("a NN\xa0\n")
+    with pytest.raises(ValueError, match="holds a character that cannot be seen"):
+        splits.read(path, scheme="tags")
+
+
+def test_spans_that_do_not_fit_are_noted_in_a_split(tmp_path):
+    record = {"text": "Romans", "spans": [[0, 4, "LOC"]]}
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([json.dumps(record)] * 9))
+    split = splits.read(path, unfit="widen")
+    assert split.notes[0] == "9 spans do not fit the tokens, the first of them:"
+    assert len(split.notes) == 6
