@@ -7,14 +7,13 @@ Remedies in the Case of NER", AAAI 2020, the table of entity lengths.
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxner.data import schemes
-from jaxner.evaluation import rules
+from jaxner.evaluation import coded, reading, rules
 from jaxner.evaluation.scoring import Counts
 
 Labels = Sequence[Sequence[str]]
@@ -26,7 +25,7 @@ bounds the text names 15 and 30."""
 MENTIONS = (1, 2, 3, 4)
 """The longest mention of each part but the last."""
 
-MENTION_RULES = ("conlleval", "strict")
+MENTION_RULES = rules.WITH_LENGTHS
 """Rules under which every span has a length."""
 
 
@@ -61,7 +60,8 @@ class Part(NamedTuple):
     @property
     def percent(self) -> float:
         """F1, or accuracy, in percent; nan if there is nothing to find."""
-        return 100 * self.counts.f1 if any(self.counts) else float("nan")
+        f1 = self.counts.f1
+        return float("nan") if f1 is None else 100 * f1
 
 
 def by_sentence(
@@ -139,19 +139,10 @@ def by_mention(
             f"Under rule {rule!r} not every span has a length; take one of "
             f"{', '.join(MENTION_RULES)}"
         )
-    tallies = [collections.Counter() for _ in Counts._fields]
-    for right, labels in zip(gold, predicted, strict=True):
-        if len(right) != len(labels):
-            raise ValueError(
-                f"Expected a label for each token, got {len(labels)} of {len(right)}"
-            )
-        expected, found = (
-            set(rules.spans(side, rule, scheme)) for side in (right, labels)
-        )
-        for tally, spans in zip(
-            tallies, (expected & found, found, expected), strict=True
-        ):
-            tally.update(x.last - x.start + 1 for x in spans)
+    labels = coded.code(gold, predicted)
+    expected, found, correct = reading.in_both(labels, rule, scheme)
+    sizes = [side.last - side.start + 1 for side in (found, expected)]
+    tallies = [np.bincount(x) for x in (sizes[0][correct], *sizes)]
     parts = []
     for first, last in _ranges(bounds):
         numbers = [_between(tally, first, last) for tally in tallies]
@@ -177,8 +168,9 @@ def multi_token(parts: Iterable[Part]) -> Part:
     return Part(2, None, sum(part.items for part in longer), counts)
 
 
-def _between(tally: collections.Counter[int], first: int, last: int | None) -> int:
-    return sum(n for size, n in tally.items() if first <= size <= (last or size))
+def _between(tally: np.ndarray, first: int, last: int | None) -> int:
+    """Adds up how many spans are from `first` to `last` tokens long."""
+    return int(tally[first : None if last is None else last + 1].sum())
 
 
 def _ranges(bounds: Sequence[int]) -> list[tuple[int, int | None]]:

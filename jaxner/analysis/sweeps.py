@@ -253,4 +253,5 @@ class _Scored:
 
 
 def _percent(task: Task, tokens, gold, labels) -> float:
-    return 100 * getattr(task.score(tokens, gold, labels), task.main_figure)
+    figure = getattr(task.score(tokens, gold, labels), task.main_figure)
+    return float("nan") if figure is None else 100 * figure

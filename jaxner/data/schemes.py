@@ -1,14 +1,15 @@
-"""Label schemes: IOB1, BIO, BIOES and BILOU, and the entity spans they write down.
+"""Label schemes (IOB1, BIO, IOE1, IOE2, BIOES, BILOU), and the entity spans they write.
 
-One rule reads labels of all four schemes (`to_spans`, the rule of the CoNLL shared
+One rule reads labels of all schemes (`to_spans`, the rule of the CoNLL shared
 task's conlleval), so ill-formed labels have spans too; each scheme has one way to
 write spans (`to_labels`) and one strict grammar (`violations`, `allowed`).
 
 A further one, `TAGS`, is for labels that are no spans, such as parts of speech: any
 strings, in any order, which are never converted.
 
-Source: Tjong Kim Sang and De Meulder (2003) for IOB1 and the scorer's rule; Ratinov
-and Roth (2009) for BILOU, of which BIOES is a respelling.
+Source: Tjong Kim Sang and De Meulder (2003) for IOB1 and the scorer's rule; Tjong Kim
+Sang and Veenstra (1999) for IOE1 and IOE2; Ratinov and Roth (2009) for BILOU, of which
+BIOES is a respelling.
 """
 
 from collections import Counter
@@ -19,18 +20,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU")
+SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU", "IOE1", "IOE2")
 """The schemes of spans."""
 TAGS = "tags"
 """The scheme without spans."""
 
 # In the order in which label names are made: begin, inside, end, single.
-_PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
+_PREFIXES = {
+    "IOB1": "BI",
+    "BIO": "BI",
+    "BIOES": "BIES",
+    "BILOU": "BILU",
+    "IOE1": "IE",
+    "IOE2": "IE",
+}
 # The prefixes that may only go on with an open span.
 _CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
 # Only all-O labels are well-formed under two schemes; they pass for BIO, the usual one.
-_DETECTION_ORDER = ("BIO", "IOB1", "BIOES", "BILOU")
+_DETECTION_ORDER = ("BIO", "IOB1", "BIOES", "BILOU", "IOE2", "IOE1")
 _READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 
 
@@ -139,6 +147,8 @@ def to_labels(
         if not span.type:
             raise ValueError(f"{span} has no type; give it one, such as 'PER'")
         touches = last.end == span.start and last.type == span.type
+        if scheme == "IOE1" and touches:  # an E only where the next span touches
+            labels[span.start - 1] = f"E-{span.type}"
         prefixes = _written(span.end - span.start, scheme, touches)
         labels[span.start : span.end] = [f"{p}-{span.type}" for p in prefixes]
         last = span
@@ -170,10 +180,13 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
     - its prefix is not one of the scheme's;
     - IOB1: it is a B that does not follow a B or I of its own type;
     - BIO: it is an I that does not follow a B or I of its own type;
+    - IOE1: it follows an E and is no I or E of that type;
+    - IOE2: it follows an I and is no I or E of that type;
     - BIOES, BILOU: it is an I or E (I or L) that does not follow a B or I of its own
       type; or it follows a B or I and is no I or E (I or L) of that type.
 
-    In BIOES and BILOU so does a B or I on the last token: its span is never closed.
+    So does a label on the last token that wants another after it: a B or I in BIOES and
+    BILOU, an E in IOE1, an I in IOE2.
     Nothing breaks the scheme of tags.
 
     Returns:
@@ -254,7 +267,8 @@ def detect(sequences: Iterable[Sequence[str]]) -> str:
     """Tells the scheme of a file from the labels of its sentences.
 
     The scheme is that under which nothing is ill-formed, else the one with the fewest
-    breaches; on a tie (such as nothing but `O`) the first of BIO, IOB1, BIOES, BILOU.
+    breaches; on a tie (such as nothing but `O`) the first of BIO, IOB1, BIOES,
+    BILOU, IOE2, IOE1.
 
     Raises:
         ValueError: A label is malformed.
@@ -280,6 +294,10 @@ def _written(length: int, scheme: str, touches: bool) -> str:
         return ("B" if touches else "I") + "I" * (length - 1)
     if scheme == "BIO":
         return "B" + "I" * (length - 1)
+    if scheme == "IOE1":
+        return "I" * length
+    if scheme == "IOE2":
+        return "I" * (length - 1) + "E"
     begin, inside, end, single = _PREFIXES[scheme]
     return single if length == 1 else begin + inside * (length - 2) + end
 
@@ -291,6 +309,9 @@ def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
     before_prefix, before_kind = parse(before or "O")
     if prefix not in "O" + _PREFIXES[scheme]:
         return True
+    if scheme in ("IOE1", "IOE2"):
+        wants_more = before_prefix == ("E" if scheme == "IOE1" else "I")
+        return wants_more and (prefix == "O" or kind != before_kind)
     is_open = before_prefix in "BI"
     follows = is_open and kind == before_kind
     if scheme == "IOB1":

@@ -5,14 +5,15 @@ Source: Li, Fu and Ma (2020), section "Entity-Chunking".
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from jaxner.data import schemes
+from jaxner.evaluation.coded import LETTERS, code
+from jaxner.evaluation.counts import ratio, shown
 
 _ORDER = "OSUBIEL"
 
@@ -24,9 +25,9 @@ class Recall(NamedTuple):
     found: int
 
     @property
-    def share(self) -> float:
-        """The recall, from 0 to 1."""
-        return self.found / self.gold if self.gold else 0.0
+    def share(self) -> float | None:
+        """The recall, from 0 to 1; None if there is no such token."""
+        return ratio(self.found, self.gold)
 
 
 def recalls(
@@ -42,21 +43,19 @@ def recalls(
         For each prefix of the gold labels (O, S, B, I, E in BIOES), its recall.
 
     Raises:
-        ValueError: Sentences or labels are missing.
+        ValueError: Sentences or labels are missing, or a label is malformed.
 
     Example:
         >>> found = recalls([["B-PER", "E-PER", "O"]], [["B-LOC", "O", "O"]])
         >>> {prefix: recall.share for prefix, recall in found.items()}
         {'O': 1.0, 'B': 1.0, 'E': 0.0}
     """
-    totals: collections.Counter[str] = collections.Counter()
-    found: collections.Counter[str] = collections.Counter()
-    for labels, guesses in zip(gold, predicted, strict=True):
-        for label, guess in zip(labels, guesses, strict=True):
-            prefix = schemes.parse(label)[0]
-            totals[prefix] += 1
-            found[prefix] += prefix == schemes.parse(guess)[0]
-    return {p: Recall(totals[p], found[p]) for p in sorted(totals, key=_ORDER.index)}
+    labels = code(gold, predicted)
+    right, guessed = labels.gold.prefix, labels.predicted.prefix
+    totals = np.bincount(right, minlength=len(LETTERS)).tolist()
+    found = np.bincount(right[right == guessed], minlength=len(LETTERS)).tolist()
+    recalls = dict(zip(LETTERS, map(Recall, totals, found), strict=True))
+    return {prefix: recalls[prefix] for prefix in _ORDER if recalls[prefix].gold}
 
 
 def table(found: dict[str, Recall], title: str | None = None) -> Table:
@@ -75,6 +74,6 @@ def table(found: dict[str, Recall], title: str | None = None) -> Table:
     for name in ("recall", "gold", "found"):
         laid_out.add_column(name, justify="right")
     for prefix, recall in found.items():
-        cells = (f"{100 * recall.share:.2f}", f"{recall.gold:,}", f"{recall.found:,}")
+        cells = (shown(recall.share), f"{recall.gold:,}", f"{recall.found:,}")
         laid_out.add_row(prefix, *cells)
     return laid_out

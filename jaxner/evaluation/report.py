@@ -3,7 +3,8 @@
 from rich.table import Table
 from rich.text import Text
 
-from jaxner.evaluation.scoring import Counts, Scores
+from jaxner.evaluation.counts import Counts, shown
+from jaxner.evaluation.scoring import Scores
 from jaxner.evaluation.tags import TagScores
 
 
@@ -27,7 +28,7 @@ def summary_line(scores: Scores | TagScores) -> str:
         apart = [f"known words {100 * known:.2f}"] if known is not None else []
         apart += [f"out of vocabulary {100 * oov:.2f}"] if oov is not None else []
         note = f" ({', '.join(apart)})" if apart else ""
-        return f"accuracy {100 * scores.accuracy:.2f}{note}"
+        return f"accuracy {shown(scores.accuracy)}{note}"
     precision, recall, f1 = _figures(scores.overall)
     note = f"{scores.rule} rule; {_ill_formed(scores)}"
     return f"P {precision}  R {recall}  F1 {f1} ({note})"
@@ -60,6 +61,8 @@ def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Tabl
     _add_types(table, "type", scores.by_type)
     table.add_section()
     table.add_row("overall", *_cells(scores.overall), style="bold")
+    for name, its in (("macro", scores.macro), ("weighted", scores.weighted)):
+        table.add_row(f"{name} mean", *map(shown, its))
     return table
 
 
@@ -72,8 +75,7 @@ def _tag_table(scores: TagScores, title: str | None) -> Table:
         parts.append(("out of vocabulary", scores.oov_tokens, scores.oov_accuracy))
     lines = [] if title is None else [title]
     for name, tokens, accuracy in parts:
-        figure = "–" if accuracy is None else f"{100 * accuracy:.2f}"
-        lines.append(f"accuracy, {name}: {figure} of {tokens:,}")
+        lines.append(f"accuracy, {name}: {shown(accuracy)} of {tokens:,}")
     table = Table(title=Text("\n".join(lines)))
     _add_types(table, "tag", scores.by_type)
     return table
@@ -96,8 +98,7 @@ def _cells(counts: Counts) -> list[str]:
 
 def _figures(counts: Counts) -> list[str]:
     """Gives precision, recall and F1 in percent, with two decimals."""
-    figures = (counts.precision, counts.recall, counts.f1)
-    return [f"{100 * figure:.2f}" for figure in figures]
+    return [shown(x) for x in (counts.precision, counts.recall, counts.f1)]
 
 
 def _ill_formed(scores: Scores) -> str:

@@ -10,21 +10,25 @@ idcnn       Strubell et al. (2017): conlleval's, but a predicted span is lost if
 ncrfpp      NCRF++, and with it UANet (Gui et al., 2020): a span goes from a B to the
             next E, whatever stands between; of I and E the type is ignored
 
-Source: `src/eval_f1.py` of iesl/dilated-cnn-ner, `utils/metric.py` of jiesutd/NCRFpp.
+`reading` holds how each of them reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from jaxner.data import schemes
-from jaxner.evaluation import scoring
-from jaxner.evaluation.scoring import Counts
-
-Labels = Sequence[Sequence[str]]
+from jaxner.evaluation import coded, reading
+from jaxner.evaluation.coded import Coded, Labels
+from jaxner.evaluation.counts import Counts
+from jaxner.evaluation.reading import ALONE as ALONE
+from jaxner.evaluation.reading import LOST as LOST
+from jaxner.evaluation.reading import RULES as RULES
+from jaxner.evaluation.reading import WITH_LENGTHS as WITH_LENGTHS
+from jaxner.evaluation.reading import check as check
+from jaxner.evaluation.reading import known as known
 
 
 class Found(NamedTuple):
@@ -41,25 +45,19 @@ class Found(NamedTuple):
     last: int
 
 
-ALONE = -1
-"""`last` of a span that is known by its start alone (ncrfpp)."""
-LOST = -2
-"""`last` of a span that agrees with none, but counts as predicted (idcnn)."""
-
-
 def spans(labels: Sequence[str], rule: str, scheme: str = "BIOES") -> list[Found]:
     """Reads the spans of one sentence as a rule does.
 
     Args:
         labels: The labels of the sentence.
         rule: One of `RULES`.
-        scheme: The scheme that they are meant to be in: BIO, BIOES or BILOU.
+        scheme: The scheme that they are meant to be in.
 
     Returns:
         The spans from left to right.
 
     Raises:
-        ValueError: A label is malformed, or the rule is unknown or has no meaning in
+        ValueError: A label is malformed; or the rule is unknown or has no meaning in
             the scheme.
 
     Example:
@@ -69,7 +67,10 @@ def spans(labels: Sequence[str], rule: str, scheme: str = "BIOES") -> list[Found
         >>> [tuple(x) for x in spans(labels, "ncrfpp")]
         [('PER', 0, 2)]
     """
-    return _reader(rule)(labels, scheme)
+    one = coded.code([labels], [labels])
+    its = reading.read(one.gold, one.layout, rule, scheme)
+    rows = zip(its.type.tolist(), its.start.tolist(), its.last.tolist(), strict=True)
+    return [Found(one.types[kind], start, last) for kind, start, last in rows]
 
 
 def per_sentence(
@@ -90,18 +91,31 @@ def per_sentence(
         ValueError: As in `spans`; or the two sides differ in their numbers of sentences
             or tokens.
     """
-    read = _reader(rule)
-    counts = np.zeros((len(gold), 3), np.int64)
-    for index, (right, labels) in enumerate(zip(gold, predicted, strict=True)):
-        if len(right) != len(labels):
-            raise ValueError(
-                f"Sentence {index} (counted from 0): gold has {len(right)} labels, "
-                f"predicted {len(labels)}; expected one per token on both sides"
-            )
-        expected, found = read(right, scheme), read(labels, scheme)
-        correct = {span for span in expected if span.last != LOST} & set(found)
-        counts[index] = len(correct), len(found), len(expected)
-    return counts
+    return by_type(coded.code(gold, predicted), rule, scheme).sum(1)
+
+
+def by_type(labels: Coded, rule: str, scheme: str) -> np.ndarray:
+    """Counts the spans of each sentence and type under a rule.
+
+    Args:
+        labels: Both sides.
+        rule: One of `RULES`.
+        scheme: As in `spans`.
+
+    Returns:
+        Correct, predicted and gold spans, `[sentences, types, 3]`.
+    """
+    gold, predicted, correct = reading.in_both(labels, rule, scheme)
+    shape = len(labels.layout.lengths), max(len(labels.types), 1)
+    right = reading.chosen(predicted, correct)
+    counts = [
+        np.bincount(
+            labels.layout.sentence[side.start] * shape[1] + side.type,
+            minlength=shape[0] * shape[1],
+        ).reshape(shape)
+        for side in (right, predicted, gold)
+    ]
+    return np.stack(counts, axis=-1)
 
 
 def tokens_per_sentence(gold: Labels, predicted: Labels) -> np.ndarray:
@@ -138,69 +152,3 @@ def count(gold: Labels, predicted: Labels, rule: str, scheme: str = "BIOES") -> 
         [0, 0, 0, 1]
     """
     return total(per_sentence(gold, predicted, rule, scheme))
-
-
-def _conlleval(labels: Sequence[str], scheme: str) -> list[Found]:
-    del scheme
-    return [Found(x.type, x.start, x.end - 1) for x in schemes.to_spans(labels)]
-
-
-def _strict(labels: Sequence[str], scheme: str) -> list[Found]:
-    found = scoring.well_formed([labels], [schemes.to_spans(labels)], scheme)[0]
-    return [Found(x.type, x.start, x.end - 1) for x in found]
-
-
-def _idcnn(labels: Sequence[str], scheme: str) -> list[Found]:
-    del scheme
-    # Strubell et al.'s program turns L into I and U into B, so that nothing ends a span
-    # but an O, a start or another type.
-    merged = [_MERGED[p] + x[1:] for x in labels for p in [schemes.parse(x)[0]]]
-    read = []
-    for span in schemes.to_spans(merged):
-        is_lost = span.end < len(merged) and merged[span.end][0] == "I"
-        last = LOST if is_lost else span.end - 1
-        read.append(Found(span.type, span.start, last))
-    return read
-
-
-_MERGED = {"O": "O", "B": "B", "U": "B", "S": "B", "I": "I", "L": "I", "E": "I"}
-
-
-def _ncrfpp(labels: Sequence[str], scheme: str) -> list[Found]:
-    if scheme not in ("BIOES", "BILOU"):
-        raise ValueError(
-            f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in others no label "
-            "ends a span; convert the labels, or take rule 'conlleval'"
-        )
-    read: list[Found] = []
-    is_open: tuple[str, int] | None = None
-    for position, label in enumerate(labels):
-        prefix, kind = schemes.parse(label)
-        if prefix in "BSU" and is_open:
-            read.append(Found(*is_open, position - 1))
-            is_open = None
-        if prefix == "B":
-            is_open = kind, position
-        elif prefix in "SU":
-            read.append(Found(kind, position, ALONE))
-        elif prefix in "EL" and is_open:
-            read.append(Found(*is_open, position))
-            is_open = None
-    if is_open:
-        read.append(Found(*is_open, ALONE))
-    return read
-
-
-_READERS: dict[str, Callable[[Sequence[str], str], list[Found]]] = {
-    "conlleval": _conlleval,
-    "strict": _strict,
-    "idcnn": _idcnn,
-    "ncrfpp": _ncrfpp,
-}
-RULES: tuple[str, ...] = tuple(_READERS)
-
-
-def _reader(rule: str) -> Callable[[Sequence[str], str], list[Found]]:
-    if rule not in _READERS:
-        raise ValueError(f"Unknown rule {rule!r}; known: {', '.join(RULES)}")
-    return _READERS[rule]

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from jaxner.data.schemes import TAGS
-from jaxner.evaluation.scoring import Counts, jaxner_version
+from jaxner.evaluation.counts import Counts, ratio
+from jaxner.evaluation.scoring import jaxner_version
 
 Labels = Sequence[Sequence[str]]
 
@@ -41,9 +42,9 @@ class TagScores:
     main_figure: ClassVar[str] = "accuracy"
 
     @property
-    def accuracy(self) -> float:
-        """Share of tokens with the gold tag, 0 to 1."""
-        return self.correct_tokens / (self.tokens or 1)
+    def accuracy(self) -> float | None:
+        """Share of tokens with the gold tag, 0 to 1; None without tokens."""
+        return ratio(self.correct_tokens, self.tokens)
 
     @property
     def oov_accuracy(self) -> float | None:
@@ -69,7 +70,7 @@ class TagScores:
             "known_accuracy": self.known_accuracy,
             "oov_accuracy": self.oov_accuracy,
         }
-        return {name: 100 * x for name, x in figures.items() if x is not None}
+        return {n: 100 * x for n, x in figures.items() if x is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """Gives everything as JSON values, and jaxner's version; figures in percent."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from jaxner.data.schemes import TAGS
-from jaxner.evaluation import scoring, tags
+from jaxner.evaluation import rules, scoring, tags
 from jaxner.evaluation.scoring import Scores
 from jaxner.evaluation.tags import TagScores
 
@@ -19,11 +19,11 @@ class Task:
         scheme: That of the tagger: one of `schemes.SCHEMES`, or `schemes.TAGS`.
         known_words: The distinct words of the training text, if they are known: tags of
             other words are also counted apart.
-        rule: How spans are read where `score` is not told, one of `scoring.RULES`; it
+        rule: How spans are read where `score` is not told, one of `rules.RULES`; it
             does not concern tags.
 
     Raises:
-        ValueError: The rule is unknown.
+        ValueError: The rule is unknown, or cannot read labels of the scheme.
 
     Example:
         >>> Task("BIOES").main_figure, Task("tags").main_figure
@@ -37,9 +37,10 @@ class Task:
     rule: str = "conlleval"
 
     def __post_init__(self):
-        if self.rule not in scoring.RULES:
-            known = ", ".join(scoring.RULES)
-            raise ValueError(f"Unknown rule {self.rule!r}; known: {known}")
+        if self.has_tags:
+            rules.known(self.rule)
+        else:
+            rules.check(self.rule, self.scheme)
 
     @property
     def has_tags(self) -> bool:
@@ -64,8 +65,8 @@ class Task:
             tokens: The words of each sentence.
             gold: The right labels of each sentence.
             predicted: The predicted ones.
-            rule: How spans are read: "conlleval", "strict", or "seqeval" for a second
-                opinion on the former; None: by the task's rule.
+            rule: How spans are read: one of `rules.RULES`, or "seqeval" for a second
+                opinion on conlleval's; None: by the task's rule.
 
         Raises:
             ValueError: As `scoring.score` and `tags.score`; or tags are to be strict.

@@ -23,7 +23,7 @@ from jaxner.analysis import drafts, heatmaps, lengths, parts
 from jaxner.data import schemes
 from jaxner.data.readers.examples import Example
 from jaxner.data.splits import Split
-from jaxner.evaluation import plots, predictions, rules
+from jaxner.evaluation import plots, predictions
 from jaxner.reproduce import figure_tables, figures, printing, programs
 from jaxner.training import prepare
 from jaxner.workdir import Workdir
@@ -236,4 +236,4 @@ def _spans(gold: Any, scheme: str) -> Any:
     """What is equal of gold labels in any scheme of spans."""
     if scheme == schemes.TAGS:
         return list(map(list, gold))
-    return [rules.spans(labels, "conlleval") for labels in gold]
+    return list(map(schemes.to_spans, gold))

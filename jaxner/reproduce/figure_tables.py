@@ -152,7 +152,7 @@ def chunk_recall(
     for label, whole in found[parts.WHOLE].items():
         row: Row = {"label": label, "tokens": whole.gold}
         for part, its in found.items():
-            percent = 100 * its[label].share
+            percent = 100 * (its[label].share or 0.0)
             is_whole = part == parts.WHOLE
             row[part_name(part)] = percent if is_whole else percent - row["HC"]
         rows.append(row)

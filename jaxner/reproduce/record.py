@@ -101,7 +101,7 @@ def _figures(
     figures = {}
     for rule in dict.fromkeys((cell.rule, CONLLEVAL)):
         found = rules.total(sentence_counts(cell, rule, run.path, split))
-        figures[rule] = round(100 * found.f1, 4)
+        figures[rule] = round(100 * (found.f1 or 0.0), 4)
     if abs(figures[CONLLEVAL] - result[split]["f1"]) > 1e-3:
         raise ValueError(
             f"{run.predictions(split)} has F1 {figures[CONLLEVAL]} by conlleval's rule,"

@@ -187,7 +187,7 @@ def pair_name(better: Line, worse: Line, rule: str) -> str:
 def _counts(cell: Cell, rule: str, line: Line, runs: Path) -> np.ndarray:
     folder = Job(cell, line["seed"]).folder(runs)
     counts = record.sentence_counts(cell, rule, folder, "test")
-    figure = 100 * rules.total(counts).f1
+    figure = 100 * (rules.total(counts).f1 or 0.0)
     if abs(figure - line["test"][rule]) > 1e-3:
         raise ValueError(
             f"{folder} has predictions of F1 {figure:.4f}, the results have "

@@ -112,6 +112,8 @@ class Monitor:
         )
         if self._writer is not None:
             for name, value in metrics.items():
+                if value is None:  # undefined, such as precision without predictions
+                    continue
                 self._writer.add_scalar(name, value, metrics["step"])
 
 

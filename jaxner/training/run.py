@@ -249,7 +249,7 @@ def compared(
     run: Run, progress: dict[str, Any], metrics: dict[str, Any]
 ) -> tuple[dict[str, Any], bool]:
     """Returns the progress after an epoch, and whether it is the best one so far."""
-    score = metrics[f"dev_{run.task.main_figure}"]
+    score = metrics[f"dev_{run.task.main_figure}"] or 0.0  # None: nothing to find
     progress = {**progress, "epoch": metrics["epoch"]}
     is_better = score > progress["best_score"]
     if is_better:

@@ -46,12 +46,12 @@ def test_gold_labels_alone_decide_what_is_listed():
     bilou = chunks.recalls([["U-X", "B-X", "L-X", "O"]], [["U-X", "B-X", "O", "O"]])
     assert list(bilou) == ["O", "U", "B", "L"]
     assert bilou["L"].share == 0.0
-    assert Recall(0, 0).share == 0.0
+    assert Recall(0, 0).share is None
 
 
 @pytest.mark.parametrize("found", [FOUND[:2], [*FOUND[:2], ["O"]]])
 def test_missing_labels_are_an_error(found):
-    with pytest.raises(ValueError, match="argument"):
+    with pytest.raises(ValueError, match=r"expected one label|Expected as many"):
         chunks.recalls(GOLD, found)
 
 

@@ -61,7 +61,7 @@ class TestSummaryLine:
         assert f"; {expected})" in summary_line(scores)
 
     def test_nothing_to_score(self):
-        assert summary_line(score([], [])).startswith("P 0.00  R 0.00  F1 0.00 (")
+        assert summary_line(score([], [])).startswith("P –  R –  F1 – (")
 
 
 class TestPerTypeTable:
@@ -77,9 +77,12 @@ class TestPerTypeTable:
             "1,500",
         ]
         assert cells(text, "LOC") == ["6.25", "60.00", "11.32", "5", "48", "3"]
-        assert cells(text, "GPE") == ["0.00", "0.00", "0.00", "0", "0", "0"]
+        assert cells(text, "GPE") == ["–", "–", "–", "0", "0", "0"]
         overall = ["91.20", "90.82", "91.01", "1,655", "1,648", "1,503"]
         assert cells(text, "overall") == overall
+        # (93.75 + 6.25 + 0) / 3; GPE's undefined figures count as 0, as in seqeval
+        assert cells(text, "macro mean")[:3] == ["33.33", "50.30", "34.54"]
+        assert cells(text, "weighted mean")[:3] == ["93.49", "90.82", "92.06"]
 
     def test_types_are_sorted_and_overall_is_last(self):
         text = render(per_type_table(SCORES))

@@ -119,9 +119,9 @@ def test_the_rules_agree_on_well_formed_labels(sentences):
 
 
 @given(SENTENCES)
-def test_known_rules_are_those_of_scoring(predicted):
+def test_rules_are_those_of_scoring(predicted):
     gold = [schemes.convert(labels[::-1], "BIOES") for labels in predicted]
-    for rule in scoring.RULES:
+    for rule in rules.RULES:
         expected = scoring.score(gold, predicted, rule=rule, scheme="BIOES").overall
         assert rules.count(gold, predicted, rule) == expected
 

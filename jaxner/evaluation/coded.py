@@ -1,0 +1,156 @@
+"""Labels of a whole corpus as flat arrays, which scorers read without loops.
+
+Shape letters: `S` sentences, `N` tokens of all sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxner.data import schemes
+
+Labels = Sequence[Sequence[str]]
+
+LETTERS = "OBIESLU"
+"""The prefixes; the code of a prefix is its place here."""
+O, B, I, E, S, L, U = range(len(LETTERS))  # noqa: E741 - the prefixes' own names
+READ_AS = np.array([O, B, I, E, S, E, S], np.int8)
+"""What conlleval's rule takes a prefix for: L is an E, U is an S."""
+
+
+class Layout(NamedTuple):
+    """Where the sentences lie in the flat arrays.
+
+    Attributes:
+        lengths: Tokens of each sentence, `[S]`.
+        sentence: The sentence of each token, `[N]`.
+        first: Whether a token is the first of its sentence, `[N]`.
+        last: Whether it is the last, `[N]`.
+    """
+
+    lengths: np.ndarray
+    sentence: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The place of each sentence's first token, `[S]`."""
+        return np.cumsum(self.lengths) - self.lengths
+
+
+class Side(NamedTuple):
+    """The labels of one side: gold or predicted.
+
+    Attributes:
+        ids: The label as it is spelled, an index of `Coded.names`, `[N]`.
+        prefix: Its prefix, an index of `LETTERS`, `[N]`.
+        type: Its type, an index of `Coded.types`; -1 for O, `[N]`.
+    """
+
+    ids: np.ndarray
+    prefix: np.ndarray
+    type: np.ndarray
+
+
+class Coded(NamedTuple):
+    """Gold and predicted labels.
+
+    Attributes:
+        layout: Where the sentences lie.
+        gold: The right labels.
+        predicted: The predicted ones.
+        names: Label strings of both sides.
+        types: Entity types of both sides, sorted.
+    """
+
+    layout: Layout
+    gold: Side
+    predicted: Side
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+def code(gold: Labels, predicted: Labels) -> Coded:
+    """Codes the labels of all sentences.
+
+    Args:
+        gold: The right labels of each sentence.
+        predicted: The predicted ones.
+
+    Raises:
+        ValueError: The sides differ in their numbers of sentences or tokens, or a label
+            is malformed; the message names the sentence, counted from 0.
+
+    Example:
+        >>> coded = code([["B-PER", "O"]], [["B-LOC", "O"]])
+        >>> coded.types, coded.gold.type.tolist(), coded.predicted.type.tolist()
+        (('LOC', 'PER'), [1, -1], [0, -1])
+    """
+    lengths = _lengths(gold, predicted)
+    flat = [list(chain.from_iterable(side)) for side in (gold, predicted)]
+    names = tuple(sorted(set(flat[0]).union(flat[1]), key=str))
+    try:
+        parsed = [schemes.parse(name) for name in names]
+    except ValueError:
+        raise _malformed(gold, predicted) from None
+    types = tuple(sorted({kind for _, kind in parsed if kind}))
+    places = {kind: i for i, kind in enumerate(types)} | {"": -1}
+    prefix = np.array([LETTERS.index(p) for p, _ in parsed], np.int8)
+    type_ = np.array([places[kind] for _, kind in parsed], np.int32)
+    table = {name: i for i, name in enumerate(names)}
+    sides = []
+    for labels in flat:
+        ids = np.fromiter(map(table.__getitem__, labels), np.int32, len(labels))
+        sides.append(Side(ids, prefix[ids], type_[ids]))
+    return Coded(layout(lengths), *sides, names, types)
+
+
+def layout(lengths: Any) -> Layout:
+    """Returns where sentences of these lengths lie.
+
+    Example:
+        >>> layout([2, 0, 1]).sentence.tolist()
+        [0, 0, 2]
+    """
+    lengths = np.asarray(lengths, np.int64)
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    step = np.ones(len(sentence) + 1, bool)
+    step[1:-1] = sentence[1:] != sentence[:-1]
+    return Layout(lengths, sentence, step[:-1], step[1:])
+
+
+def _lengths(gold: Labels, predicted: Labels) -> np.ndarray:
+    if len(gold) != len(predicted):
+        raise ValueError(
+            f"Expected as many predicted as gold sentences, got {len(gold)} gold and "
+            f"{len(predicted)} predicted; score the same split, in the same order"
+        )
+    right, found = (
+        np.fromiter(map(len, side), np.int64, len(side)) for side in (gold, predicted)
+    )
+    unlike = np.flatnonzero(right != found)
+    if len(unlike):
+        index = int(unlike[0])
+        raise ValueError(
+            f"Sentence {index} (counted from 0): gold has {right[index]} labels, "
+            f"predicted {found[index]}; expected one label per token on both sides"
+        )
+    return right
+
+
+def _malformed(gold: Labels, predicted: Labels) -> ValueError:
+    """Returns the error of the first malformed label, with its place."""
+    for index, sides in enumerate(zip(gold, predicted, strict=True)):
+        for name, labels in zip(("gold", "predicted"), sides, strict=True):
+            for position, label in enumerate(labels):
+                try:
+                    schemes.parse(label)
+                except ValueError as error:
+                    where = f"Sentence {index} (counted from 0), {name}"
+                    return ValueError(f"{where}: Position {position}: {error}")
+    raise AssertionError("a malformed label stands somewhere")
