@@ -1,5 +1,7 @@
 """Strict JAX for all tests; shapes in signatures are checked (see pyproject.toml)."""
 
+import contextlib
+import ctypes
 import gc
 import os
 from importlib.metadata import version
@@ -25,6 +27,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 import jax
 import pytest
 
+_MOST_MB = 900  # a worker that holds more after a test drops its programs
+
 # jaxner is imported inside the fixtures: jaxtyping's pytest plugin has to come first.
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -40,13 +44,32 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _frozen_heap():
-    """Spares Python's collector what earlier tests have left in the caches of JAX.
+@pytest.fixture(autouse=True)
+def _bounded_memory():
+    """Drops compiled programs once a worker holds much, which would be gigabytes.
 
-    In the end that is gigabytes, and to look through them takes seconds each time.
+    What later tests compile again comes from the cache on disk.
     """
-    gc.freeze()
+    yield
+    if _resident_mb() > _MOST_MB:
+        jax.clear_caches()
+        gc.collect()
+        _return_freed_memory()
+
+
+def _resident_mb() -> float:
+    """Returns the memory that this process holds; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _return_freed_memory() -> None:
+    """Gives the system what is free; the allocator of glibc keeps it otherwise."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 @pytest.fixture
