@@ -2,22 +2,26 @@
 
 Each function takes what any head returns. Potentials without transitions bypass all
 scans, and those of an autoregressive head have a beam search and no marginals, which is
-settled while tracing. Shape letters: `T` tokens, `L` labels, `N` labellings.
+settled while tracing. Shape letters: `T` tokens, `L` labels, `N` labellings or spans,
+`K` types, `W` widths.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from jaxner.inference import autoregressive, crf, independent
+from jaxner.inference import autoregressive, crf, independent, spans
 from jaxner.inference.crf import Constraints as Constraints
+from jaxner.inference.passes import mean_over_passes as mean_over_passes
+from jaxner.inference.spans import LabelSpans as LabelSpans
 from jaxner.inference.uncertainty import Uncertainty as Uncertainty
 from jaxner.inference.uncertainty import entropy as entropy
 from jaxner.inference.uncertainty import summarise as summarise
 from jaxner.types import FORBIDDEN as FORBIDDEN
-from jaxner.types import AnyPotentials, Autoregressive
+from jaxner.types import AnyPotentials, Autoregressive, Potentials
 
 
 def _kernels(potentials: AnyPotentials) -> Any:
@@ -26,15 +30,19 @@ def _kernels(potentials: AnyPotentials) -> Any:
     return independent if potentials.transitions is None else crf
 
 
-def _closed_kernels(potentials: AnyPotentials, wanted: str) -> Any:
-    """Returns the kernels of a head whose labellings can be summed over."""
+def _closed(potentials: AnyPotentials, wanted: str) -> Potentials:
+    """Returns the potentials of a head whose labellings can be summed over."""
     if isinstance(potentials, Autoregressive):
         raise ValueError(
             f"{wanted} needs sums or maxima over all L^T labellings, and those of an "
             "autoregressive head (head 'seq2seq') have no closed form. Take the head "
             "'softmax' or 'crf'."
         )
-    return _kernels(potentials)
+    return potentials
+
+
+def _closed_kernels(potentials: AnyPotentials, wanted: str) -> Any:
+    return _kernels(_closed(potentials, wanted))
 
 
 def constrain(potentials: AnyPotentials, constraints: Constraints) -> AnyPotentials:
@@ -115,3 +123,161 @@ def labelling_entropy(
     """
     kernels = _closed_kernels(potentials, "labelling_entropy")
     return kernels.labelling_entropy(potentials, mask)
+
+
+def log_probability(
+    potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
+) -> Float[Array, ""]:
+    """Computes the log-probability of one labelling, in nats.
+
+    It is `score` less `log_partition`, with more digits in float32. That of a labelling
+    that is forbidden is a large negative number.
+
+    Args:
+        potentials: What any head returns.
+        labels: Label ids; ignored under padding.
+        mask: True at the tokens.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> potentials = Potentials(jnp.zeros((2, 4)))
+        >>> two = jnp.array([1, 3])
+        >>> value = log_probability(potentials, two, jnp.ones(2, bool))
+        >>> round(float(jnp.exp(value)), 4)
+        0.0625
+    """
+    if isinstance(potentials, Autoregressive):
+        return autoregressive.score(potentials, labels, mask)
+    return spans.log_probability(potentials, labels, mask)
+
+
+def entity_probabilities(
+    potentials: AnyPotentials,
+    labels: Int[Array, " T"],
+    mask: Bool[Array, " T"],
+    label_spans: LabelSpans,
+) -> Float[Array, " T"]:
+    """Computes the probability of each entity of a labelling, in one pass.
+
+    That is the summed probability of all labellings in which the same entity stands:
+    same first token, same last token, same type, whatever the labels that write it.
+
+    Args:
+        potentials: Those of a CRF or of independent labels.
+        labels: The labelling, such as that of `viterbi`; ignored under padding.
+        mask: True at the tokens.
+        label_spans: Which spans labels write.
+
+    Returns:
+        The probability at the first token of each entity; 0 at all others. May be
+        differentiated in either mode.
+
+    Raises:
+        ValueError: The head is autoregressive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> bio = LabelSpans(  # O, B, I
+        ...     jnp.array([-1, 0, 0]), jnp.zeros((3, 3), bool).at[1:, 2].set(True)
+        ... )
+        >>> even = Potentials(jnp.zeros((2, 3)))
+        >>> labels, mask = jnp.array([1, 2]), jnp.ones(2, bool)
+        >>> found = entity_probabilities(even, labels, mask, bio)
+        >>> [round(x, 4) for x in found.tolist()]  # B I and I I, of nine labellings
+        [0.2222, 0.0]
+    """
+    closed = _closed(potentials, "entity_probabilities")
+    return spans.of_labelling(closed, labels, mask, label_spans)
+
+
+def span_probabilities(
+    potentials: AnyPotentials,
+    given: Int[Array, "N 3"],
+    mask: Bool[Array, " T"],
+    label_spans: LabelSpans,
+) -> Float[Array, " N"]:
+    """Computes the probability that each given span is an entity, in one pass.
+
+    Args:
+        potentials: Those of a CRF or of independent labels.
+        given: First token, last token plus one, and type id of each span; they may
+            overlap. A span that does not fit the sentence has the probability 0.
+        mask: True at the tokens.
+        label_spans: Which spans labels write.
+
+    Raises:
+        ValueError: The head is autoregressive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> even, mask = Potentials(jnp.zeros((3, 2))), jnp.ones(3, bool)
+        >>> given = jnp.array([[0, 1, 0], [1, 2, 0], [0, 3, 0]])
+        >>> span_probabilities(even, given, mask, io).tolist()
+        [0.25, 0.125, 0.125]
+    """
+    closed = _closed(potentials, "span_probabilities")
+    return spans.of_given(closed, given, mask, label_spans)
+
+
+def span_table(
+    potentials: AnyPotentials,
+    mask: Bool[Array, " T"],
+    label_spans: LabelSpans,
+    num_types: int,
+    max_width: int,
+) -> Float[Array, "T W K"]:
+    """Computes the probability of every span of up to `max_width` tokens, in one pass.
+
+    Args:
+        potentials: Those of a CRF or of independent labels.
+        mask: True at the tokens.
+        label_spans: Which spans labels write.
+        num_types: How many types there are, K; static.
+        max_width: Tokens of the longest span, W; static. Longer ones are in no entry.
+
+    Returns:
+        At `[t, w, k]` the probability that tokens t to t + w, w + 1 of them, are an
+        entity of type k; 0 where they do not fit the sentence.
+
+    Raises:
+        ValueError: `max_width` is below 1, or the head is autoregressive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> even, mask = Potentials(jnp.zeros((3, 2))), jnp.ones(3, bool)
+        >>> span_table(even, mask, io, num_types=1, max_width=2)[..., 0].tolist()
+        [[0.25, 0.125], [0.125, 0.125], [0.25, 0.0]]
+    """
+    closed = _closed(potentials, "span_table")
+    if max_width < 1:
+        raise ValueError(f"Expected a width of at least 1 token, got {max_width}")
+    return spans.table(closed, mask, label_spans, num_types, max_width)
+
+
+def at_temperature(potentials: AnyPotentials, temperature: float) -> AnyPotentials:
+    """Divides all scores by a temperature, which leaves the best labelling as it is.
+
+    Probabilities become p(y)^(1/temperature), normalised anew: nearer to each other
+    above 1, further apart below.
+
+    Args:
+        potentials: Those of a CRF or of independent labels.
+        temperature: Above 0.
+
+    Raises:
+        ValueError: The head is autoregressive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> potentials = Potentials(jnp.array([[2.0, 0.0]]))
+        >>> at_temperature(potentials, 2.0).emissions.tolist()
+        [[1.0, 0.0]]
+
+    References:
+        Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks",
+        ICML 2017.
+    """
+    closed = _closed(potentials, "at_temperature")
+    return jax.tree.map(lambda scores: scores / temperature, closed)

@@ -1,0 +1,47 @@
+"""Means over several passes: of Monte Carlo dropout, or of the taggers of an ensemble.
+
+Shape letters: `M` passes, `T` tokens, `L` labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxner.types import Potentials
+
+_RANKS = (2, 2, 1, 1)  # of the potentials of one pass
+
+
+def mean_over_passes(compute: Callable[[Potentials], Any], potentials: Potentials):
+    """Computes the mean, over passes, of any probabilities.
+
+    The passes are those of Monte Carlo dropout, or the taggers of an ensemble. Their
+    mixture is a distribution over labellings, whose probabilities (of labels, spans or
+    labellings) are the means of the passes' own.
+
+    Args:
+        compute: From the potentials of one pass to a tree of arrays.
+        potentials: Those of all passes: emissions `[M, T, L]`; each other array may
+            have the leading axis too, or be the same in all passes.
+
+    Returns:
+        What `compute` returns, averaged.
+
+    Example:
+        >>> from jaxner import inference
+        >>> passes = Potentials(jnp.array([[[9.0, -9.0]], [[-9.0, 9.0]]]))
+        >>> mask = jnp.ones(1, bool)
+        >>> mean = mean_over_passes(lambda one: inference.marginals(one, mask), passes)
+        >>> mean.tolist()
+        [[0.5, 0.5]]
+    """
+    axes: Any = (
+        None if array is None or array.ndim == rank else 0
+        for array, rank in zip(potentials, _RANKS, strict=True)
+    )
+    each = jax.vmap(compute, in_axes=(Potentials(*axes),))(potentials)
+    return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
