@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Declares the command line; train and evaluate have flags of absl's beyond it."""
-    from jaxner.commands import cache, convert, reproduce, sweep
+    from jaxner.commands import cache, compare, convert, reproduce, score, sweep
 
     top = argparse.ArgumentParser(
         prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
@@ -43,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("train", help="trains a tagger")
     commands.add_parser("evaluate", help="scores a trained tagger")
     convert.declare(commands)
+    score.declare(commands)
+    compare.declare(commands)
     sweep.declare(commands)
     reproduce.declare(commands)
     for one in commands.choices.values():

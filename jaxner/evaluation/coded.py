@@ -103,11 +103,12 @@ def code(gold: Labels, predicted: Labels) -> Coded:
     prefix = np.array([LETTERS.index(p) for p, _ in parsed], np.int8)
     type_ = np.array([places[kind] for _, kind in parsed], np.int32)
     table = {name: i for i, name in enumerate(names)}
-    sides = []
-    for labels in flat:
+
+    def side(labels: list[str]) -> Side:
         ids = np.fromiter(map(table.__getitem__, labels), np.int32, len(labels))
-        sides.append(Side(ids, prefix[ids], type_[ids]))
-    return Coded(layout(lengths), *sides, names, types)
+        return Side(ids, prefix[ids], type_[ids])
+
+    return Coded(layout(lengths), side(flat[0]), side(flat[1]), names, types)
 
 
 def layout(lengths: Any) -> Layout:

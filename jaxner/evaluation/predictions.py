@@ -34,8 +34,18 @@ def write(
     conll.write(path, rows, separator="\t" if blank else " ", documents=documents)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Labels, Labels]:
-    """Reads what `write` wrote.
+def read(
+    path: str | os.PathLike[str],
+    *,
+    comments: str | None = None,
+    encoding: str = "utf-8",
+) -> tuple[Labels, Labels]:
+    """Reads what `write`, or any other tagger, wrote.
+
+    Args:
+        path: A file in columns, whose last two are gold and predicted label.
+        comments: How comment lines begin; None: there are none.
+        encoding: Of the text.
 
     Returns:
         The gold and the predicted labels of each sentence.
@@ -44,6 +54,8 @@ def read(path: str | os.PathLike[str]) -> tuple[Labels, Labels]:
         ConllError: The file is malformed.
         FileNotFoundError: There is none.
     """
-    sides = [conll.read(path, label_column=column) for column in (1, 2)]
-    gold, predicted = ([e.labels or () for e in examples] for examples in sides)
-    return gold, predicted
+    # The gold label takes the place of the token, which a file need not have.
+    examples = conll.read(
+        path, token_column=-2, label_column=-1, comments=comments, encoding=encoding
+    )
+    return [e.tokens for e in examples], [e.labels or () for e in examples]

@@ -30,8 +30,12 @@ def summary_line(scores: Scores | TagScores) -> str:
         note = f" ({', '.join(apart)})" if apart else ""
         return f"accuracy {shown(scores.accuracy)}{note}"
     precision, recall, f1 = _figures(scores.overall)
-    note = f"{scores.rule} rule; {_ill_formed(scores)}"
-    return f"P {precision}  R {recall}  F1 {f1} ({note})"
+    return f"P {precision}  R {recall}  F1 {f1} ({caption(scores)})"
+
+
+def caption(scores: Scores) -> str:
+    """Names the rule and the number of ill-formed predictions."""
+    return f"{scores.rule} rule; {_ill_formed(scores)}"
 
 
 def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Table:
@@ -56,7 +60,7 @@ def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Tabl
     table = Table(
         # Text, because a string in brackets would be read as markup.
         title=None if title is None else Text(title),
-        caption=Text(f"{scores.rule} rule; {_ill_formed(scores)}"),
+        caption=Text(caption(scores)),
     )
     _add_types(table, "type", scores.by_type)
     table.add_section()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxner.evaluation import rules
+from jaxner.evaluation import comparing, rules, tally
+from jaxner.evaluation.comparing import welch as welch
 from jaxner.reproduce import record
 from jaxner.reproduce.plan import Job
 from jaxner.reproduce.published import Cell, Claim, Published
@@ -82,22 +83,6 @@ def verdict(
     return Verdict(claim, word, difference, p, test, numbers)
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> float:
-    """Returns p of Welch's t-test on both sides; two runs or more on each.
-
-    Example:
-        >>> round(welch([90.1, 90.3, 90.2], [89.1, 89.2, 89.0]), 4)
-        0.0002
-    """
-    # Here, because SciPy's statistics take a second to import.
-    from scipy import stats
-
-    if len({*first}) == len({*second}) == 1:  # no variance: the test has no figure
-        return float(first[0] == second[0])
-    test: Any = stats.ttest_ind(first, second, equal_var=False)
-    return float(test.pvalue)
-
-
 def bootstrap(
     first: np.ndarray, second: np.ndarray, rounds: int = ROUNDS, seed: int = 0
 ) -> float:
@@ -109,32 +94,11 @@ def bootstrap(
         rounds: How many times sentences are drawn.
         seed: Of the draws.
 
-    Returns:
-        Twice the share of the rounds in which the other system is not behind, at least
-        1 / rounds.
-
     Raises:
         ValueError: The runs have other sentences.
-
-    Source:
-        Berg-Kirkpatrick, Burkett and Klein (2012), without shifting: the percentile
-        interval of the difference, inverted.
     """
-    if first.shape != second.shape or (first[:, 2] != second[:, 2]).any():
-        raise ValueError(
-            f"Expected two runs on the same sentences, got {len(first)} and "
-            f"{len(second)} sentences, or other gold spans"
-        )
-    draws, size, behind = np.random.default_rng(seed), len(first), 0.0
-    # Twice the correct ones over predicted and gold ones; see `Counts.f1`.
-    both = np.concatenate([first, second], axis=1).astype(np.float64)
-    for _ in range(rounds):
-        weights = np.bincount(draws.integers(size, size=size), minlength=size)
-        a, b, c, d, e, f = weights @ both
-        gap = a / max(b + c, 1.0) - d / max(e + f, 1.0)
-        behind += 1.0 if gap < 0 else 0.5 if gap == 0 else 0.0
-    share = behind / rounds
-    return max(2 * min(share, 1 - share), 1 / rounds)
+    one, other = (tally.of_counts(counts) for counts in (first, second))
+    return comparing.bootstrap([one], [other], "f1", rounds=rounds, seed=seed)
 
 
 def compare(

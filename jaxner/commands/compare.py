@@ -1,0 +1,124 @@
+"""Compares two systems on the same sentences by paired tests.
+
+    jaxner compare runs/a runs/b                      two runs, on their test split
+    jaxner compare runs/a runs/b --split dev
+    jaxner compare a.conll b.conll --rule strict      two files of predictions
+    jaxner compare runs/a-1,runs/a-2 runs/b-1,runs/b-2      several seeds on a side
+
+With a run on each side the tests draw and swap sentences, which says nothing of other
+seeds. With several, figures are means over runs, and the tests draw and move runs, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxner.commands import score
+from jaxner.data import schemes
+from jaxner.evaluation import coded, comparing, intervals, summary
+from jaxner.evaluation import tally as tallies
+from jaxner.workdir import Workdir
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def declare(commands: Any) -> None:
+    """Adds the command to the subparsers of `jaxner`."""
+    one = commands.add_parser(
+        "compare",
+        help="paired tests between two runs, files of predictions or sets of seeds",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    about = "run folder or file of predictions; several seeds by commas"
+    one.add_argument("first", help=about)
+    one.add_argument("second", help=about)
+    one.add_argument("--split", default="test", choices=("dev", "test"), help="of runs")
+    score.add_reading(one)
+    one.add_argument("--all", action="store_true", help="show every figure")
+    one.add_argument("--json", help="file for all figures, as JSON")
+    one.set_defaults(run=compare)
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Does `jaxner compare`."""
+    if options.json and not Path(options.json).absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {options.json} into")
+    sides = [text.split(",") for text in (options.first, options.second)]
+    labels = [
+        [score.read(predictions_of(path, options.split), options) for path in side]
+        for side in sides
+    ]
+    first, second = _tags(labels) if options.tags else _spans(labels, options)
+    rounds = comparing.ROUNDS if options.rounds is None else options.rounds
+    found = comparing.compare(first, second, rounds=rounds, seed=options.seed)
+    shown = found if options.all else _headlines(found)
+    rule = "tags" if options.tags else f"{options.rule} rule"
+    broken = "" if options.tags else f"; {_ill_formed(labels, options)}"
+    numbers = " and ".join(f"{len(side)}" for side in sides)
+    caption = (
+        f"{rule}{broken}; first: {options.first}, second: {options.second} "
+        f"({numbers} runs); {rounds:,} rounds"
+    )
+    console.print(summary.difference_table(shown, intervals.LEVEL, caption))
+    if options.json:
+        about = {"first": sides[0], "second": sides[1], "rounds": rounds}
+        about |= {"rule": rule, "seed": options.seed, "unit": "fraction"}
+        figures = {name: its._asdict() for name, its in found.items()}
+        text = json.dumps(about | {"figures": figures}, indent=2) + "\n"
+        Path(options.json).write_text(text, "utf-8")
+
+
+def predictions_of(path: str, split: str) -> str:
+    """Returns the file of predictions: of a run's folder that of the split.
+
+    Raises:
+        FileNotFoundError: There is neither such a file nor such a run.
+    """
+    if not Path(path).is_dir():
+        return path
+    file = Workdir(path).predictions(split)
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"{file} is missing: the run is not finished. jaxner evaluate --workdir "
+            f"{path} --output FILE writes one."
+        )
+    return str(file)
+
+
+def _headlines(found):
+    return {
+        name: its
+        for name, its in found.items()
+        if name in score.HEADLINES or "match f1" in name or "accuracy" in name
+    }
+
+
+def _spans(labels, options):
+    scheme = options.scheme or schemes.detect(labels[0][0][0])
+    types = {
+        kind for side in labels for pair in side for kind in coded.code(*pair).types
+    }
+
+    def tally(gold, predicted):
+        return tallies.of_spans(gold, predicted, options.rule, scheme, sorted(types))
+
+    return [[tally(*pair) for pair in side] for side in labels]
+
+
+def _tags(labels):
+    return [[tallies.of_tags(*pair) for pair in side] for side in labels]
+
+
+def _ill_formed(labels, options) -> str:
+    scheme = options.scheme or schemes.detect(labels[0][0][0])
+    counts = [
+        sum(len(schemes.violations(row, scheme)) for _, found in side for row in found)
+        for side in labels
+    ]
+    return f"{counts[0]:,} and {counts[1]:,} ill-formed labels"

@@ -1,0 +1,116 @@
+"""Scores a file of predictions, of any tagger.
+
+    jaxner score predicted.conll
+    jaxner score predicted.conll --rule strict --scheme BIOES --json scores.json
+
+The file has a token a line; its last two columns are the gold and the predicted label,
+as conlleval wants them. A blank line ends a sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxner.data import schemes
+from jaxner.evaluation import intervals, predictions, report, rules, scoring, summary
+from jaxner.evaluation import tags as tagging_scores
+from jaxner.evaluation import tally as tallies
+
+console = Console(highlight=False, soft_wrap=True)
+HEADLINES = ("precision", "recall", "f1", "macro f1", "weighted f1", "token accuracy")
+
+
+def declare(commands: Any) -> None:
+    """Adds the command to the subparsers of `jaxner`."""
+    one = commands.add_parser(
+        "score",
+        help="scores a file of predictions of any tagger",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    one.add_argument("file", help="its last two columns are gold and predicted label")
+    add_reading(one)
+    one.add_argument("--json", help="file for all figures, as JSON")
+    one.set_defaults(run=score)
+
+
+def add_reading(one: argparse.ArgumentParser) -> None:
+    """Declares how prediction files are read and scored."""
+    one.add_argument(
+        "--rule", choices=rules.RULES, default="conlleval", help="how spans are read"
+    )
+    one.add_argument(
+        "--scheme", choices=schemes.SCHEMES, help="of the labels; default: detected"
+    )
+    one.add_argument("--tags", action="store_true", help="labels are tags, not spans")
+    one.add_argument("--comments", help="how comment lines of the file begin")
+    one.add_argument("--encoding", default="utf-8", help="of the file")
+    one.add_argument(
+        "--rounds", type=int, default=None, help="of the bootstrap; default 1,000"
+    )
+    one.add_argument("--seed", type=int, default=0, help="of the bootstrap's draws")
+
+
+def score(options: argparse.Namespace) -> None:
+    """Does `jaxner score`."""
+    if options.json and not Path(options.json).absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {options.json} into")
+    gold, predicted = read(options.file, options)
+    result = _of_tags if options.tags else _of_spans
+    found = {"file": str(options.file), **result(gold, predicted, options)}
+    if options.json:
+        Path(options.json).write_text(json.dumps(found, indent=2) + "\n", "utf-8")
+
+
+def read(path: str, options: argparse.Namespace):
+    """Reads a file of predictions; an error of its labels says what would work."""
+    gold, predicted = predictions.read(
+        path, comments=options.comments, encoding=options.encoding
+    )
+    if not options.tags:
+        try:
+            schemes.detect([*gold, *predicted])
+        except ValueError as error:
+            raise ValueError(
+                f"{path}: expected the gold label in the last column but one and the "
+                f"predicted label in the last. {error}. If labels are tags, such as "
+                "parts of speech, add --tags."
+            ) from None
+    return gold, predicted
+
+
+def _of_spans(gold, predicted, options) -> dict[str, Any]:
+    scheme = options.scheme or schemes.detect(gold)
+    scores = scoring.score(gold, predicted, rule=options.rule, scheme=scheme)
+    about = report.caption(scores)
+    console.print(report.per_type_table(scores, Path(options.file).name))
+    found = _intervals(tallies.of_spans(gold, predicted, options.rule, scheme), options)
+    chosen = {
+        name: its
+        for name, its in found.items()
+        if name in HEADLINES or "match f1" in name or name.startswith("chunk recall")
+    }
+    console.print(summary.headline_table(chosen, intervals.LEVEL, about))
+    by_rule = summary.by_rule(gold, predicted, scheme)
+    console.print(summary.rules_table(by_rule, f"{scheme}; {about.split('; ')[1]}"))
+    figures = {name: summary.in_percent(its) for name, its in found.items()}
+    return {**scores.to_dict(), "figures": figures, "by_rule": by_rule}
+
+
+def _of_tags(gold, predicted, options) -> dict[str, Any]:
+    scores = tagging_scores.score(gold, predicted)
+    console.print(report.per_type_table(scores, Path(options.file).name))
+    found = _intervals(tallies.of_tags(gold, predicted), options)
+    console.print(summary.headline_table(found, intervals.LEVEL))
+    figures = {name: summary.in_percent(its) for name, its in found.items()}
+    return {**scores.to_dict(), "figures": figures}
+
+
+def _intervals(tally, options):
+    rounds = intervals.ROUNDS if options.rounds is None else options.rounds
+    return intervals.bootstrap(tally, rounds=rounds, seed=options.seed)

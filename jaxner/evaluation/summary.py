@@ -1,0 +1,141 @@
+"""Headline figures with their intervals, and F1 under each rule, for people.
+
+The figures of a prediction stand in one dictionary, `summarise`, which is what JSON
+files get; `headline_table` and `rules_table` lay it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from jaxner.data import schemes
+from jaxner.evaluation import coded, intervals, rules, scoring, tally
+from jaxner.evaluation.coded import Labels
+from jaxner.evaluation.comparing import Difference
+from jaxner.evaluation.counts import percent, shown
+from jaxner.evaluation.intervals import Interval
+
+
+def summarise(
+    gold: Labels,
+    predicted: Labels,
+    *,
+    rule: str = "conlleval",
+    scheme: str | None = None,
+    rounds: int = intervals.ROUNDS,
+    level: float = intervals.LEVEL,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Computes every headline figure of predicted spans, with intervals.
+
+    Args:
+        gold: The right labels of each sentence.
+        predicted: The predicted ones.
+        rule: How spans are read.
+        scheme: That of the labels; None: what `schemes.detect` finds in gold.
+        rounds: Of the bootstrap.
+        level: Of its intervals.
+        seed: Of its draws.
+
+    Returns:
+        `scores` (see `Scores.to_dict`), `figures` (name, and value, low and high in
+        percent), `by_rule` (F1 and counts under each rule that reads the scheme), and
+        how the intervals were made. JSON values; None where undefined.
+
+    Raises:
+        ValueError: As `scoring.score`.
+
+    Example:
+        >>> found = summarise([["B-A", "O"]], [["I-A", "O"]], rounds=10)
+        >>> [found["by_rule"][rule]["f1"] for rule in ("conlleval", "strict")]
+        [100.0, 0.0]
+    """
+    scheme = schemes.detect(gold) if scheme is None else scheme
+    scores = scoring.score(gold, predicted, rule=rule, scheme=scheme)
+    its = tally.of_spans(gold, predicted, rule, scheme)
+    found = intervals.bootstrap(its, rounds=rounds, level=level, seed=seed)
+    return {
+        "scores": scores.to_dict(),
+        "figures": {name: in_percent(x) for name, x in found.items()},
+        "by_rule": by_rule(gold, predicted, scheme),
+        "intervals": {"rounds": rounds, "level": level, "seed": seed},
+    }
+
+
+def by_rule(gold: Labels, predicted: Labels, scheme: str) -> dict[str, dict[str, Any]]:
+    """Computes precision, recall, F1 and counts under each rule that reads a scheme."""
+    labels = coded.code(gold, predicted)
+    found = {}
+    for rule in rules.RULES:
+        try:
+            rules.check(rule, scheme)
+        except ValueError:
+            continue  # the rule has no meaning in this scheme
+        found[rule] = scoring.score_coded(labels, rule, scheme).overall.to_dict()
+    return found
+
+
+def in_percent(interval: Interval) -> dict[str, float | None]:
+    """Returns an interval as a dictionary, in percent."""
+    return {name: percent(x) for name, x in interval._asdict().items()}
+
+
+def headline_table(figures: Mapping[str, Interval], level: float, caption: str = ""):
+    """Lays out figures and intervals, in percent.
+
+    Args:
+        figures: What `intervals.bootstrap` returned.
+        level: That of the intervals.
+        caption: Below the table: the rule, and the number of ill-formed labels.
+    """
+    table = Table(caption=Text(caption) if caption else None)
+    table.add_column("figure")
+    table.add_column("%", justify="right")
+    table.add_column(f"{100 * level:g} % interval", justify="right")
+    for name, its in figures.items():
+        bounds = "–" if its.low is None else f"{shown(its.low)} to {shown(its.high)}"
+        table.add_row(Text(name), shown(its.value), bounds)
+    return table
+
+
+def rules_table(found: Mapping[str, Mapping[str, Any]], caption: str = "") -> Table:
+    """Lays out what `by_rule` returned."""
+    table = Table(caption=Text(caption) if caption else None)
+    table.add_column("rule")
+    for name in ("precision", "recall", "F1", "gold", "predicted", "correct"):
+        table.add_column(name, justify="right")
+    for rule, its in found.items():
+        figures = [its[name] for name in ("precision", "recall", "f1")]
+        cells = ["–" if x is None else f"{x:.2f}" for x in figures]
+        numbers = [f"{its[name]:,}" for name in ("gold", "predicted", "correct")]
+        table.add_row(rule, *cells, *numbers)
+    return table
+
+
+def difference_table(found: Mapping[str, Difference], level: float, caption: str):
+    """Lays out what `comparing.compare` returned, in percent points.
+
+    Args:
+        found: Differences by figure.
+        level: That of the intervals.
+        caption: What was compared, and how.
+    """
+    table = Table(caption=Text(caption))
+    table.add_column("figure")
+    columns = ("first", "second", "difference", f"{100 * level:g} % interval")
+    for name in (*columns, "p bootstrap", "p permutation", "p Welch"):
+        table.add_column(name, justify="right")
+    for name, its in found.items():
+        bounds = "–" if its.low is None else f"{shown(its.low)} to {shown(its.high)}"
+        tests = (its.bootstrap, its.permutation, its.welch)
+        table.add_row(
+            Text(name),
+            *map(shown, (its.first, its.second, its.difference)),
+            bounds,
+            *("–" if p is None else f"{p:.4f}" for p in tests),
+        )
+    return table

@@ -1,0 +1,107 @@
+"""`jaxner score` and `jaxner compare`."""
+
+import json
+
+import pytest
+
+from jaxner import __main__ as cli
+from jaxner.data import schemes
+from tests.evaluation.test_scoring import random_corpus
+
+
+def write(path, gold, predicted, tokens=True):
+    blocks = [
+        "".join(
+            f"{'w ' if tokens else ''}{a} {b}\n" for a, b in zip(*rows, strict=True)
+        )
+        for rows in zip(gold, predicted, strict=True)
+        if rows[0]
+    ]
+    path.write_text("\n".join(blocks), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    gold, predicted = random_corpus("BIOES", sentences=60)
+    gold = [schemes.convert(labels, "BIOES") for labels in gold]
+    write(tmp_path / "a.conll", gold, predicted)
+    write(tmp_path / "b.conll", gold, gold, tokens=False)
+    return tmp_path
+
+
+def run(*arguments):
+    cli.main([*map(str, arguments), "--cache", "off"])
+
+
+def test_score(files, capsys):
+    out = files / "scores.json"
+    run("score", files / "a.conll", "--rule", "strict", "--rounds", 50, "--json", out)
+    text = capsys.readouterr().out
+    found = json.loads(out.read_text())
+    assert found["rule"] == "strict"
+    assert f"strict rule; {found['ill_formed']} ill-formed labels in" in text
+    for rule in ("conlleval", "strict", "idcnn", "ncrfpp"):
+        assert f"{found['by_rule'][rule]['f1']:.2f}" in text
+    its = found["figures"]["f1"]
+    assert its["low"] <= its["value"] == found["f1"] <= its["high"]
+    assert "partial match f1" in text
+    assert "chunk recall B" in text
+
+
+def test_score_of_two_columns(files, capsys):
+    run("score", files / "b.conll", "--rounds", 5)
+    assert "100.00" in capsys.readouterr().out
+
+
+def test_score_of_tags(tmp_path, capsys):
+    path = write(tmp_path / "tags.txt", [["NN", "VB"]], [["NN", "NN"]])
+    run("score", path, "--tags", "--rounds", 5)
+    assert "50.00" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        run("score", path)
+    text = capsys.readouterr().out
+    assert "gold label in the last column but one" in text
+    assert "--tags" in text
+
+
+def test_compare(files, capsys):
+    out = files / "compared.json"
+    given = (files / "b.conll", files / "a.conll")
+    run("compare", *given, "--rounds", 200, "--json", out)
+    text = capsys.readouterr().out
+    assert "conlleval rule; 0 and" in text
+    found = json.loads(out.read_text())["figures"]["f1"]
+    assert found["first"] == 1.0
+    assert found["bootstrap"] <= 0.005
+    both = f"{given[1]},{given[1]}"
+    run("compare", both, given[0], "--rounds", 50)
+    assert "(2 and 1 runs)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("w B-A\n", "column"),
+        ("B-A\n", "column"),
+        ("w B-A B-A\nw O\n", "expected 3 columns"),
+        ("", "expected lines of tokens"),
+        ("w X-A O\n", "'X-A' is neither 'O' nor PREFIX-TYPE"),
+    ],
+)
+def test_bad_files_say_what_is_wrong(text, message, tmp_path, capsys):
+    path = tmp_path / "bad.conll"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        run("score", path)
+    assert message in capsys.readouterr().out
+
+
+def test_runs_that_are_not_there(tmp_path, capsys):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(SystemExit):
+        run("compare", tmp_path / "run", tmp_path / "run")
+    assert "jaxner evaluate --workdir" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        run("score", tmp_path / "none.conll")
+    assert "none.conll" in capsys.readouterr().out
