@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxner.fields import Size, check_fields
 from jaxner.types import FORBIDDEN
 
 # Up to so many tokens the scores of a sentence are held as a whole, which is faster; in
@@ -75,16 +76,14 @@ class SelfAttention(nn.Module):
             acts in training too. One name may come as a plain string.
     """
 
-    num_heads: int = 5
-    head_dim: int | None = None
-    keep: Sequence[str] | None = None
+    num_heads: Size = 5
+    head_dim: Size | None = None
+    keep: str | Sequence[str] | None = None
 
     receptive_field = None  # every label is decided by all tokens
 
     def __post_init__(self):
-        for name, size in (("num_heads", self.num_heads), ("head_dim", self.head_dim)):
-            if size is not None and size < 1:
-                raise ValueError(f"{name} of SelfAttention must be ≥ 1, got {size}")
+        check_fields(self)
         if self.keep is not None:
             # A tuple, so that models compare and hash by value.
             given = (self.keep,) if isinstance(self.keep, str) else self.keep

@@ -12,12 +12,14 @@ longest token, `H` features, `N` layers; `m` heads of `d` dimensions.
 from __future__ import annotations
 
 import functools
+from typing import Annotated
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxner.fields import OneOf, Positive, Rate, Size, check_fields
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Pieces
 
@@ -49,22 +51,20 @@ class BERT(nn.Module):
         attention_probs_dropout_prob: Dropout of the attention weights.
     """
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
-    layer_norm_eps: float = 1e-12
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
+    vocab_size: Size
+    hidden_size: Size = 768
+    num_hidden_layers: Size = 12
+    num_attention_heads: Size = 12
+    intermediate_size: Size = 3072
+    max_position_embeddings: Size = 512
+    type_vocab_size: Size = 2
+    layer_norm_eps: Positive = 1e-12
+    hidden_act: Annotated[str, OneOf(ACTIVATIONS)] = "gelu"
+    hidden_dropout_prob: Rate = 0.1
+    attention_probs_dropout_prob: Rate = 0.1
 
     def __post_init__(self):
-        layers.check("hidden_act", self.hidden_act, ACTIVATIONS, "BERT")
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            layers.check_rate(name, getattr(self, name), "BERT")
+        check_fields(self)
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"hidden_size={self.hidden_size} of BERT does not divide by "
@@ -181,10 +181,10 @@ class WordPieces(nn.Module):
     """
 
     encoder: BERT
-    pool: str = "first"
+    pool: Annotated[str, OneOf(POOLS)] = "first"
 
     def __post_init__(self):
-        layers.check("pool", self.pool, POOLS, "WordPieces")
+        check_fields(self)
         super().__post_init__()
 
     def __call__(self, pieces: Pieces, *, train: bool) -> Float[Array, " T H"]:

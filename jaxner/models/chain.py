@@ -12,6 +12,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import Real, Size, check_fields
 from jaxner.models import layers
 
 
@@ -107,16 +108,15 @@ class Projection(nn.Module):
         initializer: How its kernel is drawn, one of `layers.KERNELS`.
     """
 
-    hidden_dim: int
-    activation: str = "tanh"
-    bias: float = 0.0
-    initializer: str = "glorot"
+    hidden_dim: Size = 100
+    activation: layers.Activation = "tanh"
+    bias: Real = 0.0
+    initializer: layers.Kernel = "glorot"
 
     receptive_field = 1
 
     def __post_init__(self):
-        layers.check("activation", self.activation, layers.ACTIVATIONS, "Projection")
-        layers.check("initializer", self.initializer, layers.KERNELS, "Projection")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact

@@ -5,14 +5,17 @@ Shape letters: `T` words, `C` characters, `D` features.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxner.fields import DERIVED, Derived, OneOf, Rate, Real, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.convolution import windows
-from jaxner.models.lstm import INITIALIZERS, BiLSTM
+from jaxner.models.lstm import BiLSTM, Initializer
 from jaxner.types import FORBIDDEN
 
 NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is none of them
@@ -47,25 +50,20 @@ class CharacterCNN(nn.Module):
         dropout: Probability of zeroing an element of a character vector.
     """
 
-    num_chars: int
-    dim: int = 30
-    num_filters: int = 30
-    width: int | tuple[int, ...] = 3
-    length: int | None = None
-    types: tuple[int, ...] | None = None
+    num_chars: Derived
+    dim: Size = 30
+    num_filters: Size = 30
+    width: Size | tuple[Size, ...] = 3
+    length: Size | None = None
+    types: Annotated[tuple[int, ...] | None, DERIVED] = None
     bias: bool = True
-    activation: str = "none"
-    initializer: str = "kaiming"
-    table_initializer: str = "kaiming"
-    dropout: float = 0.0
+    activation: layers.Activation = "none"
+    initializer: layers.Kernel = "kaiming"
+    table_initializer: layers.Table = "kaiming"
+    dropout: Rate = 0.0
 
     def __post_init__(self):
-        layers.check("activation", self.activation, layers.ACTIVATIONS, "CharacterCNN")
-        layers.check("initializer", self.initializer, layers.KERNELS, "CharacterCNN")
-        layers.check(
-            "table_initializer", self.table_initializer, layers.TABLES, "CharacterCNN"
-        )
-        layers.check_rate("dropout", self.dropout, "CharacterCNN")
+        check_fields(self)
         for width in self._widths().values():
             if self.length is None and width % 2 == 0:
                 raise ValueError(
@@ -169,21 +167,17 @@ class CharacterLSTM(nn.Module):
         vector is not given; Lample et al. have 25.
     """
 
-    num_chars: int
-    dim: int = 25
-    hidden_dim: int = 25
-    pool: str = "max"
-    initializer: str = "glorot"
-    table_initializer: str = "glorot"
-    forget_bias: float = 1.0
-    dropout: float = 0.0
+    num_chars: Derived
+    dim: Size = 25
+    hidden_dim: Size = 25
+    pool: Annotated[str, OneOf(POOLS)] = "max"
+    initializer: Initializer = "glorot"
+    table_initializer: layers.Table = "glorot"
+    forget_bias: Real = 1.0
+    dropout: Rate = 0.0
 
     def __post_init__(self):
-        name = "CharacterLSTM"
-        layers.check("pool", self.pool, POOLS, name)
-        layers.check("initializer", self.initializer, INITIALIZERS, name)
-        layers.check("table_initializer", self.table_initializer, layers.TABLES, name)
-        layers.check_rate("dropout", self.dropout, name)
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact

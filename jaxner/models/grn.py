@@ -13,12 +13,14 @@ sentence's labels depend on its batch mates.
 from __future__ import annotations
 
 import functools
+from typing import Annotated
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import OneOf, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.convolution import Convolution
 from jaxner.models.relation import gated_sum
@@ -38,13 +40,12 @@ class GRN(nn.Module):
             "none" (the context layer's output, without the tanh of eq. 8).
     """
 
-    hidden_dim: int = 400
-    context: str = "all"
-    relation: str = "gated"
+    hidden_dim: Size = 400
+    context: Annotated[str, OneOf(CONTEXTS)] = "all"
+    relation: Annotated[str, OneOf(RELATIONS)] = "gated"
 
     def __post_init__(self):
-        layers.check("context", self.context, CONTEXTS, "GRN")
-        layers.check("relation", self.relation, RELATIONS, "GRN")
+        check_fields(self)
         super().__post_init__()
 
     @property

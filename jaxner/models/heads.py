@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxner.fields import Derived, Rate, Real, check_fields
 from jaxner.models import layers
 from jaxner.types import Potentials
 
@@ -33,16 +34,15 @@ class Head(nn.Module):
         bias: What its bias begins at.
     """
 
-    num_labels: int
+    num_labels: Derived
     transitions: bool = True
     boundaries: bool = True
-    dropout: float = 0.5
-    initializer: str = "kaiming"
-    bias: float = 0.0
+    dropout: Rate = 0.5
+    initializer: layers.Kernel = "kaiming"
+    bias: Real = 0.0
 
     def __post_init__(self):
-        layers.check("initializer", self.initializer, layers.KERNELS, "Head")
-        layers.check_rate("dropout", self.dropout, "Head")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact
@@ -88,7 +88,7 @@ class ScoresHead(nn.Module):
         boundaries: See `Head`.
     """
 
-    num_labels: int
+    num_labels: Derived
     transitions: bool = False
     boundaries: bool = True
 
@@ -122,13 +122,12 @@ class DirectionHead(nn.Module):
         initializer: How the linear layers are drawn, one of `layers.KERNELS`.
     """
 
-    num_labels: int
-    dropout: float = 0.5
-    initializer: str = "kaiming"
+    num_labels: Derived
+    dropout: Rate = 0.5
+    initializer: layers.Kernel = "kaiming"
 
     def __post_init__(self):
-        layers.check("initializer", self.initializer, layers.KERNELS, "DirectionHead")
-        layers.check_rate("dropout", self.dropout, "DirectionHead")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact

@@ -12,11 +12,14 @@ likelihood of a CRF covers every token, where theirs leaves out the last one.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import OneOf, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.convolution import Convolution
 
@@ -85,23 +88,18 @@ class IDCNN(nn.Module):
             those of "glorot" do not.
     """
 
-    hidden_dim: int = 300
-    dilations: tuple[int, ...] = (1, 2, 1)
-    num_blocks: int = 1
+    hidden_dim: Size = 300
+    dilations: tuple[Size, ...] = (1, 2, 1)
+    num_blocks: Size = 1
     share: bool = True
-    initializer: str = "identity"
+    initializer: Annotated[str, OneOf(INITIALIZERS)] = "identity"
 
     def __post_init__(self):
-        layers.check("initializer", self.initializer, INITIALIZERS, "IDCNN")
         if isinstance(self.dilations, int):
             self.dilations = (self.dilations,)
-        sizes = (self.hidden_dim, self.num_blocks, *self.dilations)
-        if not self.dilations or min(sizes) < 1:
-            raise ValueError(
-                "Expected sizes of at least 1 and some dilations in IDCNN, got "
-                f"hidden_dim {self.hidden_dim}, num_blocks {self.num_blocks}, "
-                f"dilations {self.dilations}"
-            )
+        check_fields(self)
+        if not self.dilations:
+            raise ValueError("Expected some dilations of IDCNN, such as (1, 2, 1)")
         super().__post_init__()
 
     @property

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxner.fields import Count, Derived, OddSize, Rate, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.convolution import windows
 
@@ -55,31 +56,20 @@ class IntNet(nn.Module):
         (2, 160)
     """
 
-    num_chars: int
-    dim: int = 32
-    num_filters: int = 32
-    growth: int = 16
-    num_blocks: int = 3
-    widths: tuple[int, ...] = (3, 5)
-    dropout: float = 0.5
-    initializer: str = "kaiming"
-    table_initializer: str = "kaiming"
+    num_chars: Derived
+    dim: Size = 32
+    num_filters: Size = 32
+    growth: Size = 16
+    num_blocks: Count = 3
+    widths: tuple[OddSize, ...] = (3, 5)
+    dropout: Rate = 0.5
+    initializer: layers.Kernel = "kaiming"
+    table_initializer: layers.Table = "kaiming"
 
     def __post_init__(self):
-        layers.check("initializer", self.initializer, layers.KERNELS, "IntNet")
-        layers.check(
-            "table_initializer", self.table_initializer, layers.TABLES, "IntNet"
-        )
-        layers.check_rate("dropout", self.dropout, "IntNet")
-        if not self.widths or any(w < 1 or w % 2 == 0 for w in self.widths):
-            raise ValueError(f"Expected odd widths of IntNet, got {self.widths}")
-        smallest = {"dim": 1, "num_filters": 1, "growth": 1, "num_blocks": 0}
-        for name, least in smallest.items():
-            if getattr(self, name) < least:
-                raise ValueError(
-                    f"{name} of IntNet must be at least {least}, got "
-                    f"{getattr(self, name)}"
-                )
+        check_fields(self)
+        if not self.widths:
+            raise ValueError("Expected odd widths of IntNet, got none")
         super().__post_init__()
 
     @nn.compact

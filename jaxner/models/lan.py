@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import Derived, Positive, Rate, Real, Size, check_fields
 from jaxner.models import layers
-from jaxner.models.lstm import INITIALIZERS, Cells, bilstm, candidates
+from jaxner.models.lstm import Cells, Initializer, bilstm, candidates
 
 
 class LabelAttention(nn.Module):
@@ -59,37 +60,26 @@ class LabelAttention(nn.Module):
         (4, 9)
     """
 
-    num_labels: int
-    num_layers: int = 3
-    hidden_dim: int = 200
-    num_heads: int = 5
-    dropout: float = 0.5
-    weight_dropout: float = 0.5
-    initializer: str = "glorot"
-    forget_bias: float = 1.0
-    kernel_initializer: str = "kaiming"
-    label_bound: float = 0.0025
+    num_labels: Derived
+    num_layers: Size = 3
+    hidden_dim: Size = 200
+    num_heads: Size = 5
+    dropout: Rate = 0.5
+    weight_dropout: Rate = 0.5
+    initializer: Initializer = "glorot"
+    forget_bias: Real = 1.0
+    kernel_initializer: layers.Kernel = "kaiming"
+    label_bound: Positive = 0.0025
 
     receptive_field = None  # every label is decided by all tokens
 
     def __post_init__(self):
-        name = "LabelAttention"
-        layers.check("initializer", self.initializer, INITIALIZERS, name)
-        layers.check(
-            "kernel_initializer", self.kernel_initializer, layers.KERNELS, name
-        )
-        for size in ("num_layers", "hidden_dim", "num_heads"):
-            if getattr(self, size) < 1:
-                raise ValueError(
-                    f"{size} of {name} must be at least 1, got {getattr(self, size)}"
-                )
+        check_fields(self)
         if 2 * self.hidden_dim % self.num_heads:
             raise ValueError(
                 f"{2 * self.hidden_dim} features do not divide by num_heads="
-                f"{self.num_heads} of {name}; take a divisor of 2 · hidden_dim"
+                f"{self.num_heads} of LabelAttention; take a divisor of 2 · hidden_dim"
             )
-        for rate in ("dropout", "weight_dropout"):
-            layers.check_rate(rate, getattr(self, rate), name)
         super().__post_init__()
 
     @nn.compact

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Annotated
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
+
+from jaxner.fields import OneOf, Rate
 
 # He et al., "Delving Deep into Rectifiers", ICCV 2015, with the bound √(6 / fan-in).
 kaiming_uniform = nn.initializers.variance_scaling(2.0, "fan_in", "uniform")
@@ -73,21 +75,9 @@ U(±√(3/D)) (Yang and Zhang, 2018)."""
 ACTIVATIONS = {"none": lambda x: x, "tanh": jnp.tanh, "relu": jax.nn.relu}
 """The activations that configs name; all are monotonic."""
 
-
-def check(option: str, value: str, known: Iterable[str], module: str) -> None:
-    """Raises ValueError if the value of a module's option is unknown."""
-    if value not in known:
-        names = ", ".join(known)
-        raise ValueError(f"Unknown {option} {value!r} of {module}; known: {names}")
-
-
-def check_rate(option: str, rate: float, module: str) -> None:
-    """Raises ValueError if a rate of dropout is none."""
-    if not 0 <= rate < 1:
-        raise ValueError(
-            f"{option} of {module} must be in [0, 1), got {rate}: it is the share that "
-            "is dropped, not the one that is kept"
-        )
+Kernel = Annotated[str, OneOf(KERNELS)]
+Table = Annotated[str, OneOf(TABLES)]
+Activation = Annotated[str, OneOf(ACTIVATIONS)]
 
 
 class Dropout(nn.Module):
@@ -102,7 +92,7 @@ class Dropout(nn.Module):
         stream: What masks are drawn from; "dropout" if there is no such stream.
     """
 
-    rate: float
+    rate: Rate
     stream: str = "dropout"
 
     @nn.compact

@@ -8,13 +8,14 @@ stand on an axis of four, in the order that the kernel gives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import OneOf, Rate, Real, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.recurrence import CANDIDATE, FORGET, Carry, lstm_scan
 
@@ -22,6 +23,7 @@ POOLS = ("concat", "mean")
 INPUT_MASKS = ("unit", "shared")
 STREAMS = {"sentence": "dropout", "batch": "shared"}
 INITIALIZERS = ("glorot", "glorot_fused", "kaiming", "normal", "torch")
+Initializer = Annotated[str, OneOf(INITIALIZERS)]
 
 
 class BiLSTM(nn.Module):
@@ -53,33 +55,23 @@ class BiLSTM(nn.Module):
         forget_bias: Initial bias of the forget gates; the other biases start at zero.
     """
 
-    hidden_dim: int = 200
-    num_units: int = 1
-    num_layers: int = 1
+    hidden_dim: Size = 200
+    num_units: Size = 1
+    num_layers: Size = 1
     cross: bool = True
-    pool: str = "concat"
-    input_dropout: float = 0.0
-    state_dropout: float = 0.0
-    output_dropout: float = 0.0
-    input_mask: str = "unit"
-    dropout_scope: str = "sentence"
-    initializer: str = "glorot"
-    forget_bias: float = 1.0
+    pool: Annotated[str, OneOf(POOLS)] = "concat"
+    input_dropout: Rate = 0.0
+    state_dropout: Rate = 0.0
+    output_dropout: Rate = 0.0
+    input_mask: Annotated[str, OneOf(INPUT_MASKS)] = "unit"
+    dropout_scope: Annotated[str, OneOf(STREAMS)] = "sentence"
+    initializer: Initializer = "glorot"
+    forget_bias: Real = 1.0
 
     receptive_field = None  # every label is decided by all tokens
 
     def __post_init__(self):
-        layers.check("pool", self.pool, POOLS, "BiLSTM")
-        layers.check("input_mask", self.input_mask, INPUT_MASKS, "BiLSTM")
-        layers.check("dropout_scope", self.dropout_scope, STREAMS, "BiLSTM")
-        layers.check("initializer", self.initializer, INITIALIZERS, "BiLSTM")
-        for name in ("hidden_dim", "num_units", "num_layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} of BiLSTM must be at least 1, got {getattr(self, name)}"
-                )
-        for name in ("input_dropout", "state_dropout", "output_dropout"):
-            layers.check_rate(name, getattr(self, name), "BiLSTM")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact

@@ -10,7 +10,7 @@ Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016; Gui et al.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
+from jaxner.fields import Count, OneOf, Seed, check_fields
 from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
 
 PARTS = ("representation", "encoder", "head")
@@ -71,35 +72,17 @@ class MCDropout:
         ValueError: A part or an average is unknown, or a number is none.
     """
 
-    num_samples: int = 0
-    parts: tuple[str, ...] = PARTS
-    average: str = "scores"
-    seed: int = 0
+    num_samples: Count = 0
+    parts: tuple[Annotated[str, OneOf(PARTS)], ...] = PARTS
+    average: Annotated[str, OneOf(AVERAGES)] = "scores"
+    seed: Seed = 0
 
     def __post_init__(self):
         given = (self.parts,) if isinstance(self.parts, str) else tuple(self.parts)
         object.__setattr__(self, "parts", given)
-        for part in self.parts:
-            if part not in PARTS:
-                raise ValueError(
-                    f"Unknown part {part!r} in mc_dropout.parts; known: "
-                    f"{', '.join(PARTS)}"
-                )
+        check_fields(self)
         if not self.parts:
-            raise ValueError(
-                "Expected at least one part in mc_dropout.parts, got none."
-            )
-        if self.average not in AVERAGES:
-            raise ValueError(
-                f"Unknown mc_dropout.average {self.average!r}; known: "
-                f"{', '.join(AVERAGES)}"
-            )
-        for name in ("num_samples", "seed"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(
-                    f"mc_dropout.{name} must be a number from 0, got {value!r}"
-                )
+            raise ValueError(f"Expected parts of MCDropout, some of {', '.join(PARTS)}")
 
 
 def sentence_key(key: Array, sentence: Sentence) -> Array:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import Positive, Real, Size, check_fields
 from jaxner.models import layers
 from jaxner.types import Potentials
 
@@ -43,30 +44,14 @@ class Refinement(nn.Module):
     representation: nn.Module | None
     streams: nn.Module
     head: nn.Module
-    threshold: float = 0.45
-    label_dim: int = 400
-    label_scale: float = 600.0
+    threshold: Real = 0.45
+    label_dim: Size = 400
+    label_scale: Positive = 600.0
     soft: bool = True
     labels: bool = True
 
     def __post_init__(self):
-        threshold = self.threshold
-        is_number = isinstance(threshold, (int, float))
-        if isinstance(threshold, bool) or not is_number or threshold != threshold:
-            raise ValueError(
-                f"refinement.threshold must be a number of nats, got {threshold!r}"
-            )
-        for name in ("soft", "labels"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(
-                    f"refinement.{name} must be true or false, got "
-                    f"{getattr(self, name)!r}"
-                )
-        if self.label_dim < 1 or self.label_scale <= 0:
-            raise ValueError(
-                "Expected refinement.label_dim and label_scale above 0, got "
-                f"{self.label_dim} and {self.label_scale}"
-            )
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import EvenSize, Rate, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.attention import BLOCK, WHOLE, by_blocks
 from jaxner.types import FORBIDDEN
@@ -84,13 +85,12 @@ class RelativeAttention(nn.Module):
         dropout: Rate on the attention weights.
     """
 
-    num_heads: int = 7
-    head_dim: int = 160
-    dropout: float = 0.05
+    num_heads: Size = 7
+    head_dim: EvenSize = 160
+    dropout: Rate = 0.05
 
     def __post_init__(self):
-        check_sizes(self)
-        layers.check_rate("dropout", self.dropout, "RelativeAttention")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact
@@ -157,17 +157,3 @@ def _weigh(q, k, relative, mask, content_bias, position_bias) -> Float[Array, "n
     scores = (by_content + shift(by_distance)) / q.shape[2] ** 0.5
     scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
     return jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
-
-
-def check_sizes(module) -> None:
-    """Raises ValueError if a number of layers, heads or dimensions is none."""
-    kind = type(module).__name__
-    for name in ("num_layers", "num_heads", "head_dim"):
-        size = getattr(module, name, 1)
-        if size < 1:
-            raise ValueError(f"{name} of {kind} must be at least 1, got {size}")
-    if module.head_dim % 2:
-        raise ValueError(
-            f"head_dim of {kind} must be even, half for sines and half for cosines, "
-            f"got {module.head_dim}"
-        )

@@ -5,13 +5,14 @@ Shape letters: `T` tokens, `D` features; `S` layers of precomputed vectors.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxner.fields import DERIVED, Count, Derived, OneOf, Rate, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
 from jaxner.types import Caps, Pieces, Sentence
@@ -34,13 +35,13 @@ class Words(nn.Module):
             `layers.TABLES`.
     """
 
-    num_trained: int
-    num_frozen: int = 0
-    dim: int = 100
-    initializer: str = "kaiming"
+    num_trained: Derived
+    num_frozen: Derived = 0
+    dim: Size = 100
+    initializer: layers.Table = "kaiming"
 
     def __post_init__(self):
-        layers.check("initializer", self.initializer, layers.TABLES, "Words")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact
@@ -81,12 +82,12 @@ class Capitalisation(nn.Module):
             as in Li, Fu and Ma's code.
     """
 
-    rule: str = "shape"
-    dim: int | None = None
+    rule: Annotated[str, OneOf(RULES)] = "shape"
+    dim: Size | None = None
     unknown: bool = False
 
     def __post_init__(self):
-        layers.check("rule", self.rule, RULES, "Capitalisation")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact
@@ -109,6 +110,9 @@ class Capitalisation(nn.Module):
         return x
 
 
+LAYERS = ("top", "average", "mix")
+
+
 class Vectors(nn.Module):
     """Takes vectors that were computed beforehand, of one or more layers.
 
@@ -121,16 +125,15 @@ class Vectors(nn.Module):
         layer: "top" (the last), "average", "mix", or the number of a layer from 0.
     """
 
-    num_layers: int
-    dim: int
-    layer: str | int = "mix"
+    num_layers: Derived
+    dim: Derived
+    layer: Annotated[str, OneOf(LAYERS)] | Count = "mix"
 
     def __post_init__(self):
         if isinstance(self.layer, str) and self.layer.isdecimal():
             self.layer = int(self.layer)  # as a flag gives it
-        if isinstance(self.layer, str):
-            layers.check("layer", self.layer, ("top", "average", "mix"), "Vectors")
-        elif not 0 <= self.layer < self.num_layers:
+        check_fields(self)
+        if not isinstance(self.layer, str) and self.layer >= self.num_layers:
             raise ValueError(
                 f"layer of Vectors must be 0 to {self.num_layers - 1}, since these "
                 f"vectors have {self.num_layers} layers, got {self.layer}"
@@ -176,14 +179,13 @@ class Representation(nn.Module):
     caps: nn.Module | None = None
     vectors: Vectors | None = None
     bert: WordPieces | None = None
-    dropout: float = 0.5
-    word_dropout: float = 0.0
-    singleton_dropout: float = 0.0
-    singletons: tuple[int, int] = (0, 0)
+    dropout: Rate = 0.5
+    word_dropout: Rate = 0.0
+    singleton_dropout: Rate = 0.0
+    singletons: Annotated[tuple[int, int], DERIVED] = (0, 0)
 
     def __post_init__(self):
-        for name in ("dropout", "word_dropout", "singleton_dropout"):
-            layers.check_rate(name, getattr(self, name), "Representation")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact

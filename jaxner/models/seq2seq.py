@@ -8,12 +8,15 @@ labels, `N` state size.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxner.fields import Derived, OneOf, Rate, Real, Size, check_fields
 from jaxner.models import layers
-from jaxner.models.lstm import INITIALIZERS, Cells
+from jaxner.models.lstm import Cells, Initializer
 from jaxner.types import FORBIDDEN, Autoregressive
 
 FUSIONS = ("shared", "integrate", "joint")
@@ -61,29 +64,19 @@ class Seq2seqHead(nn.Module):
         True
     """
 
-    num_labels: int
-    fusion: str = "shared"
-    tag_dim: int = 50
-    hidden_dim: int = 200
-    beam_size: int = 1
-    dropout: float = 0.5
-    initializer: str = "kaiming"
-    table_initializer: str = "kaiming"
-    lstm_initializer: str = "glorot"
-    forget_bias: float = 1.0
+    num_labels: Derived
+    fusion: Annotated[str, OneOf(FUSIONS)] = "shared"
+    tag_dim: Size = 50
+    hidden_dim: Size = 200
+    beam_size: Size = 1
+    dropout: Rate = 0.5
+    initializer: layers.Kernel = "kaiming"
+    table_initializer: layers.Table = "kaiming"
+    lstm_initializer: Initializer = "glorot"
+    forget_bias: Real = 1.0
 
     def __post_init__(self):
-        name = "Seq2seqHead"
-        layers.check("fusion", self.fusion, FUSIONS, name)
-        layers.check("initializer", self.initializer, layers.KERNELS, name)
-        layers.check("table_initializer", self.table_initializer, layers.TABLES, name)
-        layers.check("lstm_initializer", self.lstm_initializer, INITIALIZERS, name)
-        layers.check_rate("dropout", self.dropout, name)
-        for size in ("tag_dim", "hidden_dim", "beam_size"):
-            if getattr(self, size) < 1:
-                raise ValueError(
-                    f"{size} of {name} must be at least 1, got {getattr(self, size)}"
-                )
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact

@@ -10,13 +10,16 @@ Shape letters: `T` tokens, `m` heads of `k` dimensions, `d` = m · k features, `
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.fields import EvenSize, OneOf, Rate, Size, check_fields
 from jaxner.models import layers
-from jaxner.models.relative import RelativeAttention, check_sizes, fan_in_uniform
+from jaxner.models.relative import RelativeAttention, fan_in_uniform
 
 FORMS = ("code", "paper")
 
@@ -38,15 +41,14 @@ class RelativeLayer(nn.Module):
         form: "code" or "paper".
     """
 
-    num_heads: int = 7
-    head_dim: int = 160
-    dropout: float = 0.15
-    attention_dropout: float = 0.05
-    form: str = "code"
+    num_heads: Size = 7
+    head_dim: EvenSize = 160
+    dropout: Rate = 0.15
+    attention_dropout: Rate = 0.05
+    form: Annotated[str, OneOf(FORMS)] = "code"
 
     def __post_init__(self):
-        _check_options(self)
-        layers.check("form", self.form, FORMS, "RelativeLayer")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact
@@ -110,16 +112,16 @@ class RelativeTransformer(nn.Module):
         ((3, 8), False)
     """
 
-    num_layers: int = 2
-    num_heads: int = 7
-    head_dim: int = 160
-    dropout: float = 0.15
-    attention_dropout: float = 0.05
+    num_layers: Size = 2
+    num_heads: Size = 7
+    head_dim: EvenSize = 160
+    dropout: Rate = 0.15
+    attention_dropout: Rate = 0.05
 
     receptive_field = None  # every label is decided by all tokens
 
     def __post_init__(self):
-        _check_options(self)
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact
@@ -166,17 +168,16 @@ class TwoStream(nn.Module):
         (3, 16)
     """
 
-    num_layers: int = 2
-    num_heads: int = 7
-    head_dim: int = 160
-    dropout: float = 0.15
-    attention_dropout: float = 0.05
+    num_layers: Size = 2
+    num_heads: Size = 7
+    head_dim: EvenSize = 160
+    dropout: Rate = 0.15
+    attention_dropout: Rate = 0.05
     labels: bool = True
-    form: str = "code"
+    form: Annotated[str, OneOf(FORMS)] = "code"
 
     def __post_init__(self):
-        _check_options(self)
-        layers.check("form", self.form, FORMS, "TwoStream")
+        check_fields(self)
         super().__post_init__()
 
     @nn.compact
@@ -238,9 +239,3 @@ def _layer(module, name: str) -> RelativeLayer:
 def _dense(fan_in: int, size: int, name: str) -> nn.Dense:
     bias = layers.symmetric_uniform(fan_in**-0.5)
     return nn.Dense(size, kernel_init=fan_in_uniform, bias_init=bias, name=name)
-
-
-def _check_options(module) -> None:
-    check_sizes(module)
-    for name in ("dropout", "attention_dropout"):
-        layers.check_rate(name, getattr(module, name), type(module).__name__)

@@ -1,0 +1,263 @@
+"""What an option may be: a range or a choice, written beside the field that it limits.
+
+A field says by its annotation what it may hold: `dropout: Rate = 0.5`. That is the one
+place: modules check themselves by it, configs have a flag for each field, and their
+values are checked, by the same annotation.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import functools
+import itertools
+import math
+import numbers
+import types
+import typing
+from collections.abc import Iterable
+from typing import Annotated, Any, NamedTuple
+
+_SEQUENCES = (tuple, collections.abc.Sequence)
+_UNIONS = (typing.Union, types.UnionType)
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The numbers that an option may be; no border stands for none.
+
+    Attributes:
+        least: The smallest.
+        above: What it must be larger than.
+        most: The largest.
+        below: What it must be smaller than.
+        step: Distance of the numbers, from `least` on; 0: any.
+        note: What a user may have meant instead.
+
+    Example:
+        >>> str(Range(least=0, below=1)), 1.0 in Range(least=0, below=1)
+        ('in [0, 1)', False)
+    """
+
+    least: int | float | None = None
+    above: int | float | None = None
+    most: int | float | None = None
+    below: int | float | None = None
+    step: int = 0
+    note: str = ""
+
+    def __contains__(self, value: Any) -> bool:
+        return (
+            math.isfinite(value)
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+            and (not self.step or (value - (self.least or 0)) % self.step == 0)
+        )
+
+    def __str__(self) -> str:
+        if self.step:
+            first = int(self.least or 0)
+            return f"{first}, {first + self.step}, {first + 2 * self.step}, …"
+        low = self.least if self.above is None else self.above
+        high = self.most if self.below is None else self.below
+        if low is not None and high is not None:
+            left, right = "[("[self.least is None], "])"[self.most is None]
+            return f"in {left}{low}, {high}{right}"
+        if low is not None:
+            return f"{'at least' if self.above is None else 'above'} {low}"
+        if high is not None:
+            return f"{'at most' if self.below is None else 'below'} {high}"
+        return "a number"
+
+    def problem(self, value: Any) -> str:
+        """Says what is wrong with a number; nothing if it is one of these."""
+        if value in self:
+            return ""
+        finite = "" if math.isfinite(value) else "finite and "
+        note = f": {self.note}" if self.note else ""
+        return f"must be {finite}{self}, got {value!r}{note}"
+
+
+class OneOf:
+    """The words that an option may be.
+
+    Example:
+        >>> OneOf({"mean": 1, "sum": 2}).known
+        ('mean', 'sum')
+    """
+
+    def __init__(self, known: Iterable[str]):
+        self.known = tuple(known)
+
+
+DERIVED = "derived"
+"""Marks a field whose value comes from the data: it is no option."""
+
+Derived = Annotated[int, DERIVED]
+Size = Annotated[int, Range(least=1)]
+EvenSize = Annotated[int, Range(least=2, step=2)]
+OddSize = Annotated[int, Range(least=1, step=2)]
+Count = Annotated[int, Range(least=0)]
+Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
+Rate = Annotated[
+    float,
+    Range(
+        least=0,
+        below=1,
+        note="it is the share that is dropped, not the one that is kept",
+    ),
+]
+Share = Annotated[float, Range(least=0, most=1)]
+Weight = Annotated[float, Range(least=0)]
+Positive = Annotated[float, Range(above=0)]
+Real = Annotated[float, Range()]
+
+
+class Field(NamedTuple):
+    """An option of a module or section.
+
+    Attributes:
+        hint: Its annotation.
+        default: Its value where none is given; `dataclasses.MISSING`: there is none.
+    """
+
+    hint: Any
+    default: Any
+
+    @property
+    def kind(self) -> type:
+        """The type of its flag; `object` if it may be of several."""
+        return _kind(self.hint)
+
+
+@functools.cache
+def of(module: type) -> dict[str, Field]:
+    """Returns the options of a dataclass or Linen module.
+
+    Fields that hold other modules are no options, nor are those marked `Derived`.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Own:
+        ...     num_labels: Derived
+        ...     size: Size = 3
+        >>> of(Own)["size"].default, list(of(Own))
+        (3, ['size'])
+    """
+    hints = typing.get_type_hints(module, include_extras=True)
+    return {
+        field.name: Field(hints[field.name], field.default)
+        for field in dataclasses.fields(module)
+        if field.name not in ("parent", "name") and _is_option(hints[field.name])
+    }
+
+
+def check_fields(instance: Any) -> None:
+    """Checks the options of a dataclass or Linen module.
+
+    Raises:
+        ValueError: One is out of its range, or not among its choices.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Own:
+        ...     dropout: Rate = 0.5
+        >>> check_fields(Own(-1.0))
+        Traceback (most recent call last):
+        ...
+        ValueError: dropout of Own must be in [0, 1), got -1.0: it is the share that ...
+    """
+    kind = type(instance)
+    for name, field in of(kind).items():
+        check(name, getattr(instance, name), field.hint, f" of {kind.__name__}")
+
+
+def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
+    """Checks the value of one option.
+
+    Args:
+        name: Of the option, for the error.
+        value: Its value.
+        hint: Its annotation.
+        whose: What the option is of, for the error.
+
+    Raises:
+        ValueError: The value is out of range, not among the choices, or of another
+            type.
+
+    Example:
+        >>> check("--config.batch_size", 0, Size)
+        Traceback (most recent call last):
+        ...
+        ValueError: --config.batch_size must be at least 1, got 0
+    """
+    found = _problem(value, hint)
+    if not found:
+        return
+    if found.startswith("must"):
+        raise ValueError(f"{name}{whose} {found}")
+    raise ValueError(f"Unknown {name} {value!r}{whose}; known: {found}")
+
+
+def _problem(value: Any, hint: Any) -> str:
+    """Says "must be …", or lists what is known; nothing if the value fits."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        base, *rules = arguments
+        return _problem(value, base) or next(filter(None, _broken(value, rules)), "")
+    if origin in _UNIONS:
+        problems = [_problem(value, one) for one in arguments]
+        fits = (not _problem(value, _kind(one)) for one in arguments)
+        nearest = next(itertools.compress(problems, fits), problems[0])
+        return "" if "" in problems else nearest
+    if origin in _SEQUENCES:
+        if other := _problem(value, tuple):
+            return other
+        ones = map(functools.partial(_problem, hint=arguments[0]), value)
+        return next(filter(None, ones), "")
+    wanted, text = _TYPES.get(hint, (object, ""))
+    is_other = isinstance(value, bool) and hint in (int, float)
+    if isinstance(value, wanted) and not is_other:
+        return ""
+    return f"must be {text}, got {value!r}"
+
+
+_TYPES: dict[Any, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "text"),
+    tuple: ((tuple, list), "several values, such as (1, 2)"),
+    types.NoneType: (types.NoneType, "None"),
+}
+
+
+def _broken(value: Any, rules: Iterable[Any]) -> Iterable[str]:
+    for rule in rules:
+        if isinstance(rule, Range):
+            yield rule.problem(value)
+        elif isinstance(rule, OneOf) and value not in rule.known:
+            yield ", ".join(rule.known)
+
+
+def _kind(hint: Any) -> type:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _kind(arguments[0])
+    if origin in _UNIONS:
+        kinds = {_kind(one) for one in arguments} - {types.NoneType}
+        return kinds.pop() if len(kinds) == 1 else object
+    if origin in _SEQUENCES:
+        return tuple
+    return hint if hint in _TYPES else object
+
+
+def _is_option(hint: Any) -> bool:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return DERIVED not in arguments and _is_option(arguments[0])
+    if origin in (*_UNIONS, *_SEQUENCES):
+        return all(_is_option(one) for one in arguments if one is not Ellipsis)
+    return hint in _TYPES
