@@ -21,7 +21,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,9 @@ import numpy as np
 
 from benchmarks import plain_kernels, torch_kernels
 from benchmarks.measure import Report, compare, show_seconds
-from jaxner.models import layers, lstm
+from jaxner import fields
+from jaxner.fields import OneOf
+from jaxner.models import lstm
 from jaxner.models.attention import SelfAttention
 from jaxner.models.convolution import convolve, windows
 from jaxner.models.relation import gated_sum
@@ -306,8 +308,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default=",".join(SECTIONS), help="parts, by commas")
     options = parser.parse_args(arguments)
     names = options.only.split(",")
+    known = Annotated[str, OneOf(SECTIONS)]
     for name in names:
-        layers.check("part", name, SECTIONS, "benchmarks.kernels")
+        fields.check("part", name, known, " of benchmarks.kernels")
     report, tables = Report(options.json), {}
     if not torch_kernels.AVAILABLE:
         report.say("No PyTorch here; install it: pip install -e '.[benchmarks]'")

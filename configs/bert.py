@@ -27,17 +27,14 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     pool=mean        a token is the mean of its word pieces
 """
 
-from ml_collections import config_dict
-
-from jaxner.configuration import arguments, gui, sections
+from jaxner.configuration import arguments, gui, system
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(arg, dataset="sample", model="softmax", pool="first")
+@system.options(model="softmax", pool="first")
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     arguments.known("model", arg.model, ("softmax", "crf", "uanet"))
     arguments.known("pool", arg.pool, ("first", "mean"))
-    config = sections.base(arg.dataset)
     config.num_epochs = 10
     config.batch_size = 16
     if arg.dataset == "sample":
@@ -45,42 +42,31 @@ def get_config(arg=""):
     config.model.representation = {
         "words": None,
         "chars": None,
-        # No dropout of its own: BERT has that of its config.json.
-        "bert": {
-            "pool": arg.pool,
-            "dropout": config_dict.placeholder(float),
-            "attention_dropout": config_dict.placeholder(float),
-        },
+        "bert": {"pool": arg.pool},  # its dropout is that of its config.json
         "dropout": 0.0,
     }
     config.model.encoder = {"name": "identity"}
-    config.model.head = {
-        "name": "crf" if arg.model == "crf" else "softmax",
-        "dropout": 0.1,
-        "initializer": "torch",
-    }
-    tuned = sections.optimizer("adamw", 3e-5, weight_decay=0.01, warmup=0.1)
-    config.optimizer = sections.optimizer("adamw", 1e-3, warmup=0.1, clip_norm=1.0)
-    config.optimizer.parts = {"bert": tuned}
+    config.model.head = gui.head(arg.model == "crf", dropout=0.1)
+    warm = {"name": "adamw", "warmup": 0.1}
+    tuned = {**warm, "learning_rate": 3e-5, "weight_decay": 0.01}
+    own = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
+    config.optimizer = {**own, "parts": {"bert": tuned}}
     if arg.model == "uanet":
         _refine(config, tuned)
-    return config
 
 
 def _refine(config, tuned):
     """UANet on BERT's vectors, with its settings but for batches and epochs."""
-    config.model.encoder = gui.lstm()
+    config.model.encoder = gui.variational_lstm()
     config.model.head.dropout = 0.0
-    config.model.mc_dropout = sections.mc_dropout(num_samples=8, parts=("encoder",))
-    config.model.refinement = sections.refinement(
-        own_representation=False,
-        label_scale=1.0,
+    config.model.mc_dropout = {"num_samples": 8, "parts": ("encoder",)}
+    config.model.refinement = {
+        "own_representation": False,
+        "label_scale": 1.0,
+        "head": gui.head(crf=False, dropout=0.15),
         **gui.transformer(config),
-    )
+    }
     config.objective.reduction = "sum"
     config.objective.stages = "sum"
-    config.optimizer = gui.sgd(0.015)
-    config.optimizer.parts = {
-        "bert": tuned,
-        "refinement": gui.adamw(),
-    }
+    parts = {"bert": tuned, "refinement": gui.adamw()}
+    config.optimizer = {**gui.sgd(learning_rate=0.015), "parts": parts}

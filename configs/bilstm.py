@@ -26,37 +26,28 @@ Published F1 on CoNLL-2003 test of each (OntoNotes 5 in brackets):
     document,crf   90.60 (86.81)                             crf,dr=false  90.01
 """
 
-from jaxner.configuration import arguments, sections, strubell
+from jaxner.configuration import strubell, system
 
-# Learning rate, β2, ε; dropout of inputs, of features, of words; batch size, clip,
-# weight of the dropout regulariser. Those of the authors' configuration files.
-HYPER = {
-    ("conll", "sentence"): (5e-4, 0.9, 1e-4, 0.5, 0.25, 0.25, 64, 1.0, 1e-5),
-    ("conll", "document"): (1e-3, 0.9, 1e-4, 0.35, 0.35, 0.25, 32, 10.0, 1e-4),
-    ("onto", "sentence"): (5e-4, 0.999, 1e-4, 0.5, 0.25, 0.25, 32, 5.0, 1e-6),
-    ("onto", "document"): (1e-3, 0.9, 1e-4, 0.25, 0.5, 0.25, 32, 5.0, 1e-8),
-}
+# Those of the authors' configuration files, by data set and unit.
+SETTINGS = strubell.table(
+    """
+    of                rate  b2     eps   inputs  features  words  batch  clip  penalty
+    conll-sentence    5e-4  0.9    1e-4  0.5     0.25      0.25   64     1.0   1e-5
+    conll-document    1e-3  0.9    1e-4  0.35    0.35      0.25   32     10.0  1e-4
+    onto-sentence     5e-4  0.999  1e-4  0.5     0.25      0.25   32     5.0   1e-6
+    onto-document     1e-3  0.9    1e-4  0.25    0.5       0.25   32     5.0   1e-8
+    """
+)
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(arg, dataset="sample", crf=False, document=False, dr=True)
-    config = sections.base(arg.dataset)
-    strubell.data(config, arg.document)
+@system.options(crf=False, document=False, dr=True)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     unit = "document" if arg.document else "sentence"
-    rate, b2, eps, inputs, features, words, size, clip, weight = HYPER[family, unit]
-    config.batch_size = size
-    config.optimizer = strubell.adam(rate, b2, eps, clip)
-    config.model.representation = strubell.representation(inputs, words)
+    strubell.settings(config, arg, SETTINGS[f"{family}-{unit}"])
     config.model.encoder = {
         "name": "chain",
-        "first": sections.bilstm(hidden_dim=150, initializer="glorot_fused"),
+        "first": {"name": "bilstm", "hidden_dim": 150, "initializer": "glorot_fused"},
         "then": {"name": "projection", "hidden_dim": 150, "bias": 0.01},
     }
-    config.model.head = strubell.head(arg.crf, features)
-    config.objective.reduction = "sentence" if arg.crf else "token"
-    config.objective.dropout_penalty = weight if arg.dr else 0.0
-    if arg.dataset == "sample":
-        strubell.sample(config)
-    return config

@@ -18,19 +18,17 @@ ontonotes5, or files for a folder of your own, --config.data.dir), and
     softmax      independent labels in place of the CRF
 """
 
-from jaxner.configuration import arguments, chen, sections
+from jaxner.configuration import chen, system
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(arg, dataset="sample", attention=False, softmax=False)
-    config = sections.base(arg.dataset)
+@system.options(attention=False, softmax=False)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     chen.settings(config)
-    lstm = sections.bilstm(hidden_dim=200, initializer="kaiming", forget_bias=2.0)
+    lstm = {"name": "bilstm", "hidden_dim": 200}
+    lstm |= {"initializer": "kaiming", "forget_bias": 2.0}
+    config.model.encoder = lstm
     if arg.attention:
-        attention = sections.attention(num_heads=8)
+        attention = {"name": "attention", "num_heads": 8}
         config.model.encoder = {"name": "chain", "first": lstm, "then": attention}
-    else:
-        config.model.encoder = lstm
     config.model.head = {"name": "softmax" if arg.softmax else "crf", "dropout": 0.5}
-    return config

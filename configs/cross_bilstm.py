@@ -41,17 +41,16 @@ of OntoNotes 5 dev) is seen without retraining, with `hidden`, `context` (all he
 
 import string
 
-from jaxner.configuration import arguments, sections
+from jaxner.configuration import arguments, system
 
 MODELS = ("att", "cross", "baseline", "direction")
 ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(arg, dataset="sample", model="att")
+@system.options(model="att")
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     arguments.known("model", arg.model, MODELS)
-    config = sections.base(arg.dataset)
     config.batch_size = 32
     config.data.alphabet = ALPHABET
     config.data.typed_unknowns = True
@@ -90,28 +89,26 @@ def get_config(arg=""):
         },
         "caps": {"rule": "case", "unknown": True},
         "dropout": 0.0,
-        "singleton_dropout": 0.0,
     }
-    lstm = sections.bilstm(
-        hidden_dim=100,
-        num_layers=2,
-        cross=arg.model == "cross",
-        input_dropout=0.35,
-        state_dropout=0.35,
-        output_dropout=0.35,
-        dropout_scope="batch",
-        initializer="glorot_fused",
-    )
+    lstm = {
+        "name": "bilstm",
+        "hidden_dim": 100,
+        "num_layers": 2,
+        "cross": arg.model == "cross",
+        "input_dropout": 0.35,
+        "state_dropout": 0.35,
+        "output_dropout": 0.35,
+        "dropout_scope": "batch",
+        "initializer": "glorot_fused",
+    }
+    config.model.encoder = lstm
     if arg.model == "att":
-        attention = sections.attention(num_heads=5)
+        attention = {"name": "attention", "num_heads": 5}
         config.model.encoder = {"name": "chain", "first": lstm, "then": attention}
-    else:
-        config.model.encoder = lstm
     config.model.head = {
         "name": "direction" if arg.model == "direction" else "softmax",
         "dropout": 0.0,
         "initializer": "glorot",
     }
     config.objective.reduction = "token"
-    config.optimizer = sections.optimizer("nadam", 1e-3)
-    return config
+    config.optimizer = {"name": "nadam", "learning_rate": 1e-3}

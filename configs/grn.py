@@ -28,17 +28,14 @@ or --config.data.contextual=…/{split}.hdf5; also .npz or .safetensors). The pa
 not say which layer; here a learned mix of them.
 """
 
-from jaxner.configuration import arguments, chen, sections
+from jaxner.configuration import arguments, chen, system
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(
-        arg, dataset="sample", context="all", relation="gated", elmo=False
-    )
+@system.options(context="all", relation="gated", elmo=False)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     arguments.known("context", arg.context, ("all", "branch3", "none"))
     arguments.known("relation", arg.relation, ("gated", "attention", "fusion", "none"))
-    config = sections.base(arg.dataset)
     chen.settings(config)
     if arg.elmo:
         config.data.contextual = "elmo/{split}.hdf5"
@@ -50,4 +47,3 @@ def get_config(arg=""):
         "relation": arg.relation,
     }
     config.model.head = {"name": "crf", "dropout": 0.5}
-    return config

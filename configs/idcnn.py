@@ -51,64 +51,47 @@ Published F1 on CoNLL-2003 test of each:
     document    90.65                                       document,loss=last   90.06
 """
 
-from jaxner.configuration import arguments, sections, strubell
+from jaxner.configuration import arguments, strubell, system
 
 BLOCKS = {"idcnn": (1, 2, 1), "cnn4": (1, 1, 1), "cnn5": (1, 1, 1, 1)}
-# Learning rate, β2, ε; dropout of inputs, of features, of words; batch size, clip,
-# weight of the dropout regulariser, blocks. Those of the authors' configuration files.
-HYPER = {
-    ("conll", "idcnn"): (5e-4, 0.9, 1e-6, 0.35, 0.15, 0.15, 128, 5.0, 1e-4, 1),
-    ("conll", "cnn4"): (5e-4, 0.9, 1e-8, 0.15, 0.35, 0.35, 128, None, 1e-4, 1),
-    ("conll", "cnn5"): (5e-4, 0.9, 1e-6, 0.15, 0.0, 0.25, 128, None, 1e-4, 1),
-    ("conll", "document"): (1e-3, 0.999, 1e-4, 0.25, 0.25, 0.25, 32, None, 1e-4, 3),
-    ("onto", "greedy"): (1e-4, 0.99, 1e-6, 0.35, 0.75, 0.15, 64, None, 1e-6, 3),
-    ("onto", "crf"): (1e-4, 0.999, 1e-6, 0.35, 0.75, 0.15, 32, None, 1e-6, 1),
-    ("onto", "document"): (5e-4, 0.99, 1e-8, 0.25, 0.5, 0.25, 32, None, 1e-6, 4),
-}
+# Those of the authors' configuration files, by data set and variant.
+SETTINGS = strubell.table(
+    """
+    of              rate  b2     eps   inputs features words batch  clip  penalty blocks
+    conll-idcnn     5e-4  0.9    1e-6  0.35   0.15     0.15  128    5.0   1e-4    1
+    conll-cnn4      5e-4  0.9    1e-8  0.15   0.35     0.35  128    None  1e-4    1
+    conll-cnn5      5e-4  0.9    1e-6  0.15   0.0      0.25  128    None  1e-4    1
+    conll-document  1e-3  0.999  1e-4  0.25   0.25     0.25  32     None  1e-4    3
+    onto-greedy     1e-4  0.99   1e-6  0.35   0.75     0.15  64     None  1e-6    3
+    onto-crf        1e-4  0.999  1e-6  0.35   0.75     0.15  32     None  1e-6    1
+    onto-document   5e-4  0.99   1e-8  0.25   0.5      0.25  32     None  1e-6    4
+    """
+)
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(
-        arg,
-        dataset="sample",
-        crf=False,
-        document=False,
-        block="idcnn",
-        blocks=0,
-        noshare=False,
-        loss="",
-        dr=True,
-    )
-    config = sections.base(arg.dataset)
-    strubell.data(config, arg.document)
+@system.options(
+    crf=False, document=False, block="idcnn", blocks=0, noshare=False, loss="", dr=True
+)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
+    arguments.known("block", arg.block, BLOCKS)
+    arguments.known("loss", arg.loss, ("", "last", "mean", "sum"))
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     if arg.document:
         variant = "document"
-    elif family == "conll":
-        variant = arg.block  # greedy and CRF alike
-    else:
+    elif family == "onto":
         variant = "crf" if arg.crf else "greedy"
-    arguments.known("block", arg.block, BLOCKS)
-    arguments.known("loss", arg.loss, ("", "last", "mean", "sum"))
-    rate, b2, eps, inputs, features, words, size, clip, weight, blocks = HYPER[
-        family, variant
-    ]
-    config.batch_size = size
-    config.optimizer = strubell.adam(rate, b2, eps, clip)
-    config.model.representation = strubell.representation(inputs, words)
-    config.model.encoder = sections.idcnn(
+    else:
+        variant = arg.block  # greedy and CRF alike
+    settings = SETTINGS[f"{family}-{variant}"]
+    strubell.settings(config, arg, settings)
+    config.model.encoder = {
+        "name": "idcnn",
         # The authors' OntoNotes CRF is wider than what the paper says.
-        hidden_dim=400 if family == "onto" and arg.crf else 300,
-        dilations=BLOCKS[arg.block],
-        num_blocks=arg.blocks or blocks,
-        share=not arg.noshare,
-    )
-    config.model.head = strubell.head(arg.crf, features)
+        "hidden_dim": 400 if family == "onto" and arg.crf else 300,
+        "dilations": BLOCKS[arg.block],
+        "num_blocks": arg.blocks or settings.blocks,
+        "share": not arg.noshare,
+    }
     config.model.head.per_stage = arg.noshare
-    config.objective.reduction = "sentence" if arg.crf else "token"
     config.objective.stages = arg.loss or ("sum" if arg.document else "last")
-    config.objective.dropout_penalty = weight if arg.dr else 0.0
-    if arg.dataset == "sample":
-        strubell.sample(config)
-    return config

@@ -22,24 +22,21 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     crf           a CRF on the scores of the last layer (not in the paper)
 """
 
-from jaxner.configuration import arguments, gui, sections
+from jaxner.configuration import gui, system
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(arg, dataset="sample", layers=3, crf=False)
-    config = sections.base(arg.dataset)
-    gui.settings(config, "cnn")
+@system.options(layers=3, crf=False)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
+    gui.settings(config)
     config.patience = 10
     config.model.representation.chars = {
         "name": "lstm",
         "dim": 30,
         "hidden_dim": 25,
         "pool": "last",
-        "initializer": "torch",
-        "table_initializer": "lecun",
         "forget_bias": 0.0,
-        "dropout": 0.5,
+        **gui.DRAWN,
     }
     config.model.encoder = {
         "name": "lan",
@@ -54,14 +51,11 @@ def get_config(arg=""):
         "label_bound": 0.0025,
     }
     config.model.head = {"name": "scores", "transitions": arg.crf}
-    config.optimizer = sections.optimizer(
-        "sgd",
-        0.01,
-        momentum=0.9,
-        decay=0.035,  # the rate is 0.01 / (1 + 0.035 · epoch)
-        weight_decay=1e-8,
-        clip_norm=5.0,
-    )
-    if arg.dataset == "sample":
-        config.optimizer.learning_rate = 0.05
-    return config
+    config.optimizer = {
+        "name": "sgd",
+        "learning_rate": 0.05 if arg.dataset == "sample" else 0.01,
+        "momentum": 0.9,
+        "decay": 0.035,  # the rate is 0.01 / (1 + 0.035 · epoch)
+        "weight_decay": 1e-8,
+        "clip_norm": 5.0,
+    }

@@ -19,26 +19,18 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
                     on CoNLL-2003 91.43, with a CRF 91.64
 """
 
-from jaxner.configuration import arguments, gui, sections
+from jaxner.configuration import gui, system
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(arg, dataset="sample", crf=False, chars="cnn")
-    config = sections.base(arg.dataset)
-    gui.settings(config, arg.chars)
-    config.model.encoder = sections.bilstm(
-        hidden_dim=100, initializer="torch", forget_bias=0.0
-    )
-    config.model.head = {
-        "name": "crf" if arg.crf else "softmax",
-        "dropout": 0.5,
-        "initializer": "torch",
+@system.options(crf=False)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
+    gui.settings(config)
+    config.model.encoder = gui.bilstm(hidden_dim=100)
+    config.model.head = gui.head(arg.crf, dropout=0.5)
+    config.optimizer = {
+        "name": "sgd",
+        "learning_rate": 0.015,
+        "decay": 0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
+        "weight_decay": 1e-8,
     }
-    config.optimizer = sections.optimizer(
-        "sgd",
-        0.015,
-        decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
-        weight_decay=1e-8,
-    )
-    return config

@@ -57,27 +57,18 @@ Published F1 of other sizes (units x size):
      128x8 90.41   16x8 89.78    16x16 89.77   16x32 90.26  16x128 89.28
 """
 
-from jaxner.configuration import arguments, sections
+from jaxner.configuration import arguments, system
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(
-        arg,
-        dataset="sample",
-        units=16,
-        size=64,
-        chars=True,
-        orthogonal=True,
-        init="glorot",
-        dropout=True,
-        pool="concat",
-    )
+@system.options(
+    units=16, size=64, orthogonal=True, init="glorot", dropout=True, pool="concat"
+)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     if arg.size % 2:
         raise ValueError(f"Expected an even size, half for each direction: {arg.size}")
     arguments.known("init", arg.init, ("glorot", "normal"))
     arguments.known("pool", arg.pool, ("concat", "mean"))
-    config = sections.base(arg.dataset)
     config.batch_size = 16
     config.num_epochs = 50
     config.data.zero_digits = True
@@ -87,23 +78,22 @@ def get_config(arg=""):
     else:
         config.data.vectors = "lample-embeddings-pre.txt"
         config.data.train_words = False
-
     chars = {"name": "lstm", "dim": 25, "hidden_dim": 25, "initializer": arg.init}
     config.model.representation = {
         "words": {"dim": 100, "initializer": "glorot"},
-        "chars": chars if arg.chars else None,
+        "chars": chars,
         "dropout": 0.0,
         "singleton_dropout": 0.5,
     }
-    config.model.encoder = sections.bilstm(
-        hidden_dim=arg.size // 2,
-        num_units=arg.units,
-        pool=arg.pool,
-        input_dropout=0.1 if arg.dropout else 0.0,
-        state_dropout=0.1 if arg.dropout else 0.0,
-        initializer=arg.init,
-    )
+    config.model.encoder = {
+        "name": "bilstm",
+        "hidden_dim": arg.size // 2,
+        "num_units": arg.units,
+        "pool": arg.pool,
+        "input_dropout": 0.1 if arg.dropout else 0.0,
+        "state_dropout": 0.1 if arg.dropout else 0.0,
+        "initializer": arg.init,
+    }
     config.model.head = {"name": "softmax", "dropout": 0.0, "initializer": "glorot"}
     config.objective.orthogonality = 0.01 if arg.orthogonal else 0.0
-    config.optimizer = sections.optimizer("adam", 1e-3, clip_norm=5.0)
-    return config
+    config.optimizer = {"name": "adam", "learning_rate": 1e-3, "clip_norm": 5.0}

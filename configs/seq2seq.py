@@ -20,18 +20,15 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     beam=N              hypotheses of the beam search; 1, the default, is greedy
 """
 
-from jaxner.configuration import arguments, gui, sections
+from jaxner.configuration import arguments, gui, system
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(arg, dataset="sample", fusion="shared", beam=1)
+@system.options(fusion="shared", beam=1)
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     arguments.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
-    config = sections.base(arg.dataset)
-    gui.settings(config, "cnn")
-    config.model.encoder = sections.bilstm(
-        hidden_dim=100, initializer="torch", forget_bias=0.0
-    )
+    gui.settings(config)
+    config.model.encoder = gui.bilstm(hidden_dim=100)
     config.model.head = {
         "name": "seq2seq",
         "fusion": arg.fusion,
@@ -44,13 +41,10 @@ def get_config(arg=""):
         "lstm_initializer": "torch",
         "forget_bias": 0.0,
     }
-    config.optimizer = sections.optimizer(
-        "sgd",
-        0.015,
-        decay=0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
-        weight_decay=1e-8,
-        clip_norm=5.0,
-    )
-    if arg.dataset == "sample":
-        config.optimizer.learning_rate = 0.1
-    return config
+    config.optimizer = {
+        "name": "sgd",
+        "learning_rate": 0.1 if arg.dataset == "sample" else 0.015,
+        "decay": 0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
+        "weight_decay": 1e-8,
+        "clip_norm": 5.0,
+    }

@@ -46,66 +46,58 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
                           Γ = .35
 """
 
-from jaxner.configuration import arguments, gui, sections
+from jaxner.configuration import arguments, gui, system
 
 MODELS = ("uanet", "variational", "transformer")
-DRAFTS = ("bilstm", "grn", "idcnn")
+DRAFTS = ("", "bilstm", "grn", "idcnn")
 
 
-def get_config(arg=""):
-    """Returns the configuration; the module docstring describes `arg`."""
-    arg = arguments.parse_arg(
-        arg,
-        dataset="sample",
-        model="uanet",
-        crf=False,
-        labels=True,
-        draft="bilstm",
-        chars="cnn",
-        form="code",
-    )
+@system.options(model="uanet", crf=False, labels=True, draft="", form="code")
+def get_config(config, arg):
+    """Sets the options; the module docstring describes `arg`."""
     arguments.known("model", arg.model, MODELS)
     arguments.known("draft", arg.draft, DRAFTS)
     arguments.known("form", arg.form, ("code", "paper"))
+    arg.encoder = arg.encoder or arg.draft
     if arg.model != "uanet" and not (arg.labels and arg.form == "code"):
         raise ValueError(f"labels and form are options of model=uanet, not {arg.model}")
-    if arg.model == "transformer" and arg.draft != "bilstm":
+    if arg.model == "transformer" and arg.encoder:
         raise ValueError("model=transformer drafts nothing: leave draft out")
-    config = sections.base(arg.dataset)
-    gui.settings(config, arg.chars)
+    gui.settings(config)
     config.data.standardise_vectors = arg.dataset != "sample"
-    is_paper = arg.form == "paper"
-    config.model.encoder = _draft(arg.draft, is_paper)
-    config.model.head = {
-        "name": "crf" if arg.crf else "softmax",
-        "dropout": _head_dropout(arg),
-        "initializer": "torch",
-    }
-    config.optimizer = gui.sgd(0.2 if arg.dataset == "wsj" else 0.015)
-    sizes = gui.transformer(config)
     if arg.model == "transformer":
-        config.model.encoder = sections.transformer(**sizes)
+        config.model.encoder = {"name": "transformer", **gui.transformer(config)}
+        config.model.head = gui.head(arg.crf, dropout=0.15)
         config.optimizer = gui.adamw(clip_norm=5.0)
-        return config
-    config.model.mc_dropout = sections.mc_dropout(
-        num_samples=8,
-        # Masks of the LSTM; of other encoders, the mask behind them.
-        parts=("encoder",) if arg.draft == "bilstm" else ("head",),
-        average="probabilities" if is_paper else "scores",
-    )
+        return
+    is_paper = arg.form == "paper"
+    config.model.encoder = gui.variational_lstm()
+    if is_paper:
+        config.model.encoder.update({"state_dropout": 0.25, "output_dropout": 0.0})
+    config.model.head = gui.head(arg.crf, dropout=0.0)
+    config.model.mc_dropout = {
+        "num_samples": 8,
+        "parts": ("encoder",),
+        "average": "probabilities" if is_paper else "scores",
+    }
+    config.optimizer = gui.sgd(learning_rate=0.2 if arg.dataset == "wsj" else 0.015)
     if arg.model == "uanet":
-        config.model.refinement = sections.refinement(
-            threshold=0.35 if is_paper else 0.45,
-            labels=arg.labels,
-            soft=not is_paper,
-            form=arg.form,
-            **sizes,
-        )
-        config.objective.stages = "sum"
-        config.optimizer.parts = {"refinement": gui.adamw()}
+        _refine(config, arg, is_paper)
     if arg.dataset == "sample":
         _shorten(config)
-    return config
+
+
+def _refine(config, arg, is_paper):
+    config.model.refinement = {
+        "threshold": 0.35 if is_paper else 0.45,
+        "labels": arg.labels,
+        "soft": not is_paper,
+        "form": arg.form,
+        "head": gui.head(crf=False, dropout=0.15),
+        **gui.transformer(config),
+    }
+    config.objective.stages = "sum"
+    config.optimizer.parts = {"refinement": gui.adamw()}
 
 
 def _shorten(config):
@@ -119,19 +111,3 @@ def _shorten(config):
     if "refinement" in config.model:
         config.model.refinement.label_scale = 1.0
         config.optimizer.parts.refinement.learning_rate = 1e-3
-
-
-def _head_dropout(arg):
-    if arg.model == "transformer":
-        return 0.15
-    return 0.0 if arg.draft == "bilstm" else 0.25  # a BiLSTM has a mask of its own
-
-
-def _draft(name, is_paper):
-    if name == "grn":
-        return {"name": "grn", "hidden_dim": 400}
-    if name == "idcnn":
-        return sections.idcnn()
-    if is_paper:
-        return gui.lstm(state_dropout=0.25, output_dropout=0.0)
-    return gui.lstm()

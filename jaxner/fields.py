@@ -69,13 +69,14 @@ class Range:
             return f"{'at least' if self.above is None else 'above'} {low}"
         if high is not None:
             return f"{'at most' if self.below is None else 'below'} {high}"
-        return "a number"
+        return "a finite number"
 
     def problem(self, value: Any) -> str:
         """Says what is wrong with a number; nothing if it is one of these."""
         if value in self:
             return ""
-        finite = "" if math.isfinite(value) else "finite and "
+        is_said = math.isfinite(value) or self == Range(note=self.note)
+        finite = "" if is_said else "finite and "
         note = f": {self.note}" if self.note else ""
         return f"must be {finite}{self}, got {value!r}{note}"
 
@@ -97,7 +98,7 @@ DERIVED = "derived"
 
 Derived = Annotated[int, DERIVED]
 Size = Annotated[int, Range(least=1)]
-EvenSize = Annotated[int, Range(least=2, step=2)]
+EvenSize = Annotated[int, Range(least=2, step=2, note="half sines, half cosines")]
 OddSize = Annotated[int, Range(least=1, step=2)]
 Count = Annotated[int, Range(least=0)]
 Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
@@ -110,6 +111,7 @@ Rate = Annotated[
     ),
 ]
 Share = Annotated[float, Range(least=0, most=1)]
+Momentum = Annotated[float, Range(least=0, below=1)]
 Weight = Annotated[float, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 Real = Annotated[float, Range()]
@@ -152,6 +154,11 @@ def of(module: type) -> dict[str, Field]:
         for field in dataclasses.fields(module)
         if field.name not in ("parent", "name") and _is_option(hints[field.name])
     }
+
+
+def names(module: type) -> list[str]:
+    """Returns the names of all fields of a dataclass or Linen module."""
+    return [field.name for field in dataclasses.fields(module)]
 
 
 def check_fields(instance: Any) -> None:
@@ -199,6 +206,16 @@ def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
     if found.startswith("must"):
         raise ValueError(f"{name}{whose} {found}")
     raise ValueError(f"Unknown {name} {value!r}{whose}; known: {found}")
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Tells whether an option may have a value.
+
+    Example:
+        >>> fits(0, Size), fits(0, Count)
+        (False, True)
+    """
+    return not _problem(value, hint)
 
 
 def _problem(value: Any, hint: Any) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxner import integrity, models
 from jaxner.data.vocab import Vocabulary
+from jaxner.models.options import completed
 from jaxner.types import Weights
 from jaxner.workdir import Workdir
 
@@ -160,6 +161,17 @@ def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
     return {"vocabulary": vocabulary.fingerprint, "model": model}
 
 
+def whole(about: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Gives what an older version kept with weights the options that it did not know.
+
+    Args:
+        about: What `belongs_to` returned then; None: nothing was kept.
+    """
+    if about is None or "model" not in about:
+        return about
+    return {**about, "model": completed(about["model"])}
+
+
 def load(
     workdir: str | os.PathLike[str],
     changes: Mapping[str, Any] | None = None,
@@ -201,12 +213,14 @@ def load(
         model = _changed_model(folder, described, vocabulary, changes)
         if _like(model) != like:
             raise ValueError(f"{dict(changes)} needs other weights than the run has.")
+    described = completed(described)
     with folder.best(read_only=True) as best:
-        about = best.check()
+        about = whole(best.check())
         is_sealed = folder.check_about("best", about, described, vocabulary)
         params, _ = best.restore(like["params"])
         best.check_finite(params)
     frozen, about = folder.load_frozen(like["frozen"])
+    about = whole(about)
     if not (folder.check_about("frozen", about, described, vocabulary) and is_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
     return Tagger({"params": params, "frozen": frozen}, model, vocabulary)

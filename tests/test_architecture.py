@@ -12,14 +12,15 @@ BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 # What each room may import from the package, besides itself.
 ALLOWED = {
     "types": set(),
+    "fields": set(),
     "data": {"types", "integrity", "writing"},
     "inference": {"types"},
-    "models": {"types", "inference"},
+    "models": {"types", "fields", "inference"},
     "writing": set(),
     "integrity": {"writing"},
     "checkpoints": {"integrity"},
     "workdir": {"checkpoints", "data", "integrity", "writing"},
-    "configuration": set(),
+    "configuration": {"fields", "models", "training"},
     "evaluation": {"data"},
     "tagger": {"types", "data", "models", "workdir", "integrity"},
     "devices": set(),
@@ -27,7 +28,7 @@ ALLOWED = {
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
-    | {"devices", "evaluation", "tagging", "integrity", "tagger"},
+    | {"fields", "devices", "evaluation", "tagging", "integrity", "tagger"},
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
     | {"evaluation"},
@@ -39,7 +40,7 @@ ALLOWED = {
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
     | {"training"},
 }
-HOST = {"types", "data", "evaluation", "integrity", "writing"}
+HOST = {"types", "fields", "data", "evaluation", "integrity", "writing"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 
 

@@ -62,4 +62,6 @@ def _unknown(name: str, defaults: dict[str, Any]) -> str:
 def known(name: str, value: str, values: Any) -> None:
     """Raises ValueError if an option's value is not one of some."""
     if value not in values:
-        raise ValueError(f"Unknown {name} {value!r}; known: {', '.join(values)}")
+        raise ValueError(
+            f"Unknown {name} {value!r}; known: {', '.join(filter(None, values))}"
+        )

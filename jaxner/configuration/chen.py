@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxner.configuration import sections
-
 
 def settings(config: Any) -> None:
     """Sets all but the encoder and the head."""
@@ -24,10 +22,10 @@ def settings(config: Any) -> None:
         "chars": {"name": "cnn", "dim": 30, "num_filters": 30, "width": 3},
         "dropout": 0.5,
     }
-    config.optimizer = sections.optimizer(
-        "sgd",
-        0.02,
-        momentum=0.9,
-        decay=0.02,  # the rate is 0.02 / (1 + 0.02 · epoch)
-        clip_norm=5.0,
-    )
+    config.optimizer = {
+        "name": "sgd",
+        "learning_rate": 0.02,
+        "momentum": 0.9,
+        "decay": 0.02,  # the rate is 0.02 / (1 + 0.02 · epoch)
+        "clip_norm": 5.0,
+    }

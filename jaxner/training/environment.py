@@ -15,32 +15,12 @@ import jax
 from jaxner import integrity
 from jaxner.data.splits import Split
 from jaxner.data.vocab import Vocabulary
-from jaxner.training import objectives
+from jaxner.training import schema
 from jaxner.workdir import Workdir
 
 # A run may be prolonged; nothing else of its config may change.
 _MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")
-UNITS = ("sentence", "document")
-"""What is trained on and tagged as one sequence."""
 _PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
-
-
-def check_values(config: dict[str, Any]) -> None:
-    """Checks what nothing else checks before the run folder is written.
-
-    Raises:
-        ValueError: A value can not work.
-    """
-    if config["num_epochs"] < 1:
-        raise ValueError(
-            f"Expected --config.num_epochs of at least 1, got {config['num_epochs']}"
-        )
-    unit = config["data"]["unit"]
-    if unit not in UNITS:
-        raise ValueError(
-            f"Unknown --config.data.unit {unit!r}; known: {', '.join(UNITS)}"
-        )
-    objectives.Objective.of(config["objective"])
 
 
 def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
@@ -51,7 +31,8 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     """
     if not (folder.path / "config.json").exists():
         return
-    old, new = _flatten(folder.read_json("config.json")), _flatten(config)
+    whole = schema.completed(folder.read_json("config.json"))
+    old, new = _flatten(whole), _flatten(schema.completed(config))
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now"
         for name in sorted(old.keys() | new.keys())

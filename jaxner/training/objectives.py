@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import inference, models
+from jaxner.fields import OneOf, Weight, check_fields
 from jaxner.models import Keys
 from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, batch_axes
 
@@ -52,24 +53,15 @@ class Objective:
         'last'
     """
 
-    reduction: str = "sentence"
-    stages: str = "last"
-    dropout_penalty: float = 0.0
-    dropout_penalty_form: str = "strubell"
-    orthogonality: float = 0.0
-    orthogonality_form: str = "pairs"
+    reduction: Annotated[str, OneOf(REDUCTIONS)] = "sentence"
+    stages: Annotated[str, OneOf(STAGES)] = "last"
+    dropout_penalty: Weight = 0.0
+    dropout_penalty_form: Annotated[str, OneOf(DROPOUT_PENALTIES)] = "strubell"
+    orthogonality: Weight = 0.0
+    orthogonality_form: Annotated[str, OneOf(ORTHOGONALITY_FORMS)] = "pairs"
 
     def __post_init__(self):
-        for name, known in (
-            ("reduction", REDUCTIONS),
-            ("stages", STAGES),
-            ("dropout_penalty_form", DROPOUT_PENALTIES),
-            ("orthogonality_form", ORTHOGONALITY_FORMS),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"Unknown {name} {getattr(self, name)!r}; known: {', '.join(known)}"
-                )
+        check_fields(self)
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Objective:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from jaxner.fields import Momentum, OneOf, Positive, Share, Weight
 from jaxner.training import clipping
 
 
@@ -123,6 +125,42 @@ OPTIMIZERS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Options of an optimizer beside its `name`, which is one of `OPTIMIZERS`.
+
+    None stands for the named optimizer's own default.
+
+    Attributes:
+        learning_rate: Before any decay; the highest, with a warm-up.
+        decay: Of the rate over epochs; see `inverse_epoch_decay`.
+        warmup: Share of the steps in which the rate rises; see `warmup_linear`.
+        clip_norm: The largest norm of the gradient; 0: any.
+        clip: One of `clipping.CLIPS`: whether the parts of the optimizer are clipped
+            with all others, the default, or each by itself.
+        weight_decay: Is added to the clipped gradient, but of "adamw" to the step.
+        momentum: Of "sgd"; as `nesterov`.
+        nesterov: Whether it looks ahead.
+        b1: Decay of the mean of the gradient, as all that follow of Adam's family.
+        b2: Decay of the mean of its square.
+        eps: Is added to the root of that mean.
+        eps_root: Is added below the root.
+    """
+
+    learning_rate: Weight = 0.01
+    decay: Weight | None = None
+    warmup: Share | None = None
+    clip_norm: Weight | None = None
+    clip: Annotated[str, OneOf(clipping.CLIPS)] | None = None
+    weight_decay: Weight | None = None
+    momentum: Momentum | None = None
+    nesterov: bool | None = None
+    b1: Momentum | None = None
+    b2: Momentum | None = None
+    eps: Positive | None = None
+    eps_root: Weight | None = None
+
+
 def inverse_epoch_decay(
     learning_rate: float, decay: float, steps_per_epoch: int
 ) -> optax.Schedule:
@@ -169,14 +207,8 @@ def build(
     """Builds an optimizer from the options of a config.
 
     Args:
-        options: `name`, one of `OPTIMIZERS`; `learning_rate`; `decay` of it over epochs
-            (see `inverse_epoch_decay`), or `warmup` (see `warmup_linear`);
-            `weight_decay`, which is added to the clipped gradient, but of "adamw" to
-            the step; `clip_norm`, the largest norm of the gradient (0: any); the named
-            optimizer's own arguments; `parts`, such options for the parameters below a
-            path ("refinement", "bert"); and `clip`, one of `clipping.CLIPS`, which says
-            whether the gradients of the parts are clipped with all others, the default,
-            or each by itself. None stands for the default.
+        options: `name`, those of `Options`, and `parts`, such options for the
+            parameters below a path ("refinement", "bert").
         steps_per_epoch: Number of batches.
         num_epochs: Of the run; needed for `warmup`.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxner import tagger
 from jaxner.integrity import DamagedFileError
+from jaxner.models import options
 from jaxner.training import step
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def resumed(
 
 def _is_right(run: Run, checkpoints: Checkpoints) -> bool:
     """Checks a checkpoint; tells whether there are checksums of it."""
-    about, own = checkpoints.check(), run.about()
+    about, model = tagger.whole(checkpoints.check()), run.config.model.to_dict()
     return run.folder.check_about(
-        checkpoints.name, about, own["model"], run.start.vocabulary
+        checkpoints.name, about, options.completed(model), run.start.vocabulary
     )
 
 

@@ -19,6 +19,7 @@ from jaxner.data.splits import Split
 from jaxner.evaluation import predictions, report
 from jaxner.evaluation.tasks import Task
 from jaxner.training import (
+    checks,
     clipping,
     cluster,
     environment,
@@ -106,7 +107,7 @@ def load(config: Any, folder: Workdir) -> tuple[prepare.Data, Task, tuple[str, .
     Raises:
         ValueError: As `main_run`.
     """
-    environment.check_values(config.to_dict())
+    checks.check(config.to_dict())
     task = Task(config.data.scheme, rule=config.evaluation.rule)
     environment.check_same_config(folder, config.to_dict())
     words = config.model.representation.words

@@ -21,6 +21,7 @@ import scipy.stats
 from rich.table import Table
 
 from jaxner.training import (
+    checks,
     cluster,
     environment,
     monitor,
@@ -31,10 +32,6 @@ from jaxner.training import (
 )
 from jaxner.training.run import Run, console
 from jaxner.workdir import Workdir
-
-RESTARTS = ("auto", "together", "in_turn")
-"""Whether restarts are trained in one program, or one after the other; "auto": together
-on a GPU or TPU, in turn on a CPU, which gains nothing by the former."""
 
 LEVEL = 0.95
 """Confidence of the interval of a mean."""
@@ -56,19 +53,10 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         ValueError: The folder holds a run of another config or of other data, or an
             option of the restarts is unknown.
     """
-    if config.restarts not in RESTARTS:
-        raise ValueError(
-            f"Unknown --config.restarts {config.restarts!r}; known: "
-            f"{', '.join(RESTARTS)}"
-        )
-    if config.num_seeds < 1:
-        raise ValueError(
-            f"Expected --config.num_seeds of at least 1, got {config.num_seeds}"
-        )
+    checks.check(config.to_dict())
     if config.num_seeds == 1:
         return run.main_run(config, workdir)
     top = Workdir(workdir)
-    environment.check_values(config.to_dict())
     environment.check_same_config(top, config.to_dict())
     train_all = _together if is_together(config.restarts) else _in_turn
     with top.locked():
@@ -80,7 +68,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
 
 def is_together(restarts: str) -> bool:
-    """Tells whether restarts are trained in one program; see `RESTARTS`."""
+    """Tells whether restarts are trained in one program; see `schema.RESTARTS`."""
     if restarts == "auto":
         return jax.default_backend() != "cpu"
     return restarts == "together"

@@ -231,7 +231,9 @@ def test_wrong_settings_say_what_would_work():
         build(keep=("hidden", "context4"))
     with pytest.raises(ValueError, match="Unknown part 'all' in keep"):
         build(keep="all")
-    with pytest.raises(ValueError, match=r"num_heads of SelfAttention must be ≥ 1"):
+    with pytest.raises(
+        ValueError, match=r"num_heads of SelfAttention must be at least 1"
+    ):
         build(num_heads=0)
     with pytest.raises(ValueError, match=r"head_dim of SelfAttention .* got 0"):
         build(head_dim=0)

@@ -316,9 +316,11 @@ def draw_weights_of_tagger(model):
 def test_wrong_settings_say_what_would_work():
     with pytest.raises(ValueError, match=r"'zero' of IDCNN; known: identity, glorot"):
         build(initializer="zero")
-    for options in ({"num_blocks": 0}, {"dilations": ()}, {"dilations": (1, 0)}):
-        with pytest.raises(ValueError, match=r"sizes of at least 1 and some dilations"):
+    for options in ({"num_blocks": 0}, {"dilations": (1, 0)}):
+        with pytest.raises(ValueError, match=r"of IDCNN must be at least 1, got 0"):
             build(**options)
+    with pytest.raises(ValueError, match=r"Expected some dilations of IDCNN, such as"):
+        build(dilations=())
 
 
 def test_lists_of_a_config_hash():

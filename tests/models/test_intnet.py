@@ -121,9 +121,10 @@ def test_biases_are_drawn_where_pytorch_is_meant():
 
 
 def test_wrong_settings_say_what_would_work():
-    for widths in ((), (3, 4)):
-        with pytest.raises(ValueError, match="Expected odd widths of IntNet, got"):
-            IntNet(NUM_CHARS, widths=widths)
+    with pytest.raises(ValueError, match="widths of IntNet must be 1, 3, 5, …, got 4"):
+        IntNet(NUM_CHARS, widths=(3, 4))
+    with pytest.raises(ValueError, match="Expected odd widths of IntNet, got none"):
+        IntNet(NUM_CHARS, widths=())
     with pytest.raises(ValueError, match="growth of IntNet must be at least 1, got 0"):
         IntNet(NUM_CHARS, growth=0)
     with pytest.raises(ValueError, match="'x' of IntNet; known: kaiming, glorot"):

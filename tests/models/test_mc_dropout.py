@@ -238,12 +238,21 @@ def test_without_passes_prediction_is_what_apply_computes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"parts": ("decoder",)}, "part 'decoder' .*; known: representation, encoder"),
-        ({"parts": ()}, "at least one part"),
-        ({"average": "votes"}, r"average 'votes'; known: scores, probabilities"),
-        ({"num_samples": -1}, "a number from 0, got -1"),
-        ({"num_samples": 2.5}, r"num_samples must be a number from 0, got 2\.5"),
-        ({"seed": "x"}, r"seed must be a number from 0, got 'x'"),
+        (
+            {"parts": ("decoder",)},
+            "parts .*'decoder'.*; known: representation, encoder",
+        ),
+        ({"parts": ()}, "Expected parts of MCDropout, some of representation"),
+        (
+            {"average": "votes"},
+            "average 'votes' of MCDropout; known: scores, probabilities",
+        ),
+        ({"num_samples": -1}, "num_samples of MCDropout must be at least 0, got -1"),
+        (
+            {"num_samples": 2.5},
+            r"num_samples of MCDropout must be a whole number, got 2\.5",
+        ),
+        ({"seed": "x"}, "seed of MCDropout must be a whole number, got 'x'"),
         ({"passes": 3}, r"Unknown option mc_dropout\.passes"),
     ],
 )

@@ -339,10 +339,13 @@ def test_wrong_parts_and_schedules(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threshold": True}, "threshold must be a number of nats, got True"),
-        ({"threshold": float("nan")}, "threshold must be a number of nats, got nan"),
-        ({"soft": "nope"}, "soft must be true or false, got 'nope'"),
-        ({"label_dim": 0}, "label_dim and label_scale above 0, got 0"),
+        ({"threshold": True}, "threshold of Refinement must be a number, got True"),
+        (
+            {"threshold": float("nan")},
+            "threshold of Refinement must be a finite number, got nan",
+        ),
+        ({"soft": "nope"}, "soft of Refinement must be true or false, got 'nope'"),
+        ({"label_dim": 0}, "label_dim of Refinement must be at least 1, got 0"),
         ({"head": {"name": "seq2seq"}}, "take head 'softmax' or 'crf'"),
         ({"treshold": 0.3}, r"Unknown option refinement\.treshold; known: .*threshold"),
         ({"head_dims": 4}, r"Unknown option refinement\.head_dims; known: .*head_dim"),

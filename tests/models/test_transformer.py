@@ -439,7 +439,11 @@ def test_parameters_are_drawn_as_by_the_authors():
     ("kind", "options", "message"),
     [
         (RelativeAttention, {"head_dim": 3}, "head_dim of RelativeAttention .* got 3"),
-        (RelativeLayer, {"head_dim": 5}, "head_dim of RelativeLayer must be even"),
+        (
+            RelativeLayer,
+            {"head_dim": 5},
+            "head_dim of RelativeLayer must be 2, 4, 6, …, got 5",
+        ),
         (RelativeAttention, {"num_heads": 0}, "num_heads of .* at least 1, got 0"),
         (RelativeTransformer, {"num_layers": 0}, "num_layers of RelativeTransformer"),
         (TwoStream, {"num_layers": 0}, "num_layers of TwoStream must be at least 1"),

@@ -1,0 +1,147 @@
+"""The options of a model: the fields of its modules, section by section.
+
+Nothing is listed twice. `jaxner.training.schema` adds the rest of a config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
+
+from jaxner import fields, models
+from jaxner.fields import Field, OneOf, Rate
+from jaxner.models.bert import WordPieces
+from jaxner.models.chain import Chain
+from jaxner.models.refinement import Refinement
+from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
+from jaxner.models.transformer import TwoStream
+
+
+class Section(NamedTuple):
+    """A section of a config.
+
+    Attributes:
+        path: Its name, `model.encoder.first`.
+        values: What it says: a mapping that may be written to.
+        fields: Its options.
+        inner: The names of sections within it.
+        module: What is built from it alone, to check what options are together.
+    """
+
+    path: str
+    values: Any
+    fields: Mapping[str, Field]
+    inner: tuple[str, ...] = ()
+    module: Any = None
+
+    def flag(self, option: str = "") -> str:
+        """Returns how the command line names an option, or the section."""
+        return "--config." + ".".join(filter(None, (self.path, option)))
+
+
+def choice(known: Iterable[str], default: str) -> Field:
+    """Returns an option that is one of some names."""
+    return Field(Annotated[str, OneOf(sorted(known))], default)
+
+
+def model_sections(model: Any) -> Iterator[Section]:
+    """Lists the sections of a config's section `model`, itself among them."""
+    inner = ("representation", "encoder", "head", "refinement", "mc_dropout")
+    yield Section("model", model, {}, inner)
+    if (representation := model.get("representation")) is not None:
+        yield from _representation(representation)
+    if (encoder := model.get("encoder")) is not None:
+        yield from encoder_sections("model.encoder", encoder)
+    if (head := model.get("head")) is not None:
+        yield _head("model.head", head, per_stage=Field(bool, False))
+    if (drafts := model.get("mc_dropout")) is not None:
+        own = fields.of(models.MCDropout)
+        yield Section("model.mc_dropout", drafts, own, module=models.MCDropout)
+    if (refinement := model.get("refinement")) is not None:
+        own = {"own_representation": Field(bool, True)}
+        own |= fields.of(Refinement) | fields.of(TwoStream)
+        yield Section("model.refinement", refinement, own, ("head",))
+        if (head := refinement.get("head")) is not None:
+            yield _head("model.refinement.head", head)
+
+
+def _representation(section: Any) -> Iterator[Section]:
+    path = "model.representation"
+    inner = ("words", "chars", "caps", "vectors", "bert")
+    yield Section(path, section, fields.of(Representation), inner)
+    for name, module in (("words", Words), ("caps", Capitalisation)):
+        if (part := section.get(name)) is not None:
+            yield Section(f"{path}.{name}", part, fields.of(module), module=module)
+    if (part := section.get("chars")) is not None:
+        yield _named(f"{path}.chars", part, models.CHARACTERS, "cnn")
+    if (part := section.get("vectors")) is not None:
+        yield Section(f"{path}.vectors", part, fields.of(Vectors))
+    if (part := section.get("bert")) is not None:
+        rates = dict.fromkeys(
+            ("dropout", "attention_dropout"), Field(Rate | None, None)
+        )
+        yield Section(f"{path}.bert", part, fields.of(WordPieces) | rates)
+
+
+def encoder_sections(path: str, section: Any) -> Iterator[Section]:
+    """Lists the section of an encoder, and those of the links of a chain."""
+    found = _named(path, section, models.ENCODERS)
+    if found.module is not Chain:
+        yield found
+        return
+    links = ("first", "then")
+    yield found._replace(inner=links, module=None)
+    for link in links:
+        if section.get(link) is None:
+            raise ValueError(f"Expected {found.flag(link)} of a chain, got none")
+        yield from encoder_sections(f"{path}.{link}", section[link])
+
+
+def _head(path: str, section: Any, **more: Field) -> Section:
+    kinds = {name: kind for name, (kind, _) in models.HEADS.items()}
+    found = _named(path, section, kinds)
+    _, given = models.HEADS[section["name"]]
+    own = {name: x for name, x in found.fields.items() if name not in given}
+    return found._replace(fields=own | more)
+
+
+def _named(path: str, section: Any, table: Mapping[str, Any], default="") -> Section:
+    """Describes a section whose `name` says what it is of."""
+    found = Section(path, section, {})
+    name = section.get("name", default)
+    fields.check(found.flag("name"), name, Annotated[str, OneOf(sorted(table))])
+    own = {"name": choice(table, default)} | fields.of(table[name])
+    if "types" in fields.names(table[name]):  # a switch here, a table in the module
+        own["types"] = Field(bool, False)
+    return found._replace(fields=own, module=table[name])
+
+
+def completed(model: Any) -> Any:
+    """Gives a model's options of an older version those that it does not know.
+
+    So options that were written down then and now can be compared.
+
+    Args:
+        model: The section `model` of `config.json`; stays as it is. Anything else comes
+            back unchanged.
+    """
+    if not (isinstance(model, Mapping) and "representation" in model):
+        return model
+    whole = copied(model)
+    if "module" not in model:  # a description of modules, not of options
+        fill(model_sections(whole))
+    return whole
+
+
+def fill(sections: Iterable[Section]) -> None:
+    """Adds to each section the options that it does not say."""
+    for section in sections:
+        for name, field in section.fields.items():
+            section.values.setdefault(name, field.default)
+
+
+def copied(value: Any) -> Any:
+    """Copies nested mappings; lists stand for tuples, as JSON has none."""
+    if isinstance(value, Mapping):
+        return {name: copied(inner) for name, inner in value.items()}
+    return tuple(value) if isinstance(value, list) else value

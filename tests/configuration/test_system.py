@@ -1,0 +1,170 @@
+"""Arguments of every config: another encoder, head or character reader."""
+
+import itertools
+
+import jax
+import pytest
+
+from jaxner import models
+from jaxner.configuration import shipped
+from jaxner.training import checks
+
+ENCODERS = sorted(models.ENCODERS.keys() - {"chain"})
+HEADS = sorted(models.HEADS.keys() - {"scores"})
+SIZES = {
+    "num_labels": 17,
+    "num_trained_words": 50,
+    "num_frozen_words": 0,
+    "num_chars": 30,
+    "char_types": (0,) * 30,
+}
+
+
+def load(text):
+    config = shipped.load(text)
+    if text.startswith("bert"):
+        config.data.pretrained = "bert-base-cased"
+    return config
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_every_config_takes_every_part(name):
+    taken = 0
+    for encoder, head, chars in itertools.product(
+        ENCODERS, HEADS, ("cnn", "intnet", "lstm", "none")
+    ):
+        config = load(f"{name}:conll2003,encoder={encoder},head={head},chars={chars}")
+        config.objective.orthogonality = 0.0  # of units of LSTMs
+        if head == "seq2seq":
+            config.objective.dropout_penalty = 0.0
+            config.model.mc_dropout.num_samples = 0
+            config.model.refinement = None
+        checks.check(config.to_dict())
+        model = config.model
+        assert encoder in (model.encoder.name, "lan")
+        assert head in (model.head.name, *(("crf", "softmax") * (name == "lan")))
+        reader = model.representation.chars
+        assert chars == ("none" if reader is None else reader.name)
+        taken += 1
+    assert taken == len(ENCODERS) * len(HEADS) * 4
+
+
+@pytest.mark.parametrize(
+    "arg",
+    [
+        "idcnn:conll2003,encoder=grn,chars=intnet,head=crf",
+        "uanet:sample,encoder=transformer,head=crf",
+        "grn:sample,encoder=lan",
+        "lan:sample,encoder=bilstm+attention,head=direction,chars=none",
+        "ncrfpp:sample,encoder=idcnn+projection,head=seq2seq",
+    ],
+)
+def test_combinations_have_weights(arg):
+    config = load(arg)
+    checks.check(config.to_dict())
+    model = models.build(**SIZES, **config.model.to_dict())
+    assert jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
+
+
+def test_the_issues_combination():
+    config = load("idcnn:conll2003,encoder=grn,chars=intnet,head=crf")
+    assert config.model.encoder.to_dict() == {
+        "name": "grn",
+        "hidden_dim": 400,
+        "context": "all",
+        "relation": "gated",
+    }
+    chars = config.model.representation.chars
+    assert (chars.name, chars.num_filters) == ("intnet", 32)
+    own = load("idcnn:conll2003,crf")
+    assert config.model.head == own.model.head  # with the authors' dropout
+    assert config.objective == own.objective
+    assert config.optimizer == own.optimizer
+
+
+@pytest.mark.parametrize(
+    ("argument", "switch"),
+    [
+        ("ncrfpp:sample,head=crf", "ncrfpp:sample,crf"),
+        ("ncrfpp:sample,head=softmax", "ncrfpp:sample"),
+        ("cnn_bilstm_crf:sample,head=softmax", "cnn_bilstm_crf:sample,softmax"),
+        ("lan:sample,head=crf", "lan:sample,crf"),
+        ("bert:sample,head=crf", "bert:sample,model=crf"),
+        ("cross_bilstm:sample,head=direction", "cross_bilstm:sample,model=direction"),
+        ("uanet:sample,encoder=grn", "uanet:sample,draft=grn"),
+        ("parallel_rnn:sample,chars=none", "parallel_rnn:sample,chars=false"),
+        ("parallel_rnn:sample,chars=true", "parallel_rnn:sample"),
+        ("bilstm:sample,encoder=bilstm+projection", "bilstm:sample"),
+        ("grn:sample,encoder=grn,head=crf,chars=cnn", "grn:sample"),
+    ],
+)
+def test_an_argument_means_what_the_configs_own_option_means(argument, switch):
+    ours, own = load(argument), load(switch)
+    if "baseline" not in switch and "direction" in switch:
+        own.model.encoder = ours.model.encoder  # model= picks the encoder, too
+    assert ours.to_dict() == own.to_dict()
+
+
+def test_a_part_keeps_dropout_and_how_weights_are_drawn():
+    chars = load("ncrfpp:sample,chars=lstm").model.representation.chars
+    assert (chars.initializer, chars.table_initializer) == ("torch", "lecun")
+    assert (chars.dropout, chars.hidden_dim) == (0.5, 25)
+    encoder = load("ncrfpp:sample,encoder=idcnn").model.encoder
+    assert encoder.initializer == "identity"  # it knows no "torch"
+    head = load("idcnn:conll2003,head=direction").model.head
+    assert (head.dropout, head.initializer) == (0.15, "glorot")
+
+
+def test_an_encoder_that_gives_scores_has_the_head_for_them():
+    for arg, transitions in (("grn:sample", True), ("ncrfpp:sample", False)):
+        head = load(f"{arg},encoder=lan").model.head
+        assert (head.name, head.transitions) == ("scores", transitions)
+    assert load("lan:sample,encoder=grn,head=softmax").model.head.name == "softmax"
+
+
+def test_passes_differ_whatever_drafts():
+    model = load("uanet:sample,encoder=transformer").model
+    assert (model.mc_dropout.parts, model.head.dropout) == (("head",), 0.25)
+    assert load("uanet:sample").model.mc_dropout.parts == ("encoder",)
+
+
+@pytest.mark.parametrize(
+    ("arg", "message"),
+    [
+        ("grn:sample,encoder=gnr", "Unknown encoder 'gnr'; known: attention, bilstm"),
+        ("grn:sample,encoder=chain", "Unknown encoder 'chain'; known: attention"),
+        ("grn:sample,encoder=bilstm+x", "Unknown encoder 'x'; known: attention"),
+        ("grn:sample,head=crff", "Unknown head 'crff'; known: crf, direction"),
+        ("grn:sample,chars=x", "Unknown chars 'x'; known: cnn, intnet, lstm, none"),
+        ("grn:sample,head=scores", "head=scores takes scores .* add encoder=lan"),
+        ("lan:sample,encoder=grn", "gives features, .*: add head=softmax or head=crf"),
+        ("ncrfpp:sample,crf,head=softmax", "crf and head=softmax are two heads"),
+        ("grn:sample,context=none,encoder=idcnn", "context=none changes nothing"),
+        ("idcnn:sample,blocks=2,encoder=grn", "blocks=2 changes nothing beside enc"),
+        ("uanet:sample,draft=grn,encoder=idcnn", "draft=grn changes nothing beside"),
+        ("uanet:sample,model=transformer,encoder=grn", "drafts nothing: leave draft"),
+    ],
+)
+def test_what_cannot_be_is_said_when_the_config_is_made(arg, message):
+    with pytest.raises(ValueError, match=message):
+        load(arg)
+
+
+@pytest.mark.parametrize(
+    ("arg", "message"),
+    [
+        ("uanet:sample,head=seq2seq", r"model\.refinement needs scores of the labels"),
+        ("idcnn:sample,head=seq2seq", r"objective\.dropout_penalty needs .*\(dr=false"),
+        ("idcnn:sample,head=seq2seq,document,dr=false", r"data\.unit needs scores"),
+        ("parallel_rnn:sample,encoder=grn", r"objective\.orthogonality needs an enc"),
+        ("bert:sample", r"representation\.bert needs --config\.data\.pretrained"),
+        ("idcnn:files", r"--config\.data\.dir must be the folder with your train"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_read(arg, message):
+    config = shipped.load(arg)
+    if arg.startswith("uanet"):
+        config.model.mc_dropout.num_samples = 0
+    with pytest.raises(ValueError, match=message) as error:
+        checks.check(config.to_dict())
+    assert "\n" not in str(error.value)

@@ -1,0 +1,245 @@
+"""Every option of a config: it is a flag, and its range is held."""
+
+import copy
+import dataclasses
+import functools
+import inspect
+import itertools
+import math
+import typing
+from typing import Annotated
+
+import pytest
+from absl import flags
+from ml_collections import config_flags
+
+from jaxner import fields, models
+from jaxner.configuration import sections, shipped
+from jaxner.fields import OneOf, Range
+from jaxner.models.bert import WordPieces
+from jaxner.models.chain import Chain
+from jaxner.models.refinement import Refinement
+from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
+from jaxner.models.transformer import TwoStream
+from jaxner.training import checks, optim, schema
+from jaxner.training.objectives import Objective
+
+# Together they have every part of the library, and so every option.
+CONFIGS = (
+    *(f"grn:sample,encoder={name}" for name in models.ENCODERS if name != "chain"),
+    *(f"grn:sample,head={name}" for name in models.HEADS if name != "scores"),
+    *(f"grn:sample,chars={name}" for name in models.CHARACTERS),
+    *("idcnn:sample", "uanet:sample", "bert:sample", "grn:sample,elmo"),
+    *("cnn_bilstm_crf:sample,attention", "lan:sample"),
+)
+
+
+@functools.cache
+def config_of(name):
+    config = shipped.load(name)
+    if "bert" in name:
+        config.data.pretrained = "bert-base-cased"
+    return config.to_dict()
+
+
+def options():
+    """Every option of these configs once: where it is, and what it may be."""
+    seen = {}
+    for name in CONFIGS:
+        for section in schema.sections(shipped.load(name)):
+            kind = section.values.get("name", "")
+            for option, field in section.fields.items():
+                key = (section.path, kind, option)
+                seen.setdefault(key, (name, section.path, option, field))
+    return list(seen.values())
+
+
+OPTIONS = options()
+
+
+def ranges_of(hint):
+    """The ranges within an annotation, with the type of the numbers."""
+    if typing.get_origin(hint) is Annotated:
+        base, *rules = typing.get_args(hint)
+        return [(base, rule) for rule in rules if isinstance(rule, Range)]
+    return [found for one in typing.get_args(hint) for found in ranges_of(one)]
+
+
+def bare_numbers(hint):
+    if typing.get_origin(hint) is Annotated:
+        base, *rules = typing.get_args(hint)
+        has_range = any(isinstance(rule, Range | OneOf) for rule in rules)
+        return False if has_range else bare_numbers(base)
+    return hint in (int, float) or any(map(bare_numbers, typing.get_args(hint)))
+
+
+def test_no_option_of_a_config_is_a_number_without_a_range():
+    for config, path, option, field in OPTIONS:
+        assert not bare_numbers(field.hint), f"{config}: {path}.{option}"
+
+
+def test_no_module_has_a_number_without_a_range():
+    """Those of the registries, and the others that a model is made of."""
+    kinds = {*models.ENCODERS.values(), *models.CHARACTERS.values()}
+    kinds |= {kind for kind, _ in models.HEADS.values()}
+    kinds |= {Words, Capitalisation, Representation, Vectors, WordPieces, Refinement}
+    kinds |= {TwoStream, models.MCDropout, Objective, optim.Options}
+    for kind in kinds:
+        for name, field in fields.of(kind).items():
+            assert not bare_numbers(field.hint), f"{kind.__name__}.{name}"
+
+
+def with_value(config, path, option, value):
+    changed = copy.deepcopy(config_of(config))
+    section = changed
+    for name in filter(None, path.split(".")):
+        section = section[name]
+    section[option] = value
+    return changed
+
+
+def borders(kind, range_):
+    """Numbers just within a range, and just beyond it."""
+    step = range_.step or 1
+    tiny = step if kind is int else 1e-9
+    low, high = range_.least, range_.most
+    inside = [low, high, None if low is None else low + step * (kind is int)]
+    outside = [
+        None if low is None else low - tiny,
+        None if high is None else high + tiny,
+        *(range_.above, range_.below),
+        *((low + 1,) if range_.step else ()),
+    ]
+    if range_.above is not None:
+        inside.append(range_.above + tiny)
+    if range_.below is not None:
+        inside.append(range_.below - tiny)
+    return [[kind(x) for x in xs if x is not None] for xs in (inside, outside)]
+
+
+NUMBERS = [
+    (config, path, option, field.default, kind, range_)
+    for config, path, option, field in OPTIONS
+    for kind, range_ in ranges_of(field.hint)
+]
+
+
+def name_of(value):
+    return value if isinstance(value, str) else ""
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "option", "default", "kind", "range_"), NUMBERS, ids=name_of
+)
+def test_every_number_is_held_to_its_range(config, path, option, default, kind, range_):
+    flag = f"--config.{path}{'.' if path else ''}{option}"
+    inside, outside = borders(kind, range_)
+    wrap = (lambda x: (x,)) if type(default) is tuple else (lambda x: x)
+    for value in inside:
+        try:
+            checks.check(with_value(config, path, option, wrap(value)))
+        except ValueError as error:  # beside the others it may not work
+            assert f"{flag} must be" not in str(error)  # noqa: PT017
+    for value in (*outside, math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
+            checks.check(with_value(config, path, option, wrap(value)))
+        text = str(error.value)
+        assert text.startswith(f"{flag} must be"), text
+        assert repr(value) in text
+        assert "\n" not in text
+
+
+def test_there_are_many_of_them():
+    assert len(NUMBERS) > 100
+    paths = {path.split(".")[-1] for _, path, *_ in NUMBERS}
+    assert {"", "data", "encoder", "head", "chars", "refinement", "optimizer"} <= paths
+
+
+def parsed(config, *overrides):
+    """What the command line makes of a config."""
+    values, given = flags.FlagValues(), ["jaxner", *overrides]
+    config_flags.DEFINE_config_dict(
+        "config", shipped.load(config), flag_values=values, sys_argv=given
+    )
+    values(given)
+    return values.config
+
+
+def flag_value(field):
+    """Another value than the default, as one would type it."""
+    choices = [
+        rule.known
+        for one in (field.hint, *typing.get_args(field.hint))
+        for rule in getattr(one, "__metadata__", ())
+        if isinstance(rule, OneOf)
+    ]
+    if choices:
+        return choices[0][-1]
+    by_kind = {int: "3", float: "0.25", bool: str(field.default is not True), str: "x"}
+    return by_kind.get(field.kind, "(3, 5)")
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_option_of_every_part_is_a_flag(config):
+    wanted = {}
+    for section in schema.sections(shipped.load(config)):
+        for option, field in section.fields.items():
+            if option != "name":
+                wanted[section.flag(option)] = flag_value(field)
+    given = [f"{flag}={value}" for flag, value in wanted.items()]
+    read = parsed(config, *given)
+    for flag, value in wanted.items():
+        *path, option = flag.removeprefix("--config.").split(".")
+        section = functools.reduce(lambda s, name: s[name], path, read)
+        assert str(section[option]).replace("'", "") in (value, f"({value},)"), flag
+
+
+def test_sizes_that_the_data_give_are_no_options():
+    derived = {"num_labels", "num_chars", "num_trained", "num_frozen", "singletons"}
+    assert not derived & {option for _, _, option, _ in OPTIONS}
+    with pytest.raises(AttributeError, match="num_labels"):
+        parsed("grn", "--config.model.head.num_labels=3")
+
+
+def test_the_switch_of_the_issue():
+    read = parsed("grn", "--config.model.head.boundaries=False")
+    assert read.model.head.boundaries is False
+    several = parsed("grn", "--config.model.representation.chars.width=(3,5)")
+    assert several.model.representation.chars.width == (3, 5)
+
+
+def test_optimizers_have_the_arguments_of_their_makers():
+    made = itertools.chain(
+        *(inspect.signature(make).parameters for make in optim.OPTIMIZERS.values())
+    )
+    ours = {"decay", "warmup", "clip_norm", "clip"}
+    not_for_flags = {"mu_dtype", "accumulator_dtype", "mask"}
+    assert set(fields.of(optim.Options)) == {*made} - not_for_flags | ours
+
+
+def test_a_config_of_an_older_version_is_completed():
+    new = config_of("cnn_bilstm_crf:sample,attention")
+    old = copy.deepcopy(new)
+    for path in (
+        *("patience", "data.unescape", "model.head.boundaries", "model.mc_dropout"),
+        *("model.encoder.then.keep", "model.encoder.first.cross", "optimizer.clip"),
+    ):
+        *parents, name = path.split(".")
+        del functools.reduce(lambda s, n: s[n], parents, old)[name]
+    whole = schema.completed(old)
+    new.pop("mc_dropout", None)
+    assert whole["model"]["encoder"] == new["model"]["encoder"]
+    assert whole["model"]["head"] == new["model"]["head"]
+    assert whole["patience"] == 0
+    assert "patience" not in old
+
+
+def test_sections_say_what_the_modules_say():
+    for name, module in models.ENCODERS.items():
+        if module is Chain:
+            continue
+        section = sections.part("encoder", name=name).to_dict()
+        assert section.pop("name") == name
+        own = {f.name: f.default for f in dataclasses.fields(module)}
+        assert section == {option: own[option] for option in section}
+        assert set(section) == set(own) - {"parent", "name", "num_labels"}
