@@ -34,9 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Declares the command line; train and evaluate have flags of absl's beyond it."""
-    from jaxner.commands import cache, compare, convert, reproduce, score, sweep
+    from jaxner.commands import (
+        cache,
+        compare,
+        convert,
+        flagged,
+        reproduce,
+        score,
+        sweep,
+    )
 
-    top = argparse.ArgumentParser(
+    top = flagged.Parser(
         prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")

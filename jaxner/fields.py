@@ -7,6 +7,7 @@ values are checked, by the same annotation.
 
 from __future__ import annotations
 
+import argparse
 import collections.abc
 import dataclasses
 import functools
@@ -15,7 +16,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, NamedTuple
 
 _SEQUENCES = (tuple, collections.abc.Sequence)
@@ -92,6 +93,20 @@ class OneOf:
     def __init__(self, known: Iterable[str]):
         self.known = tuple(known)
 
+    def __contains__(self, value: Any) -> bool:
+        return value in self.known
+
+
+class _Encodings(OneOf):
+    """The encodings of text that Python knows."""
+
+    def __contains__(self, value: Any) -> bool:
+        try:
+            "a".encode(value)
+        except (LookupError, ValueError):
+            return False
+        return True
+
 
 DERIVED = "derived"
 """Marks a field whose value comes from the data: it is no option."""
@@ -115,6 +130,9 @@ Momentum = Annotated[float, Range(least=0, below=1)]
 Weight = Annotated[float, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 Real = Annotated[float, Range()]
+Column = Annotated[int, Range(least=-1000, most=1000)]
+_KNOWN = ("utf-8", "latin-1", "cp1252", "all other text encodings of Python")
+Encoding = Annotated[str, _Encodings(_KNOWN)]
 
 
 class Field(NamedTuple):
@@ -208,6 +226,42 @@ def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
     raise ValueError(f"Unknown {name} {value!r}{whose}; known: {found}")
 
 
+def argument(hint: Any, example: str = "") -> Callable[[str], Any]:
+    """Returns what reads an option of a command line: the `type` of argparse.
+
+    Args:
+        hint: What it may be.
+        example: Of several values between commas; they come sorted, each once. "": it
+            is one value.
+
+    Example:
+        >>> argument(Size)("3"), argument(Size, "1,2,8")("8,2,2")
+        (3, [2, 8])
+        >>> argument(Size)("0")
+        Traceback (most recent call last):
+        ...
+        argparse.ArgumentTypeError: must be at least 1, got 0
+    """
+
+    def one(text: str) -> Any:
+        kind = _kind(hint)
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"must be numbers and commas, such as {example}, got {text!r}"
+                if example
+                else f"must be {_TYPES[kind][1]}, got {text!r}"
+            ) from None
+        if found := _problem(value, hint):
+            is_range = found.startswith("must")
+            known = f"is unknown: {value!r}; known: {found}"
+            raise argparse.ArgumentTypeError(found if is_range else known)
+        return value
+
+    return (lambda text: sorted({*map(one, text.split(","))})) if example else one
+
+
 def fits(value: Any, hint: Any) -> bool:
     """Tells whether an option may have a value.
 
@@ -255,7 +309,7 @@ def _broken(value: Any, rules: Iterable[Any]) -> Iterable[str]:
     for rule in rules:
         if isinstance(rule, Range):
             yield rule.problem(value)
-        elif isinstance(rule, OneOf) and value not in rule.known:
+        elif isinstance(rule, OneOf) and value not in rule:
             yield ", ".join(rule.known)
 
 

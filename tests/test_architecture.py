@@ -32,10 +32,17 @@ ALLOWED = {
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
     | {"evaluation"},
-    "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
+    "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
-    "commands": {"analysis", "configuration", "data", "evaluation", "reproduce"}
-    | {"tagging", "training", "workdir"},
+    "commands": {
+        "fields",
+        "analysis",
+        "configuration",
+        "data",
+        "evaluation",
+        "reproduce",
+    }
+    | {"fields", "tagging", "training", "workdir"},
     "__main__": {"commands"},
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
     | {"training"},

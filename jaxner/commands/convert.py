@@ -17,6 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxner import fields
 from jaxner.data import readers, schemes, splits
 from jaxner.data.readers import spans
 
@@ -44,10 +45,12 @@ def add_reading(one: argparse.ArgumentParser) -> None:
     """Adds the options that say how labelled text is read."""
     one.add_argument("--from", dest="format", choices=readers.FORMATS, help="format")
     one.add_argument("--tags", action="store_true", help="labels are tags, not spans")
-    one.add_argument("--token-column", type=int, help="from 0; default: the first")
-    one.add_argument("--label-column", type=int, help="default: the last")
+    column = fields.argument(fields.Column)
+    one.add_argument("--token-column", type=column, help="from 0; default: the first")
+    one.add_argument("--label-column", type=column, help="default: the last")
     one.add_argument("--comments", help="how comment lines of columns begin")
-    one.add_argument("--encoding", default="utf-8", help="default: utf-8")
+    encoding = fields.argument(fields.Encoding)
+    one.add_argument("--encoding", type=encoding, default="utf-8", help="of the text")
     about = "spans that do not fit tokens: an error, left out, or made whole tokens"
     one.add_argument("--unfit", choices=spans.UNFIT, default="error", help=about)
 

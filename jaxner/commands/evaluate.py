@@ -29,13 +29,13 @@ from typing import Any
 from absl import flags
 from rich.console import Console
 
-from jaxner import tagging
+from jaxner import fields, tagging
 from jaxner.commands import flagged
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, predictions, report
 from jaxner.evaluation.tasks import Task
-from jaxner.training import prepare
+from jaxner.training import checks, prepare
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -139,6 +139,13 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
 
 def check(values: flags.FlagValues) -> None:
     """Checks what can be known to be wrong before the tagger is loaded."""
+    checks.check_folder("--workdir", values.workdir)
+    if values.encoding:
+        fields.check("--encoding", values.encoding, fields.Encoding)
+    for option in ("token_column", "label_column"):
+        fields.check(f"--{option}", values[option].value, fields.Column | None)
+    for option in ("output", "json", "contextual"):
+        checks.check_file(f"--{option}", values[option].value)
     for path in filter(None, (values.output, values.json)):
         if not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"There is no folder to write {path} into")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -65,13 +67,51 @@ def read(name: str, values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
         if "--verbosity=1" in argv:
             raise
-        reason = (
-            str(error.args[0]).strip("'\"").replace("\\n", "\n").replace("\\'", "'")
-        )
-        lines = [line for line in reason.splitlines() if line.strip()]
-        if any(line.startswith("Traceback") for line in lines):
-            lines = lines[-1:]  # of the config file: its own error is the last line
-        end(f"jaxner {name}: wrong option: {' '.join(lines)}")
+        end(f"jaxner {name}: {_reason(error, argv)}")
+
+
+_KINDS = {
+    "invalid literal for int": "a whole number",
+    "could not convert string to float": "a number",
+    "Non-boolean argument": "true or false",
+}
+"""What absl and Python say of a value of another type, and what it must be."""
+
+
+def _reason(error: Exception, argv: Sequence[str]) -> str:
+    """Says in a line which option is wrong, and what would work."""
+    text = str(error.args[0]).strip("'\"").replace("\\n", "\n").replace("\\'", "'")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if any(line.startswith("Traceback") for line in lines):
+        # Of the config file: its own error is the last line.
+        return re.sub(r"^\w+(Error|Exception): ", "", lines[-1])
+    text = " ".join(lines)
+    if wrong := re.match(r"flag (--?[^=\s]+)=(.*?): (.*)", text, re.DOTALL):
+        flag, value, reason = wrong.groups()
+        for start, kind in _KINDS.items():
+            if start in reason:
+                return f"{flag} must be {kind}, got {value!r}"
+        if reason.startswith("value should be one of"):
+            known = reason.partition("<")[2].rstrip(">").replace("|", ", ")
+            return f"Unknown {flag} {value!r}; known: {known}"
+        return f"{flag}: {reason}"
+    if (unknown := re.match(r"'?(\w+)'? ?(.*)", text)) and isinstance(
+        error, (AttributeError, KeyError)
+    ):
+        word, hint = unknown.groups()
+        asked = (one.partition("=")[0] for one in argv)
+        flag = next((one for one in asked if word in one.split(".")), word)
+        return f"Unknown option {flag}. {hint}".rstrip(". ")
+    return f"wrong option: {text}"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are a line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong with the command line, and ends the process."""
+        console.print(f"{self.prog}: {message}", style="red", markup=False)
+        raise SystemExit(2)
 
 
 def end(text: str) -> NoReturn:

@@ -23,6 +23,7 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxner import fields
 from jaxner.reproduce import (
     figure_options,
     plan,
@@ -36,6 +37,7 @@ from jaxner.reproduce.plan import Job
 from jaxner.reproduce.published import Published
 from jaxner.reproduce.queue import Queue
 from jaxner.reproduce.results import Results
+from jaxner.training import checks
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -52,13 +54,19 @@ def declare(commands: Any) -> None:
     what.add_argument("--table", action="append", default=[], help="all of a paper")
     what.add_argument("--cell", action="append", default=[], help="one, by its id")
     what.add_argument("--all", action="store_true", help="all, in order of worth")
-    what.add_argument("--seeds", type=_count, help="runs of each cell; default: plan's")
+    what.add_argument(
+        "--seeds",
+        type=fields.argument(fields.Size),
+        help="runs of each cell; default: plan's",
+    )
     one.add_argument("--list", action="store_true", help="show where cells stand")
     one.add_argument("--tables", action="store_true", help="print the tables")
     one.add_argument(
         "--write", action="store_true", help="with --tables: into README and docs"
     )
-    one.add_argument("--hours", type=float, help="stop after so many")
+    one.add_argument(
+        "--hours", type=fields.argument(fields.Positive), help="stop after so many"
+    )
     one.add_argument("--retry", action="store_true", help="failed runs once more")
     one.add_argument("--device", choices=programs.PLATFORMS, help="default: JAX's own")
     one.add_argument("--results", type=Path, default=Path("results"), help="its lines")
@@ -76,6 +84,8 @@ def reproduce(options: argparse.Namespace) -> None:
         SystemExit: The queue was stopped by a signal.
         ValueError: A table or cell is unknown, or nothing is asked for.
     """
+    checks.check_folder("--results", options.results)
+    checks.check_folder("--runs", options.runs)
     known = published.load()
     for table in options.table:
         published.known("table", table, known.papers)
@@ -156,10 +166,3 @@ def show_tables(known: Published, results: Results, runs: Path, write: bool) -> 
 
 def _say(text: str) -> None:
     console.print(text, markup=False)
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected 1 or more, got {text}")
-    return number

@@ -17,10 +17,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from jaxner import tagging
+from jaxner import fields, tagging
 from jaxner.analysis import sweeps
 from jaxner.evaluation import plots
-from jaxner.training import prepare
+from jaxner.training import checks, prepare
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -33,13 +33,13 @@ def declare(commands: Any) -> None:
     one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
     one.add_argument(
         "--thresholds",
-        type=_numbers(float, "0,0.3,0.5"),
+        type=fields.argument(fields.Real, "0,0.3,0.5"),
         default=list(sweeps.THRESHOLDS),
         help="values of Γ in nats, by commas; default 0,0.05,…,1",
     )
     one.add_argument(
         "--samples",
-        type=_numbers(int, "1,2,8"),
+        type=fields.argument(fields.Size, "1,2,8"),
         default=list(sweeps.SAMPLES),
         help="values of M, by commas; default 1,2,4,8,16",
     )
@@ -50,7 +50,9 @@ def declare(commands: Any) -> None:
 
 def sweep(options: argparse.Namespace) -> None:
     """Does `jaxner sweep`."""
+    checks.check_folder("--workdir", options.workdir)
     for path in filter(None, (options.plot, options.json)):
+        checks.check_file("--plot or --json", path)
         if not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"There is no folder to write {path} into")
     if options.plot:
@@ -122,17 +124,3 @@ def _plain(value):
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value
-
-
-def _numbers(kind: type, example: str):
-    """Reads numbers between commas, sorted, each once."""
-
-    def read(text: str) -> list:
-        try:
-            return sorted({kind(part) for part in text.split(",")})
-        except ValueError:
-            raise argparse.ArgumentTypeError(
-                f"expected numbers and commas, such as {example}, got {text!r}"
-            ) from None
-
-    return read

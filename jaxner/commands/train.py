@@ -5,7 +5,8 @@ r"""Trains a tagger.
 
 `--config` takes the name of a config that jaxner brings along, or the path of one of
 your own. The text after the colon picks the data set and variant (each config's
-docstring lists them); `--config.x=…` sets a value. The run folder (`--workdir`) holds
+docstring lists them), and with `encoder=`, `head=` and `chars=` another part of the
+model; `--config.x=…` sets a value. The run folder (`--workdir`) holds
 everything that the run made; running the same command again resumes it where it was
 stopped.
 """
@@ -23,6 +24,7 @@ from ml_collections import config_flags
 
 from jaxner.commands import flagged
 from jaxner.configuration import shipped
+from jaxner.training import checks
 from jaxner.training.seeds import main_run
 
 
@@ -34,12 +36,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        check_config(given)
         given = with_config_file(given)
     except ValueError as error:
         flagged.end(f"jaxner train: {error}")
 
     define = functools.partial(define_flags, arguments=given)
     flagged.start("train", __name__, define, run, given)
+
+
+def check_config(arguments: Sequence[str]) -> None:
+    """Checks that a command line names a config, or asks for help.
+
+    Raises:
+        ValueError: It does neither.
+    """
+    names = {argument.partition("=")[0] for argument in arguments}
+    if not names & {"-config", "--config", "-h", "-help", "--help"}:
+        raise ValueError(
+            "--config must name a config, as in --config grn:sample; known: "
+            f"{', '.join(shipped.names())}"
+        )
 
 
 def with_config_file(arguments: Sequence[str]) -> list[str]:
@@ -101,4 +118,5 @@ def run(values: flags.FlagValues) -> None:
         file, variant = shipped.split(name)
         parts = [Path(file).stem, *filter(None, variant.replace("=", "-").split(","))]
         workdir = Path("runs") / "-".join(parts)
+    checks.check_folder("--workdir", workdir)
     main_run(values.config, workdir)

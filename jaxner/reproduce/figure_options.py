@@ -6,9 +6,12 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from jaxner import fields
 from jaxner.analysis import lengths
 from jaxner.evaluation import rules
 from jaxner.reproduce import figure_commands as run
+
+_count = fields.argument(fields.Size)
 
 
 def declare(commands: Any) -> None:
@@ -24,12 +27,17 @@ def declare(commands: Any) -> None:
         one.add_argument("--workdir", required=True, help="folder of the run")
         one.add_argument("--split", default=split, choices=("train", "dev", "test"))
         if name in ("changes", "tokens"):
-            one.add_argument("--samples", type=int, help="passes with dropout, M")
-            one.add_argument("--layer", type=int, help="of a LAN: whose draft, from 1")
+            one.add_argument("--samples", type=_count, help="passes with dropout, M")
+            one.add_argument(
+                "--layer", type=_count, help="of a LAN: whose draft, from 1"
+            )
         if name in ("tokens", "heat-map"):
             one.add_argument("--text", action="append", help="tokens between blanks")
             one.add_argument(
-                "--number", type=int, nargs="+", help="sentences of the split, from 1"
+                "--number",
+                type=_count,
+                nargs="+",
+                help="sentences of the split, from 1",
             )
         if name == "chunk-recall":
             one.add_argument("--baseline", help="folder of a run without attention")
@@ -69,7 +77,7 @@ def _declare_lengths(commands: Any) -> None:
         one.add_argument("--split", default="dev", choices=("dev", "test"))
         one.add_argument(
             "--bounds",
-            type=_bounds,
+            type=fields.argument(fields.Size, "7,15,30"),
             default=list(bounds),
             help=f"last length of each part; default {','.join(map(str, bounds))}",
         )
@@ -84,12 +92,3 @@ def _command(
     one.add_argument("--json", help="file for the figures")
     one.set_defaults(run=does)
     return one
-
-
-def _bounds(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected numbers and commas, such as 7,15,30, got {text!r}"
-        ) from None

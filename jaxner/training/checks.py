@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,6 @@ def check(config: Mapping[str, Any]) -> None:
     """
     for section in schema.sections(config):
         _check_section(section)
-    _check_encoding(config["data"]["encoding"])
     _check_paths(config)
     _check_parts(config)
     with _naming("--config.optimizer"):
@@ -77,16 +78,6 @@ def _naming(flag: str) -> Iterator[None]:
         raise ValueError(f"{flag}: {error}") from None
 
 
-def _check_encoding(name: str) -> None:
-    try:
-        b"".decode(name)
-    except LookupError:
-        raise ValueError(
-            f"Unknown --config.data.encoding {name!r}; known: utf-8, latin-1, cp1252 "
-            "and all other text encodings of Python"
-        ) from None
-
-
 def _check_paths(config: Mapping[str, Any]) -> None:
     """Checks that folders are no files, and files no folders, where they exist."""
     data = config["data"]
@@ -95,18 +86,46 @@ def _check_paths(config: Mapping[str, Any]) -> None:
             "--config.data.dir must be the folder with your train, dev and test files, "
             "got none: add --config.data.dir=FOLDER"
         )
-    folders = {"data.dir": data["dir"], "data.pretrained": data.get("pretrained")}
-    folders["init_from"] = config.get("init_from")
-    for option, given in folders.items():
-        if given and Path(given).is_file():
-            raise ValueError(
-                f"--config.{option} must be a folder, got the file {given}; perhaps "
-                f"its folder, {Path(given).parent}, would do"
-            )
-    if data["vectors"] and Path(data["vectors"]).is_dir():
-        raise ValueError(
-            f"--config.data.vectors must be a file, got the folder {data['vectors']}"
+    for option in ("data.dir", "data.pretrained", "init_from"):
+        *parents, name = option.split(".")
+        given = functools.reduce(lambda section, one: section[one], parents, config)
+        check_folder(f"--config.{option}", given.get(name))
+    for option in ("dir", "pretrained"):
+        check_there(f"--config.data.{option}", data.get(option))
+    check_file("--config.data.vectors", data["vectors"])
+
+
+def check_folder(flag: str, given: str | os.PathLike[str] | None) -> None:
+    """Checks that what should be a folder is not a file; it need not be there.
+
+    Raises:
+        NotADirectoryError: It is a file.
+    """
+    if given and Path(given).is_file():
+        raise NotADirectoryError(
+            f"{flag} must be a folder, got a file: {given} is a file in "
+            f"{Path(given).absolute().parent}"
         )
+
+
+def check_there(flag: str, given: str | os.PathLike[str] | None) -> None:
+    """Checks that a folder is there.
+
+    Raises:
+        FileNotFoundError: It is not.
+    """
+    if given and not Path(given).exists():
+        raise FileNotFoundError(f"{flag}: there is no folder {given}")
+
+
+def check_file(flag: str, given: str | os.PathLike[str] | None) -> None:
+    """Checks that what should be a file is not a folder; it need not be there.
+
+    Raises:
+        IsADirectoryError: It is a folder.
+    """
+    if given and Path(given).is_dir():
+        raise IsADirectoryError(f"{flag} must be a file, got the folder {given}")
 
 
 def _check_parts(config: Mapping[str, Any]) -> None:

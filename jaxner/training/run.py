@@ -108,6 +108,8 @@ def load(config: Any, folder: Workdir) -> tuple[prepare.Data, Task, tuple[str, .
         ValueError: As `main_run`.
     """
     checks.check(config.to_dict())
+    if not folder.is_begun():
+        checks.check_there("--config.init_from", config.init_from)
     task = Task(config.data.scheme, rule=config.evaluation.rule)
     environment.check_same_config(folder, config.to_dict())
     words = config.model.representation.words

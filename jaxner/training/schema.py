@@ -17,7 +17,7 @@ from jaxner.data import schemes
 from jaxner.data.readers import FORMATS
 from jaxner.data.readers.spans import UNFIT
 from jaxner.evaluation import rules
-from jaxner.fields import Count, OneOf, Range, Seed, Share, Size
+from jaxner.fields import Column, Count, Encoding, OneOf, Seed, Share, Size
 from jaxner.models import options
 from jaxner.models.options import Section
 from jaxner.training import optim
@@ -32,8 +32,6 @@ UNITS = ("sentence", "document")
 RESTARTS = ("auto", "together", "in_turn")
 """Whether restarts are trained in one program, or one after the other; "auto": together
 on a GPU or TPU, in turn on a CPU, which gains nothing by the former."""
-
-Column = Annotated[int, Range(least=-1000, most=1000)]
 
 
 @dataclasses.dataclass
@@ -66,7 +64,7 @@ class Data:
     token_column: Column | None = None
     label_column: Column | None = None  # CoNLL-U: 3 UPOS, 4 XPOS
     comments: str | None = None  # how comment lines begin
-    encoding: str = "utf-8"
+    encoding: Encoding = "utf-8"
     unfit: Annotated[str, OneOf(UNFIT)] = "error"  # spans that do not meet tokens
     # What the model is trained on; "tags" are labels without spans.
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"

@@ -1,6 +1,7 @@
 """Arguments of every config: another encoder, head or character reader."""
 
 import itertools
+from pathlib import Path
 
 import jax
 import pytest
@@ -23,7 +24,7 @@ SIZES = {
 def load(text):
     config = shipped.load(text)
     if text.startswith("bert"):
-        config.data.pretrained = "bert-base-cased"
+        config.data.pretrained = str(Path(__file__).parent)
     return config
 
 

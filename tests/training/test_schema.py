@@ -7,6 +7,7 @@ import inspect
 import itertools
 import math
 import typing
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -38,7 +39,7 @@ CONFIGS = (
 def config_of(name):
     config = shipped.load(name)
     if "bert" in name:
-        config.data.pretrained = "bert-base-cased"
+        config.data.pretrained = str(Path(__file__).parent)
     return config.to_dict()
 
 

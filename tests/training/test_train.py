@@ -497,12 +497,21 @@ def run_script(*arguments, **options):
         (["--config", "configs/grn.py", "--config.model.head.dropuot=0.1"], "dropout"),
         (["--config", "configs/grn.py", "--config.data.dir=/nowhere"], "/nowhere"),
         (["--config", "configs/grn.py", "extra"], "Expected flags only"),
-        (["--config", "configs/grn.py", "--config.data.dir=README.md"], "is a file"),
+        (["--config", "grn", "--config.data.dir=README.md"], "is a file"),
         (
             ["--config", "configs/grn.py:conll2003,context=no", "--verbosity=1"],
             "Traceback",
         ),
-        ([], "config"),
+        ([], "--config must name a config, as in --config grn:sample"),
+        (["--config", "grn:files"], "--config.data.dir must be the folder with your"),
+        (["--config", "grn", "--config.data.vectors=docs"], "must be a file, got the"),
+        (["--config", "grn", "--config.data.encoding=u"], "Unknown --config.data.enc"),
+        (["--config", "grn:sample,head=scores"], "train: head=scores takes scores of"),
+        (["--config", "grn", "--config.seed=-1"], "--config.seed must be in [0, 42949"),
+        (
+            ["--config", "grn", "--config.optimizer.learning_rate=-1"],
+            "--config.optimizer.learning_rate must be at least 0, got -1.0",
+        ),
     ],
 )
 def test_wrong_command_lines_say_what_is_wrong(arguments, message, tmp_path):
@@ -510,6 +519,8 @@ def test_wrong_command_lines_say_what_is_wrong(arguments, message, tmp_path):
     done = run_script("train.py", *arguments)
     assert done.returncode
     assert message in done.stdout + done.stderr
+    if message != "Traceback":
+        assert len((done.stdout + done.stderr).splitlines()) == 1
     assert not (tmp_path / "run").exists()
 
 
@@ -544,7 +555,9 @@ def test_sigterm_of_the_script_saves_and_the_same_command_resumes(corpus, tmp_pa
     ("arguments", "message"),
     [
         (["--config.optimizer.clipnorm=1"], 'mean "clip_norm" instead of "clipnorm"'),
-        (["--config.num_epochs=many"], "--config.num_epochs=many: invalid literal"),
+        (["--config.num_epochs=many"], "num_epochs must be a whole number, got 'many'"),
+        (["--config.optimizer.decay=x"], "optimizer.decay must be a number, got 'x'"),
+        (["--config.data.lowercase=no way"], "lowercase must be true or false, got"),
         (["--confg=x"], "Unknown command line flag 'confg'"),
     ],
 )
