@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxner import fields
 from jaxner.data import schemes
 from jaxner.evaluation import intervals, predictions, report, rules, scoring, summary
 from jaxner.evaluation import tags as tagging_scores
@@ -49,11 +50,13 @@ def add_reading(one: argparse.ArgumentParser) -> None:
     )
     one.add_argument("--tags", action="store_true", help="labels are tags, not spans")
     one.add_argument("--comments", help="how comment lines of the file begin")
-    one.add_argument("--encoding", default="utf-8", help="of the file")
-    one.add_argument(
-        "--rounds", type=int, default=None, help="of the bootstrap; default 1,000"
+    encoding, size, seed = map(
+        fields.argument, (fields.Encoding, fields.Size, fields.Seed)
     )
-    one.add_argument("--seed", type=int, default=0, help="of the bootstrap's draws")
+    one.add_argument("--encoding", type=encoding, default="utf-8", help="of the file")
+    about = "of the bootstrap; default 1,000"
+    one.add_argument("--rounds", type=size, default=None, help=about)
+    one.add_argument("--seed", type=seed, default=0, help="of the bootstrap's draws")
 
 
 def score(options: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import platform
@@ -31,7 +32,10 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     """
     if not (folder.path / "config.json").exists():
         return
-    whole = schema.completed(folder.read_json("config.json"))
+    then = folder.read_json("config.json")
+    file = folder.path / "config.json"
+    complete = functools.partial(schema.completed, then)
+    whole = integrity.reading(file, folder.remedy(), complete)
     old, new = _flatten(whole), _flatten(schema.completed(config))
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now"

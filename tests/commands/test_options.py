@@ -1,5 +1,7 @@
 """Wrong options of the commands: a line that names the option, and no traceback."""
 
+import argparse
+
 import pytest
 
 from jaxner import __main__
@@ -28,6 +30,8 @@ from jaxner import __main__
         ("convert a b --encoding utf9", "--encoding: is unknown: 'utf9'; known: utf-8"),
         ("convert a b --token-column x", "--token-column: must be a whole number, got"),
         ("convert a b --token-column 9999", "--token-column: must be in [-1000, 1000]"),
+        ("score a --rounds 0", "--rounds: must be at least 1, got 0"),
+        ("score a --seed -1", "--seed: must be in [0, 4294967295], got -1"),
         ("nothing", "COMMAND: invalid choice: 'nothing'"),
     ],
 )
@@ -38,6 +42,21 @@ def test_wrong_options_are_told_in_a_line(arguments, message, capsys):
     out = capsys.readouterr()
     assert message in out.out + out.err
     assert len((out.out + out.err).splitlines()) == 1
+
+
+def options_of(parser):
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, one in action.choices.items():
+                yield from ((f"{name} {flag}", kind) for flag, kind in options_of(one))
+        else:
+            yield "/".join(action.option_strings), action.type
+
+
+def test_no_option_of_a_command_is_a_number_without_a_range():
+    found = dict(options_of(__main__.parser()))
+    assert len(found) > 50
+    assert [name for name, kind in found.items() if kind in (int, float)] == []
 
 
 @pytest.mark.parametrize(

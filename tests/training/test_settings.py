@@ -1,6 +1,7 @@
 """Settings of the data that a run is made with, from the config to the tagger."""
 
 import re
+import shutil
 
 import jax
 import numpy as np
@@ -36,16 +37,21 @@ def given(corpus, tmp_path_factory):
     return path, dict(zip(words, values, strict=True))
 
 
-@pytest.fixture(scope="module")
-def run(corpus, given, tmp_path_factory):
-    """A run whose words are not trained, with an alphabet and zeroed digits."""
-    config = tiny.config(corpus, num_epochs=1)
+def config_of(corpus, given, num_epochs=1):
+    config = tiny.config(corpus, num_epochs=num_epochs)
     config.batch_size = 16
     config.data.vectors = str(given[0])
     config.data.min_vector_match = 0.3
     config.data.train_words = False
     config.data.alphabet = ALPHABET
     config.data.zero_digits = True
+    return config
+
+
+@pytest.fixture(scope="module")
+def run(corpus, given, tmp_path_factory):
+    """A run whose words are not trained, with an alphabet and zeroed digits."""
+    config = config_of(corpus, given)
     folder = tmp_path_factory.mktemp("runs") / "settings"
     train.main_run(config, folder)
     return folder
@@ -150,6 +156,29 @@ def test_another_unit_is_another_config(run, corpus, given):
     config.data.unit = "document"
     with pytest.raises(ValueError, match=r"data\.unit: 'sentence' there, 'document'"):
         train.main_run(config, run)
+
+
+def test_a_run_of_a_version_with_fewer_options_loads_and_goes_on(
+    run, corpus, given, tmp_path
+):
+    folder = Workdir(shutil.copytree(run, tmp_path / "run"))
+    old = folder.read_json("config.json")
+    for section, option in (
+        *((old, "num_devices"), (old["optimizer"], "nesterov")),
+        *((old["model"]["head"], "bias"), (old["model"]["head"], "per_stage")),
+        *((old["data"], "typed_unknowns"), (old["model"]["encoder"], "relation")),
+    ):
+        del section[option]
+    folder.write_json("config.json", old)
+    tokens = ["In", "1996", "Rome", "fell"]
+    new = jaxner.load(run)
+    assert jaxner.tag(jaxner.load(folder.path), tokens) == jaxner.tag(new, tokens)
+    train.main_run(config_of(corpus, given, num_epochs=2), folder.path)
+    assert [line["epoch"] for line in folder.metrics()] == [1, 2]
+    other = config_of(corpus, given, num_epochs=2)
+    other.model.head.bias = 0.5
+    with pytest.raises(ValueError, match=r"model\.head\.bias: 0\.0 there, 0\.5 now"):
+        train.main_run(other, folder.path)
 
 
 def test_a_run_in_which_every_word_is_unknown_is_refused(corpus, tmp_path):
