@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -294,3 +294,22 @@ class Workdir:
                 return False
         except BlockingIOError:
             return True
+
+
+def names_of(folders: Sequence[str]) -> list[str]:
+    """Returns the shortest ends of paths that tell runs apart.
+
+    Raises:
+        ValueError: A run is there twice.
+
+    Example:
+        >>> names_of(["runs/a/0", "runs/b/0"])
+        ['a/0', 'b/0']
+    """
+    known = [Path(folder).absolute().parts for folder in folders]
+    if len(set(known)) < len(known):
+        raise ValueError("Expected each run once in --workdir")
+    depth = 1
+    while len({its[-depth:] for its in known}) < len(known):
+        depth += 1
+    return ["/".join(its[-depth:]) for its in known]

@@ -58,11 +58,11 @@ def compare(options: argparse.Namespace) -> None:
     rounds = comparing.ROUNDS if options.rounds is None else options.rounds
     found = comparing.compare(first, second, rounds=rounds, seed=options.seed)
     shown = found if options.all else _headlines(found)
-    rule = "tags" if options.tags else f"{options.rule} rule"
+    rule = "tags" if options.tags else score.rule_of(options)
     broken = "" if options.tags else f"; {_ill_formed(labels, options)}"
     numbers = " and ".join(f"{len(side)}" for side in sides)
     caption = (
-        f"{rule}{broken}; first: {options.first}, second: {options.second} "
+        f"{rule}{broken}; a: {options.first}, b: {options.second} "
         f"({numbers} runs); {rounds:,} rounds"
     )
     console.print(summary.difference_table(shown, intervals.LEVEL, caption))
@@ -95,7 +95,7 @@ def _headlines(found):
     return {
         name: its
         for name, its in found.items()
-        if name in score.HEADLINES or "match f1" in name or "accuracy" in name
+        if name in score.HEADLINES or score.is_match(name) or "accuracy" in name
     }
 
 

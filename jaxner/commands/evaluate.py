@@ -3,9 +3,14 @@ r"""Scores a trained tagger.
     jaxner evaluate --workdir runs/grn                          # its test split
     jaxner evaluate --workdir runs/grn --data my/test.conll --output predicted.conll
 
-Spans are read by the rule that picked the run's best epoch: seqeval's default mode,
-which is conlleval's rule (`--rule=seqeval`), or `--rule=strict`, which counts only
-spans that are well-formed in the tagger's label scheme.
+Spans are read by the rule that picked the run's best epoch. `--rule` takes another:
+`conlleval`, `seqeval` (the same, counted by that library), `strict`, which counts only
+spans that are well-formed in the tagger's label scheme, `idcnn` or `ncrfpp`.
+
+`--report report.html` writes a page with errors, groups, calibration and what the model
+has inside, and the same as report.json and report.csv; of several runs side by side:
+
+    jaxner evaluate --workdir runs/grn,runs/bilstm --report report.html
 
 Of a tagger of parts of speech it is the accuracy that is told, also of words that the
 training text lacks; neither the rule nor chunks concern it.
@@ -33,7 +38,8 @@ from jaxner import fields, tagging
 from jaxner.commands import flagged
 from jaxner.data import schemes
 from jaxner.data.splits import Split
-from jaxner.evaluation import chunks, predictions, report
+from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
+from jaxner.evaluation.counts import percent
 from jaxner.evaluation.tasks import Task
 from jaxner.training import checks, prepare
 from jaxner.workdir import Workdir
@@ -54,7 +60,7 @@ def evaluate(
     Args:
         params: What `jaxner.load` returned.
         split: Sentences with gold labels, in any scheme.
-        rule: "seqeval" or "strict".
+        rule: One of `rules.RULES`, or "seqeval".
         constrained: As in `jaxner.tag`.
         known_words: The distinct words of the training text; tags of others are also
             counted apart.
@@ -101,12 +107,14 @@ def read_change(text: str) -> tuple[str, Any]:
 def run(values: flags.FlagValues) -> dict[str, Any]:
     """Does what the flags say; returns the scores."""
     check(values)
+    folders = values.workdir.split(",")
+    if len(folders) > 1:
+        return write_report(values, folders)
     params = tagging.load(values.workdir, dict(map(read_change, values.model)))
     has_tags = params.vocabulary.scheme == schemes.TAGS
     if has_tags and values.chunks:
         raise ValueError("--chunks counts prefixes of spans; this tagger gives tags")
-    if has_tags and values.rule == "strict":
-        raise ValueError("--rule=strict reads spans; this tagger gives tags")
+    check_rule(values, has_tags)
     config = Workdir(values.workdir).read_json("config.json")
     split = load_split(values, config)
     console.print(split.summary())
@@ -124,17 +132,56 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
     about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
     result = {**scores.to_dict(), **about}
+    result["figures"] = figures_of(params, split, predicted, rule)
     if values.chunks:
         gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
         found = chunks.recalls(gold, predicted)
         console.print(chunks.table(found, "chunk labels"))
-        result["chunk_recall"] = {p: 100 * recall.share for p, recall in found.items()}
+        result["chunk_recall"] = {p: percent(x.share) for p, x in found.items()}
     if values.output:
         write_predictions(values.output, split, predicted)
         console.print(f"Predictions are in {values.output}")
+    if values.report:
+        write_report(values, [values.workdir])
     if values.json:
         Path(values.json).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
     return result
+
+
+def figures_of(
+    params: tagging.Tagger, split: Split, predicted: Any, rule: str
+) -> dict[str, Any]:
+    """Returns all figures with their intervals; prints that of the main one."""
+    scheme = params.vocabulary.scheme
+    gold = [example.labels or () for example in split.to_scheme(scheme)]
+    rule = "conlleval" if rule == "seqeval" else rule
+    found = summary.with_intervals(gold, predicted, rule, scheme)
+    key = Task(scheme).main_figure
+    name = {"f1": "F1"}.get(key, key)
+    console.print(summary.interval_line(name, found[key]))
+    return found
+
+
+def write_report(values: flags.FlagValues, folders: Sequence[str]) -> dict[str, Any]:
+    """Writes `--report` of one run or several; returns what it holds."""
+    from jaxner.commands import reporting  # here, since drawing takes a second
+
+    def load(folder: str):
+        params = tagging.load(folder, dict(map(read_change, values.model)))
+        has_tags = params.vocabulary.scheme == schemes.TAGS
+        check_rule(values, has_tags)
+        config = Workdir(folder).read_json("config.json")
+        rule, constrained = as_the_run_did(values, config, has_tags)
+        rule = "conlleval" if rule == "seqeval" else rule
+        return params, load_split(values, config), rule, constrained
+
+    return reporting.write(values.report, folders, load, console.print)
+
+
+def check_rule(values: flags.FlagValues, has_tags: bool) -> None:
+    """Checks that a rule is not asked of tags."""
+    if has_tags and values.rule not in (None, "seqeval"):
+        raise ValueError(f"--rule={values.rule} reads spans; this tagger gives tags")
 
 
 def check(values: flags.FlagValues) -> None:
@@ -149,6 +196,10 @@ def check(values: flags.FlagValues) -> None:
     for path in filter(None, (values.output, values.json)):
         if not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"There is no folder to write {path} into")
+    if values.report:
+        pages.check(values.report)
+    if "," in values.workdir and not values.report:
+        raise ValueError("Several runs in --workdir are for --report")
     if values.data and values.split:
         raise ValueError("Expected --data or --split, got both")
     if values.contextual and not values.data:
@@ -171,8 +222,8 @@ def as_the_run_did(
     """Returns the rule, and whether ill-formed labellings are ruled out."""
     rule, constrained = values.rule, values.constrained
     if rule is None:
-        is_strict = config["evaluation"].get("rule") == "strict" and not has_tags
-        rule = "strict" if is_strict else "seqeval"
+        own = "conlleval" if has_tags else config["evaluation"].get("rule", "conlleval")
+        rule = "seqeval" if own == "conlleval" else own
     if constrained is None:
         constrained = config["evaluation"]["constrained"]
     return rule, constrained
@@ -184,7 +235,7 @@ def define_flags(values: flags.FlagValues) -> None:
     column = functools.partial(flags.DEFINE_integer, flag_values=values)
     choice = functools.partial(flags.DEFINE_enum, flag_values=values)
     switch = functools.partial(flags.DEFINE_bool, flag_values=values)
-    define("workdir", "", "Folder of the run.")
+    define("workdir", "", "Folder of the run; of several with --report, by commas.")
     splits = ["train", "dev", "test"]
     choice("split", None, splits, "Split to score; default test.")
     define("data", None, "File to score instead of a split.")
@@ -198,8 +249,13 @@ def define_flags(values: flags.FlagValues) -> None:
     define("encoding", None, "Its encoding; default: as the run did.")
     define("output", None, "File for token, gold and predicted label.")
     define("json", None, "File for the scores as JSON.")
-    rules = ["seqeval", "strict"]
-    choice("rule", None, rules, "How spans count; default: as the run did.")
+    define("report", None, "File for the report, .html; also .json and .csv.")
+    choice(
+        "rule",
+        None,
+        ["seqeval", *rules.RULES],
+        "How spans count; default: as the run did.",
+    )
     about = "Rule out ill-formed labellings; default: as the run did."
     switch("constrained", None, about)
     switch("chunks", False, "Add the recall of each chunk label.")

@@ -18,7 +18,16 @@ from rich.console import Console
 
 from jaxner import fields
 from jaxner.data import schemes
-from jaxner.evaluation import intervals, predictions, report, rules, scoring, summary
+from jaxner.evaluation import (
+    describing,
+    intervals,
+    pages,
+    predictions,
+    report,
+    rules,
+    scoring,
+    summary,
+)
 from jaxner.evaluation import tags as tagging_scores
 from jaxner.evaluation import tally as tallies
 
@@ -37,6 +46,7 @@ def declare(commands: Any) -> None:
     one.add_argument("file", help="its last two columns are gold and predicted label")
     add_reading(one)
     one.add_argument("--json", help="file for all figures, as JSON")
+    one.add_argument("--report", help="file for the report, .html; also .json and .csv")
     one.set_defaults(run=score)
 
 
@@ -63,11 +73,32 @@ def score(options: argparse.Namespace) -> None:
     """Does `jaxner score`."""
     if options.json and not Path(options.json).absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder to write {options.json} into")
+    if options.report:
+        pages.check(options.report)
     gold, predicted = read(options.file, options)
     result = _of_tags if options.tags else _of_spans
     found = {"file": str(options.file), **result(gold, predicted, options)}
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=2) + "\n", "utf-8")
+    if options.report:
+        _write_report(gold, predicted, options)
+
+
+def _write_report(gold, predicted, options) -> None:
+    """Writes what a report says of labels alone."""
+    reading = {"comments": options.comments, "encoding": options.encoding}
+    its = describing.Prediction(
+        predictions.tokens(options.file, **reading),
+        gold,
+        predicted,
+        schemes.TAGS if options.tags else options.scheme or schemes.detect(gold),
+        options.rule,
+    )
+    rounds = intervals.ROUNDS if options.rounds is None else options.rounds
+    name = Path(options.file).name
+    run = {"name": name, **describing.describe(its, rounds=rounds)}
+    written = pages.write(options.report, {"title": name, "runs": [run]})
+    console.print(f"The report is in {', '.join(map(str, written))}")
 
 
 def read(path: str, options: argparse.Namespace):
@@ -87,16 +118,28 @@ def read(path: str, options: argparse.Namespace):
     return gold, predicted
 
 
+def is_match(name: str) -> bool:
+    """Tells whether a figure is of partial matches, and not F1 once more."""
+    return name.endswith("match f1") and not name.startswith("strict")
+
+
+def rule_of(options: argparse.Namespace) -> str:
+    """Names the rule, and that of partial matches if it is another one."""
+    has_lengths = options.rule in rules.WITH_LENGTHS
+    return f"{options.rule} rule" + ("" if has_lengths else " (matches: conlleval's)")
+
+
 def _of_spans(gold, predicted, options) -> dict[str, Any]:
     scheme = options.scheme or schemes.detect(gold)
     scores = scoring.score(gold, predicted, rule=options.rule, scheme=scheme)
     about = report.caption(scores)
+    about = about.replace(f"{options.rule} rule", rule_of(options))
     console.print(report.per_type_table(scores, Path(options.file).name))
     found = _intervals(tallies.of_spans(gold, predicted, options.rule, scheme), options)
     chosen = {
         name: its
         for name, its in found.items()
-        if name in HEADLINES or "match f1" in name or name.startswith("chunk recall")
+        if name in HEADLINES or is_match(name) or name.startswith("chunk recall")
     }
     console.print(summary.headline_table(chosen, intervals.LEVEL, about))
     by_rule = summary.by_rule(gold, predicted, scheme)

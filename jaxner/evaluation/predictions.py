@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from jaxner.data.readers import conll
 from jaxner.data.splits import Split
@@ -32,6 +33,24 @@ def write(
     blank = any(" " in token for example in split.examples for token in example.tokens)
     documents = [example.document for example in split.examples]
     conll.write(path, rows, separator="\t" if blank else " ", documents=documents)
+
+
+def tokens(
+    path: str | os.PathLike[str],
+    *,
+    comments: str | None = None,
+    encoding: str = "utf-8",
+) -> Labels | None:
+    """Reads the tokens of such a file, its first column; None if it has but labels.
+
+    The arguments are those of `read`.
+    """
+    options: dict[str, Any] = {"comments": comments, "encoding": encoding}
+    try:
+        conll.read(path, token_column=-3, label_column=None, **options)
+    except conll.ConllError:  # there is no third column
+        return None
+    return [e.tokens for e in conll.read(path, label_column=None, **options)]
 
 
 def read(

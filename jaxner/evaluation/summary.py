@@ -79,6 +79,38 @@ def by_rule(gold: Labels, predicted: Labels, scheme: str) -> dict[str, dict[str,
     return found
 
 
+def with_intervals(
+    gold: Labels, predicted: Labels, rule: str, scheme: str
+) -> dict[str, dict[str, float | None]]:
+    """Computes all figures of labels in a scheme, or of tags, with intervals.
+
+    Returns:
+        By name, value, low and high in percent.
+
+    Example:
+        >>> found = with_intervals([["B-A", "O"]], [["B-A", "O"]], "strict", "BIO")
+        >>> found["f1"]
+        {'value': 100.0, 'low': 100.0, 'high': 100.0}
+    """
+    if scheme == schemes.TAGS:
+        its = tally.of_tags(gold, predicted)
+    else:
+        its = tally.of_spans(gold, predicted, rule, scheme)
+    return {n: in_percent(x) for n, x in intervals.bootstrap(its).items()}
+
+
+def interval_line(name: str, its: Mapping[str, float | None]) -> str:
+    """Puts a figure and its interval into a line.
+
+    Example:
+        >>> interval_line("F1", {"value": 90.0, "low": 89.0, "high": None})
+        'F1 90.00, 95 % interval by the bootstrap over sentences: 89.00 to –'
+    """
+    value, low, high = ("–" if x is None else f"{x:.2f}" for x in its.values())
+    about = f"{100 * intervals.LEVEL:g} % interval by the bootstrap over sentences"
+    return f"{name} {value}, {about}: {low} to {high}"
+
+
 def in_percent(interval: Interval) -> dict[str, float | None]:
     """Returns an interval as a dictionary, in percent."""
     return {name: percent(x) for name, x in interval._asdict().items()}
@@ -120,18 +152,20 @@ def difference_table(found: Mapping[str, Difference], level: float, caption: str
     """Lays out what `comparing.compare` returned, in percent points.
 
     Args:
-        found: Differences by figure.
+        found: Differences by figure; p of no difference by bootstrap, permutation and,
+            with several runs on both sides, Welch's t-test.
         level: That of the intervals.
         caption: What was compared, and how.
     """
     table = Table(caption=Text(caption))
-    table.add_column("figure")
-    columns = ("first", "second", "difference", f"{100 * level:g} % interval")
-    for name in (*columns, "p bootstrap", "p permutation", "p Welch"):
-        table.add_column(name, justify="right")
+    table.add_column("figure", no_wrap=True)
+    has_seeds = any(its.welch is not None for its in found.values())
+    columns = ["a", "b", "a - b", f"{100 * level:g} % interval", "p boot", "p perm"]
+    for name in [*columns, *(["p Welch"] if has_seeds else [])]:
+        table.add_column(name, justify="right", no_wrap=True)
     for name, its in found.items():
         bounds = "–" if its.low is None else f"{shown(its.low)} to {shown(its.high)}"
-        tests = (its.bootstrap, its.permutation, its.welch)
+        tests = [its.bootstrap, its.permutation, *([its.welch] if has_seeds else [])]
         table.add_row(
             Text(name),
             *map(shown, (its.first, its.second, its.difference)),

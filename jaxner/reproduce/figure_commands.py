@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from jaxner.data.splits import Split
 from jaxner.evaluation import plots, predictions
 from jaxner.reproduce import figure_tables, figures, printing, programs
 from jaxner.training import prepare
-from jaxner.workdir import Workdir
+from jaxner.workdir import Workdir, names_of
 
 
 def sentence_length(options: argparse.Namespace) -> None:
@@ -46,7 +46,7 @@ def _by_length(options: argparse.Namespace, mentions: bool) -> None:
     found: dict[str, list[lengths.Part]] = {}
     first: Any = None
     has_tags = False
-    for name, folder in zip(_names(options.workdir), options.workdir, strict=True):
+    for name, folder in zip(names_of(options.workdir), options.workdir, strict=True):
         run = Workdir(folder)
         scheme = run.vocabulary().scheme
         gold, predicted = predictions.read(run.predictions(options.split))
@@ -218,18 +218,6 @@ def _chosen(options: argparse.Namespace) -> Split:
     given: Any = split.vectors
     vectors: Any = None if given is None else [given[i] for i in places]
     return dataclasses.replace(split, examples=examples, vectors=vectors)
-
-
-def _names(folders: Sequence[str]) -> list[str]:
-    """Names runs by the last parts of their paths that tell them apart."""
-    known = [Path(folder).absolute().parts for folder in folders]
-    if len(set(known)) < len(known):
-        raise ValueError("Expected each run once in --workdir")
-    for depth in range(1, max(map(len, known)) + 1):
-        names = ["/".join(its[-depth:]) for its in known]
-        if len(set(names)) == len(names):
-            return names
-    return ["/".join(its) for its in known]
 
 
 def _spans(gold: Any, scheme: str) -> Any:

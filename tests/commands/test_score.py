@@ -50,8 +50,20 @@ def test_score(files, capsys):
 
 
 def test_score_of_two_columns(files, capsys):
-    run("score", files / "b.conll", "--rounds", 5)
+    page = files / "report.html"
+    run("score", files / "b.conll", "--rounds", 5, "--report", page)
     assert "100.00" in capsys.readouterr().out
+    assert "100.00" in page.read_text("utf-8")
+
+
+def test_report_of_a_file(files):
+    page = files / "report.html"
+    run("score", files / "a.conll", "--rounds", 5, "--report", page)
+    (found,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
+    examples = [x for all_ in found["errors"]["examples"].values() for x in all_]
+    assert examples
+    assert all(p["text"].strip("w ") == "" for x in examples for p in x["gold"])
+    assert "Errors in context" in page.read_text("utf-8")
 
 
 def test_score_of_tags(tmp_path, capsys):

@@ -1,0 +1,271 @@
+"""What a report says of a trained tagger: probabilities, calibration, inner pictures.
+
+`evaluation.describing` describes the labels; this module asks the tagger itself. The
+pictures are those of the papers, where the model has them: relations (Chen et al.,
+2019, Figure 4), attention and the recall of chunks with parts of it zeroed (Li et al.,
+2020), Γ and M, and draft, refined label and uncertainty token by token (Gui et al.,
+2020, Figure 4 and Table 7).
+"""
+
+from __future__ import annotations
+
+import collections
+import time
+
+import numpy as np
+
+from jaxner import tagging
+from jaxner.analysis import certainty, drafts, heatmaps, parts, sweeps
+from jaxner.data import schemes
+from jaxner.data.splits import Split
+from jaxner.evaluation import breakdowns, calibration, describing, errors, intervals
+from jaxner.evaluation.describing import Prediction, Training, Value
+from jaxner.evaluation.detection import Changes
+from jaxner.tagger import Tagger
+
+_CURVE = 200  # points of a curve that are kept
+_EXAMPLE = (5, 14)  # tokens of a sentence whose inner pictures are drawn
+_TRACED = 2  # sentences that are traced token by token
+_MAPS = 6  # attention heads that are drawn
+
+
+def describe(
+    params: Tagger,
+    split: Split,
+    train: Split | None = None,
+    *,
+    has_vectors: bool = False,
+    rule: str = "conlleval",
+    constrained: bool = False,
+    rounds: int = intervals.ROUNDS,
+) -> tuple[Value, Prediction]:
+    """Describes a tagger on a split.
+
+    Args:
+        params: What `load` returned.
+        split: Sentences with gold labels, in any scheme.
+        train: The training text, if it is there.
+        has_vectors: Whether words that training lacks may have vectors.
+        rule: How spans are read, one of `rules.RULES`.
+        constrained: As in `jaxner.tag`.
+        rounds: Of the bootstrap.
+
+    Returns:
+        JSON values as `pages` lays them out, and the labels that they are of.
+
+    Example:
+        >>> from jaxner.data import corpora
+        >>> dev = corpora.load("sample", "dev")
+        >>> found, _ = describe(tagging.load("runs/grn"), dev, rounds=10)
+        >>> sorted(found["calibration"])
+        ['entities', 'tokens']
+    """
+    scheme = params.vocabulary.scheme
+    found = certainty.label(params, split, constrained=constrained)
+    prediction = Prediction(
+        tokens=[list(example.tokens) for example in split.examples],
+        gold=[list(e.labels or ()) for e in split.to_scheme(scheme)],
+        predicted=found.labels,
+        scheme=scheme,
+        rule=rule,
+        certainty=found.certainty,
+        entity_certainty=found.entities,
+        training=None
+        if train is None
+        else _training(params, split, train, has_vectors),
+    )
+    its = describing.describe(prediction, rounds=rounds)
+    its |= _calibration(prediction)
+    its["speed"] = [["tagging, tokens a second", _speed(params, split, constrained)]]
+    if scheme != schemes.TAGS:
+        its |= _inside(params, split, prediction)
+    return describing.plain(its), prediction
+
+
+def _training(
+    params: Tagger, split: Split, train: Split, has_vectors: bool
+) -> Training:
+    spelled = sorted({token for e in split.examples for token in e.tokens})
+    known: set[str] = set()
+    if has_vectors:
+        ids = params.vocabulary.encode(spelled).words
+        known = {word for word, i in zip(spelled, ids, strict=False) if i > 1}
+    labels = [e.labels or () for e in train.examples]
+    mentions: collections.Counter[str] = collections.Counter()
+    if params.vocabulary.scheme != schemes.TAGS:
+        mentions = breakdowns.mentions([e.tokens for e in train.examples], labels)
+    return Training(train.words(), known, mentions)
+
+
+def _calibration(its: Prediction) -> Value:
+    """Returns how honest the probabilities are, and the curve over the threshold."""
+    if its.certainty is None:
+        return {}
+    right = [
+        a == b
+        for rows in zip(its.gold, its.predicted, strict=True)
+        for a, b in zip(*rows, strict=True)
+    ]
+    chances = [chance for row in its.certainty for chance in row]
+    found: Value = {"tokens": calibration.calibration(chances, right).to_dict()}
+    if its.entity_certainty is None:
+        return {"calibration": found}
+    pairs = errors.pairs(its.gold, its.predicted, its.span_rule, its.scheme)
+    known = [
+        (its.entity_certainty[pair.sentence, *pair.predicted], pair.kind is None)
+        for pair in pairs
+        if pair.predicted and (pair.sentence, *pair.predicted) in its.entity_certainty
+    ]
+    chances, right = [x[0] for x in known], [x[1] for x in known]
+    found["entities"] = calibration.calibration(chances, right).to_dict()
+    gold = sum(pair.gold is not None for pair in pairs)
+    curve = calibration.threshold_curve(chances, right, gold).to_dict()
+    step = -(-len(curve["thresholds"]) // _CURVE) or 1
+    thinned = {name: values[::step] for name, values in curve.items()}
+    return {"calibration": found, "thresholds": thinned if chances else {}}
+
+
+def _speed(params: Tagger, split: Split, constrained: bool) -> str:
+    """Times a second labelling, whose programs are compiled."""
+    tokens = sum(len(example.tokens) for example in split.examples)
+    tagging.label_split(params, split, constrained=constrained)
+    start = time.perf_counter()
+    tagging.label_split(params, split, constrained=constrained)
+    return f"{tokens / max(time.perf_counter() - start, 1e-9):,.0f}"
+
+
+def _inside(params: Tagger, split: Split, its: Prediction) -> Value:
+    """Returns pictures and tables of what the model has inside."""
+    pictures = _maps(params, split)
+    tables = []
+    if params.model.refinement is not None:
+        pictures += _swept(params, split)
+    try:
+        found = drafts.traces(params, split)
+    except ValueError:  # neither a refinement nor label attention
+        found = []
+    if found:
+        tables += [_changed(its, found), *_traced(its, found)]
+    if parts.is_attentive(params):
+        tables.append(_zeroed(params, split))
+    return {"pictures": pictures, "tables": tables}
+
+
+def _maps(params: Tagger, split: Split) -> list[Value]:
+    """Returns heat maps of a sentence with entities, where the encoder has any."""
+    least, most = _EXAMPLE
+    fitting = [e for e in split.examples if least <= len(e.tokens) <= most]
+    fitting = fitting or [e for e in split.examples if len(e.tokens) <= 2 * most]
+    if not fitting or split.vectors is not None:
+        return []
+    entities = [len(schemes.to_spans(e.labels or ())) for e in fitting]
+    words = list(fitting[int(np.argmax(entities))].tokens)
+    found = []
+    for name, read, title in (
+        ("relations", heatmaps.relations, "Relations of the GRN"),
+        ("attention", heatmaps.attention, "Attention"),
+    ):
+        try:
+            maps = read(params, words)
+        except ValueError:  # this encoder has none
+            continue
+        heads = [maps] if maps.ndim == 2 else list(maps)[:_MAPS]
+        named = {f"head {i + 1}": x for i, x in enumerate(heads)}
+        what = "strength" if name == "relations" else "weight"
+        found.append(
+            {
+                "kind": "heat maps",
+                "title": title,
+                "note": f"Row i, column j: how much of token i's context is token j's "
+                f"({what}, 0 to 1).",
+                "maps": {"": heads[0]} if len(heads) == 1 else named,
+                "rows": words,
+                "columns": words,
+                "label": what,
+            }
+        )
+    return found
+
+
+def _swept(params: Tagger, split: Split) -> list[Value]:
+    """Returns F1 over Γ and over M."""
+    swept = sweeps.sweep(params, split, samples=[1, 2, 4, 8])
+    found = []
+    for points, field, name in (
+        (swept.by_threshold, "threshold", "threshold Γ (nats)"),
+        (swept.by_samples, "samples", "passes M"),
+    ):
+        lines = {
+            line: [(float(getattr(p, field)), getattr(p, key)) for p in points]
+            for line, key in (("draft", "draft"), ("mixed by Γ", "score"))
+        }
+        found.append(
+            {
+                "kind": "curves",
+                "title": f"{swept.figure.upper()} over the {name.split(' (')[0]}",
+                "note": "Gui et al. (2020), Figure 4.",
+                "lines": lines,
+                "across": name,
+                "up": f"{swept.figure} (%)",
+            }
+        )
+    return found
+
+
+def _changed(its: Prediction, found: list[drafts.Trace]) -> Value:
+    """Returns what refining changes (UANet, Table 1)."""
+    table = drafts.table1(its.gold, found)
+    names = list(Changes._fields)
+    rows = [
+        ["refined everywhere", *table.changes],
+        ["as the tagger does", *table.final],
+    ]
+    return {
+        "title": "What refining changes",
+        "note": "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), "
+        "Table 1.",
+        "columns": ["", *(name.replace("_", ", ") for name in names)],
+        "rows": rows,
+    }
+
+
+def _traced(its: Prediction, found: list[drafts.Trace]) -> list[Value]:
+    """Returns the sentences that refining changes most, token by token."""
+    moved = [
+        sum(a != b for a, b in zip(one.draft, one.final, strict=True)) for one in found
+    ]
+    order = sorted(range(len(found)), key=lambda i: -moved[i])[:_TRACED]
+    columns = ["token", "gold", "draft", "uncertainty (nats)", "refined", "final"]
+    return [
+        {
+            "title": f"Token by token, sentence {i + 1}",
+            "note": "Gui et al. (2020), Table 7.",
+            "columns": columns,
+            "rows": [list(row) for row in rows],
+        }
+        for i in order
+        for rows in [
+            zip(
+                *(its.words[i], its.gold[i], found[i].draft, found[i].uncertainty),
+                *(found[i].refined, found[i].final),
+                strict=True,
+            )
+        ]
+    ]
+
+
+def _zeroed(params: Tagger, split: Split) -> Value:
+    """Returns chunk recall with all parts of the attention zeroed but one."""
+    found = parts.recalls(params, split)
+    labels = list(found[parts.WHOLE])
+    rows = [
+        [part, *(None if x is None else 100 * x for x in shares)]
+        for part, its in found.items()
+        for shares in [[its[name].share if name in its else None for name in labels]]
+    ]
+    return {
+        "title": "Chunk recall with one part of the attention",
+        "note": "All other parts are zeroed; percent. Li et al. (2020).",
+        "columns": ["part kept", *labels],
+        "rows": rows,
+    }

@@ -1,0 +1,245 @@
+"""Lays a report out as one HTML file, and writes the same as JSON and CSV.
+
+The page fetches nothing and runs no script. Whatever comes from a text or a run is
+escaped. Shipped templates are in `templates/`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from jaxner.evaluation.pages import drawings, rows
+from jaxner.evaluation.scoring import jaxner_version
+
+Value = dict[str, Any]
+# What a run may lack: probabilities, a run folder, a model to look into.
+NOTHING = MappingProxyType({})
+_OPTIONAL: Value = {
+    **dict.fromkeys(("by_rule", "confusion", "calibration", "about"), NOTHING),
+    "thresholds": NOTHING,
+    **dict.fromkeys(("breakdowns", "learning", "speed", "pictures", "tables"), ()),
+    **dict.fromkeys(("confident_mistakes", "uncertain_hits", "uncertain_text"), ()),
+    "span_rule": None,
+    "best_epoch": None,
+}
+_ENOUGH = 10  # predictions of a bin that is drawn
+_MISSING = "A report needs {}: pip install 'jaxner[report]'"
+
+
+def check(path: str | os.PathLike[str]) -> None:
+    """Checks, before any work is done, that a report can be written.
+
+    Raises:
+        ImportError: matplotlib or jinja2 is missing; the message names the extra.
+        FileNotFoundError: There is no folder to write it into.
+        ValueError: The name does not end with `.html`.
+    """
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"Expected a report with the suffix .html, got {str(path)!r}")
+    if not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {path} into")
+    if not drawings.is_there():
+        raise ImportError(_MISSING.format("matplotlib"))
+    _jinja2()
+
+
+def write(path: str | os.PathLike[str], report: Value) -> list[Path]:
+    """Writes a report: the page, and beside it the same as `.json` and `.csv`.
+
+    Args:
+        path: Of the page.
+        report: `title`, `runs` and `comparisons`; see `reporting`.
+
+    Returns:
+        The three files.
+    """
+    page = Path(path)
+    texts = {
+        page: html(report),
+        page.with_suffix(".json"): json.dumps(report, indent=1, ensure_ascii=False),
+        page.with_suffix(".csv"): table(report),
+    }
+    for file, text in texts.items():
+        file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
+    return list(texts)
+
+
+def html(report: Value) -> str:
+    """Lays out a report as one page.
+
+    Raises:
+        ImportError: matplotlib or jinja2 is missing.
+    """
+    jinja2 = _jinja2()
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("jaxner.evaluation.pages"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= rows.FILTERS
+    page = environment.get_template("page.html.j2")
+    runs = [_OPTIONAL | run for run in report["runs"]]
+    return page.render(
+        report={"jaxner": jaxner_version(), "comparisons": [], **report, "runs": runs},
+        main=rows.main(runs),
+        drawings=[_drawn(run) for run in runs],
+        overlaid=_overlaid(runs) if len(runs) > 1 else {},
+    )
+
+
+def table(report: Value) -> str:
+    """Lays out all figures of a report as CSV: run, table, row, column, value."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("run", "table", "row", "column", "value"))
+    for run in report["runs"]:
+        for line in _lines(run):
+            writer.writerow((run["name"], *line))
+    for one in report.get("comparisons", ()):
+        name = f"{one['first']} against {one['second']}"
+        for figure, its in one["figures"].items():
+            for column, value in its.items():
+                writer.writerow((name, "comparison", figure, column, value))
+    return file.getvalue()
+
+
+def _lines(run: Value) -> Iterator[tuple[str, str, str, Any]]:
+    for name in ("figures", "by_rule"):
+        for row, its in run.get(name, {}).items():
+            for column, value in its.items():
+                yield name, row, column, value
+    for its in run.get("types", ()):
+        for column, value in its.items():
+            if column != "type":
+                yield "types", its["type"], column, value
+    for part in run.get("breakdowns", ()):
+        for its in part["rows"]:
+            for column, value in its.items():
+                if column != "group":
+                    yield part["name"], its["group"], column, value
+    confusion = run.get("confusion", {"types": [], "counts": []})
+    for row, counts in zip(confusion["types"], confusion["counts"], strict=True):
+        for column, value in zip(confusion["types"], counts, strict=True):
+            yield "confusion", row, column, value
+    for its in run["errors"]["largest"]:
+        yield "errors", its["error"], "count", its["count"]
+    for row, its in run.get("calibration", {}).items():
+        for column, value in its.items():
+            if not isinstance(value, (dict, list)):
+                yield "calibration", row, column, value
+    for its in run.get("learning", ()):
+        for column, value in its.items():
+            yield "learning", f"epoch {its['epoch']}", column, value
+    for row, value in run.get("speed", ()):
+        yield "speed", row, "", value
+
+
+def _drawn(run: Value) -> dict[str, Any]:
+    """Draws what one run has."""
+    found: dict[str, Any] = {"pictures": [_picture(x) for x in run.get("pictures", ())]}
+    bins = {name: _bins(its) for name, its in run.get("calibration", {}).items()}
+    if bins:
+        found["calibration"] = _safe(drawings.reliability(bins))
+    if curve := run.get("thresholds"):
+        lines = {
+            name: list(zip(curve["thresholds"], curve[name], strict=True))
+            for name in ("precision", "recall")
+        }
+        found["thresholds"] = _safe(drawings.curves(lines, "probability", "share"))
+    if learning := run.get("learning"):
+        points = rows.learning(run)
+        best = {"dev": run.get("best_epoch")}
+        name = rows.figure_name(run)
+        drawn = drawings.curves({"dev": points}, "epoch", f"dev {name} (%)", best=best)
+        found["learning"] = _safe(drawn)
+        losses = [(x["epoch"], x.get("loss")) for x in learning]
+        found["loss"] = _safe(drawings.curves({"loss": losses}, "epoch", "loss"))
+    found["breakdowns"] = [
+        _safe(
+            drawings.bars(groups, {"F1": [row["f1"] for row in part["rows"]]}, "F1 (%)")
+        )
+        for part in run.get("breakdowns", ())
+        for groups in [[row["group"] for row in part["rows"]]]
+    ]
+    empty = dict.fromkeys(("calibration", "thresholds", "learning", "loss"))
+    return empty | found
+
+
+def _overlaid(runs: list[Value]) -> dict[str, Any]:
+    """Draws what several runs have side by side."""
+    name = rows.figure_name(runs[0])
+    lines = {run["name"]: rows.learning(run) for run in runs if run.get("learning")}
+    best = {run["name"]: run.get("best_epoch") for run in runs}
+    found: dict[str, Any] = dict.fromkeys(("learning", "types", "calibration"))
+    if lines:
+        drawn = drawings.curves(lines, "epoch", f"dev {name} (%)", best=best)
+        found["learning"] = _safe(drawn)
+    types = sorted({row["type"] for run in runs for row in run["types"]})
+    if len(types) <= 12:
+        values = {
+            run["name"]: [by_type.get(kind) for kind in types]
+            for run in runs
+            for by_type in [{row["type"]: row["f1"] for row in run["types"]}]
+        }
+        found["types"] = _safe(drawings.bars(types, values, "F1 (%)"))
+    found["breakdowns"] = []
+    for part in runs[0].get("breakdowns", ()):
+        groups = [row["group"] for row in part["rows"]]
+        its = {
+            run["name"]: [row["f1"] for row in other["rows"]]
+            for run in runs
+            for other in run.get("breakdowns", ())
+            if other["name"] == part["name"]
+        }
+        drawn = _safe(drawings.bars(groups, its, "F1 (%)"))
+        found["breakdowns"].append({"name": part["name"], "drawing": drawn})
+    bins = {
+        run["name"]: _bins(run["calibration"]["tokens"])
+        for run in runs
+        if run.get("calibration")
+    }
+    if bins:
+        found["calibration"] = _safe(drawings.reliability(bins))
+    return found
+
+
+def _bins(its: Value) -> tuple[list[float | None], list[float | None]]:
+    """Returns predicted and true shares of the bins that hold enough to be drawn."""
+    bins = its["bins"]
+    enough = min(_ENOUGH, max(bins["counts"], default=0))
+    kept = [i for i, count in enumerate(bins["counts"]) if count >= enough]
+    return [bins["confidence"][i] for i in kept], [bins["accuracy"][i] for i in kept]
+
+
+def _picture(its: Value) -> dict[str, Any]:
+    if its["kind"] == "heat maps":
+        drawn = drawings.heat_maps(
+            its["maps"], its["rows"], its["columns"], its["label"]
+        )
+    else:
+        drawn = drawings.curves(its["lines"], its["across"], its["up"])
+    return {"title": its["title"], "note": its["note"], "drawing": _safe(drawn)}
+
+
+def _safe(drawing: str) -> Any:
+    """Marks a drawing as HTML: matplotlib has escaped what is written in it."""
+    import markupsafe
+
+    return markupsafe.Markup(drawing)
+
+
+def _jinja2() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError(_MISSING.format("jinja2")) from None
+    return jinja2

@@ -1,0 +1,118 @@
+"""The report of a trained tagger: `jaxner evaluate --report`."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner.analysis import certainty, reporting
+from jaxner.data import corpora, schemes
+from jaxner.workdir import Workdir, names_of
+
+
+@pytest.fixture(scope="module")
+def dev(corpus):
+    return corpora.load(None, "dev", directory=corpus)
+
+
+def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
+    tokens = [list(example.tokens) for example in dev.examples]
+    for constrained in (False, True):
+        found = certainty.label(params, dev, constrained=constrained)
+        assert found.labels == jaxner.tag(params, tokens, constrained=constrained)
+        spans = [
+            (i, *span)
+            for i, labels in enumerate(found.labels)
+            for span in schemes.to_spans(labels)
+        ]
+        assert sorted(found.entities) == sorted(spans)
+        assert all(0 <= chance <= 1 for chance in found.entities.values())
+        assert all(0 < chance <= 1 for row in found.certainty for chance in row)
+    assert [len(row) for row in found.certainty] == [len(row) for row in tokens]
+
+
+def test_report_of_a_run(finished, evaluated, tmp_path):
+    page = tmp_path / "report.html"
+    scores = evaluated(f"--workdir={finished}", f"--report={page}", "--rule=conlleval")
+    report = json.loads(page.with_suffix(".json").read_text("utf-8"))
+    (run,) = report["runs"]
+    assert run["scores"]["f1"] == scores["f1"]
+    assert run["scores"]["ill_formed"] == scores["ill_formed"]
+    assert run["learning"] == Workdir(finished).metrics()
+    assert run["best_epoch"] == Workdir(finished).read_json("result.json")["best_epoch"]
+    about = Workdir(finished).read_json("environment.json")["data"]
+    hashes = dict(run["about"]["data"])
+    assert hashes["train"] == about["train"]["sha256"]
+    assert hashes["scored"] == scores["sha256"]
+    (picture,) = run["pictures"]
+    assert picture["title"] == "Relations of the GRN"
+    shape = np.shape(next(iter(picture["maps"].values())))
+    assert shape == (len(picture["rows"]), len(picture["columns"]))
+    for of in ("tokens", "entities"):
+        its = run["calibration"][of]
+        assert 0 <= its["expected_calibration_error"] <= 1
+    assert run["calibration"]["tokens"]["count"] == scores["tokens"]
+    assert run["calibration"]["entities"]["count"] == scores["predicted"]
+    names = [part["name"] for part in run["breakdowns"]]
+    assert "Least known word of the entity" in names
+    text = page.read_text("utf-8")
+    for wanted in ("Relations of the GRN", "Calibration", "Learning curve", "Config"):
+        assert wanted in text
+    assert f"{scores['f1']:.2f}" in text
+    assert page.with_suffix(".csv").read_text("utf-8").startswith("run,table,row,")
+
+
+def test_several_runs_side_by_side(finished, evaluated, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(finished, other)
+    page = tmp_path / "report.html"
+    report = evaluated(f"--workdir={finished},{other}", f"--report={page}")
+    assert [run["name"] for run in report["runs"]] == [finished.name, "other"]
+    (one,) = report["comparisons"]
+    its = one["figures"]["f1"]
+    assert (its["difference"], its["permutation"]) == (0.0, 1.0)
+    assert "Side by side" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workdir={run},{run}"], "Several runs in --workdir are for --report"),
+        (["--workdir={run},{run}", "--report={out}/r.html"], "each run once"),
+        (["--workdir={run}", "--report={out}/r.pdf"], "suffix .html"),
+        (["--workdir={run}", "--report={out}/no/r.html"], "no folder to write"),
+    ],
+)
+def test_wrong_options_say_what_is_wrong(
+    arguments, message, finished, evaluated, tmp_path
+):
+    with pytest.raises((ValueError, OSError), match=message):
+        evaluated(*(a.format(run=finished, out=tmp_path) for a in arguments))
+
+
+def test_names_tell_runs_apart():
+    assert names_of(["a/x", "b/x"]) == ["a/x", "b/x"]
+    assert names_of(["runs/a"]) == ["a"]
+
+
+@pytest.mark.slow
+def test_attention_is_shown(attending, dev):
+    found, _ = reporting.describe(jaxner.load(attending), dev, rounds=5)
+    (picture,) = found["pictures"]
+    assert picture["title"] == "Attention"
+    assert len(picture["maps"]) > 1
+    (table,) = found["tables"]
+    assert [row[0] for row in table["rows"]][:3] == ["all", "hidden", "context"]
+
+
+def test_drafts_are_shown(refining, dev):
+    found, _ = reporting.describe(jaxner.load(refining), dev, rounds=5)
+    assert [x["across"] for x in found["pictures"]] == [
+        "threshold Γ (nats)",
+        "passes M",
+    ]
+    titles = [table["title"] for table in found["tables"]]
+    assert titles[0] == "What refining changes"
+    assert all(title.startswith("Token by token") for title in titles[1:])

@@ -1,0 +1,273 @@
+"""Reports: what they say is what was counted, nothing is fetched, all is escaped."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from jaxner.data import schemes
+from jaxner.evaluation import comparing, describing, errors, pages, scoring, tally
+from jaxner.evaluation.describing import Prediction, Training
+from tests.evaluation.test_scoring import random_corpus
+
+HOSTILE = "<script>alert('x')</script>"
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+
+
+def prediction(sentences=60, seed=0, **more):
+    gold, predicted = random_corpus("BIOES", sentences=sentences)
+    gold = [schemes.convert(labels, "BIOES") for labels in gold]
+    draws = np.random.default_rng(seed)
+    tokens = [[f"w{draws.integers(50)}" for _ in labels] for labels in gold]
+    certainty = [draws.random(len(labels)).tolist() for labels in gold]
+    chances = {
+        (i, *span): float(draws.random())
+        for i, labels in enumerate(predicted)
+        for span in schemes.to_spans(labels)
+    }
+    known = Training({"w1", "w2"}, {f"w{i}" for i in range(30)}, Counter())
+    return Prediction(
+        tokens, gold, predicted, "BIOES", "conlleval", certainty, chances, known, **more
+    )
+
+
+def run_of(its, name="runs/one"):
+    """A run with everything that a page can show."""
+    bins = {"confidence": [0.1, None, 0.9], "accuracy": [0.2, None, 0.8]}
+    bins["counts"] = [7, 0, 3]
+    honest = {
+        **{"count": 10, "mean_probability": 0.5, "share_right": 0.5, "brier": 0.1},
+        **{"expected_calibration_error": 0.1, "bins": bins},
+    }
+    hot = {"": [[0.0, 1.0], [0.5, 0.2]]}
+    return {
+        "name": name,
+        **describing.describe(its, rounds=20),
+        "calibration": {"tokens": honest, "entities": honest},
+        "thresholds": {
+            "thresholds": [0.9, 0.1],
+            "precision": [1.0, 0.5],
+            "recall": [0.2, 0.7],
+        },
+        "learning": [{"epoch": i, "loss": 9.0 / i, "dev_f1": 50 + i} for i in (1, 2)],
+        "best_epoch": 2,
+        "speed": [["tagging, tokens a second", "1,000"]],
+        "pictures": [
+            {
+                **{"kind": "heat maps", "title": "Relations", "note": "", "maps": hot},
+                **{
+                    "rows": [HOSTILE, "$x$\x00"],
+                    "columns": ["a & b", "$"],
+                    "label": "s",
+                },
+            },
+            {
+                **{"kind": "curves", "title": "Γ", "note": HOSTILE},
+                **{"lines": {"f": [(0.0, 1.0)]}, "across": "Γ", "up": "F1"},
+            },
+        ],
+        "tables": [
+            {"title": "t", "note": "", "columns": ["c"], "rows": [[None], [1.5]]}
+        ],
+        "about": {
+            "facts": [["seed", 0]],
+            "data": [["train", "ab"]],
+            "config": {"x": 1},
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def its():
+    return prediction()
+
+
+@pytest.fixture(scope="module")
+def report(its):
+    one = its.tokens[0]
+    hostile = [[HOSTILE, *one[1:]], *its.tokens[1:]]
+    other = describing.dataclasses.replace(its, tokens=hostile)
+    tallies = [
+        tally.of_spans(x.gold, x.predicted, scheme="BIOES") for x in (its, other)
+    ]
+    found = comparing.compare(tallies[:1], tallies[1:], rounds=20)
+    return {
+        "title": f"test {HOSTILE}",
+        "runs": [run_of(other, f"runs/{HOSTILE}"), run_of(its, "runs/two")],
+        "comparisons": [
+            {
+                **{"first": "a", "second": "b"},
+                "figures": {name: x._asdict() for name, x in found.items()},
+            }
+        ],
+    }
+
+
+class Page(HTMLParser):
+    """Notes tags, addresses and text; fails where tags do not match."""
+
+    VOID = frozenset(["meta", "link", "br", "img", "input", "hr"])
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.addresses, self.text = [], [], [], []
+        self.ids = []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), (tag, name)
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "src", "xlink:href", "action"):
+                self.addresses.append(value)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_nothing_is_fetched_or_run_and_all_is_escaped(report):
+    text = pages.html(report)
+    page = Page(text)
+    assert "script" not in page.tags
+    assert HOSTILE in " ".join(page.text)
+    assert "&lt;script&gt;" in text
+    assert all(x.startswith(("#", "data:image/png;")) for x in page.addresses)
+    assert {x[1:] for x in page.addresses if x[0] == "#"} <= set(page.ids)
+    assert not {"link", "img", "iframe", "object"} & set(page.tags)
+    assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
+    assert page.tags.count("h1") == 1
+    assert 'name="viewport"' in text
+    assert "prefers-color-scheme: dark" in text
+    assert "$x$·" in "".join(page.text)  # is no formula
+
+
+def test_the_page_says_what_was_counted(report, its):
+    text = " ".join(Page(pages.html(report)).text)
+    scores = scoring.score(its.gold, its.predicted, scheme="BIOES")
+    for figure in (scores.f1, scores.macro.f1, scores.by_type["LOC"].recall):
+        assert f"{100 * figure:.2f}" in text
+    assert f"{scores.ill_formed:,} ill-formed labels in" in text
+    found = errors.pairs(its.gold, its.predicted, "conlleval", "BIOES")
+    for name, number in errors.largest(found)[:3]:
+        assert name in text
+        assert str(number) in text
+    for name in ("in the vectors only", "Relations", "Confusion of types", "p = "):
+        assert name in text
+
+
+def test_json_and_csv_say_the_same(report, tmp_path):
+    report = describing.plain(report)
+    written = pages.write(tmp_path / "report.html", report)
+    assert [file.suffix for file in written] == [".html", ".json", ".csv"]
+    assert json.loads(written[1].read_text("utf-8")) == report
+    rows = list(csv.DictReader(written[2].read_text("utf-8").splitlines()))
+    of = {(r["run"], r["table"], r["row"], r["column"]): r["value"] for r in rows}
+    run = report["runs"][1]
+    assert float(of["runs/two", "figures", "f1", "value"]) == run["scores"]["f1"]
+    part = run["breakdowns"][0]
+    key = ("runs/two", part["name"], "1", "gold")
+    assert int(of[key]) == part["rows"][0]["gold"]
+    assert sum(int(r["value"]) for r in rows if r["table"] == "confusion") > 0
+
+
+def test_examples_show_gold_beside_predicted(its):
+    found = describing.describe(its, rounds=2)
+    for kind, examples in found["errors"]["examples"].items():
+        for one in examples:
+            assert one["error"].startswith(kind)
+            marks = [
+                p for side in ("gold", "predicted") for p in one[side] if p["focus"]
+            ]
+            assert len(marks) == (1 if kind in ("missed", "spurious") else 2)
+            texts = [" ".join(p["text"] for p in one[x]) for x in ("gold", "predicted")]
+            assert texts[0] == texts[1]
+            assert texts[0] in " ".join(its.tokens[one["sentence"]])
+    chances = [x["probability"] for x in found["confident_mistakes"]]
+    assert chances == sorted(chances, reverse=True)
+    assert all(x["error"] for x in found["confident_mistakes"])
+    hits = [x["probability"] for x in found["uncertain_hits"]]
+    assert hits == sorted(hits)
+    assert not any(x["error"] for x in found["uncertain_hits"])
+
+
+def test_tags_and_files_without_tokens_have_pages_too():
+    gold, predicted = [["NN", "VB"], ["NN"]], [["NN", "NN"], ["NN"]]
+    known = Training({"a"}, set(), Counter())
+    its = Prediction([["a", "b"], ["c"]], gold, predicted, "tags", training=known)
+    found = describing.describe(its, rounds=5)
+    assert found["errors"]["largest"][0]["error"] == "VB as NN"
+    text = pages.html({"title": "t", "runs": [{"name": "x", **found}]})
+    assert "out of vocabulary" in text
+    assert "66.67" in text
+    one = Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO")
+    found = describing.describe(one, rounds=5)
+    assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **found}]})
+    empty = describing.describe(Prediction([], [], [], "BIO"), rounds=2)
+    assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"suffix \.html"):
+        pages.check(tmp_path / "report.pdf")
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        pages.check(tmp_path / "none" / "report.html")
+    for module in ("jinja2", "matplotlib"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(ImportError, match=rf"{module}: pip .*jaxner\[report\]"):
+                pages.check(tmp_path / "report.html")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_in_a_browser(width, report, tmp_path):
+    """The page is as wide as the window, and has no scripts to wait for."""
+    page, picture = tmp_path / "report.html", tmp_path / "page.png"
+    probe = "<script>document.title=document.documentElement.scrollWidth</script>"
+    text = pages.html(report)
+    page.write_text(text.replace("</body>", f"{probe}</body>"), "utf-8")
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--window-size={width},900",
+    ]
+    done = subprocess.run(
+        [str(BROWSER), *options, f"--screenshot={picture}", page.as_uri()],
+        check=False,
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr.decode()[-500:]
+    assert picture.stat().st_size > 20_000
+    dumped = subprocess.run(
+        [str(BROWSER), *options, "--dump-dom", page.as_uri()],
+        check=False,
+        capture_output=True,
+        timeout=120,
+    )
+    # A window of a headless Chromium is 500 pixels wide at least.
+    title = re.search(r"<title>(\d+)</title>", dumped.stdout.decode())
+    assert title
+    assert int(title.group(1)) <= max(width, 500)
