@@ -34,7 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Declares the command line; train and evaluate have flags of absl's beyond it."""
-    from jaxner.commands import cache, compare, convert, reproduce, score, sweep
+    from jaxner.commands import (
+        cache,
+        check,
+        compare,
+        convert,
+        reproduce,
+        score,
+        sweep,
+        tag,
+    )
 
     top = argparse.ArgumentParser(
         prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
@@ -42,9 +51,11 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("train", help="trains a tagger")
     commands.add_parser("evaluate", help="scores a trained tagger")
+    check.declare(commands)
     convert.declare(commands)
     score.declare(commands)
     compare.declare(commands)
+    tag.declare(commands)
     sweep.declare(commands)
     reproduce.declare(commands)
     for one in commands.choices.values():

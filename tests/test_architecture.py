@@ -25,6 +25,7 @@ ALLOWED = {
     "devices": set(),
     "batched": {"types", "data", "devices", "models", "tagger"},
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
+    "streaming": {"types", "data", "tagger", "tagging"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
     | {"devices", "evaluation", "tagging", "integrity", "tagger"},
@@ -34,7 +35,7 @@ ALLOWED = {
     "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
     "commands": {"analysis", "configuration", "data", "evaluation", "reproduce"}
-    | {"tagging", "training", "workdir"},
+    | {"streaming", "tagging", "training", "workdir"},
     "__main__": {"commands"},
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
     | {"training"},

@@ -76,6 +76,8 @@ def _data(dataset: str) -> Any:
     data.name = dataset
     data.unit = "sentence"  # or "document": what is trained on and tagged as one
     data.dir = config_dict.placeholder(str)  # a folder instead of a known name
+    data.split_dev = config_dict.placeholder(float)  # share of train that is dev
+    data.split_seed = 0  # by which it is drawn
     data.format = config_dict.placeholder(str)  # conll, jsonl, …; else by the name
     data.token_column = config_dict.placeholder(int)
     data.label_column = config_dict.placeholder(int)  # CoNLL-U: 3 UPOS, 4 XPOS
@@ -93,6 +95,10 @@ def _data(dataset: str) -> Any:
     data.typed_unknowns = False
     data.train_words = True  # or all vectors but the unknown word's stay as given
     data.min_count = 1  # rarer training words without a vector are unknown
+    # The same if no vectors are given; of your own files all words are known then.
+    data.min_count_without_vectors = config_dict.placeholder(int)
+    if dataset == "files":
+        data.min_count_without_vectors = 1
     data.vectors = config_dict.placeholder(str)  # a file, or a name in the data
     # Whether they are divided by the standard deviation of the vocabulary's vectors.
     data.standardise_vectors = False
