@@ -36,12 +36,14 @@ def parser() -> argparse.ArgumentParser:
     """Declares the command line; train and evaluate have flags of absl's beyond it."""
     from jaxner.commands import (
         cache,
+        check,
         compare,
         convert,
         flagged,
         reproduce,
         score,
         sweep,
+        tag,
     )
 
     top = flagged.Parser(
@@ -50,9 +52,11 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("train", help="trains a tagger")
     commands.add_parser("evaluate", help="scores a trained tagger")
+    check.declare(commands)
     convert.declare(commands)
     score.declare(commands)
     compare.declare(commands)
+    tag.declare(commands)
     sweep.declare(commands)
     reproduce.declare(commands)
     for one in commands.choices.values():

@@ -26,6 +26,7 @@ ALLOWED = {
     "devices": set(),
     "batched": {"types", "data", "devices", "models", "tagger"},
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
+    "streaming": {"types", "data", "tagger", "tagging"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
     | {"fields", "devices", "evaluation", "tagging", "integrity", "tagger"},
@@ -34,15 +35,8 @@ ALLOWED = {
     | {"evaluation"},
     "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
-    "commands": {
-        "fields",
-        "analysis",
-        "configuration",
-        "data",
-        "evaluation",
-        "reproduce",
-    }
-    | {"fields", "tagging", "training", "workdir"},
+    "commands": {"fields", "analysis", "configuration", "data", "evaluation"}
+    | {"reproduce", "streaming", "tagging", "training", "workdir"},
     "__main__": {"commands"},
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
     | {"training"},

@@ -112,6 +112,24 @@ def test_a_loop_of_your_own_learns(tmp_path, capsys):
     assert labels[-1] == "S-LOC"
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_actors_of_ray_tag_a_data_set(finished, tmp_path):
+    ray = pytest.importorskip("ray")
+    lines = ["Ms Preston left Lakeside", "Milan beat Ajax", "Rain fell"] * 50
+    (tmp_path / "news.txt").write_text("\n".join(lines) + "\n")
+    ray.init(num_cpus=2, include_dashboard=False)
+    try:
+        example("ray_data")(str(finished), f"{tmp_path}/news.txt", f"{tmp_path}/tagged")
+    finally:
+        ray.shutdown()
+    files = sorted((tmp_path / "tagged").iterdir())
+    rows = [json.loads(line) for f in files for line in f.read_text().splitlines()]
+    assert [" ".join(row["tokens"]) for row in rows] == lines
+    expected = jaxner.tag(jaxner.load(finished), [line.split() for line in lines])
+    assert [row["labels"] for row in rows] == expected
+
+
 def test_the_loop_of_your_own_is_short():
     assert len((EXAMPLES / "own_loop.py").read_text("utf-8").splitlines()) < 60
 

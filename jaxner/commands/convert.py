@@ -53,12 +53,18 @@ def add_reading(one: argparse.ArgumentParser) -> None:
     one.add_argument("--encoding", type=encoding, default="utf-8", help="of the text")
     about = "spans that do not fit tokens: an error, left out, or made whole tokens"
     one.add_argument("--unfit", choices=spans.UNFIT, default="error", help=about)
+    about = "what cuts text into tokens; default: words"
+    one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
+    about = "cut each text, or line of brat's, into sentences, too"
+    one.add_argument("--sentences", action="store_true", help=about)
 
 
 def reading(options: argparse.Namespace) -> dict[str, Any]:
     """Returns what `add_reading` added, as `splits.read` wants it."""
     names = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
     given = {name: getattr(options, name) for name in names}
+    given["tokenise"] = spans.TOKENISERS[options.tokeniser or "words"]
+    given["sentences"] = spans.sentences if options.sentences else None
     return {**given, "scheme": schemes.TAGS if options.tags else None}
 
 

@@ -37,6 +37,8 @@ def base(dataset: str) -> Any:
     config.model = {"mc_dropout": {}}
     for name in ("objective", "optimizer", "evaluation"):
         config[name] = ConfigDict()
+    if dataset == "files":  # without vectors, rare words are known, too
+        config.data.min_count_without_vectors = 1
     return complete(config)
 
 

@@ -127,7 +127,8 @@ def read(
     examples, notes = contents.examples, list(contents.notes[:_SHOWN])
     if contents.notes:
         count = len(contents.notes)
-        notes.insert(0, f"{count:,} spans do not fit the tokens, the first of them:")
+        what = "1 span does" if count == 1 else f"{count:,} spans do"
+        notes.insert(0, f"{what} not fit the tokens, the first of them:")
     _check_labels(path, examples, has_tags)
     ill_formed = 0
     if not has_tags:

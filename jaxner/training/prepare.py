@@ -9,58 +9,19 @@ from typing import Any
 
 import jax
 import numpy as np
+from rich.markup import escape
 
 from jaxner import models
-from jaxner.data import corpora, documents, schemes, splits, vectors, vocab
+from jaxner.data import audit, corpora, documents, schemes, vectors, vocab
 from jaxner.data.splits import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocab import Vocabulary
-from jaxner.training import environment, inputs
+from jaxner.training import environment, inputs, loading
+from jaxner.training.loading import READING as READING
+from jaxner.training.loading import load_file as load_file
+from jaxner.training.loading import load_split as load_split
+from jaxner.training.loading import training_words as training_words
 from jaxner.types import Sentence, Weights, WordVectors
-
-
-def load_split(options: Mapping[str, Any], name: str) -> Split:
-    """Loads one split of the configured corpus.
-
-    Args:
-        options: `name` of a known corpus, or `dir` of one of your own, and how its
-            files are read: `token_column`, `label_column`, `comments`, `encoding`, and
-            `scheme`, which says whether labels are tags. `contextual`: see
-            `inputs.find`.
-        name: "train", "dev" or "test".
-    """
-    split = corpora.load(
-        None if options["dir"] else options["name"],
-        name,
-        directory=options["dir"],
-        **_reading(options),
-    )
-    return inputs.with_vectors(split, inputs.find(options, name))
-
-
-def load_file(
-    options: Mapping[str, Any], path: str, vectors: str | None = None
-) -> Split:
-    """Loads a file of columns that is read like the configured corpus.
-
-    Args:
-        options: As in `load_split`.
-        path: The file.
-        vectors: A file of vectors that were computed for its tokens.
-    """
-    return inputs.with_vectors(splits.read(path, **_reading(options)), vectors)
-
-
-def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    # An option that the run did not set, or is too old to know, has its default.
-    reading = {k: options[k] for k in READING if options.get(k) is not None}
-    # A scheme of spans is what is trained on; that of the file is its own affair.
-    is_tags = options.get("scheme") == schemes.TAGS
-    return reading | ({"scheme": schemes.TAGS} if is_tags else {})
-
-
-READING = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
-"""Options of a config that say how a file is read."""
 
 
 def splits_to_score(options: Mapping[str, Any], log: Callable[[str], object]):
@@ -135,13 +96,15 @@ def build_vocabulary(
             "Without word vectors and without training them every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
+    look_up = {name: options[name] for name in _LOOK_UP}
+    look_up["min_count"] = _min_count(options)
     vocabulary, aligned = vocab.build(
         [example.tokens for example in train.examples],
         train.types(),
         scheme=options["scheme"],
         vectors=given,
         documents=options["unit"] == "document",
-        **{name: options[name] for name in _LOOK_UP},
+        **look_up,
     )
     floor = options["min_vector_match"]
     if aligned is not None and aligned.types_matched < floor:
@@ -192,6 +155,29 @@ def start_from(
     return merged
 
 
+def _min_count(options: Mapping[str, Any]) -> int:
+    """Returns how often a word without a vector has to occur to be known."""
+    alone = options.get("min_count_without_vectors")
+    return options["min_count"] if options["vectors"] or alone is None else alone
+
+
+def _few_words(
+    options: Mapping[str, Any], train: Split, vocabulary: Vocabulary
+) -> list[audit.Finding]:
+    """Warns if few of the training words are known."""
+    words = train.words()
+    known = sum(vocabulary.word_id(word) != vocab.UNKNOWN for word in words)
+    rule = f"{_min_count(options)}"
+    if not options["vectors"] and options.get("min_count_without_vectors") is not None:
+        rule += ", --config.data.min_count_without_vectors"
+    return audit.vocabulary(len(words), known, rule, str(train.path))
+
+
+def _warn(findings: Iterable[audit.Finding], log: Callable[[str], object]) -> None:
+    for finding in findings:
+        log(f"WARNING  {escape(str(finding))}")
+
+
 _LOOK_UP = (
     *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
     *("min_count", "train_words", "alphabet", "typed_unknowns"),
@@ -205,20 +191,6 @@ def describe_match(aligned: WordVectors) -> str:
         f"{aligned.tokens_matched:.1%} of the tokens have one; {len(aligned.frozen):,} "
         "words are known from the vectors alone"
     )
-
-
-def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
-    """Gives the distinct words of the training text; None if it is not there.
-
-    Args:
-        options: As in `load_split`.
-    """
-    name = None if options["dir"] else options["name"]
-    place, reading = options["dir"], _reading(options)
-    try:
-        return corpora.load(name, "train", directory=place, **reading).words()
-    except FileNotFoundError:
-        return None
 
 
 def log_unknown_tags(
@@ -323,6 +295,7 @@ def load_data(
     """
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     log(f"{train.summary()}\n{dev.summary()}")
+    _warn([*audit.at_start(train), *audit.at_start(dev)], log)
     _check_types(train, dev, log)
     path, given = None, None
     if options["vectors"]:
@@ -332,8 +305,9 @@ def load_data(
     vocabulary, aligned = build_vocabulary(options, train, given)
     if aligned is not None:
         log(describe_match(aligned))
+    _warn(_few_words(options, train, vocabulary), log)
     vocabulary = inputs.complete(vocabulary, options, train, log, dev)
     sentences, labels = encode_split(train, vocabulary)
     record = environment.describe([train, dev], path)
-    record["data"] |= inputs.describe(options)
+    record["data"] |= inputs.describe(options) | loading.describe(options, dev)
     return Data(vocabulary, aligned, sentences, labels, dev, train.words(), record)

@@ -60,6 +60,8 @@ class Data:
 
     unit: Annotated[str, OneOf(UNITS)] = "sentence"
     dir: str | None = None  # a folder instead of a known name
+    split_dev: Share | None = None  # of train, that is dev where there is no file
+    split_seed: Seed = 0  # by which it is drawn
     format: Annotated[str, OneOf(FORMATS)] | None = None  # else by the file's name
     token_column: Column | None = None
     label_column: Column | None = None  # CoNLL-U: 3 UPOS, 4 XPOS
@@ -77,6 +79,8 @@ class Data:
     typed_unknowns: bool = False
     train_words: bool = True  # or all vectors but the unknown word's stay as given
     min_count: Count = 1  # rarer training words without a vector are unknown
+    # The same if no vectors are given; all words of your own files are known then.
+    min_count_without_vectors: Count | None = None
     vectors: str | None = None  # a file, or a name in the data
     # Whether they are divided by the standard deviation of the vocabulary's vectors.
     standardise_vectors: bool = False

@@ -104,7 +104,8 @@ def read(
             if a word has a label there.
         comments: How comment lines of `conll` begin.
         encoding: Encoding of the text.
-        tokenise: Finds the tokens of a text that is not cut; by default at blanks.
+        tokenise: Finds the tokens of a text that is not cut; by default by the rules of
+            `jaxner.data.tokens`, as `jaxner.entities` does.
         sentences: Finds its sentences; by default it is one.
         unfit: What happens to spans that do not fit tokens; one of `spans.UNFIT`.
 
@@ -126,7 +127,7 @@ def read(
         raise ValueError(f"{path}: {wrong[0]} is set, but {format} has none")
     options: dict[str, Any] = {**given, "encoding": encoding}
     if format in OF_TEXT:
-        options |= {"tokenise": tokenise or spans.at_blanks}
+        options |= {"tokenise": tokenise or spans.words}
         options |= {"sentences": sentences, "unfit": unfit}
     if format == "conll2012" and tags:
         options.setdefault("label_column", conll2012.POS)

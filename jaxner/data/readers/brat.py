@@ -25,7 +25,7 @@ _OTHER = re.compile(r"[REAMNW#*]")
 def read(
     path: str | os.PathLike[str],
     *,
-    tokenise: Cut = spans.at_blanks,
+    tokenise: Cut = spans.words,
     sentences: Cut | None = None,
     unfit: str = "error",
     encoding: str = "utf-8",
@@ -72,7 +72,7 @@ def parse(
     paths: Iterable[Path],
     report: Report,
     *,
-    tokenise: Cut = spans.at_blanks,
+    tokenise: Cut = spans.words,
     sentences: Cut | None = None,
     unfit: str = "error",
     encoding: str = "utf-8",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import sys
 import zlib
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -25,11 +26,16 @@ class Writable(Protocol):
         """Takes a text."""
 
 
-def open_binary(path: str | os.PathLike[str]) -> io.BufferedIOBase:
+def open_binary(
+    path: str | os.PathLike[str], *, limited: bool = True
+) -> io.BufferedIOBase:
     """Opens a file for reading bytes, decompressing gzip (told by its first bytes).
 
-    Reading raises ConllError once a compressed file has unpacked to more than 8 GiB, or
-    to more bytes than the variable `JAXNER_MAX_UNPACKED` says.
+    Args:
+        path: The file.
+        limited: Whether reading raises ConllError once a compressed file has unpacked
+            to more than 8 GiB, or to more bytes than `JAXNER_MAX_UNPACKED` says. What
+            is not held in memory needs no limit.
 
     Raises:
         FileNotFoundError: There is no such file; the message lists its neighbours.
@@ -45,7 +51,9 @@ def open_binary(path: str | os.PathLike[str]) -> io.BufferedIOBase:
         zipped = file.read(2) == b"\x1f\x8b"
     if not zipped:
         return path.open("rb")
-    return io.BufferedReader(_Unpacked(path, _limit()), 1 << 20)
+    return io.BufferedReader(
+        _Unpacked(path, _limit() if limited else sys.maxsize), 1 << 20
+    )
 
 
 class _Unpacked(io.RawIOBase):
@@ -93,8 +101,8 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         with open_binary(path) as file:
             return file.read()
     except DAMAGED_GZIP as error:
-        problem = f"{path}: damaged gzip file ({error}); get it again"
-        raise ConllError([problem]) from error
+        problem = f"{path}: damaged gzip file ({error})"
+        raise ConllError([problem], ["Get it again."]) from error
 
 
 def decode_lines(data: bytes, report: Report, encoding: str) -> list[str]:

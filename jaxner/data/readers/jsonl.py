@@ -42,7 +42,7 @@ class RecordError(ValueError):
 def read(
     path: str | os.PathLike[str],
     *,
-    tokenise: Cut = spans.at_blanks,
+    tokenise: Cut = spans.words,
     sentences: Cut | None = None,
     unfit: str = "error",
     encoding: str = "utf-8",
@@ -81,7 +81,7 @@ def parse(
     data: bytes,
     report: Report,
     *,
-    tokenise: Cut = spans.at_blanks,
+    tokenise: Cut = spans.words,
     sentences: Cut | None = None,
     unfit: str = "error",
     encoding: str = "utf-8",
@@ -111,7 +111,7 @@ class Records:
     """
 
     fitter: Fitter
-    tokenise: Cut = spans.at_blanks
+    tokenise: Cut = spans.words
     sentences: Cut | None = None
     wants_labels: bool = True
     _document: tuple[int, Any] = field(default=(0, None))

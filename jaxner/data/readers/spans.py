@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jaxner.data import schemes
+from jaxner.data import schemes, tokens
 from jaxner.data.readers.examples import Example, Report
 from jaxner.data.schemes import Span
 
@@ -76,6 +76,30 @@ class Piece(NamedTuple):
     labels: tuple[str, ...]
     text: str
     offsets: tuple[tuple[int, int], ...]
+
+
+def words(text: str) -> list[tuple[int, int]]:
+    """Finds the tokens of a text by the rules of `jaxner.data.tokens`.
+
+    Example:
+        >>> words("Rome's old.")
+        [(0, 4), (4, 6), (7, 10), (10, 11)]
+    """
+    return [(token.start, token.end) for token in tokens.tokenise(text)]
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Finds the sentences of a text by the rules of `jaxner.data.tokens`.
+
+    Example:
+        >>> sentences("Rome is old. Yes.")
+        [(0, 12), (13, 17)]
+    """
+    found = tokens.sentences(text, tokens.tokenise(text))
+    return [(sentence[0].start, sentence[-1].end) for sentence in found if sentence]
+
+
+TOKENISERS: dict[str, Cut] = {"words": words, "blanks": at_blanks}
 
 
 @dataclass
@@ -153,13 +177,13 @@ class Fitter:
                 within[i].append(moved)
             else:
                 self.reject(text, span, "is not within a sentence")
-        for (start, end), its in zip(bounds, within, strict=True):
+        for (start, end), entities in zip(bounds, within, strict=True):
             sentence = text[start:end]
             offsets = tuple((a, b) for a, b in tokenise(sentence))
-            labels = self.labels(sentence, offsets, its)
+            labels = self.labels(sentence, offsets, entities)
             if offsets:
-                tokens = tuple(sentence[a:b] for a, b in offsets)
-                yield Piece(start, tokens, labels, sentence, offsets)
+                its = tuple(sentence[a:b] for a, b in offsets)
+                yield Piece(start, its, labels, sentence, offsets)
 
     def reject(self, text: str, span: CharSpan, what: str) -> None:
         """Tells of a span that has no labels, whatever becomes of the others."""

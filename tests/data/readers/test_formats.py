@@ -172,10 +172,16 @@ def test_sentences_of_a_text_are_cut_by_choice(file):
     def cut(text):
         return [(0, 10), (11, 21)]
 
-    its = readers.read(path, sentences=cut, unfit="widen").examples
+    options = {"tokenise": spans.at_blanks, "unfit": "widen"}
+    its = readers.read(path, sentences=cut, **options).examples
     assert [(e.text, e.labels) for e in its] == [
         ("Rome wins.", ("B-A", "O")),
         ("Ajax, too.", ("B-B", "O")),
+    ]
+    its = readers.read(path, sentences=spans.sentences).examples
+    assert [e.tokens for e in its] == [
+        ("Rome", "wins", "."),
+        ("Ajax", ",", "too", "."),
     ]
 
 
@@ -292,10 +298,10 @@ def test_brat(file):
     file("T1\tX 1 4\tYes\n", "train/b.ann")
     assert found(folder) == [
         (1, 1, ("Ada", "Preston", "left"), ("B-Person-Name", "I-Person-Name", "O")),
-        (1, 2, ("Milan", "beat", "Ajax."), ("B-ORG", "O", "O")),
+        (1, 2, ("Milan", "beat", "Ajax", "."), ("B-ORG", "O", "O", "O")),
         (2, 1, ("Yes",), ("B-X",)),
     ]
-    assert len(found(path)) == 2
+    assert found(path, tokenise=spans.at_blanks)[1][2] == ("Milan", "beat", "Ajax.")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""Labels that a trained tagger finds improbable: probable errors of annotation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxner import inference, models, tagging
+from jaxner.data.splits import Split
+from jaxner.tagger import Tagger
+from jaxner.types import Sentence, batch_axes
+
+
+class Suspect(NamedTuple):
+    """Tokens in a row whose labels a tagger would not have given.
+
+    Attributes:
+        probability: The lowest marginal probability of a label of them.
+        line: Of the first of them.
+        tokens: The sentence.
+        start: The first of them, in the sentence.
+        end: Exclusive.
+        labels: Their labels in the file, in the tagger's scheme.
+        predicted: The most probable label of each.
+    """
+
+    probability: float
+    line: int
+    tokens: tuple[str, ...]
+    start: int
+    end: int
+    labels: tuple[str, ...]
+    predicted: tuple[str, ...]
+
+
+def find(params: Tagger, split: Split) -> list[Suspect]:
+    """Lists what is probably labelled wrong, the most probable errors first.
+
+    A tagger that was trained on these very sentences has learnt their errors, too: look
+    at others.
+
+    Args:
+        params: What `load` returned; its head has marginals (not `seq2seq`).
+        split: Sentences with labels.
+
+    Raises:
+        ValueError: The head has no marginal probabilities.
+
+    Example:
+        >>> from jaxner import load
+        >>> from jaxner.data import corpora
+        >>> suspects = find(load("runs/grn"), corpora.load("sample", "dev"))
+        >>> suspects[0].probability <= suspects[-1].probability
+        True
+    """
+
+    @jax.jit
+    def compute(batch: Sentence):
+        def one(sentence: Sentence):
+            potentials = models.predict(params.model, params.weights, sentence, None)
+            return inference.marginals(potentials, sentence.mask)
+
+        return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+
+    vocabulary = params.vocabulary
+    known = {label: i for i, label in enumerate(vocabulary.label_names)}
+    examples = split.to_scheme(vocabulary.scheme)
+    marginals = tagging.over_split(params, split, compute)
+    found = []
+    for example, given in zip(examples, marginals, strict=True):
+        labels = example.labels or ()
+        ids = np.array([known.get(label, -1) for label in labels], np.int32)
+        best = given.argmax(-1)
+        # A label that the tagger does not know has no probability: no error is found.
+        probability = np.where(ids < 0, 1.0, given[np.arange(len(ids)), ids])
+        for start, end in _runs((best != ids) & (ids >= 0)):
+            predicted = vocabulary.decode(best[start:end])
+            least = float(probability[start:end].min())
+            facts = (example.line_of(start), example.tokens, start, end)
+            its = tuple(labels[start:end]), tuple(predicted)
+            found.append(Suspect(least, *facts, *its))
+    return sorted(found)
+
+
+def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
+    """Lists where the runs of True begin and, exclusive, end."""
+    steps = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    return [(int(a), int(b)) for a, b in zip(steps[::2], steps[1::2], strict=True)]

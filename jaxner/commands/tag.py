@@ -1,0 +1,156 @@
+"""Tags a file of any size: raw text, columns, or JSON lines, plain or gzipped.
+
+    jaxner tag --workdir runs/grn --input news.txt --output news.jsonl
+    zcat news.gz | jaxner tag --workdir runs/grn --input - --output -
+    jaxner tag --workdir runs/grn --input big.jsonl.gz --output big-{shard}.jsonl.gz \\
+        --shard 0/4
+
+Each line of text, sentence of columns or JSON object is a record; records come out in
+the order of the input. A killed run goes on where it was when the same command is given
+again. A bad record ends the run, unless --rejects names a file for such.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+
+from jaxner import streaming, tagging
+from jaxner.data import schemes, streams
+from jaxner.data.readers import spans
+from jaxner.streaming import Progress
+
+console = Console(stderr=True, highlight=False, soft_wrap=True)
+# Options that are the same in a run that goes on.
+_SAME = ("workdir", "input", "token_column", "encoding", "tokeniser", "sentences")
+_SAME += ("constrained", "rejects")
+_SECONDS = {True: 1.0, False: 30.0}  # between two lines on a terminal, and elsewhere
+
+
+def declare(commands: Any) -> None:
+    """Adds the command to the subparsers of `jaxner`."""
+    one = commands.add_parser(
+        "tag",
+        help="tags a file of any size",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    one.add_argument("--workdir", required=True, help="folder of the run")
+    one.add_argument("--input", required=True, help="file, or - for standard input")
+    about = "file, or - for standard output; {shard} stands for the shard's number"
+    one.add_argument("--output", required=True, help=about)
+    about = "format of the input; default: by its name"
+    one.add_argument("--from", dest="source", choices=streams.FORMATS, help=about)
+    about = "format of the output; default: conll for conll, else jsonl"
+    one.add_argument("--to", choices=("conll", "jsonl"), help=about)
+    one.add_argument("--token-column", type=int, default=0, help="from 0; default: 0")
+    one.add_argument("--encoding", default="utf-8", help="default: utf-8")
+    about = "what cuts text into tokens; default: words"
+    one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
+    about = "cut each text into sentences, too"
+    one.add_argument("--sentences", action="store_true", help=about)
+    about = "rule out ill-formed labellings"
+    one.add_argument("--constrained", action="store_true", help=about)
+    one.add_argument(
+        "--rejects", help="file for bad records; without: they end the run"
+    )
+    about = "I/N: only every Nth record, from I; default: that of the process"
+    one.add_argument("--shard", type=read_shard, help=about)
+    about = "begin anew, even if the output is there"
+    one.add_argument("--overwrite", action="store_true", help=about)
+    one.set_defaults(run=tag)
+
+
+def read_shard(text: str) -> tuple[int, int]:
+    """Reads `I/N`.
+
+    Example:
+        >>> read_shard("0/4")
+        (0, 4)
+    """
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected I/N, such as 0/4, got {text!r}")
+    if int(index) >= int(count):
+        raise argparse.ArgumentTypeError(f"shards of {count} are 0 to {int(count) - 1}")
+    return int(index), int(count)
+
+
+def tag(options: argparse.Namespace) -> None:
+    """Does `jaxner tag`."""
+    shard = options.shard or streaming.process()
+    output = options.output.replace("{shard}", str(shard[0]))
+    if shard[1] > 1 and output == options.output and options.shard is None:
+        raise ValueError("Several processes need --output with {shard} in its name")
+    rejects = options.rejects and options.rejects.replace("{shard}", str(shard[0]))
+    source = options.source or streams.guess(options.input)
+    to = options.to or ("conll" if source == "conll" else "jsonl")
+    params = tagging.load(options.workdir)
+    has_tags = params.vocabulary.scheme == schemes.TAGS
+    identity = {
+        "tagger": params.vocabulary.fingerprint,
+        **{name: getattr(options, name) for name in _SAME},
+        "formats": [source, to],
+        "shard": list(shard),
+    }
+    show = Shown()
+    with streams.opened(options.input) as file:
+        records = streams.Source(
+            file,
+            source,
+            spans.TOKENISERS[options.tokeniser or "words"],
+            spans.sentences if options.sentences else None,
+            token_column=options.token_column,
+            encoding=options.encoding,
+        )
+        sink = streams.Sink(source, to, has_tags)
+        choices = {"constrained": options.constrained, "shard": shard}
+        choices |= {"stops": rejects is None, "log": show}
+        if output == "-":
+            out: Any = streaming.Standard(sys.stdout)
+            done = run(options, params, records, sink, out, choices)
+        else:
+            place = {"rejects": rejects, "overwrite": options.overwrite}
+            with streaming.Output(output, identity, **place) as out:
+                if out.records:
+                    show.line(f"Goes on after {out.records:,} records")
+                done = run(options, params, records, sink, out, choices)
+    show.line(f"Done: {done.summary()}", is_last=True)
+
+
+def run(
+    options: argparse.Namespace, params: Any, records: Any, sink: Any, out: Any, choices
+) -> Progress:
+    """Tags; a bad record is told with the name of its file."""
+    try:
+        return streaming.tag_file(params, records, sink, out, **choices)
+    except streaming.BadRecordError as error:
+        kept = "" if options.output == "-" else " What stands before it is kept."
+        raise ValueError(
+            f"{options.input}, {error}\nMend it and give the same command, or name a "
+            f"file for bad records with --rejects.{kept}"
+        ) from None
+
+
+class Shown:
+    """Says on standard error how far a run has come, now and then."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    def __call__(self, done: Progress) -> None:
+        """Says it, if it is time."""
+        if time.perf_counter() - self._last >= _SECONDS[console.is_terminal]:
+            self.line(done.summary())
+
+    def line(self, text: str, is_last: bool = False) -> None:
+        """Says something; on a terminal the next one takes its place."""
+        self._last = time.perf_counter()
+        stays = is_last or not console.is_terminal
+        start = "\r\x1b[2K" if console.is_terminal else ""
+        console.file.write(f"{start}{text}" + "\n" * stays)
+        console.file.flush()

@@ -1,0 +1,299 @@
+"""Texts larger than memory: records in, one after another, and records out.
+
+A record is a line of text, a sentence of columns, or a JSON object. A bad one is an
+object of its own, so that whoever reads on decides what becomes of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from jaxner.data import readers, schemes
+from jaxner.data.readers import conll, files, jsonl, spans
+from jaxner.data.readers.examples import Report
+from jaxner.data.readers.spans import Cut, Fitter
+
+FORMATS = ("text", "conll", "jsonl")
+MAX_LINE = 1 << 26
+"""Bytes; a longer line is a bad record."""
+MAX_TOKENS = 1 << 17
+"""A longer sentence is a bad record, too."""
+_TOO_LONG = f"a sentence of more than {MAX_TOKENS:,} tokens; is a blank line missing?"
+
+
+class Bad(NamedTuple):
+    """A record that cannot be read: its line, what is wrong, and how it begins."""
+
+    index: int
+    line: int
+    problem: str
+    raw: str
+
+
+class Piece(NamedTuple):
+    """One sentence of a record: its tokens and, of a text, where they stand in it."""
+
+    tokens: tuple[str, ...]
+    start: int = 0
+    offsets: tuple[tuple[int, int], ...] | None = None
+
+
+class Record(NamedTuple):
+    """What is tagged.
+
+    Attributes:
+        index: How many records stand before it.
+        line: Number of its first line, from 1.
+        source: What it is made of: its text, its lines, or its JSON object.
+        pieces: Its sentences; none in a line that only has to be copied.
+        document: Number of its document.
+    """
+
+    index: int
+    line: int
+    source: Any
+    pieces: tuple[Piece, ...]
+    document: int = 0
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[io.BufferedIOBase]:
+    """Opens a file, or standard input if it is `-`, for reading; unpacks gzip."""
+    if path != "-":
+        # Read piece by piece, so nothing has to be held that unpacks to too much.
+        with files.open_binary(path, limited=False) as file:
+            yield file
+        return
+    source: Any = sys.stdin.buffer
+    if source.peek(2)[:2] == b"\x1f\x8b":
+        import gzip
+
+        source = gzip.GzipFile(fileobj=source)
+    yield source
+
+
+def guess(path: str) -> str:
+    """Tells by its name which of `FORMATS` a file has; `-` is text."""
+    name = os.path.basename(path).removesuffix(".gz").lower()
+    if path == "-" or name.endswith((".txt", ".text")):
+        return "text"
+    return "jsonl" if readers.guess(name) == "jsonl" else "conll"
+
+
+@dataclass
+class Source:
+    """Reads the records of a stream, in bounded memory.
+
+    Attributes:
+        file: Open for reading bytes, decompressed.
+        format: One of `FORMATS`.
+        tokenise: Finds the tokens of a text.
+        sentences: Finds its sentences; None: it is one.
+        token_column: Of columns, that of the tokens.
+        encoding: Of the text.
+        max_line: Bytes of the longest line.
+        checksum: CRC-32 of what has been read.
+    """
+
+    file: Any
+    format: str
+    tokenise: Cut = spans.words
+    sentences: Cut | None = None
+    token_column: int = 0
+    encoding: str = "utf-8"
+    max_line: int = MAX_LINE
+    checksum: int = field(default=0, init=False)
+    _document: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ValueError(
+                f"Unknown format {self.format!r}; known: {', '.join(FORMATS)}"
+            )
+        fitter = Fitter(Report(""), "drop")
+        cuts = (self.tokenise, self.sentences)
+        self._reader = jsonl.Records(fitter, *cuts, wants_labels=False)
+
+    def __iter__(self) -> Iterator[Record | Bad]:
+        """Yields the records; `checksum` is then that of all up to the last one."""
+        by_line = {"text": self._text, "jsonl": self._json}
+        groups = self._blocks() if self.format == "conll" else self._lines()
+        make = by_line.get(self.format, self._columns)
+        for index, (line, raw) in enumerate(groups):
+            self.checksum = zlib.crc32(b"".join(raw), self.checksum)
+            try:
+                record = make(index, line, [self._decoded(data) for data in raw])
+                if any(len(piece.tokens) > MAX_TOKENS for piece in record.pieces):
+                    raise ValueError(_TOO_LONG)
+                yield record
+            except ValueError as error:
+                shown = b"\n".join(raw)[: 1 << 16].decode("utf-8", "replace")
+                yield Bad(index, line, str(error), shown)
+
+    def _decoded(self, data: bytes) -> str:
+        if len(data) > self.max_line:
+            raise ValueError(f"a line of more than {self.max_line:,} bytes")
+        try:
+            return data.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            byte = f"byte 0x{data[error.start]:02x}"
+            raise ValueError(f"{byte} is not {self.encoding}") from None
+
+    def _each_line(self) -> Iterator[tuple[int, bytes]]:
+        """Yields the lines without their ends; of one too long only the beginning."""
+        for number in itertools.count(1):
+            data = self.file.readline(self.max_line + 1)
+            if not data:
+                return
+            rest = data
+            while len(rest) > self.max_line and not rest.endswith(b"\n"):
+                rest = self.file.readline(self.max_line + 1)
+                if not rest:
+                    break
+            if number == 1 and data.startswith(b"\xef\xbb\xbf"):
+                data = data[3:]
+            too_long = len(data) > self.max_line and not data.endswith(b"\n")
+            yield number, data if too_long else data.rstrip(b"\r\n")
+
+    def _lines(self) -> Iterator[tuple[int, list[bytes]]]:
+        for number, data in self._each_line():
+            if data.strip():
+                yield number, [data]
+
+    def _blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Groups lines to sentences; a line that begins a document stands alone."""
+        start, block = 0, []
+        for number, data in self._each_line():
+            mark = data[:11].rstrip(b" \t") == conll.DOCSTART.encode()
+            if block and (mark or not data.strip(b" \t")):
+                yield start, block
+                block = []
+            if mark:
+                yield number, [data]
+            elif data.strip(b" \t"):
+                start = start if block else number
+                if len(block) <= MAX_TOKENS:  # the rest is not held
+                    block.append(data)
+        if block:
+            yield start, block
+
+    def _text(self, index: int, line: int, texts: list[str]) -> Record:
+        (text,) = texts
+        pieces = self._reader.fitter.cut(text, (), self.tokenise, self.sentences)
+        its = tuple(Piece(p.tokens, p.start, p.offsets) for p in pieces)
+        return Record(index, line, text, its)
+
+    def _columns(self, index: int, line: int, texts: list[str]) -> Record:
+        if texts[0][:11].rstrip(" \t") == conll.DOCSTART:
+            self._document += 1
+            return Record(index, line, texts, (), self._document)
+        tokens = []
+        for i, text in enumerate(texts):
+            cells = text.split("\t") if "\t" in text else text.split(" ")
+            cells = cells if "\t" in text else [cell for cell in cells if cell]
+            if not -len(cells) <= self.token_column < len(cells):
+                raise ValueError(
+                    f"expected a token in column {self.token_column}, got "
+                    f"{len(cells)} columns in line {line + i}: {text[:80]!r}"
+                )
+            token = cells[self.token_column]
+            if not token.strip(" ") or "\r" in text:
+                raise ValueError(
+                    f"a blank token or a carriage return in line {line + i}"
+                )
+            tokens.append(token)
+        return Record(index, line, texts, (Piece(tuple(tokens)),), self._document)
+
+    def _json(self, index: int, line: int, texts: list[str]) -> Record:
+        record = jsonl.load(texts[0])
+        examples = self._reader.examples(line, texts[0])
+        pieces, last = [], 0
+        for example in examples:
+            start = last
+            if example.offsets is not None:
+                start = record["text"].index(example.text, last)
+                last = start + len(example.text or "")
+            pieces.append(Piece(example.tokens, start, example.offsets))
+        document = examples[0].document if examples else 0
+        return Record(index, line, record, tuple(pieces), document)
+
+
+def shard_of(record: Record | Bad, count: int, by_document: bool) -> int:
+    """Tells which of so many processes a record is for."""
+    if by_document and isinstance(record, Record):
+        return record.document % count
+    return record.index % count
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Writes records with their labels.
+
+    Attributes:
+        source: The format of the input.
+        format: `conll` or `jsonl`.
+        has_tags: Whether labels are tags, not spans.
+    """
+
+    source: str
+    format: str
+    has_tags: bool = False
+
+    def text(self, record: Record, labels: Sequence[Sequence[str]]) -> str:
+        """Writes one record, whose sentences have these labels."""
+        if self.format == "conll":
+            return "".join(self._rows(record, labels))
+        return json.dumps(self._object(record, labels), ensure_ascii=False) + "\n"
+
+    def _rows(self, record: Record, labels: Iterable[Sequence[str]]) -> Iterator[str]:
+        if not record.pieces and self.source == "conll":
+            yield record.source[0] + "\n\n"
+        for piece, its in zip(record.pieces, labels, strict=True):
+            rows: Sequence[str] = piece.tokens
+            separator = "\t"
+            if self.source == "conll":
+                rows = record.source
+                separator = "\t" if "\t" in rows[0] else " "
+            for row, label in zip(rows, its, strict=True):
+                yield f"{row}{separator}{label}\n"
+            yield "\n"
+
+    def _object(
+        self, record: Record, labels: Sequence[Sequence[str]]
+    ) -> dict[str, Any]:
+        pieces = record.pieces
+        found: dict[str, Any] = {}
+        if self.source == "jsonl":
+            known = (*jsonl.LABELS, *jsonl.SPANS)
+            found = {k: v for k, v in record.source.items() if k not in known}
+        elif self.source == "text":
+            found = {"text": record.source}
+        elif record.document:
+            found = {"document": record.document}
+        has_text = self.source == "text" or "text" in found
+        if self.has_tags or not has_text:
+            tokens = [token for piece in pieces for token in piece.tokens]
+            flat = [label for its in labels for label in its]
+            return {**found, "tokens": tokens, "labels": flat}
+        pairs = zip(pieces, labels, strict=True)
+        return {**found, "spans": [span for pair in pairs for span in _spans(*pair)]}
+
+
+def _spans(piece: Piece, labels: Sequence[str]) -> Iterator[dict[str, Any]]:
+    assert piece.offsets is not None
+    for start, end, kind in schemes.to_spans(labels):
+        first = piece.start + piece.offsets[start][0]
+        yield {
+            "start": first,
+            "end": piece.start + piece.offsets[end - 1][1],
+            "label": kind,
+        }

@@ -1,0 +1,112 @@
+"""The splits of a run: which files they are, and a dev split taken out of train."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jaxner.data import corpora, dividing, schemes, splits
+from jaxner.data.splits import Split
+from jaxner.training import inputs
+
+
+def load_split(options: Mapping[str, Any], name: str) -> Split:
+    """Loads one split of the configured corpus.
+
+    Args:
+        options: `name` of a known corpus, or `dir` of one of your own, and how its
+            files are read: those of `READING`, and `scheme`, which says whether labels
+            are tags. `contextual`: see `inputs.find`. `split_dev` and `split_seed`: the
+            share of train that is dev, and the seed by which it is drawn.
+        name: "train", "dev" or "test".
+    """
+    split = _split(options, name)
+    return inputs.with_vectors(split, inputs.find(options, name))
+
+
+def load_file(
+    options: Mapping[str, Any], path: str, vectors: str | None = None
+) -> Split:
+    """Loads a file of columns that is read like the configured corpus.
+
+    Args:
+        options: As in `load_split`.
+        path: The file.
+        vectors: A file of vectors that were computed for its tokens.
+    """
+    return inputs.with_vectors(splits.read(path, **_reading(options)), vectors)
+
+
+def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
+    # An option that the run did not set, or is too old to know, has its default.
+    reading = {k: options[k] for k in READING if options.get(k) is not None}
+    # A scheme of spans is what is trained on; that of the file is its own affair.
+    is_tags = options.get("scheme") == schemes.TAGS
+    return reading | ({"scheme": schemes.TAGS} if is_tags else {})
+
+
+READING = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
+"""Options of a config that say how a file is read."""
+
+
+def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
+    """Gives the distinct words of the training text; None if it is not there.
+
+    Args:
+        options: As in `load_split`.
+    """
+    try:
+        return _split(options, "train").words()
+    except FileNotFoundError:
+        return None
+
+
+def _split(options: Mapping[str, Any], name: str) -> Split:
+    """Loads a split without its vectors; dev may be a part of train."""
+    share = options.get("split_dev")
+    if share and name in ("train", "dev"):
+        _check_alone(options)
+        train = _file(options, "train")
+        return dividing.divide(train, share, options["split_seed"])[name == "dev"]
+    try:
+        return _file(options, name)
+    except FileNotFoundError as error:
+        if name != "dev":
+            raise
+        hint = "A tenth of train will do, too: --config.data.split_dev=0.1"
+        raise FileNotFoundError(f"{error}. {hint}") from None
+
+
+def _file(options: Mapping[str, Any], name: str) -> Split:
+    place = options["dir"]
+    known = None if place else options["name"]
+    return corpora.load(known, name, directory=place, **_reading(options))
+
+
+def _check_alone(options: Mapping[str, Any]) -> None:
+    """Raises if dev would be there twice, or vectors would not be of its text."""
+    if options.get("contextual"):
+        raise ValueError(
+            "--config.data.split_dev does not go with --config.data.contextual, whose "
+            "files are of whole splits; divide the text and its vectors beforehand"
+        )
+    try:
+        path = corpora.find(options["dir"] or options["name"], "dev")
+    except FileNotFoundError:
+        return
+    raise ValueError(
+        f"There is a dev file, {path}: leave --config.data.split_dev out, or remove it"
+    )
+
+
+def describe(options: Mapping[str, Any], dev: Split) -> dict[str, Any]:
+    """Lists which sentences of train are dev, if some are."""
+    if not options.get("split_dev"):
+        return {}
+    lines = [example.line for example in dev.examples]
+    checksum = hashlib.sha256(json.dumps(lines).encode()).hexdigest()
+    about = {"share": options["split_dev"], "seed": options["split_seed"]}
+    its = {"path": str(dev.path), "sha256": checksum, **about, "first_lines": lines}
+    return {"dev taken from train": its}

@@ -1,0 +1,130 @@
+"""`jaxner check` says what it found, and its status is for scripts."""
+
+import json
+
+import pytest
+
+from jaxner import __main__ as program
+from jaxner.analysis import suspects
+from jaxner.data import conll, corpora, splits
+
+GOOD = "Rome B-LOC\nwins O\n"
+
+
+def run(*arguments):
+    """Returns the status."""
+    try:
+        program.main(["check", *map(str, arguments), "--cache=off"])
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+def put(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_files(tmp_path, capsys):
+    good = put(tmp_path, "good.conll", GOOD)
+    assert run(good) == 0
+    told = capsys.readouterr().out
+    assert "1 sentences, 2 tokens, 1 entities of 1 types, BIO" in told
+    assert "0 errors, 0 warnings, 0 notes" in told
+    odd = put(tmp_path, "odd.conll", GOOD + "\n\xa0 O\n")
+    assert run(good, odd) == 0
+    assert f"warning: {odd}:4: 1 token of nothing" in capsys.readouterr().out
+    assert run(good, odd, "--strict") == 2
+    bad = put(tmp_path, "bad.conll", GOOD + "alone\n" * 30)
+    assert run(good, bad, "--limit=3") == 1
+    told = capsys.readouterr().out
+    assert told.count("error: ") == 3
+    assert f"error: {bad}:3: expected 2 columns, got 1: 'alone'" in told
+    assert "30 errors, 0 warnings, 0 notes (--limit shows more)" in told
+
+
+def test_a_folder_is_a_corpus(corpus, tmp_path, capsys):
+    assert run(corpus, "--json", tmp_path / "found.json") == 0
+    assert "of the tokens of test are not in train" in capsys.readouterr().out
+    content = json.loads((tmp_path / "found.json").read_text())
+    assert [split["split"] for split in content["splits"]] == ["train", "dev", "test"]
+    assert {"level", "check", "line"} <= content["findings"][0].keys()
+    part = tmp_path / "part"
+    part.mkdir()
+    put(part, "train.conll", GOOD)
+    assert run(part) == 0
+    assert f"warning: {part}: there is no dev file" in capsys.readouterr().out
+    (part / "train.conll").unlink()
+    assert run(part) == 1
+    assert "expected train, dev or test files, got none" in capsys.readouterr().out
+
+
+def test_brat_and_vectors(tmp_path, capsys):
+    folder = tmp_path / "brat"
+    folder.mkdir()
+    put(folder, "a.txt", "Rome wins\n")
+    put(folder, "a.ann", "T1\tLOC 0 4\tRome\n")
+    vectors = put(tmp_path, "v.txt", "rome 1 2\nother 1 2\n")
+    assert run(folder, "--vectors", vectors) == 0
+    told = capsys.readouterr().out
+    assert "50.0% of the distinct words and 50.0% of the tokens have a vector" in told
+
+
+def test_a_page_escapes_what_is_in_the_data(tmp_path):
+    pytest.importorskip("jinja2")
+    path = put(tmp_path, "a.conll", GOOD + "<script>\xa0alert</script>\xa0 O\n")
+    assert run(path, "--html", tmp_path / "a.html") == 0
+    page = (tmp_path / "a.html").read_text()
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "of 1 types, BIO" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Expected a FILE or FOLDER to check, or --workdir of a run"),
+        (["a", "--json=nowhere/a"], "There is no folder to write nowhere/a into"),
+        (["a", "--unfit=widen"], "error: a: No file a"),
+    ],
+)
+def test_what_cannot_be_done_is_told(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 1
+    assert message in capsys.readouterr().out
+
+
+def test_a_tagger_lists_probable_errors(finished, tmp_path, capsys):
+    """A label that is changed on purpose is found among the first."""
+    import jaxner
+
+    params = jaxner.load(finished)
+    examples = corpora.load("sample", "train").examples[:40]
+    predicted = jaxner.tag(params, [list(e.tokens) for e in examples])
+    rows = [
+        list(zip(e.tokens, p, strict=True))
+        for e, p in zip(examples, predicted, strict=True)
+    ]
+    path = tmp_path / "a.conll"
+    conll.write(path, rows)
+    agreed = suspects.find(params, splits.read(path, scheme="BIOES"))
+    word, label = rows[7][0]
+    other = "S-LOC" if label != "S-LOC" else "S-PER"
+    rows[7][0] = (word, other)
+    conll.write(path, rows)
+    assert run("--workdir", finished, path, "--json", tmp_path / "a.json") == 0
+    told = capsys.readouterr().out
+    assert "that the tagger labels otherwise, best first" in told
+    found = json.loads((tmp_path / "a.json").read_text())["suspects"]
+    assert len(found) > len(agreed)
+    line = 1 + sum(len(row) + 1 for row in rows[:7])
+    (its,) = [s for s in found if s["line"] == line and s["labels"][0] == other]
+    assert 0 <= its["probability"] < 0.5
+    assert its["predicted"][0] != other
+    assert [s["probability"] for s in found] == sorted(s["probability"] for s in found)
+
+
+def test_a_split_of_the_run_is_the_default(finished, capsys):
+    assert run("--workdir", finished, "--limit=2") == 0
+    assert capsys.readouterr().out.count("line ") <= 3

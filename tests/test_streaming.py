@@ -1,0 +1,248 @@
+"""No record is lost or written twice, whenever a run is killed."""
+
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import __main__ as program
+from jaxner import streaming, tagging
+from jaxner.data import corpora, streams, vocab
+
+LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
+TEXT = "\n".join(LINES)
+
+
+class Killed(BaseException):
+    """Stands for the end of a process."""
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """A tagger that computes nothing: each token's label is O."""
+
+    vocabulary, _ = vocab.build([["line"]], ["X"], scheme="BIO")
+    tagger = object.__new__(jaxner.Tagger)
+    object.__setattr__(tagger, "vocabulary", vocabulary)
+
+    def label_ids(params, sentences, **_):
+        return [np.zeros_like(sentence.words) for sentence in sentences]
+
+    monkeypatch.setattr(tagging, "label_ids", label_ids)
+    return tagger
+
+
+def go(stub, path, text=TEXT, identity=None, rejects=None, overwrite=False, **options):
+    source = streams.Source(io.BytesIO(text.encode()), "text")
+    sink = streams.Sink("text", "jsonl")
+    choices = {"rejects": rejects, "overwrite": overwrite}
+    with streaming.Output(path, identity or {"a": 1}, **choices) as output:
+        options = {"stops": rejects is None, "chunk": 16, **options}
+        return streaming.tag_file(stub, source, sink, output, **options)
+
+
+def texts(path):
+    data = path.read_bytes()
+    data = gzip.decompress(data) if path.suffix == ".gz" else data
+    return [json.loads(line)["text"] for line in data.decode().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
+@pytest.mark.parametrize("call", range(0, 40, 3))
+def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, monkeypatch, name, call):
+    path = tmp_path / name
+    calls = 0
+    fsync = os.fsync
+
+    def deadly(number):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise Killed
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", deadly)
+    try:
+        go(stub, path)
+        killed = False
+    except Killed:
+        killed = True
+        assert not path.exists()
+        with (tmp_path / f"{name}.part").open("ab") as file:
+            file.write(b"half a li")  # of a write that was under way
+    if killed:
+        done = go(stub, path)
+        assert (done.records, done.sentences) == (60, 60)
+    assert texts(path) == LINES
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_shards_share_the_records(stub, tmp_path):
+    for i in range(3):
+        go(stub, tmp_path / str(i), shard=(i, 3))
+    assert [texts(tmp_path / str(i)) for i in range(3)] == [
+        LINES[i::3] for i in range(3)
+    ]
+
+
+def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path):
+    path = tmp_path / "a"
+    lines = [*LINES[:30], "x" * 300, *LINES[30:]]
+
+    def attempt(lines, **options):
+        source = streams.Source(
+            io.BytesIO("\n".join(lines).encode()), "text", max_line=200
+        )
+        with streaming.Output(path, {}, **options) as output:
+            stops = "rejects" not in options
+            sink = streams.Sink("text", "jsonl")
+            return streaming.tag_file(stub, source, sink, output, stops=stops, chunk=16)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="line 31: a line of more than 200 bytes"):
+            attempt(lines)
+        assert json.loads((tmp_path / "a.journal").read_text())["records"] == 30
+    attempt([*LINES[:30], "mended", *LINES[30:]])
+    assert texts(path) == [*LINES[:30], "mended", *LINES[30:]]
+    path.unlink()
+    done = attempt(lines, rejects=tmp_path / "bad")
+    assert texts(path) == LINES
+    bad = json.loads((tmp_path / "bad").read_text())
+    assert (bad["line"], done.bad) == (31, 1)
+    assert "1 bad records" in done.summary()
+    path.unlink()
+    with pytest.raises(FileExistsError, match="bad is there already"):
+        attempt(lines, rejects=tmp_path / "bad")
+
+
+def test_another_run_does_not_go_on_with_this_one(stub, tmp_path, monkeypatch):
+    path = tmp_path / "a"
+
+    def stop(done):
+        if done.records > 20:
+            raise Killed
+
+    with pytest.raises(Killed):
+        go(stub, path, log=stop)
+    with pytest.raises(FileExistsError, match="begun with another a; give the same"):
+        go(stub, path, identity={"a": 2})
+    with pytest.raises(ValueError, match=r"first \d\d records have changed"):
+        go(stub, path, text=TEXT.replace("line 3", "line three"))
+    with pytest.raises(ValueError, match="input has 2 records"):
+        go(stub, path, text="a\nb")
+    (tmp_path / "a.journal").write_text("{")
+    with pytest.raises(ValueError, match=r"a\.journal is damaged"):
+        go(stub, path)
+    go(stub, path, overwrite=True)
+    assert texts(path) == LINES
+    with pytest.raises(FileExistsError, match="a is there already; --overwrite"):
+        go(stub, path)
+
+
+def test_two_processes_do_not_write_one_file(tmp_path):
+    with (
+        streaming.Output(tmp_path / "a", {}),
+        pytest.raises(FileExistsError, match="Another process is writing"),
+        streaming.Output(tmp_path / "a", {}),
+    ):
+        pass
+
+
+CHILD = """
+import sys, time
+sys.path.insert(0, {root!r})
+from types import SimpleNamespace
+import numpy as np
+from jaxner import streaming, tagging
+from jaxner.data import streams
+def encode(tokens):
+    return SimpleNamespace(words=np.zeros(len(tokens), np.int32))
+def decode(ids):
+    return ["O" for _ in ids]
+def label_ids(params, sentences, **_):
+    time.sleep(0.002)
+    return [sentence.words for sentence in sentences]
+tagging.label_ids = label_ids
+stub = SimpleNamespace(vocabulary=SimpleNamespace(
+    encode=encode, decode=decode, reads_documents=False))
+print("ready", flush=True)
+with streams.opened(sys.argv[1]) as file:
+    source = streams.Source(file, "text")
+    sink = streams.Sink("text", "jsonl")
+    with streaming.Output(sys.argv[2], {{}}) as output:
+        streaming.tag_file(stub, source, sink, output, chunk=32)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
+def test_killed_at_random_moments(tmp_path, name):
+    lines = [f"line {i} of many" for i in range(6000)]
+    source, path = tmp_path / "in.txt", tmp_path / name
+    source.write_text("\n".join(lines))
+    child = textwrap.dedent(CHILD.format(root=str(Path(__file__).parents[1])))
+    command = [sys.executable, "-c", child, str(source), str(path)]
+    draw, kills = random.Random(0), 0
+    while not path.exists():
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(draw.uniform(0.0, 0.7))
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+    assert texts(path) == lines
+    assert kills > 3
+
+
+def test_the_command_labels_as_tag_does(finished, tmp_path, capsys):
+    examples = corpora.load("sample", "dev").examples[:40]
+    source = tmp_path / "in.conll.gz"
+    text = "".join("".join(f"{t}\n" for t in e.tokens) + "\n" for e in examples)
+    source.write_bytes(gzip.compress(text.encode()))
+    out = tmp_path / "out-{shard}.conll"
+    for shard in ("0/2", "1/2"):
+        arguments = ["--workdir", finished, "--input", source, "--output", out]
+        program.main(["tag", *map(str, arguments), "--shard", shard, "--cache=off"])
+    assert "Done: " in capsys.readouterr().err
+    expected = jaxner.tag(jaxner.load(finished), [list(e.tokens) for e in examples])
+    for i in range(2):
+        rows = (tmp_path / f"out-{i}.conll").read_text().split("\n\n")[:-1]
+        labels = [[row.split(" ")[1] for row in s.splitlines()] for s in rows]
+        assert labels == expected[i::2]
+    with pytest.raises(SystemExit):
+        program.main(["tag", *map(str, arguments), "--shard=1/2", "--cache=off"])
+    assert "is there already; --overwrite" in capsys.readouterr().out
+
+
+def standard_input(data):
+    return io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
+
+
+def test_text_through_the_command(finished, tmp_path, capsys, monkeypatch):
+    data = "Ms Preston left Lakeside.\n\xe9\n".encode("latin-1")
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
+    )
+    arguments = ["--workdir", str(finished), "--input=-", "--cache=off"]
+    with pytest.raises(SystemExit):
+        program.main(["tag", *arguments, "--output=-"])
+    told = capsys.readouterr().out
+    assert told.startswith('{"text": "Ms Preston left Lakeside.", "spans": [')
+    assert "-, line 2: byte 0xe9 is not utf-8" in told
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
+    )
+    monkeypatch.chdir(tmp_path)
+    program.main(["tag", *arguments, "--output=a.conll", "--to=conll", "--rejects=bad"])
+    assert (tmp_path / "a.conll").read_text().startswith("Ms\t")
+    assert json.loads((tmp_path / "bad").read_text())["line"] == 2
