@@ -17,7 +17,7 @@ from jaxner.data import schemes
 from jaxner.data.readers import FORMATS
 from jaxner.data.readers.spans import UNFIT
 from jaxner.evaluation import rules
-from jaxner.fields import Column, Count, Encoding, OneOf, Seed, Share, Size
+from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
 from jaxner.models import options
 from jaxner.models.options import Section
 from jaxner.training import optim
@@ -60,7 +60,8 @@ class Data:
 
     unit: Annotated[str, OneOf(UNITS)] = "sentence"
     dir: str | None = None  # a folder instead of a known name
-    split_dev: Share | None = None  # of train, that is dev where there is no file
+    # The share of train that is dev, where there is no dev file.
+    split_dev: Annotated[float, Range(above=0, below=1)] | None = None
     split_seed: Seed = 0  # by which it is drawn
     format: Annotated[str, OneOf(FORMATS)] | None = None  # else by the file's name
     token_column: Column | None = None
