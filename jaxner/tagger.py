@@ -19,11 +19,13 @@ from jaxner.data.vocab import Vocabulary
 from jaxner.types import Weights
 from jaxner.workdir import Workdir
 
+CALIBRATION = "calibration.json"
+
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["weights"],
-    meta_fields=["model", "vocabulary"],
+    meta_fields=["model", "vocabulary", "temperature"],
 )
 @dataclasses.dataclass(frozen=True)
 class Tagger:
@@ -36,11 +38,14 @@ class Tagger:
         weights: Arrays.
         model: Computes potentials from them.
         vocabulary: Turns tokens into ids, and ids into labels.
+        temperature: What scores are divided by before they become probabilities; see
+            `jaxner.calibrate`.
     """
 
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
+    temperature: float = 1.0
 
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
@@ -145,6 +150,9 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     folder.save_frozen(tagger.weights["frozen"], about)
     with folder.best(about) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
+    if tagger.temperature != 1.0:
+        calibration = {"temperature": tagger.temperature, "step": 0}
+        folder.write_json(CALIBRATION, calibration)
     # Last, since a folder with it is complete.
     folder.write_json("model.json", {"model": description})
 
@@ -206,10 +214,35 @@ def load(
         is_sealed = folder.check_about("best", about, described, vocabulary)
         params, _ = best.restore(like["params"])
         best.check_finite(params)
+        step = best.step
     frozen, about = folder.load_frozen(like["frozen"])
     if not (folder.check_about("frozen", about, described, vocabulary) and is_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
-    return Tagger({"params": params, "frozen": frozen}, model, vocabulary)
+    temperature = 1.0 if changes else _temperature(folder, step)
+    return Tagger({"params": params, "frozen": frozen}, model, vocabulary, temperature)
+
+
+def _temperature(folder: Workdir, step: int | None) -> float:
+    """Reads the temperature that `jaxner calibrate` found for the best checkpoint."""
+    if not (folder.path / CALIBRATION).is_file():
+        return 1.0
+    calibration = folder.read_json(CALIBRATION)
+    temperature = calibration.get("temperature")
+    if not isinstance(temperature, float) or not 0 < temperature < float("inf"):
+        raise integrity.DamagedFileError(
+            folder.path / CALIBRATION,
+            f"has the temperature {temperature!r}, not a positive number",
+            "Run jaxner calibrate again.",
+        )
+    if calibration.get("step") == step:
+        return temperature
+    warnings.warn(
+        f"{folder.path / CALIBRATION} is of step {calibration.get('step')}, and the "
+        f"best checkpoint of step {step}: probabilities are not calibrated. Run jaxner "
+        "calibrate again.",
+        stacklevel=3,
+    )
+    return 1.0
 
 
 NO_CHECKSUMS = (
