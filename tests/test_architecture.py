@@ -24,7 +24,17 @@ ALLOWED = {
     "tagger": {"types", "data", "models", "workdir", "integrity"},
     "devices": set(),
     "batched": {"types", "data", "devices", "models", "tagger"},
-    "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
+    "decoding": {"types", "data", "models", "inference", "tagger"},
+    "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
+    | {"decoding"},
+    "mapping": {"types", "tagger", "batched", "tagging"},
+    "probabilities": {"types", "inference", "tagger", "tagging", "decoding"}
+    | {"mapping"},
+    "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
+    | {"probabilities"},
+    "entities": {"types", "data", "tagger", "tagging", "entity_arrays"},
+    "calibrating": {"types", "data", "inference", "tagger", "batched", "tagging"}
+    | {"decoding", "entity_arrays", "evaluation"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
     | {"devices", "evaluation", "tagging", "integrity", "tagger"},
@@ -36,7 +46,16 @@ ALLOWED = {
     "commands": {"analysis", "configuration", "data", "evaluation", "reproduce"}
     | {"tagging", "training", "workdir"},
     "__main__": {"commands"},
-    "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
+    "__init__": {
+        "entities",
+        "probabilities",
+        "tagging",
+        "tagger",
+        "analysis",
+        "dropout_passes",
+        "data",
+        "models",
+    }
     | {"training"},
 }
 HOST = {"types", "data", "evaluation", "integrity", "writing"}

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from jaxner.inference import autoregressive, crf, independent, spans
 from jaxner.inference.crf import Constraints as Constraints
 from jaxner.inference.passes import mean_over_passes as mean_over_passes
+from jaxner.inference.passes import one_pass as one_pass
 from jaxner.inference.spans import LabelSpans as LabelSpans
 from jaxner.inference.uncertainty import Uncertainty as Uncertainty
 from jaxner.inference.uncertainty import entropy as entropy
@@ -149,6 +150,30 @@ def log_probability(
     if isinstance(potentials, Autoregressive):
         return autoregressive.score(potentials, labels, mask)
     return spans.log_probability(potentials, labels, mask)
+
+
+def entity_bounds(
+    labels: Int[Array, " T"], mask: Bool[Array, " T"], label_spans: LabelSpans
+) -> tuple[Bool[Array, " T"], Int[Array, " T"], Int[Array, " T"]]:
+    """Reads the entities of a labelling.
+
+    Args:
+        labels: Label ids; ignored under padding.
+        mask: True at the tokens.
+        label_spans: Which spans labels write.
+
+    Returns:
+        Whether an entity begins at each token; where one does, its last token plus one
+        (else 0), and its type (else -1).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> found = entity_bounds(jnp.array([0, 1, 1]), jnp.ones(3, bool), io)
+        >>> [array.tolist() for array in found]
+        [[False, True, False], [0, 3, 0], [-1, 0, -1]]
+    """
+    return spans.bounds(labels, mask, label_spans)
 
 
 def entity_probabilities(
