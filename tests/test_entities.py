@@ -165,11 +165,11 @@ def test_means_over_passes(params):
 def test_documents(params):
     """A tagger of documents reads a raw text as one, and tokens as they are grouped."""
     words = [["Rome", "beat", "Milan"]]
-    vocabulary, _ = jaxner.build_vocabulary(words, ["LOC"], reads_documents=True)
+    vocabulary, _ = jaxner.build_vocabulary(words, ["LOC"], documents=True)
     model = jaxner.build(
         vocabulary,
         representation={"words": {"dim": 6}, "chars": None},
-        encoder={"name": "projection", "output_dim": 8},
+        encoder={"name": "projection", "hidden_dim": 8},
         head={"name": "crf"},
     )
     tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(3)), model, vocabulary)
