@@ -5,6 +5,7 @@ Shape letters: `T` tokens, `L` labels, `N` labellings, `M` passes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -46,6 +47,13 @@ class Predictive(NamedTuple):
         if self.passes is None:
             return compute(self.potentials)
         return inference.mean_over_passes(compute, self.passes)
+
+    def log_mean(self, compute: Callable[[Any], Any]) -> Any:
+        """Does as `mean`, for what is the log of a probability."""
+        if self.passes is None:
+            return compute(self.potentials)
+        logs = inference.each_pass(compute, self.passes)
+        return jax.nn.logsumexp(logs, axis=0) - math.log(len(logs))
 
     def map(self, change: Callable[[Any], Any]) -> Predictive:
         """Changes the potentials of all passes alike."""
@@ -197,9 +205,10 @@ def best_labellings(
     labels, scores = inference.n_best(found.potentials, mask, n)
 
     def each(potentials):
-        return jnp.exp(
-            jax.vmap(lambda y: inference.log_probability(potentials, y, mask))(labels)
-        )
+        def one(y):
+            return inference.log_probability(potentials, y, mask)
+
+        return jnp.exp(jax.vmap(one)(labels))
 
     chances = jnp.where(jnp.isfinite(scores), found.mean(each), 0.0)
     if found.passes is None:

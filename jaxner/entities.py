@@ -87,17 +87,19 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
         >>> "PER" in entity_types(load("runs/grn"))
         True
     """
-    return _types(params).names
-
-
-def _types(params: Tagger) -> LabelTypes:
-    vocabulary = params.vocabulary
-    if vocabulary.scheme == schemes.TAGS:
+    if params.vocabulary.scheme == schemes.TAGS:
         raise ValueError(
             "This tagger gives each token a tag, such as a part of speech: there are "
             "no entities. See jaxner.tag and jaxner.marginals."
         )
-    return label_types(decoding.outside_at_separators(vocabulary))
+    return _types(params).names
+
+
+def _types(params: Tagger) -> LabelTypes:
+    names = decoding.outside_at_separators(params.vocabulary)
+    if params.vocabulary.scheme == schemes.TAGS:
+        names = ["O"] * len(names)  # tags are outside of all spans
+    return label_types(names)
 
 
 def entities(
@@ -159,10 +161,10 @@ def entities(
     """
     if n_best < 1:
         raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
+    entity_types(params)
     types = _types(params)
     is_raw = isinstance(text_or_tokens, str) or bool(raw)
     choice: dict[str, Any] = {
-        "passes": max(count_passes(params, num_samples), n_best // 4),
         "num_samples": num_samples,
         "constrained": constrained,
         "n_best": n_best,
@@ -183,11 +185,10 @@ def entities(
         return results[0] if isinstance(text_or_tokens, str) else results
     if tokeniser is not None:
         raise TypeError("Tokens need no tokeniser: give raw text, or leave it out.")
-    found = over_tokens(
-        _entities,
+    found = arrays(
         params,
         text_or_tokens,
-        key,
+        key=key,
         documents=documents,
         vectors=vectors,
         **choice,
@@ -228,9 +229,7 @@ def _of_texts(params, types, texts, read, key, choice) -> list[list[Entity]]:
     sentences = [[t.text for t in one] for parts in read for one in parts]
     documents = [i for i, parts in enumerate(read) for _ in parts]
     found = iter(
-        over_tokens(
-            _entities, params, sentences, key, documents=documents or None, **choice
-        )
+        arrays(params, sentences, key=key, documents=documents or None, **choice)
     )
     results = []
     for text, parts in zip(texts, read, strict=True):
@@ -255,16 +254,61 @@ def _named(
     types: LabelTypes, text: str, placed: Sequence[Token], found: Any, before: int
 ) -> Iterator[Entity]:
     """Yields the entities of one sentence; `found` has arrays `[T]` or `[T, N]`."""
-    chances: dict[tuple[int, int, int], float] = {}
+    for (start, end, kind), chance in sorted(_spans(types, found).items()):
+        first, last = placed[start].start, placed[end - 1].end
+        place = (start + before, end + before, first, last)
+        yield Entity(text[first:last], *place, kind, chance)
+
+
+def spans_of(params: Tagger, found: Any) -> dict[tuple[int, int, str], float]:
+    """Reads the entities of one sentence from what `arrays` returns for it.
+
+    Returns:
+        The probability of each: first token, last token plus one, type.
+    """
+    return _spans(_types(params), found)
+
+
+def _spans(types: LabelTypes, found: Any) -> dict[tuple[int, int, str], float]:
+    chances: dict[tuple[int, int, str], float] = {}
     for where in np.argwhere(found.start):
         at = tuple(where)
-        span = (int(where[0]), int(found.end[at]), int(found.type[at]))
+        span = (int(where[0]), int(found.end[at]), types.names[found.type[at]])
         chances.setdefault(span, float(found.probability[at]))
-    for (start, end, kind), chance in sorted(chances.items()):
-        first, last = placed[start].start, placed[end - 1].end
-        name = types.names[kind]
-        place = (start + before, end + before, first, last)
-        yield Entity(text[first:last], *place, name, chance)
+    return chances
+
+
+def arrays(
+    params: Tagger,
+    tokens: Any,
+    *,
+    n_best: int = 1,
+    constrained: bool = False,
+    documents: Sequence[Hashable] | None = None,
+    key: Array | None = None,
+    num_samples: int | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Finds entities as `EntityArrays`, of strings, too; of a tagger of tags, none.
+
+    The arguments are those of `entities`.
+
+    Returns:
+        NumPy arrays `[T]` or, of n labellings, `[T, N]`; a list of such for several
+        sentences; JAX arrays with a leading batch axis for an encoded batch.
+    """
+    return over_tokens(
+        _entities,
+        params,
+        tokens,
+        key,
+        documents=documents,
+        vectors=vectors,
+        passes=max(count_passes(params, num_samples), n_best // 4),
+        num_samples=num_samples,
+        constrained=constrained,
+        n_best=n_best,
+    )
 
 
 def _only(found: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:

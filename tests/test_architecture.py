@@ -30,6 +30,13 @@ ALLOWED = {
     "mapping": {"types", "tagger", "batched", "tagging"},
     "probabilities": {"types", "inference", "tagger", "tagging", "decoding"}
     | {"mapping"},
+    "batched": {"types", "data", "devices", "models", "tagger"},
+    "decoding": {"types", "data", "models", "inference", "tagger"},
+    "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
+    | {"decoding"},
+    "mapping": {"types", "tagger", "batched", "tagging"},
+    "probabilities": {"types", "inference", "tagger", "tagging", "decoding"}
+    | {"mapping"},
     "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
     | {"probabilities"},
     "entities": {"types", "data", "tagger", "tagging", "entity_arrays"},

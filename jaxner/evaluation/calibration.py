@@ -102,14 +102,10 @@ class ThresholdCurve(NamedTuple):
 
     @property
     def f1(self) -> np.ndarray:
-        """Of each threshold; 0 where precision and recall are."""
+        """Of each threshold; 0 where precision and recall are, nan where one is."""
         total = self.precision + self.recall
-        return np.divide(
-            2 * self.precision * self.recall,
-            total,
-            out=np.zeros_like(total),
-            where=total > 0,
-        )
+        product = 2 * self.precision * self.recall
+        return np.where(total == 0, 0.0, product / np.where(total == 0, 1.0, total))
 
     def for_precision(self, wanted: float) -> float | None:
         """Returns the lowest threshold whose precision is at least that.

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from jaxner.inference import autoregressive, crf, independent, spans
 from jaxner.inference.crf import Constraints as Constraints
+from jaxner.inference.passes import each_pass as each_pass
 from jaxner.inference.passes import mean_over_passes as mean_over_passes
 from jaxner.inference.passes import one_pass as one_pass
 from jaxner.inference.spans import LabelSpans as LabelSpans

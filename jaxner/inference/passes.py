@@ -40,8 +40,17 @@ def mean_over_passes(compute: Callable[[Potentials], Any], potentials: Potential
         >>> mean.tolist()
         [[0.5, 0.5]]
     """
-    each = jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
+    each = each_pass(compute, potentials)
     return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
+
+
+def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
+    """Computes something of each pass; the arguments are those of `mean_over_passes`.
+
+    Returns:
+        What `compute` returns, with a leading axis `M`.
+    """
+    return jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
 
 
 def one_pass(potentials: Potentials, number: Any) -> Potentials:
