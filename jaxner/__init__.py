@@ -9,9 +9,9 @@ from jaxner.dropout_passes import Uncertainty as Uncertainty
 from jaxner.dropout_passes import sample as sample
 from jaxner.dropout_passes import uncertainty as uncertainty
 from jaxner.entities import Entity as Entity
-from jaxner.entities import EntityArrays as EntityArrays
 from jaxner.entities import entities as entities
-from jaxner.entities import entity_types as entity_types
+from jaxner.entity_arrays import EntityArrays as EntityArrays
+from jaxner.entity_arrays import entity_types as entity_types
 from jaxner.models import apply as apply
 from jaxner.models import init as init
 from jaxner.probabilities import Labelling as Labelling

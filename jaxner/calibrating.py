@@ -1,4 +1,4 @@
-"""The temperature at which a tagger's probabilities are honest, fitted on its dev split.
+"""The temperature at which a tagger's probabilities are honest, fitted on dev.
 
 Shape letters: `B` sentences, `T` tokens, `G` temperatures.
 """
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import batched, decoding, entities, inference, tagging
+from jaxner import batched, decoding, entity_arrays, inference, tagging
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation.calibration import (
@@ -190,7 +190,7 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     """
     vocabulary = params.vocabulary
     examples = split.to_scheme(vocabulary.scheme)
-    found = entities.arrays(
+    found = entity_arrays.arrays(
         params,
         [list(example.tokens) for example in examples],
         n_best=n_best,
@@ -202,17 +202,14 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
         one.label_probability if n_best == 1 else one.label_probability[:, 0]
         for one in found
     ]
-    names = np.array([*vocabulary.label_names, ""])
     right = [
-        names[ids] == np.array(example.labels or (), names.dtype)
-        if len(ids)
-        else np.zeros(0, bool)
-        for ids, example in zip(labels, examples, strict=True)
+        [vocabulary.label_names[i] == label for i, label in zip(*pair, strict=True)]
+        for pair in zip(labels, (e.labels or () for e in examples), strict=True)
     ]
     tokens = calibration(np.minimum(_joined(chances), 1.0), _joined(right))
     if vocabulary.scheme == schemes.TAGS:
         return Measured(tokens, None, None)
-    predicted = [entities.spans_of(params, one) for one in found]
+    predicted = [entity_arrays.spans_of(params, one) for one in found]
     gold = [schemes.to_spans(list(e.labels or ())) for e in examples]
     came_true = match(gold, predicted)
     of_entities = [chance for one in predicted for chance in one.values()]

@@ -1,7 +1,4 @@
-"""Entities with probabilities: where spans of label ids meet text.
-
-Shape letters: `B` sentences, `T` tokens, `N` labellings.
-"""
+"""Entities with probabilities: where spans of label ids meet text."""
 
 from __future__ import annotations
 
@@ -10,15 +7,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array
 
-from jaxner import decoding, inference, tagging
-from jaxner.data import schemes, tokens
-from jaxner.data.label_spans import LabelTypes, label_types
+from jaxner import tagging
+from jaxner.data import tokens
+from jaxner.data.label_spans import LabelTypes
 from jaxner.data.tokens import Token
-from jaxner.mapping import over_tokens
-from jaxner.probabilities import count_passes
+from jaxner.entity_arrays import arrays, entity_types, only, read_spans, types_of
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
@@ -45,61 +40,6 @@ class Entity(NamedTuple):
     end_char: int
     type: str
     probability: float
-
-
-class EntityArrays(NamedTuple):
-    """The entities of encoded sentences, as arrays.
-
-    Of a batch each has a leading axis; of several labellings, an axis `N` before `T`.
-
-    Attributes:
-        labels: Label ids; 0 under padding.
-        label_probability: The probability of each of these labels.
-        start: True at the first token of an entity.
-        end: There, its last token plus one; else 0.
-        type: There, the type's place in `entity_types(params)`; else -1.
-        probability: There, the probability of the entity; else 0.
-
-    Example:
-        >>> from jaxner import encode, load
-        >>> params = load("runs/grn")
-        >>> found = jax.jit(entities)(params, encode(params, ["Rome", "fell"]))
-        >>> found.probability.shape, found.start.dtype
-        ((2,), dtype('bool'))
-    """
-
-    labels: Int[Array, " T"]
-    label_probability: Float[Array, " T"]
-    start: Bool[Array, " T"]
-    end: Int[Array, " T"]
-    type: Int[Array, " T"]
-    probability: Float[Array, " T"]
-
-
-def entity_types(params: Tagger) -> tuple[str, ...]:
-    """Returns the entity types of a tagger, in the order of their ids.
-
-    Raises:
-        ValueError: The tagger gives tags, which are no spans.
-
-    Example:
-        >>> from jaxner import load
-        >>> "PER" in entity_types(load("runs/grn"))
-        True
-    """
-    if params.vocabulary.scheme == schemes.TAGS:
-        raise ValueError(
-            "This tagger gives each token a tag, such as a part of speech: there are "
-            "no entities. See jaxner.tag and jaxner.marginals."
-        )
-    return _types(params).names
-
-
-def _types(params: Tagger) -> LabelTypes:
-    names = decoding.outside_at_separators(params.vocabulary)
-    if params.vocabulary.scheme == schemes.TAGS:
-        names = ["O"] * len(names)  # tags are outside of all spans
-    return label_types(names)
 
 
 def entities(
@@ -162,7 +102,7 @@ def entities(
     if n_best < 1:
         raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
     entity_types(params)
-    types = _types(params)
+    types = types_of(params)
     is_raw = isinstance(text_or_tokens, str) or bool(raw)
     choice: dict[str, Any] = {
         "num_samples": num_samples,
@@ -196,7 +136,7 @@ def entities(
     if isinstance(text_or_tokens, Sentence):
         if n_best > 1:
             found = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), found)
-        return _only(found, found.start & (found.probability >= min_probability))
+        return only(found, found.start & (found.probability >= min_probability))
     if tagging.is_one_sentence(text_or_tokens):
         return _likely(_of_tokens(types, text_or_tokens, found), min_probability)
     pairs = zip(text_or_tokens, found, strict=True)
@@ -254,95 +194,7 @@ def _named(
     types: LabelTypes, text: str, placed: Sequence[Token], found: Any, before: int
 ) -> Iterator[Entity]:
     """Yields the entities of one sentence; `found` has arrays `[T]` or `[T, N]`."""
-    for (start, end, kind), chance in sorted(_spans(types, found).items()):
+    for (start, end, kind), chance in sorted(read_spans(types, found).items()):
         first, last = placed[start].start, placed[end - 1].end
         place = (start + before, end + before, first, last)
         yield Entity(text[first:last], *place, kind, chance)
-
-
-def spans_of(params: Tagger, found: Any) -> dict[tuple[int, int, str], float]:
-    """Reads the entities of one sentence from what `arrays` returns for it.
-
-    Returns:
-        The probability of each: first token, last token plus one, type.
-    """
-    return _spans(_types(params), found)
-
-
-def _spans(types: LabelTypes, found: Any) -> dict[tuple[int, int, str], float]:
-    chances: dict[tuple[int, int, str], float] = {}
-    for where in np.argwhere(found.start):
-        at = tuple(where)
-        span = (int(where[0]), int(found.end[at]), types.names[found.type[at]])
-        chances.setdefault(span, float(found.probability[at]))
-    return chances
-
-
-def arrays(
-    params: Tagger,
-    tokens: Any,
-    *,
-    n_best: int = 1,
-    constrained: bool = False,
-    documents: Sequence[Hashable] | None = None,
-    key: Array | None = None,
-    num_samples: int | None = None,
-    vectors: Any = None,
-) -> Any:
-    """Finds entities as `EntityArrays`, of strings, too; of a tagger of tags, none.
-
-    The arguments are those of `entities`.
-
-    Returns:
-        NumPy arrays `[T]` or, of n labellings, `[T, N]`; a list of such for several
-        sentences; JAX arrays with a leading batch axis for an encoded batch.
-    """
-    return over_tokens(
-        _entities,
-        params,
-        tokens,
-        key,
-        documents=documents,
-        vectors=vectors,
-        passes=max(count_passes(params, num_samples), n_best // 4),
-        num_samples=num_samples,
-        constrained=constrained,
-        n_best=n_best,
-    )
-
-
-def _only(found: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
-    """Leaves out all entities but those that begin at the places that are kept."""
-    return found._replace(
-        start=kept,
-        end=jnp.where(kept, found.end, 0),
-        type=jnp.where(kept, found.type, -1),
-        probability=jnp.where(kept, found.probability, 0.0),
-    )
-
-
-def _entities(params, sentence, *, key, num_samples, constrained, n_best):
-    """Computes `EntityArrays` of one sentence, `[T]` or, of n labellings, `[T, N]`."""
-    mask = sentence.mask
-    names = _types(params)
-    spans = inference.LabelSpans(jnp.asarray(names.types), jnp.asarray(names.goes_on))
-    found = decoding.predict(
-        params, sentence, key, num_samples, constrained=constrained
-    )
-    tokens = found.mean(lambda p: inference.marginals(p, mask))
-
-    def one(labels, exists):
-        chances = found.mean(
-            lambda p: inference.entity_probabilities(p, labels, mask, spans)
-        )
-        of_labels = jnp.take_along_axis(tokens, labels[:, None], axis=1)[:, 0]
-        starts, ends, types = inference.entity_bounds(labels, mask, spans)
-        # Rounding may make it a digit more than 1.
-        chances = jnp.minimum(chances, 1.0)
-        arrays = EntityArrays(labels, of_labels, starts, ends, types, chances)
-        return _only(arrays, starts & exists)
-
-    if n_best == 1:
-        return one(inference.viterbi(found.potentials, mask), True)
-    labels, scores = inference.n_best(found.potentials, mask, n_best)
-    return jax.vmap(one, out_axes=-1)(labels, jnp.isfinite(scores))

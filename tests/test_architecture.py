@@ -42,6 +42,11 @@ ALLOWED = {
     "entities": {"types", "data", "tagger", "tagging", "entity_arrays"},
     "calibrating": {"types", "data", "inference", "tagger", "batched", "tagging"}
     | {"decoding", "entity_arrays", "evaluation"},
+    "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
+    | {"probabilities"},
+    "entities": {"types", "data", "tagger", "tagging", "entity_arrays"},
+    "calibrating": {"types", "data", "inference", "tagger", "batched", "tagging"}
+    | {"decoding", "entity_arrays", "evaluation"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
     | {"devices", "evaluation", "tagging", "integrity", "tagger"},

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jaxner
+from jaxner import entity_types
 from jaxner.data import schemes, tokens
-from jaxner.entities import entity_types
 from tests.test_decoding import SENTENCES, enumerated, tiny
 
 TEXT = "Rome beat  Milan. Ms Preston — of Rome, too — left!\n\nMilan"

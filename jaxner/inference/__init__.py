@@ -282,7 +282,9 @@ def span_table(
     return spans.table(closed, mask, label_spans, num_types, max_width)
 
 
-def at_temperature(potentials: AnyPotentials, temperature: float) -> AnyPotentials:
+def at_temperature(
+    potentials: AnyPotentials, temperature: float | Float[Array, ""]
+) -> AnyPotentials:
     """Divides all scores by a temperature, which leaves the best labelling as it is.
 
     Probabilities become p(y)^(1/temperature), normalised anew: nearer to each other
