@@ -217,5 +217,5 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     return Measured(tokens, calibration(of_entities, came_true), curve)
 
 
-def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+def _joined(arrays: Sequence[Any]) -> np.ndarray:
     return np.concatenate([np.zeros(0), *arrays])
