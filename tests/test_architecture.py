@@ -30,18 +30,6 @@ ALLOWED = {
     "mapping": {"types", "tagger", "batched", "tagging"},
     "probabilities": {"types", "inference", "tagger", "tagging", "decoding"}
     | {"mapping"},
-    "batched": {"types", "data", "devices", "models", "tagger"},
-    "decoding": {"types", "data", "models", "inference", "tagger"},
-    "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
-    | {"decoding"},
-    "mapping": {"types", "tagger", "batched", "tagging"},
-    "probabilities": {"types", "inference", "tagger", "tagging", "decoding"}
-    | {"mapping"},
-    "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
-    | {"probabilities"},
-    "entities": {"types", "data", "tagger", "tagging", "entity_arrays"},
-    "calibrating": {"types", "data", "inference", "tagger", "batched", "tagging"}
-    | {"decoding", "entity_arrays", "evaluation"},
     "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
     | {"probabilities"},
     "entities": {"types", "data", "tagger", "tagging", "entity_arrays"},
@@ -56,6 +44,7 @@ ALLOWED = {
     "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
     "commands": {"analysis", "configuration", "data", "evaluation", "reproduce"}
+    | {"calibrating", "decoding", "entities", "probabilities", "tagger"}
     | {"tagging", "training", "workdir"},
     "__main__": {"commands"},
     "__init__": {
