@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Declares the command line; train and evaluate have flags of absl's beyond it."""
-    from jaxner.commands import cache, compare, convert, reproduce, score, sweep
+    from jaxner.commands import cache, calibrate, compare, convert, reproduce
+    from jaxner.commands import score, show, sweep
 
     top = argparse.ArgumentParser(
         prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
@@ -42,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("train", help="trains a tagger")
     commands.add_parser("evaluate", help="scores a trained tagger")
+    calibrate.declare(commands)
+    show.declare(commands)
     convert.declare(commands)
     score.declare(commands)
     compare.declare(commands)

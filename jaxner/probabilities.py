@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxner import decoding, inference, tagging
+from jaxner.data import schemes
+from jaxner.data.splits import Split
 from jaxner.mapping import over_tokens
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
@@ -169,6 +171,57 @@ def n_best(
     if tagging.is_one_sentence(tokens):
         return _named(params, found)
     return [_named(params, one) for one in found]
+
+
+def oracle_split(
+    params: Tagger, split: Split, n: int, *, constrained: bool = False
+) -> tuple[list[Sequence[str]], list[list[str]]]:
+    """Labels a split by those of the n best labellings that are nearest to the gold.
+
+    Nearest is the one with the highest F1 of the sentence's entities; of tags, the one
+    with the most right ones; of equals, the most probable one. No tagger without the
+    gold labels could choose so: it is what a perfect choice among n would reach.
+
+    Args:
+        params: What `load` returned.
+        split: Sentences with gold labels, in any scheme.
+        n: As in `n_best`.
+        constrained: As in `n_best`.
+
+    Returns:
+        The gold and the chosen labels of each sentence, in the tagger's scheme.
+
+    Raises:
+        ValueError: As `n_best`.
+
+    Example:
+        >>> from jaxner import load
+        >>> from jaxner.data import corpora
+        >>> dev = corpora.load("sample", "dev")
+        >>> gold, chosen = oracle_split(load("runs/grn"), dev, 2)
+        >>> [len(labels) for labels in gold] == [len(labels) for labels in chosen]
+        True
+    """
+    scheme = params.vocabulary.scheme
+    examples = split.to_scheme(scheme)
+    tokens = [list(example.tokens) for example in examples]
+    found = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
+    gold = [example.labels or () for example in examples]
+    chosen = [
+        max(
+            (one.labels for one in several),
+            key=lambda y, g=right: _nearness(g, y, scheme),
+        )
+        for right, several in zip(gold, found, strict=True)
+    ]
+    return gold, chosen
+
+
+def _nearness(gold: Sequence[str], labels: Sequence[str], scheme: str) -> float:
+    if scheme == schemes.TAGS:
+        return sum(a == b for a, b in zip(gold, labels, strict=True))
+    right, found = (set(schemes.to_spans(y)) for y in (gold, labels))
+    return 2 * len(right & found) / max(len(right) + len(found), 1)
 
 
 def _of_any_token(chances: Array) -> Array:

@@ -28,7 +28,7 @@ ALLOWED = {
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
     | {"decoding"},
     "mapping": {"types", "tagger", "batched", "tagging"},
-    "probabilities": {"types", "inference", "tagger", "tagging", "decoding"}
+    "probabilities": {"types", "data", "inference", "tagger", "tagging", "decoding"}
     | {"mapping"},
     "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
     | {"probabilities"},
