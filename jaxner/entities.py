@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ def entities(
     *,
     min_probability: float = 0.0,
     n_best: int = 1,
-    raw: bool | None = None,
+    raw: bool = False,
     tokeniser: Callable[[str], Iterable[Any]] | None = None,
     split_sentences: bool = True,
     constrained: bool = False,
@@ -69,7 +70,7 @@ def entities(
         n_best: Of how many labellings; static. Above 1, entities may overlap: each is
             told once, and those that are not of the best labelling may be the more
             probable ones.
-        raw: Whether a string of a list is a text of its own; None: it is a token.
+        raw: Whether each string of a list is a text of its own, and not a token.
         tokeniser: For raw text, from a text to its tokens, in order: strings that stand
             in it or pairs (start, end), or lists of these, one for each sentence.
             None: `jaxner.data.tokens.tokenise`.
@@ -102,14 +103,15 @@ def entities(
     if n_best < 1:
         raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
     entity_types(params)
-    types = types_of(params)
-    is_raw = isinstance(text_or_tokens, str) or bool(raw)
-    choice: dict[str, Any] = {
-        "num_samples": num_samples,
-        "constrained": constrained,
-        "n_best": n_best,
-    }
-    if is_raw:
+    find = functools.partial(
+        arrays,
+        params,
+        n_best=n_best,
+        constrained=constrained,
+        key=key,
+        num_samples=num_samples,
+    )
+    if isinstance(text_or_tokens, str) or raw:
         if documents is not None or vectors is not None:
             raise TypeError(
                 "Raw text takes no documents and no vectors: each text is a document, "
@@ -120,30 +122,22 @@ def entities(
             tokens.read(text, tokeniser=tokeniser, split_sentences=split_sentences)
             for text in texts
         ]
-        results = _of_texts(params, types, texts, read, key, choice)
+        results = _of_texts(find, types_of(params), texts, read)
         results = [_likely(own, min_probability) for own in results]
         return results[0] if isinstance(text_or_tokens, str) else results
     if tokeniser is not None:
         raise TypeError("Tokens need no tokeniser: give raw text, or leave it out.")
-    found = arrays(
-        params,
-        text_or_tokens,
-        key=key,
-        documents=documents,
-        vectors=vectors,
-        **choice,
-    )
+    found = find(text_or_tokens, documents=documents, vectors=vectors)
     if isinstance(text_or_tokens, Sentence):
         if n_best > 1:
             found = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), found)
         return only(found, found.start & (found.probability >= min_probability))
-    if tagging.is_one_sentence(text_or_tokens):
-        return _likely(_of_tokens(types, text_or_tokens, found), min_probability)
-    pairs = zip(text_or_tokens, found, strict=True)
-    return [
-        _likely(_of_tokens(types, sentence, one), min_probability)
-        for sentence, one in pairs
-    ]
+    is_one = tagging.is_one_sentence(text_or_tokens)
+    sentences = [text_or_tokens] if is_one else text_or_tokens
+    pairs = zip(sentences, [found] if is_one else found, strict=True)
+    results = [_of_tokens(types_of(params), *pair) for pair in pairs]
+    results = [_likely(own, min_probability) for own in results]
+    return results[0] if is_one else results
 
 
 def _likely(found: list[Entity], min_probability: float) -> list[Entity]:
@@ -164,13 +158,11 @@ def _texts(given: Any) -> list[str]:
     return list(texts)
 
 
-def _of_texts(params, types, texts, read, key, choice) -> list[list[Entity]]:
+def _of_texts(find, types, texts, read) -> list[list[Entity]]:
     """Labels the sentences of all texts together, and parts the entities by text."""
     sentences = [[t.text for t in one] for parts in read for one in parts]
     documents = [i for i, parts in enumerate(read) for _ in parts]
-    found = iter(
-        arrays(params, sentences, key=key, documents=documents or None, **choice)
-    )
+    found = iter(find(sentences, documents=documents or None))
     results = []
     for text, parts in zip(texts, read, strict=True):
         own: list[Entity] = []

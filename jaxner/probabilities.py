@@ -175,7 +175,7 @@ def n_best(
 
 def oracle_split(
     params: Tagger, split: Split, n: int, *, constrained: bool = False
-) -> tuple[list[Sequence[str]], list[list[str]]]:
+) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
     """Labels a split by those of the n best labellings that are nearest to the gold.
 
     Nearest is the one with the highest F1 of the sentence's entities; of tags, the one
@@ -207,13 +207,10 @@ def oracle_split(
     tokens = [list(example.tokens) for example in examples]
     found = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
     gold = [example.labels or () for example in examples]
-    chosen = [
-        max(
-            (one.labels for one in several),
-            key=lambda y, g=right: _nearness(g, y, scheme),
-        )
-        for right, several in zip(gold, found, strict=True)
-    ]
+    chosen = []
+    for right, several in zip(gold, found, strict=True):
+        nearness = [_nearness(right, one.labels, scheme) for one in several]
+        chosen.append(several[nearness.index(max(nearness))].labels)
     return gold, chosen
 
 

@@ -47,17 +47,8 @@ ALLOWED = {
     | {"calibrating", "decoding", "entities", "probabilities", "tagger"}
     | {"tagging", "training", "workdir"},
     "__main__": {"commands"},
-    "__init__": {
-        "entities",
-        "probabilities",
-        "tagging",
-        "tagger",
-        "analysis",
-        "dropout_passes",
-        "data",
-        "models",
-    }
-    | {"training"},
+    "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
+    | {"entities", "entity_arrays", "probabilities", "training"},
 }
 HOST = {"types", "data", "evaluation", "integrity", "writing"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

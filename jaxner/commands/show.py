@@ -152,11 +152,12 @@ def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Tex
 
 def _printable(text: str) -> str:
     """Replaces what would steer a terminal, or cannot be encoded."""
-    return "".join(
-        c if c in "\n\t" or not (c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c < "\ue000")
-        else "\ufffd"
-        for c in text
-    )  # fmt: skip
+
+    def is_safe(c: str) -> bool:
+        is_control = c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c < "\ue000"
+        return c in "\n\t" or not is_control
+
+    return "".join(c if is_safe(c) else "\ufffd" for c in text)
 
 
 def page(shown: Text) -> str:
