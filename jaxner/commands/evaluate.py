@@ -158,12 +158,16 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
         found = chunks.recalls(gold, predicted)
         console.print(chunks.table(found, "chunk labels"))
         result["chunk_recall"] = {p: 100 * recall.share for p, recall in found.items()}
+    _write(values, split, predicted, result)
+    return result
+
+
+def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
     if values.output:
         write_predictions(values.output, split, predicted)
         console.print(f"Predictions are in {values.output}")
     if values.json:
         Path(values.json).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
-    return result
 
 
 def check(values: flags.FlagValues) -> None:
