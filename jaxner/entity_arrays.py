@@ -96,7 +96,7 @@ def arrays(
         NumPy arrays `[T]` or, of n labellings, `[T, N]`; a list of such for several
         sentences; JAX arrays with a leading batch axis for an encoded batch.
     """
-    return over_tokens(
+    found = over_tokens(
         _entities,
         params,
         tokens,
@@ -108,6 +108,24 @@ def arrays(
         constrained=constrained,
         n_best=n_best,
     )
+    several = n_best > 1
+    if isinstance(found, list):
+        return [_with_ends(one, several) for one in found]
+    return _with_ends(found, several)
+
+
+def _with_ends(found: EntityArrays, several: bool) -> EntityArrays:
+    """Turns widths into ends, now that sentences are cut out of their documents.
+
+    Args:
+        found: Tokens are the last axis, or the last but one.
+        several: Whether there is an axis of labellings behind that of the tokens.
+    """
+    library = np if isinstance(found.start, np.ndarray) else jnp
+    places = library.arange(found.start.shape[-2 if several else -1], dtype=np.int32)
+    places = places[:, None] if several else places
+    ends = found.end + library.broadcast_to(places, found.start.shape)
+    return found._replace(end=library.where(found.start, ends, 0))
 
 
 def only(found: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
@@ -121,7 +139,10 @@ def only(found: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
 
 
 def _entities(params, sentence, *, key, num_samples, constrained, n_best):
-    """Computes `EntityArrays` of one sentence, `[T]` or, of n labellings, `[T, N]`."""
+    """Computes `EntityArrays` of one sentence, `[T]` or, of n labellings, `[T, N]`.
+
+    Where an entity begins, `end` is its number of tokens.
+    """
     mask = sentence.mask
     names = types_of(params)
     spans = inference.LabelSpans(jnp.asarray(names.types), jnp.asarray(names.goes_on))
@@ -136,9 +157,10 @@ def _entities(params, sentence, *, key, num_samples, constrained, n_best):
         )
         of_labels = jnp.take_along_axis(tokens, labels[:, None], axis=1)[:, 0]
         starts, ends, types = inference.entity_bounds(labels, mask, spans)
+        widths = ends - jnp.arange(len(mask), dtype=jnp.int32)
         # Rounding may make it a digit more than 1.
         chances = jnp.minimum(chances, 1.0)
-        arrays = EntityArrays(labels, of_labels, starts, ends, types, chances)
+        arrays = EntityArrays(labels, of_labels, starts, widths, types, chances)
         return only(arrays, starts & exists)
 
     if n_best == 1:

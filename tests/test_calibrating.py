@@ -84,7 +84,7 @@ def test_the_likelihood_is_exact(tmp_path):
 
 
 def test_passes_are_a_mixture(tmp_path):
-    options = {"num_samples": 3, "parts": "representation"}
+    options = {"num_samples": 3, "parts": ("representation",)}
     params = tiny("crf", ("A", "B"), scheme="tags", mc_dropout=options)
     split = drawn_split(params, 1.0, tmp_path, count=6)
     found = calibrating.fit(params, split)

@@ -170,7 +170,7 @@ def test_n_best_of_all_doors(crf):
 
 @pytest.mark.parametrize("head", ["crf", "softmax"])
 def test_passes_are_averaged(head):
-    params = tiny(head, mc_dropout={"num_samples": 3, "parts": "representation"})
+    params = tiny(head, mc_dropout={"num_samples": 3, "parts": ("representation",)})
     tokens, key = SENTENCES[0], jax.random.key(5)
     sentence = jaxner.encode(params, tokens)
     sampled = jaxner.sample(params, sentence, key, 3)

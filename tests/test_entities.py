@@ -32,12 +32,13 @@ def expected_spans(params, sentence):
 
 
 def test_probabilities_are_those_of_enumeration(params):
+    total = 0
     for sentence in (SENTENCES[0], SENTENCES[2], ["Rome"]):
         expected = expected_spans(params, sentence)
         found = jaxner.entities(params, sentence)
         spans = schemes.to_spans(jaxner.tag(params, sentence))
         assert [(e.start, e.end, e.type) for e in found] == spans
-        assert found
+        total += len(found)
         for entity, span in zip(found, spans, strict=True):
             assert entity.probability == pytest.approx(expected[span], rel=1e-4)
         many = jaxner.entities(params, sentence, n_best=50)
@@ -48,9 +49,8 @@ def test_probabilities_are_those_of_enumeration(params):
             assert e.probability == pytest.approx(chance, rel=1e-3)
         likely = jaxner.entities(params, sentence, n_best=50, min_probability=0.2)
         assert likely == [e for e in many if e.probability >= 0.2]
-        assert set(found) <= set(many) or any(
-            abs(e.probability - m.probability) < 1e-5 for e in found for m in many
-        )
+        assert {e[:6] for e in found} <= {e[:6] for e in many}
+    assert total > 1
 
 
 def test_raw_text_keeps_its_offsets(params):
@@ -139,7 +139,7 @@ def test_arrays_under_jit_and_vmap(params, n_best):
         for e in expected:
             chance = read[e.start, e.end, e.type]
             assert chance == pytest.approx(e.probability, rel=1e-4)
-        if n_best == 1:
+        if n_best == 1 and sentence:
             length = len(sentence)
             marginals = np.asarray(jaxner.marginals(params, sentence))
             labels = one.labels[0, :length]
@@ -180,6 +180,14 @@ def test_documents(params):
     sentences = [[t.text for t in part] for part in tokens.read(text)]
     grouped = jaxner.entities(tagger, sentences, documents=[0, 0, 0], n_best=5)
     assert sum(map(len, grouped)) == len(found)
+    assert any(e.start >= len(sentences[0]) for e in found)
+    for own, sentence in zip(grouped, sentences, strict=True):
+        assert all(e.text == " ".join(sentence[e.start : e.end]) for e in own)
+    ids = jaxner.encode(tagger, sentences[1])  # separators stand around it
+    arrays = jaxner.entities(tagger, ids)
+    alone = jaxner.entities(tagger, sentences[1])
+    assert np.flatnonzero(arrays.start).tolist() == [e.start + 1 for e in alone]
+    assert arrays.end[arrays.start].tolist() == [e.end + 1 for e in alone]
     with pytest.raises(ValueError, match="labels documents as one"):
         jaxner.n_best(tagger, ["Rome"])
 
