@@ -106,8 +106,10 @@ def predict(
         keys = models.pass_keys(models.sentence_key(key, sentence), count)
         passes = models.sample(model, weights, sentence, keys)
         found = found._replace(passes=passes)
-    if params.temperature != 1.0:
-        found = found.map(lambda p: inference.at_temperature(p, params.temperature))
+    degrees: Any = params.temperature  # may be traced
+    is_warm = not isinstance(degrees, float) or degrees != 1.0
+    if is_warm and isinstance(found.potentials, Potentials):
+        found = found.map(lambda p: inference.at_temperature(p, degrees))
     if constrained:
         allowed = constraints(params.vocabulary)
         found = found.map(lambda p: inference.constrain(p, allowed))

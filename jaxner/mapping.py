@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -64,8 +65,13 @@ def over_tokens(
             return compute(arrays)
         return jax.vmap(compute, in_axes=(batch_axes(arrays),))(arrays)
 
+    # Traced, so that another temperature compiles nothing anew.
+    degrees = jnp.float32(params.temperature)
+    plain = dataclasses.replace(params, temperature=1.0)
+    static = {"one": one, "options": tuple(options.items())}
+
     def compute_batch(batch):
-        return _batch(params, batch, key, one=one, options=tuple(options.items()))
+        return _batch(plain, degrees, batch, key, **static)
 
     encoded = tagging.encode_each(params, tokens, vectors)
     found = batched.over_documents(params, compute_batch, encoded, documents, passes)
@@ -73,6 +79,7 @@ def over_tokens(
 
 
 @functools.partial(jax.jit, static_argnames=("one", "options"))
-def _batch(params, batch, key, *, one, options):
+def _batch(params, degrees, batch, key, *, one, options):
+    params = dataclasses.replace(params, temperature=degrees)
     compute = functools.partial(one, params, key=key, **dict(options))
     return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)

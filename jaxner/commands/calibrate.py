@@ -69,23 +69,24 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     splits = {"dev": dev}
     if options.test:
         splits["test"] = prepare.load_split(data, "test")
+    measured = {
+        name: (calibrating.measure(raw, split), calibrating.measure(new, split))
+        for name, split in splits.items()
+    }
     table = _table()
-    found: dict[str, Any] = {}
-    for name, split in splits.items():
-        sides = {
-            side: calibrating.measure(params, split)
-            for side, params in (("before", raw), ("after", new))
-        }
-        _add(table, name, sides["before"], sides["after"])
-        found[name] = {side: _figures(one) for side, one in sides.items()}
-        found[name]["sha256"] = split.sha256
+    for name, (before, after) in measured.items():
+        _add(table, name, before, after)
     console.print(table)
-    kept = {**fitted._asdict(), "step": _best_step(folder), **found}
+    kept = {**fitted._asdict(), "step": _best_step(folder)}
+    for name, (before, after) in measured.items():
+        sides = {"before": _figures(before), "after": _figures(after)}
+        kept[name] = {**sides, "sha256": splits[name].sha256}
     folder.write_json(tagger.CALIBRATION, kept)
     console.print(f"Kept in {folder.path / tagger.CALIBRATION}", markup=False)
-    curve = calibrating.measure(new, dev, n_best=options.n_best).curve
-    thresholds = _thresholds(options, curve)
-    result = {**kept, "thresholds": thresholds}
+    curve = measured["dev"][1].curve
+    if options.n_best > 1:
+        curve = calibrating.measure(new, dev, n_best=options.n_best).curve
+    result = {**kept, "thresholds": _thresholds(options, curve)}
     if options.json:
         whole = {**result, "curve": curve.to_dict() if curve else None}
         Path(options.json).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
