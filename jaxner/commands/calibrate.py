@@ -75,7 +75,7 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     }
     table = _table()
     for name, (before, after) in measured.items():
-        _add(table, name, before, after)
+        _add(table, name, fitted.temperature, before, after)
     console.print(table)
     kept = {**fitted._asdict(), "step": _best_step(folder)}
     for name, (before, after) in measured.items():
@@ -106,35 +106,34 @@ def _figures(one: Measured) -> dict[str, Any]:
 
 
 def _table() -> Table:
-    table = Table(title="Calibration: before → after")
+    table = Table(title="Calibration")
     table.add_column("split")
     table.add_column("of")
-    for name in ("number", "right, %", "mean probability, %", "ECE, %", "Brier"):
+    for name in ("number", "right", "T", "probability", "ECE", "Brier"):
         table.add_column(name, justify="right")
-    table.caption = "ECE: expected calibration error, 15 bins; 0 is best, as for Brier"
+    table.caption = (
+        "right: percent; T: temperature; probability: mean, in percent; ECE: expected "
+        "calibration error of 15 bins, in percent (best: 0); Brier (best: 0)"
+    )
     return table
 
 
-def _add(table: Table, split: str, before: Measured, after: Measured) -> None:
-    pairs = [("tokens", before.tokens, after.tokens)]
-    if before.entities and after.entities:
-        pairs.append(("entities", before.entities, after.entities))
-    for what, *both in pairs:
-        table.add_row(split, what, *_cells(*both))
-
-
-def _cells(before: Calibration, after: Calibration) -> list[str]:
-    def both(name: str, scale: float, digits: int) -> str:
-        values = (scale * getattr(one, name) for one in (before, after))
-        return " → ".join(f"{value:.{digits}f}" for value in values)
-
-    return [
-        f"{before.reliability.counts.sum():,}",
-        f"{100 * after.share:.2f}",
-        both("mean", 100, 2),
-        both("error", 100, 2),
-        both("brier", 1, 4),
-    ]
+def _add(table: Table, split: str, temperature: float, before, after) -> None:
+    for what in ("tokens", "entities"):
+        for degrees, side in ((1.0, before), (temperature, after)):
+            one: Calibration | None = getattr(side, what)
+            if one is not None:
+                table.add_row(
+                    split,
+                    what,
+                    f"{one.reliability.counts.sum():,}",
+                    f"{100 * one.share:.2f}",
+                    f"{degrees:.3f}",
+                    f"{100 * one.mean:.2f}",
+                    f"{100 * one.error:.2f}",
+                    f"{one.brier:.4f}",
+                )
+    table.add_section()
 
 
 def _thresholds(options: argparse.Namespace, curve) -> dict[str, float | None]:
