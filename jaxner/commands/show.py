@@ -135,7 +135,7 @@ def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Tex
     Example:
         >>> one = Entity("Rome", 0, 1, 0, 4, "LOC", 0.974)
         >>> highlighted("Rome fell", [one], ["LOC"]).plain
-        'Rome LOC 97% fell'
+        'Rome LOC\\xa097% fell'
     """
     shown, end = Text(), 0
     for entity in found:
@@ -144,7 +144,8 @@ def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Tex
         shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")
         # Never 100: nothing is certain.
         percent = min(int(100 * entity.probability), 99)
-        shown.append(f" {entity.type} {percent}%", style=f"#000000 on {colour}")
+        mark = f" {_printable(entity.type)}\u00a0{percent}%"  # stays in one line
+        shown.append(mark, style=f"#000000 on {colour}")
         end = entity.end_char
     shown.append(_printable(text[end:]))
     return shown

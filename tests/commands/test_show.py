@@ -35,7 +35,7 @@ class Reader(HTMLParser):
 def without_marks(text, found):
     for e in found:
         percent = min(int(100 * e.probability), 99)
-        mark = f"{e.text} {e.type} {percent}%"
+        mark = f"{e.text} {e.type}\u00a0{percent}%"
         assert mark in text
         text = text.replace(mark, e.text, 1)
     return text
@@ -81,7 +81,7 @@ def test_lines_may_be_sentences(finished, tmp_path, capsys):
 def test_what_would_steer_a_terminal_is_replaced():
     one = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
     shown = show.highlighted("a\x1b[2J\x9bz\ud800\t", [one], ["X"])
-    assert shown.plain == "a\ufffd[2J X 99%\ufffdz\ufffd\t"
+    assert shown.plain == "a\ufffd[2J X\xa099%\ufffdz\ufffd\t"
 
 
 def test_every_colour_can_be_read():
