@@ -39,7 +39,7 @@ class Tagger:
         model: Computes potentials from them.
         vocabulary: Turns tokens into ids, and ids into labels.
         temperature: What scores are divided by before they become probabilities; see
-            `jaxner.calibrate`.
+            `jaxner.calibrating.fit`.
     """
 
     weights: Weights

@@ -10,7 +10,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__, calibrating, inference, models
-from jaxner.data import corpora, schemes, splits
+from jaxner.data import corpora, documents, schemes, splits
 from jaxner.data.readers import conll
 from jaxner.workdir import Workdir
 from tests.test_decoding import tiny
@@ -95,6 +95,32 @@ def test_passes_are_a_mixture(tmp_path):
         total -= np.log(next(y.probability for y in best if y.labels == labels))
     tokens = sum(len(e.tokens) for e in split.examples)
     assert found.before == pytest.approx(total / tokens, rel=1e-3)
+
+
+def test_documents_are_fitted_as_one(tmp_path):
+    words = [["Rome", "beat", "Milan"]]
+    vocabulary, _ = jaxner.build_vocabulary(words, ["LOC"], documents=True)
+    model = jaxner.build(
+        vocabulary,
+        representation={"words": {"dim": 6}, "chars": None},
+        encoder={"name": "projection", "hidden_dim": 8},
+        head={"name": "crf"},
+    )
+    weights = jaxner.init(model, jax.random.key(3))
+    tagger = jaxner.Tagger(weights, model, vocabulary)
+    rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
+    conll.write(tmp_path / "a.conll", rows, documents=[1, 1, 2])
+    split = splits.read(tmp_path / "a.conll")
+    total = 0.0
+    for members in ((0, 1), (2,)):
+        parts = [split.to_scheme("BIOES")[i] for i in members]
+        joined = documents.join([vocabulary.encode(list(e.tokens)) for e in parts])
+        ids = [np.array(vocabulary.label_ids(list(e.labels))) for e in parts]
+        last = len(vocabulary.label_names) - 1
+        labels = jnp.asarray(documents.join_labels(ids, last))
+        p = models.predict(model, weights, jax.tree.map(jnp.asarray, joined))
+        total -= float(inference.log_probability(p, labels, jnp.asarray(joined.mask)))
+    assert calibrating.fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
 
 
 def test_entities_are_measured(params, corpus):
