@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from jaxner import integrity, models
 from jaxner.data.vocab import Vocabulary
@@ -45,7 +46,7 @@ class Tagger:
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float = 1.0
+    temperature: float | Array = 1.0
 
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
