@@ -44,7 +44,8 @@ ALLOWED = {
     "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
     "commands": {"analysis", "configuration", "data", "evaluation", "reproduce"}
-    | {"calibrating", "decoding", "entities", "probabilities", "tagger"}
+    | {"calibrating", "decoding", "entities", "entity_arrays", "probabilities"}
+    | {"tagger"}
     | {"tagging", "training", "workdir"},
     "__main__": {"commands"},
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}

@@ -20,9 +20,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxner import entities, tagger
+from jaxner import tagger
 from jaxner.data import tokens
-from jaxner.entities import Entity
+from jaxner.entities import Entity, entities
+from jaxner.entity_arrays import entity_types
 
 # Black on each of these has a contrast of at least 7 : 1.
 COLOURS = (
@@ -78,9 +79,9 @@ def show(options: argparse.Namespace) -> None:
             f"Expected --min-probability from 0 to 1, got {options.min_probability}"
         )
     params = tagger.load(options.workdir)
-    types = entities.entity_types(params)
+    types = entity_types(params)
     text = _read(options.file)
-    found = entities.entities(
+    found = entities(
         params,
         text,
         min_probability=options.min_probability,

@@ -7,7 +7,7 @@ predicted label is right; of an entity, whether it is one of the gold entities.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class ThresholdCurve(NamedTuple):
         }
 
 
-def _plain(value: float) -> float | None:
+def _plain(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
@@ -147,7 +147,7 @@ def reliability(
     Args:
         probabilities: Of each prediction, from 0 to 1.
         correct: Whether it came true.
-        num_bins: K. A probability at an edge is in the upper bin, 1 in the last one.
+        num_bins: K. A probability at an edge is in the lower bin, 0 in the first one.
 
     Raises:
         ValueError: The two differ in length, a probability is outside [0, 1], or there
@@ -162,7 +162,7 @@ def reliability(
     if num_bins < 1:
         raise ValueError(f"Expected at least one bin, got {num_bins}")
     edges = np.linspace(0.0, 1.0, num_bins + 1)
-    places = np.clip(np.searchsorted(edges, chances, side="right") - 1, 0, num_bins - 1)
+    places = np.searchsorted(edges[1:-1], chances)
     counts = np.bincount(places, minlength=num_bins)
     sums = np.bincount(places, weights=chances, minlength=num_bins)
     right = np.bincount(places, weights=came_true, minlength=num_bins)

@@ -48,10 +48,10 @@ def test_honest_predictions_have_a_small_error():
     assert bold.error == pytest.approx(2 / 3 - 1 / 2, abs=0.01)
 
 
-def test_edges_belong_to_the_upper_bin():
+def test_edges_belong_to_the_lower_bin():
     found = honest.reliability([0.0, 0.5, 1.0, 1.0], [False, True, True, True], 2)
-    assert found.counts.tolist() == [1, 3]
-    assert found.error == pytest.approx((3 * abs(2.5 / 3 - 1)) / 4)
+    assert found.counts.tolist() == [2, 2]
+    assert found.error == pytest.approx(0.125)
 
 
 def test_curve_is_that_of_sklearn(predictions):
