@@ -8,8 +8,8 @@ from jaxner.data.vocab import build as build_vocabulary  # noqa: F401
 from jaxner.dropout_passes import Uncertainty as Uncertainty
 from jaxner.dropout_passes import sample as sample
 from jaxner.dropout_passes import uncertainty as uncertainty
-from jaxner.entities import Entity as Entity
-from jaxner.entities import entities as entities
+from jaxner.entity import Entity as Entity
+from jaxner.entity import entities as entities
 from jaxner.entity_arrays import EntityArrays as EntityArrays
 from jaxner.entity_arrays import entity_types as entity_types
 from jaxner.models import apply as apply

@@ -32,7 +32,7 @@ ALLOWED = {
     | {"mapping"},
     "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
     | {"probabilities"},
-    "entities": {"types", "data", "tagger", "tagging", "entity_arrays"},
+    "entity": {"types", "data", "tagger", "tagging", "entity_arrays"},
     "calibrating": {"types", "data", "inference", "tagger", "batched", "tagging"}
     | {"decoding", "entity_arrays", "evaluation"},
     "pretrained": {"types", "data", "models"},
@@ -44,12 +44,12 @@ ALLOWED = {
     "reproduce": {"data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
     "commands": {"analysis", "configuration", "data", "evaluation", "reproduce"}
-    | {"calibrating", "decoding", "entities", "entity_arrays", "probabilities"}
+    | {"calibrating", "decoding", "entity", "entity_arrays", "probabilities"}
     | {"tagger"}
     | {"tagging", "training", "workdir"},
     "__main__": {"commands"},
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
-    | {"entities", "entity_arrays", "probabilities", "training"},
+    | {"entity", "entity_arrays", "probabilities", "training"},
 }
 HOST = {"types", "data", "evaluation", "integrity", "writing"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

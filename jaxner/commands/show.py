@@ -22,7 +22,7 @@ from rich.text import Text
 
 from jaxner import tagger
 from jaxner.data import tokens
-from jaxner.entities import Entity, entities
+from jaxner.entity import Entity, entities
 from jaxner.entity_arrays import entity_types
 
 # Black on each of these has a contrast of at least 7 : 1.

@@ -8,7 +8,7 @@ import pytest
 import jaxner
 from jaxner import __main__
 from jaxner.commands import show
-from jaxner.entities import Entity
+from jaxner.entity import Entity
 
 TEXT = "Ms Preston left Lakeside.\n\nMilan <b> beat  Ajax & Rome\n"
 
