@@ -30,6 +30,7 @@ from jaxner import models, tagging
 from jaxner.data import vocab
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
+from jaxner.tagger import belongs_to
 from jaxner.training import objectives, optim, prepare, step
 from jaxner.training.corpus import Corpus
 from jaxner.types import Sentence
@@ -236,8 +237,9 @@ def write_run(config: Any, params: tagging.Tagger, folder: Path) -> None:
     workdir = Workdir(folder)
     workdir.write_json("config.json", config.to_dict())
     workdir.write_text("vocabulary.json", params.vocabulary.to_json())
-    workdir.save_frozen(params.weights["frozen"])
-    with workdir.best() as best:
+    about = belongs_to(params.vocabulary, config.model.to_dict())
+    workdir.save_frozen(params.weights["frozen"], about)
+    with workdir.best(about) as best:
         best.save(0, params.weights["params"], {"epoch": 0})
 
 

@@ -156,7 +156,7 @@ def rows_of(
         for name in names:
             seconds = [one[name] for one in took if name in one]
             row[f"{name}, s"] = Interval.of(seconds) if seconds else None
-        if rival in found:
+        if rival is not None:
             name = next(iter(names))
             pairs = zip(found[rival], took, strict=True)
             row[f"× {rival}"] = Interval.of(

@@ -8,8 +8,15 @@ from jaxner.data.vocab import build as build_vocabulary  # noqa: F401
 from jaxner.dropout_passes import Uncertainty as Uncertainty
 from jaxner.dropout_passes import sample as sample
 from jaxner.dropout_passes import uncertainty as uncertainty
+from jaxner.entity import Entity as Entity
+from jaxner.entity import entities as entities
+from jaxner.entity_arrays import EntityArrays as EntityArrays
+from jaxner.entity_arrays import entity_types as entity_types
 from jaxner.models import apply as apply
 from jaxner.models import init as init
+from jaxner.probabilities import Labelling as Labelling
+from jaxner.probabilities import marginals as marginals
+from jaxner.probabilities import n_best as n_best
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import build as build
 from jaxner.tagger import load as load

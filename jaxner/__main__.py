@@ -36,12 +36,14 @@ def parser() -> argparse.ArgumentParser:
     """Declares the command line; train and evaluate have flags of absl's beyond it."""
     from jaxner.commands import (
         cache,
+        calibrate,
         check,
         compare,
         convert,
         flagged,
         reproduce,
         score,
+        show,
         sweep,
         tag,
     )
@@ -53,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("train", help="trains a tagger")
     commands.add_parser("evaluate", help="scores a trained tagger")
     check.declare(commands)
+    calibrate.declare(commands)
+    show.declare(commands)
     convert.declare(commands)
     score.declare(commands)
     compare.declare(commands)

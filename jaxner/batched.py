@@ -33,10 +33,11 @@ _PENDING = 16
 
 def over_documents(
     params: Tagger,
-    compute: Callable[[Sentence], Any],
+    compute: Callable[..., Any],
     sentences: Sequence[Sentence],
     documents: Sequence[Hashable] | None = None,
     passes: int = 0,
+    labels: Sequence[np.ndarray] | None = None,
 ) -> list[Any]:
     """Does the same as `over`, for a tagger of documents or of sentences.
 
@@ -46,6 +47,7 @@ def over_documents(
         sentences: As in `over`.
         documents: The document of each sentence; without them each is one.
         passes: With dropout; 0: one without.
+        labels: As in `over`; of a document, separators have the last label.
 
     Raises:
         ValueError: The documents are not as many as the sentences.
@@ -63,12 +65,15 @@ def over_documents(
         ]
     mesh = devices.mesh_of(params.weights)
     if not params.vocabulary.reads_documents:
-        return over(compute, sentences, passes, mesh)
+        return over(compute, sentences, passes, mesh, labels)
     each = range(len(sentences)) if documents is None else documents
     members = joining.groups(each)
     joined = [joining.join([sentences[i] for i in group]) for group in members]
+    if labels is not None:
+        last = len(params.vocabulary.label_names) - 1
+        labels = [joining.join_labels([labels[i] for i in g], last) for g in members]
     results: list[Any] = [None] * len(sentences)
-    found = over(compute, joined, passes, mesh)
+    found = over(compute, joined, passes, mesh, labels)
     for group, tree in zip(members, found, strict=True):
         lengths = [len(sentences[i].words) for i in group]
         leaves, structure = jax.tree.flatten(tree)
@@ -79,10 +84,11 @@ def over_documents(
 
 
 def over(
-    compute: Callable[[Sentence], Any],
+    compute: Callable[..., Any],
     sentences: Sequence[Sentence],
     passes: int = 0,
     mesh: Mesh | None = None,
+    labels: Sequence[np.ndarray] | None = None,
 ) -> list[Any]:
     """Computes something of each sentence; answers in the order of the input.
 
@@ -91,12 +97,14 @@ def over(
 
     Args:
         compute: From a batch, as `padding.pad` returns it, to a tree of arrays
-            `[B, T, …]`.
+            `[B, T, …]`; of labels, too, if there are any.
         sentences: Without padding, as `Vocabulary.encode` returns them.
         passes: How many times a sentence goes through the model at once; reduces the
             batch size accordingly.
         mesh: Where the weights lie, if on several devices: each batch is split over
             all of them.
+        labels: Label ids of each sentence, which `compute` gets as a second argument,
+            `[B, T]`, 0 under padding.
 
     Returns:
         For each sentence a tree of NumPy arrays of its own length, `[T, …]`.
@@ -108,8 +116,18 @@ def over(
         [4, 6]
     """
     results: list[Any] = [None] * len(sentences)
+
+    def computed(rows: list[int], batch: Sentence) -> Any:
+        if labels is None:
+            return compute(batch)
+        ids = np.zeros(batch.words.shape, np.int32)
+        for row, i in enumerate(rows):
+            ids[row, : len(labels[i])] = labels[i]
+        return compute(batch, ids)
+
     for rows, arrays in _fetched(
-        (rows, compute(batch)) for rows, batch in _batches(sentences, passes, mesh)
+        (rows, computed(rows, batch))
+        for rows, batch in _batches(sentences, passes, mesh)
     ):
         for row, i in enumerate(rows):
             length = len(sentences[i].words)

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from jaxner import integrity, models
 from jaxner.data.vocab import Vocabulary
@@ -20,11 +21,13 @@ from jaxner.models.options import completed
 from jaxner.types import Weights
 from jaxner.workdir import Workdir
 
+CALIBRATION = "calibration.json"
+
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["weights"],
-    meta_fields=["model", "vocabulary"],
+    meta_fields=["model", "vocabulary", "temperature"],
 )
 @dataclasses.dataclass(frozen=True)
 class Tagger:
@@ -37,11 +40,14 @@ class Tagger:
         weights: Arrays.
         model: Computes potentials from them.
         vocabulary: Turns tokens into ids, and ids into labels.
+        temperature: What scores are divided by before they become probabilities; see
+            `jaxner.calibrating.fit`.
     """
 
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
+    temperature: float | Array = 1.0
 
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
@@ -146,6 +152,9 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     folder.save_frozen(tagger.weights["frozen"], about)
     with folder.best(about) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
+    if tagger.temperature != 1.0:
+        calibration = {"temperature": tagger.temperature, "step": 0}
+        folder.write_json(CALIBRATION, calibration)
     # Last, since a folder with it is complete.
     folder.write_json("model.json", {"model": description})
 
@@ -219,11 +228,36 @@ def load(
         is_sealed = folder.check_about("best", about, described, vocabulary)
         params, _ = best.restore(like["params"])
         best.check_finite(params)
+        step = best.step
     frozen, about = folder.load_frozen(like["frozen"])
     about = whole(about)
     if not (folder.check_about("frozen", about, described, vocabulary) and is_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
-    return Tagger({"params": params, "frozen": frozen}, model, vocabulary)
+    temperature = 1.0 if changes else _temperature(folder, step)
+    return Tagger({"params": params, "frozen": frozen}, model, vocabulary, temperature)
+
+
+def _temperature(folder: Workdir, step: int | None) -> float:
+    """Reads the temperature that `jaxner calibrate` found for the best checkpoint."""
+    if not (folder.path / CALIBRATION).is_file():
+        return 1.0
+    calibration = folder.read_json(CALIBRATION)
+    temperature = calibration.get("temperature")
+    if not isinstance(temperature, float) or not 0 < temperature < float("inf"):
+        raise integrity.DamagedFileError(
+            folder.path / CALIBRATION,
+            f"has the temperature {temperature!r}, not a positive number",
+            "Run jaxner calibrate again.",
+        )
+    if calibration.get("step") == step:
+        return temperature
+    warnings.warn(
+        f"{folder.path / CALIBRATION} is of step {calibration.get('step')}, and the "
+        f"best checkpoint of step {step}: probabilities are not calibrated. Run jaxner "
+        "calibrate again.",
+        stacklevel=3,
+    )
+    return 1.0
 
 
 NO_CHECKSUMS = (

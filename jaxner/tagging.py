@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from jaxner import batched, inference, models
+from jaxner import batched
 from jaxner.data import documents as joining
-from jaxner.data import padding, schemes, shapes
+from jaxner.data import padding, shapes
 from jaxner.data.splits import Split
-from jaxner.data.vocab import SEPARATOR
+from jaxner.decoding import choose
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import build_model as build_model
 from jaxner.tagger import load as load
@@ -109,6 +109,7 @@ def tag(
     params: Tagger,
     tokens: Sentence,
     *,
+    decoding: str = ...,
     constrained: bool = ...,
     key: Array | None = ...,
 ) -> Int[Array, ...]: ...
@@ -117,6 +118,7 @@ def tag(
     params: Tagger,
     tokens: Sequence[str],
     *,
+    decoding: str = ...,
     constrained: bool = ...,
     key: Array | None = ...,
     vectors: Any = ...,
@@ -126,6 +128,7 @@ def tag(
     params: Tagger,
     tokens: Sequence[Sequence[str]],
     *,
+    decoding: str = ...,
     constrained: bool = ...,
     documents: Sequence[Hashable] | None = ...,
     key: Array | None = ...,
@@ -135,6 +138,7 @@ def tag(
     params: Tagger,
     tokens: Any,
     *,
+    decoding: str = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
@@ -151,13 +155,18 @@ def tag(
         params: What `load` returned.
         tokens: One sentence as a list of strings, a list of such lists, or what
             `encode` returned for either.
-        constrained: Whether labellings that are ill-formed in the label scheme are
-            ruled out; of tags none is. A Python bool: under `jit`, bind it with
+        decoding: How labels are chosen: "viterbi" (the most probable labelling),
+            "constrained" (the most probable well-formed one), "independent" (without
+            transitions), "max_marginal" (each token's most probable label) or
+            "sampled" (drawn with its probability). Under `jit`, bind it with
             `functools.partial`.
+        constrained: Whether labellings that are ill-formed in the label scheme are
+            ruled out, in any decoding; of tags none is. A Python bool, to be bound as
+            `decoding`.
         documents: The document of each sentence, for a tagger that reads documents;
             without them each sentence is one.
         key: Of the dropout masks, for a tagger that samples; None: those of its config,
-            the same in every call.
+            the same in every call. Also of the draws of "sampled", which needs it.
         vectors: For a tagger of vectors that were computed beforehand: an array [T, D]
             or, of S layers, [S, T, D], for each sentence.
 
@@ -168,8 +177,9 @@ def tag(
     Raises:
         TypeError: `tokens` is none of these, or there are documents or vectors of
             encoded ones.
-        ValueError: The documents are not as many as the sentences; or the vectors,
-            which may also be missing, of another size, or not asked for.
+        ValueError: The decoding is unknown, or needs a key or a head with label
+            probabilities; or the documents are not as many as the sentences; or the
+            vectors, which may also be missing, of another size, or not asked for.
 
     Example:
         >>> params = load("runs/grn")
@@ -191,26 +201,40 @@ def tag(
                 f"Expected encoded words of shape [T] or [B, T], got {rank} axes. Map "
                 "over further axes with jax.vmap."
             )
-        one = functools.partial(_label_ids, params, key=key, constrained=constrained)
+        one = functools.partial(
+            choose, params, key=key, decoding=decoding, constrained=constrained
+        )
         arrays = jax.tree.map(jnp.asarray, tokens)
         return one(arrays) if rank == 1 else _map(one, arrays)
     encoded = encode_each(params, tokens, vectors)
     ids = label_ids(
-        params, encoded, constrained=constrained, documents=documents, key=key
+        params,
+        encoded,
+        decoding=decoding,
+        constrained=constrained,
+        documents=documents,
+        key=key,
     )
     labels = [params.vocabulary.decode(sentence.tolist()) for sentence in ids]
     return labels[0] if is_one_sentence(tokens) else labels
 
 
 def label_split(
-    params: Tagger, split: Split, *, constrained: bool = False
+    params: Tagger,
+    split: Split,
+    *,
+    decoding: str = "viterbi",
+    constrained: bool = False,
+    key: Array | None = None,
 ) -> tuple[Sequence[Sequence[str]], Sequence[list[str]]]:
     """Labels the sentences of a split.
 
     Args:
         params: What `load` returned.
         split: Sentences with gold labels, in any scheme.
+        decoding: As in `tag`.
         constrained: As in `tag`.
+        key: As in `tag`.
 
     Returns:
         The gold and the predicted labels of each sentence, in the tagger's scheme.
@@ -225,7 +249,7 @@ def label_split(
     gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
 
     def decode(batch):
-        return _decode(params, batch, None, constrained=constrained)
+        return _decode(params, batch, key, decoding=decoding, constrained=constrained)
 
     ids = over_split(params, split, decode, params.model.mc_dropout.num_samples)
     return gold, [params.vocabulary.decode(sentence.tolist()) for sentence in ids]
@@ -253,6 +277,7 @@ def label_ids(
     params: Tagger,
     sentences: Sequence[Sentence],
     *,
+    decoding: str = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
@@ -262,38 +287,26 @@ def label_ids(
     Args:
         params: What `load` returned.
         sentences: Without padding, as `Vocabulary.encode` returns them.
+        decoding: As in `tag`.
         constrained: As in `tag`.
         documents: As in `tag`.
         key: As in `tag`.
     """
 
     def decode(batch):
-        return _decode(params, batch, key, constrained=constrained)
+        return _decode(params, batch, key, decoding=decoding, constrained=constrained)
 
     passes = params.model.mc_dropout.num_samples
     return batched.over_documents(params, decode, sentences, documents, passes)
 
 
-@functools.partial(jax.jit, static_argnames="constrained")
-def _decode(params: Tagger, batch: Sentence, key, *, constrained: bool):
-    one = functools.partial(_label_ids, params, key=key, constrained=constrained)
-    return _map(one, batch)
+@functools.partial(jax.jit, static_argnames=("decoding", "constrained"))
+def _decode(params: Tagger, batch: Sentence, key, **choice):
+    return _map(functools.partial(choose, params, key=key, **choice), batch)
 
 
 def _map(one: Callable[[Sentence], Any], batch: Sentence) -> Any:
     return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
-
-
-def _label_ids(params: Tagger, sentence: Sentence, *, key, constrained: bool):
-    potentials = models.predict(params.model, params.weights, sentence, key)
-    vocabulary = params.vocabulary
-    if constrained:
-        # A separator ends and begins sentences, as a token outside of all spans does.
-        names = ["O" if n == SEPARATOR else n for n in vocabulary.label_names]
-        allowed = schemes.allowed(names, vocabulary.scheme)
-        constraints = inference.Constraints(*map(jnp.asarray, allowed))
-        potentials = inference.constrain(potentials, constraints)
-    return inference.viterbi(potentials, sentence.mask)
 
 
 def is_one_sentence(tokens: Any) -> bool:

@@ -25,7 +25,17 @@ ALLOWED = {
     "tagger": {"types", "data", "models", "workdir", "integrity"},
     "devices": set(),
     "batched": {"types", "data", "devices", "models", "tagger"},
-    "tagging": {"types", "data", "models", "inference", "tagger", "batched"},
+    "decoding": {"types", "data", "models", "inference", "tagger"},
+    "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
+    | {"decoding"},
+    "mapping": {"types", "tagger", "batched", "tagging"},
+    "probabilities": {"types", "data", "inference", "tagger", "tagging", "decoding"}
+    | {"mapping"},
+    "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
+    | {"probabilities"},
+    "entity": {"types", "data", "tagger", "tagging", "entity_arrays"},
+    "calibrating": {"types", "data", "inference", "tagger", "batched", "tagging"}
+    | {"decoding", "entity_arrays", "evaluation"},
     "streaming": {"types", "data", "tagger", "tagging"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
@@ -36,10 +46,12 @@ ALLOWED = {
     "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
     "commands": {"fields", "analysis", "configuration", "data", "evaluation"}
-    | {"reproduce", "streaming", "tagging", "training", "workdir"},
+    | {"reproduce", "streaming", "tagging", "training", "workdir"}
+    | {"calibrating", "decoding", "entity", "entity_arrays", "probabilities"}
+    | {"tagger"},
     "__main__": {"commands"},
     "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
-    | {"training"},
+    | {"entity", "entity_arrays", "probabilities", "training"},
 }
 HOST = {"types", "fields", "data", "evaluation", "integrity", "writing"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

@@ -187,3 +187,17 @@ def test_few_batches_are_under_way_at_once(count, monkeypatch):
     found = batched.over(lambda batch: Computed(batch.words), text)
     assert [row.tolist() for row in found] == [s.words.tolist() for s in text]
     assert (Computed.there, Computed.most) == (0, min(count, batched._PENDING))
+
+
+def test_labels_go_with_their_sentences():
+    rng = np.random.default_rng(0)
+    encoded, labels = [], []
+    for length in rng.integers(0, 40, 60):
+        ids = rng.integers(2, 99, length).astype(np.int32)
+        encoded.append(spelled(ids, np.ones((length, 3), np.int32), ids > 0, ids))
+        labels.append(ids * 7)
+    found = batched.over(
+        lambda batch, labels: labels - 7 * batch.words, encoded, labels=labels
+    )
+    assert [len(one) for one in found] == [len(ids) for ids in labels]
+    assert not any(one.any() for one in found)

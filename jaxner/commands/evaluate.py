@@ -15,6 +15,11 @@ has inside, and the same as report.json and report.csv; of several runs side by 
 Of a tagger of parts of speech it is the accuracy that is told, also of words that the
 training text lacks; neither the rule nor chunks concern it.
 
+`--decoding` chooses labels otherwise: `constrained`, `independent` (each token's best
+label by its own scores), `max_marginal` (each token's most probable label), `sampled`
+(drawn with their probability) or `n_best` (what a perfect choice among the n best
+labellings would reach).
+
 `--chunks` adds the recall of each chunk label, whatever the type. `--model` changes an
 option of the model that needs no training, such as which parts of an attention encoder
 are kept (the others are zeroed):
@@ -31,10 +36,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 from absl import flags
 from rich.console import Console
 
-from jaxner import fields, tagging
+from jaxner import decoding as decodings
+from jaxner import fields, probabilities, tagging
 from jaxner.commands import flagged
 from jaxner.data import schemes
 from jaxner.data.splits import Split
@@ -54,6 +61,9 @@ def evaluate(
     rule: str,
     constrained: bool,
     known_words: frozenset[str] | None = None,
+    decoding: str = "viterbi",
+    n: int = 10,
+    seed: int = 0,
 ):
     """Scores the labels that a tagger gives to a split.
 
@@ -64,11 +74,22 @@ def evaluate(
         constrained: As in `jaxner.tag`.
         known_words: The distinct words of the training text; tags of others are also
             counted apart.
+        decoding: As in `jaxner.tag`; or "n_best": of the n best labellings of each
+            sentence, the one that is nearest to the gold one (an oracle's choice).
+        n: How many labellings "n_best" has.
+        seed: Of the draws of "sampled".
 
     Returns:
         The scores, and the predicted labels of each sentence in the tagger's scheme.
     """
-    gold, predicted = tagging.label_split(params, split, constrained=constrained)
+    if decoding == "n_best":
+        gold, predicted = probabilities.oracle_split(
+            params, split, n, constrained=constrained
+        )
+    else:
+        key = jax.random.key(seed) if decoding == "sampled" else None
+        choice: dict[str, Any] = {"decoding": decoding, "constrained": constrained}
+        gold, predicted = tagging.label_split(params, split, key=key, **choice)
     task = Task(params.vocabulary.scheme, known_words)
     tokens = [example.tokens for example in split.examples]
     return task.score(tokens, gold, predicted, rule=rule), predicted
@@ -126,11 +147,19 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
         console.print("The training file is missing: known words are not told apart")
     prepare.log_unknown_tags(split, params.vocabulary, console.print)
     rule, constrained = as_the_run_did(values, config, has_tags)
+    how = {"decoding": values.decoding, "n": values.n, "seed": values.seed}
     scores, predicted = evaluate(
-        params, split, rule=rule, constrained=constrained, known_words=words
+        params, split, rule=rule, constrained=constrained, known_words=words, **how
     )
+    if values.decoding == "n_best":
+        console.print(f"Of the {values.n} best labellings, the one nearest to the gold")
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
-    about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
+    about = {
+        "decoding": values.decoding,
+        "file": str(split.path),
+        "sha256": split.sha256,
+        "notes": split.notes,
+    }
     result = {**scores.to_dict(), **about}
     result["figures"] = figures_of(params, split, predicted, rule)
     if values.chunks:
@@ -138,6 +167,11 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
         found = chunks.recalls(gold, predicted)
         console.print(chunks.table(found, "chunk labels"))
         result["chunk_recall"] = {p: percent(x.share) for p, x in found.items()}
+    _write(values, split, predicted, result)
+    return result
+
+
+def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
     if values.output:
         write_predictions(values.output, split, predicted)
         console.print(f"Predictions are in {values.output}")
@@ -145,7 +179,6 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
         write_report(values, [values.workdir])
     if values.json:
         Path(values.json).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
-    return result
 
 
 def figures_of(
@@ -258,6 +291,14 @@ def define_flags(values: flags.FlagValues) -> None:
     )
     about = "Rule out ill-formed labellings; default: as the run did."
     switch("constrained", None, about)
+    choice(
+        "decoding",
+        "viterbi",
+        [*decodings.DECODINGS, "n_best"],
+        "How labels are chosen.",
+    )
+    column("n", 10, "Labellings of --decoding=n_best; the nearest to the gold counts.")
+    column("seed", 0, "Of the draws of --decoding=sampled.")
     switch("chunks", False, "Add the recall of each chunk label.")
     flags.DEFINE_multi_string(
         "model",

@@ -15,7 +15,9 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from jaxner.inference import autoregressive, crf, independent, spans
 from jaxner.inference.crf import Constraints as Constraints
+from jaxner.inference.passes import each_pass as each_pass
 from jaxner.inference.passes import mean_over_passes as mean_over_passes
+from jaxner.inference.passes import one_pass as one_pass
 from jaxner.inference.spans import LabelSpans as LabelSpans
 from jaxner.inference.uncertainty import Uncertainty as Uncertainty
 from jaxner.inference.uncertainty import entropy as entropy
@@ -151,6 +153,30 @@ def log_probability(
     return spans.log_probability(potentials, labels, mask)
 
 
+def entity_bounds(
+    labels: Int[Array, " T"], mask: Bool[Array, " T"], label_spans: LabelSpans
+) -> tuple[Bool[Array, " T"], Int[Array, " T"], Int[Array, " T"]]:
+    """Reads the entities of a labelling.
+
+    Args:
+        labels: Label ids; ignored under padding.
+        mask: True at the tokens.
+        label_spans: Which spans labels write.
+
+    Returns:
+        Whether an entity begins at each token; where one does, its last token plus one
+        (else 0), and its type (else -1).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> found = entity_bounds(jnp.array([0, 1, 1]), jnp.ones(3, bool), io)
+        >>> [array.tolist() for array in found]
+        [[False, True, False], [0, 3, 0], [-1, 0, -1]]
+    """
+    return spans.bounds(labels, mask, label_spans)
+
+
 def entity_probabilities(
     potentials: AnyPotentials,
     labels: Int[Array, " T"],
@@ -256,7 +282,9 @@ def span_table(
     return spans.table(closed, mask, label_spans, num_types, max_width)
 
 
-def at_temperature(potentials: AnyPotentials, temperature: float) -> AnyPotentials:
+def at_temperature(
+    potentials: AnyPotentials, temperature: float | Float[Array, ""]
+) -> AnyPotentials:
     """Divides all scores by a temperature, which leaves the best labelling as it is.
 
     Probabilities become p(y)^(1/temperature), normalised anew: nearer to each other

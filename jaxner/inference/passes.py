@@ -32,6 +32,7 @@ def mean_over_passes(compute: Callable[[Potentials], Any], potentials: Potential
         What `compute` returns, averaged.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> from jaxner import inference
         >>> passes = Potentials(jnp.array([[[9.0, -9.0]], [[-9.0, 9.0]]]))
         >>> mask = jnp.ones(1, bool)
@@ -39,9 +40,42 @@ def mean_over_passes(compute: Callable[[Potentials], Any], potentials: Potential
         >>> mean.tolist()
         [[0.5, 0.5]]
     """
+    each = each_pass(compute, potentials)
+    return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
+
+
+def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
+    """Computes something of each pass; the arguments are those of `mean_over_passes`.
+
+    Returns:
+        What `compute` returns, with a leading axis `M`.
+    """
+    return jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
+
+
+def one_pass(potentials: Potentials, number: Any) -> Potentials:
+    """Returns the potentials of one of several passes.
+
+    Args:
+        potentials: As in `mean_over_passes`.
+        number: Which pass; may be traced.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
+        >>> [a.shape for a in one_pass(passes, 1) if a is not None]
+        [(5, 2), (2, 2)]
+    """
+    chosen: Any = (
+        array if array is None or axis is None else array[number]
+        for array, axis in zip(potentials, _axes(potentials), strict=True)
+    )
+    return Potentials(*chosen)
+
+
+def _axes(potentials: Potentials) -> Potentials:
     axes: Any = (
         None if array is None or array.ndim == rank else 0
         for array, rank in zip(potentials, _RANKS, strict=True)
     )
-    each = jax.vmap(compute, in_axes=(Potentials(*axes),))(potentials)
-    return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
+    return Potentials(*axes)

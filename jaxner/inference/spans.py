@@ -156,6 +156,24 @@ def _remainders(
     return jax.lax.scan(back, nothing, inputs, reverse=True)[1]
 
 
+def _read(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
+    """Tells the type of each token's span, whether it goes on, whether it begins."""
+    types = jnp.where(mask, spans.types[labels], -1)
+    follows = spans.goes_on[labels[:-1], labels[1:]] & mask[1:]
+    no = jnp.zeros(min(1, len(mask)), bool)
+    begins = (types >= 0) & ~jnp.concatenate([no, follows])
+    return types, jnp.concatenate([follows, no]), begins
+
+
+def bounds(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
+    """Reads the spans of a labelling; see `inference.entity_bounds`."""
+    types, goes_on, begins = _read(labels, mask, spans)
+    places = jnp.arange(1, len(mask) + 1, dtype=jnp.int32)
+    last = jnp.where(goes_on, jnp.iinfo(jnp.int32).max, places)
+    ends = jax.lax.cummin(last, reverse=True)
+    return begins, jnp.where(begins, ends, 0), jnp.where(begins, types, -1)
+
+
 def of_labelling(
     potentials: Potentials, labels: Int[Array, " T"], mask: Mask, spans: LabelSpans
 ) -> Float[Array, " T"]:
@@ -163,9 +181,7 @@ def of_labelling(
     if not mask.shape[0]:
         return jnp.zeros(0, potentials.emissions.dtype)
     chain = _chain_of(potentials, mask)
-    types = jnp.where(mask, spans.types[labels], -1)
-    goes_on = jnp.append(spans.goes_on[labels[:-1], labels[1:]] & mask[1:], False)
-    begins = (types >= 0) & ~jnp.concatenate([jnp.zeros(1, bool), goes_on[:-1]])
+    types, goes_on, begins = _read(labels, mask, spans)
     inside = types >= 0
     rest = _remainders(
         chain, spans, (inside & ~goes_on)[:, None], (inside & goes_on)[:, None]

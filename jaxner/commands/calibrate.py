@@ -1,0 +1,173 @@
+"""Makes a run's probabilities honest, by a temperature fitted on its dev split.
+
+    jaxner calibrate --workdir runs/grn
+    jaxner calibrate --workdir runs/grn --test --precision 0.98 --json calibration.json
+
+The temperature is kept in the run's folder (calibration.json), and `jaxner.load` takes
+it for probabilities from then on. Labels by Viterbi do not change. The table shows the
+expected calibration error and the Brier score before and after, of the predicted labels
+and of the predicted entities. `--precision` and `--recall` print the threshold for
+`jaxner.entities(…, min_probability=…)` that reaches what is wanted on dev.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from jaxner import calibrating, tagger
+from jaxner.calibrating import Measured
+from jaxner.evaluation.calibration import Calibration
+from jaxner.training import prepare
+from jaxner.workdir import Workdir
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def declare(commands: Any) -> None:
+    """Adds the command to the subparsers of `jaxner`."""
+    one = commands.add_parser(
+        "calibrate",
+        help="makes a run's probabilities honest",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    one.add_argument("--workdir", required=True, help="folder of the run")
+    one.add_argument("--test", action="store_true", help="measure on test, too")
+    wanted = "print the threshold that reaches this %s on dev, from 0 to 1"
+    one.add_argument("--precision", type=_share, help=wanted % "precision")
+    one.add_argument("--recall", type=_share, help=wanted % "recall")
+    about = "take entities from the N best labellings for thresholds; default 1"
+    one.add_argument("--n-best", type=int, default=1, metavar="N", help=about)
+    one.add_argument("--json", help="file for figures, bins and threshold curves")
+    one.set_defaults(run=calibrate)
+
+
+def calibrate(options: argparse.Namespace) -> dict[str, Any]:
+    """Does `jaxner calibrate`; returns the figures."""
+    if options.json and not Path(options.json).absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {options.json} into")
+    folder = Workdir(options.workdir)
+    raw = dataclasses.replace(tagger.load(options.workdir), temperature=1.0)
+    data = folder.read_json("config.json")["data"]
+    dev = prepare.load_split(data, "dev")
+    fitted = calibrating.fit(raw, dev)
+    console.print(
+        f"Temperature {fitted.temperature:.4f}, fitted on {fitted.sentences:,} "
+        f"sentences of {dev.name} dev: {fitted.before:.4f} nats a token before, "
+        f"{fitted.after:.4f} after"
+    )
+    if fitted.left_out:
+        console.print(f"{fitted.left_out:,} sentences have labels unseen in training")
+    new = dataclasses.replace(raw, temperature=fitted.temperature)
+    splits = {"dev": dev}
+    if options.test:
+        splits["test"] = prepare.load_split(data, "test")
+    measured = {
+        name: (calibrating.measure(raw, split), calibrating.measure(new, split))
+        for name, split in splits.items()
+    }
+    table = _table()
+    for name, (before, after) in measured.items():
+        _add(table, name, fitted.temperature, before, after)
+    console.print(table)
+    kept = {**fitted._asdict(), "step": _best_step(folder)}
+    for name, (before, after) in measured.items():
+        sides = {"before": _figures(before), "after": _figures(after)}
+        kept[name] = {**sides, "sha256": splits[name].sha256}
+    folder.write_json(tagger.CALIBRATION, kept)
+    console.print(f"Kept in {folder.path / tagger.CALIBRATION}", markup=False)
+    curve = measured["dev"][1].curve
+    if options.n_best > 1:
+        curve = calibrating.measure(new, dev, n_best=options.n_best).curve
+    result = {**kept, "thresholds": _thresholds(options, curve)}
+    if options.json:
+        whole = {**result, "curve": curve.to_dict() if curve else None}
+        Path(options.json).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
+    return result
+
+
+def _best_step(folder: Workdir) -> int | None:
+    with folder.best(read_only=True) as best:
+        return best.step
+
+
+def _figures(one: Measured) -> dict[str, Any]:
+    return {
+        "tokens": one.tokens.to_dict(),
+        "entities": one.entities.to_dict() if one.entities else None,
+    }
+
+
+def _table() -> Table:
+    table = Table(title="Calibration")
+    table.add_column("split")
+    table.add_column("of")
+    for name in ("number", "right", "T", "probability", "ECE", "Brier"):
+        table.add_column(name, justify="right")
+    table.caption = (
+        "right: percent; T: temperature; probability: mean, in percent; ECE: expected "
+        "calibration error of 15 bins, in percent (best: 0); Brier (best: 0)"
+    )
+    return table
+
+
+def _add(table: Table, split: str, temperature: float, before, after) -> None:
+    for what in ("tokens", "entities"):
+        for degrees, side in ((1.0, before), (temperature, after)):
+            one: Calibration | None = getattr(side, what)
+            if one is not None:
+                table.add_row(
+                    split,
+                    what,
+                    f"{one.reliability.counts.sum():,}",
+                    f"{100 * one.share:.2f}",
+                    f"{degrees:.3f}",
+                    f"{100 * one.mean:.2f}",
+                    f"{100 * one.error:.2f}",
+                    f"{one.brier:.4f}",
+                )
+    table.add_section()
+
+
+def _thresholds(options: argparse.Namespace, curve) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name in ("precision", "recall"):
+        wanted = getattr(options, name)
+        if wanted is None:
+            continue
+        if curve is None:
+            raise ValueError(f"--{name} is of entities, and this tagger gives tags")
+        threshold = getattr(curve, f"for_{name}")(wanted)
+        found[name] = threshold
+        if threshold is None:
+            highest = max(getattr(curve, name), default=float("nan"))
+            hint = "; --n-best 10 finds more entities" if name == "recall" else ""
+            console.print(
+                f"No threshold reaches {name} {100 * wanted:.2f} on dev; the highest "
+                f"is {100 * highest:.2f}{hint}"
+            )
+            continue
+        i = list(curve.thresholds).index(threshold)
+        console.print(
+            f"min_probability={threshold:.4f} keeps {curve.kept[i]:,} entities of dev: "
+            f"precision {100 * curve.precision[i]:.2f}, recall "
+            f"{100 * curve.recall[i]:.2f}"
+        )
+    return found
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share from 0 to 1, got {text!r}")
+    return value

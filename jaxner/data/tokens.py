@@ -1,0 +1,268 @@
+"""Raw text as tokens that know where they stand, and as sentences.
+
+The tokeniser follows the treebank's habits, on which most corpora of entities stand,
+with rules that need no model and no list of words but a few abbreviations:
+
+1. White space (and what is as invisible: zero-width spaces, byte order marks) parts
+   tokens. Every other character is in exactly one of them.
+2. Letters, digits, marks and underscores are words. A word may also hold a hyphen,
+   period, apostrophe, slash, `&`, `@` or `+` between two of these, and a comma or colon
+   between two digits: `mid-1990s`, `O'Neill`, `AT&T`, `1,000.5`.
+3. A period after a word of letters is part of it if the word is an initial (a capital
+   other than `I`), has a period within (`U.N.`), or is one of `ABBREVIATIONS`.
+4. The English endings `n't` and `'s`, `'m`, `'d`, `'re`, `'ve`, `'ll` are tokens.
+5. Any other character is a token, with the marks upon it; a row of periods or hyphens
+   is one: `...`, `--`.
+
+Languages without white space between words get long tokens: give a tokeniser of your
+own, a function from text to tokens.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+_WRITTEN = (
+    "adm capt col dr gen gov hon lt maj mr mrs ms pres prof rep rev sen sgt "  # titles
+    "jan feb mar apr jun jul aug sep sept oct nov dec "
+    "ave bros co corp dept etc fig ft inc jr ltd mt sr st vs"
+)
+ABBREVIATIONS = frozenset(_WRITTEN.split())
+"""Words after which a period is part of the word, in lower case."""
+
+
+class Token(NamedTuple):
+    """A token and where it stands: `text[start:end]` is the token."""
+
+    text: str
+    start: int
+    end: int
+
+
+Tokeniser = Callable[[str], Iterable[Any]]
+"""From a text to its tokens, in order: strings that stand in it, or (start, end). Also
+lists of them, one for each sentence."""
+
+
+_JOINERS = "\u200c\u200d"
+_INVISIBLE = "\u200b\u2060\ufeff"
+
+
+_KNOWN = dict(zip("'’‘-‐‑.,:/&@+", "'''---.,:/&@+", strict=True))
+
+
+class _Classes(dict[int, str]):
+    """What the rules see of each character: one letter for each kind."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if character.isspace() or character in _INVISIBLE:
+            kind = " "
+        elif character.isdecimal():
+            kind = "0"
+        elif character.isalnum() or character in "_\u00ad":  # the soft hyphen
+            kind = "a"
+        elif unicodedata.category(character)[0] == "M" or character in _JOINERS:
+            kind = "m"
+        else:
+            kind = _KNOWN.get(character, "?")
+        self[code] = kind
+        return kind
+
+
+_classes = _Classes()
+_WORD = "a0m"
+_PIECE = re.compile(
+    r"[a0m]+(?:(?:[-.'/&@+](?=[a0])|(?<=0)[,:](?=0))[a0m]+)*|\.+|-+|[^ ]m*"
+)
+_ENDING = re.compile(r"(?i:n['’‘]t|['’‘](?:s|m|d|re|ve|ll))\Z")
+_CLOSING = frozenset("\"'”’»)]}")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n|[\u2029\f]")
+
+
+def tokenise(text: str) -> list[Token]:
+    """Splits raw text into tokens; the rules stand at the head of this module.
+
+    Args:
+        text: Any string.
+
+    Returns:
+        Tokens from left to right, which don't overlap. They hold every character that
+        is no white space.
+
+    Example:
+        >>> [t.text for t in tokenise("Mr. O'Neill didn't sell AT&T (in the U.S.).")]
+        ['Mr.', "O'Neill", 'did', "n't", 'sell', 'AT&T', '(', 'in', 'the', 'U.S.', ')', '.']
+    """  # noqa: E501 - the example's output is one line
+    kinds = text.translate(_classes)
+    tokens: list[Token] = []
+    end = 0
+    for match in _PIECE.finditer(kinds):
+        start = match.start()
+        if start < end:
+            continue  # the period that its word took
+        end = match.end()
+        if kinds[start] in _WORD:
+            end += _takes_period(text, kinds, start, end)
+            tokens.extend(_without_ending(text, start, end))
+        else:
+            tokens.append(Token(text[start:end], start, end))
+    return tokens
+
+
+def _takes_period(text: str, kinds: str, start: int, end: int) -> bool:
+    if kinds[end : end + 1] != "." or kinds[end + 1 : end + 2] == ".":
+        return False
+    word = text[start:end]
+    if "0" in kinds[start:end]:
+        return False
+    is_initial = len(word) == 1 and word.isupper() and word != "I"
+    return is_initial or "." in word or word.lower() in ABBREVIATIONS
+
+
+def _without_ending(text: str, start: int, end: int) -> list[Token]:
+    """Parts a word from its English ending."""
+    match = _ENDING.search(text, start, end)
+    if match is None or match.start() == start:
+        return [Token(text[start:end], start, end)]
+    middle = match.start()
+    return [
+        Token(text[start:middle], start, middle),
+        Token(text[middle:end], middle, end),
+    ]
+
+
+def sentences(text: str, tokens: Sequence[Token]) -> list[list[Token]]:
+    """Parts the tokens of a text into sentences.
+
+    A sentence ends at a blank line, and after `.`, `!`, `?`, `…` or their like and the
+    closing quotes and brackets that follow, if white space comes next and then no
+    lower-case letter. The period of an abbreviation ends none, but for one that
+    has periods within (`U.S.`) before a capital letter.
+
+    Args:
+        text: The raw text.
+        tokens: What `tokenise` or another tokeniser made of it.
+
+    Returns:
+        Lists of at least one token; together they are `tokens`.
+
+    Example:
+        >>> text = "Dr. No came. He left!  (Why?) Nobody knows."
+        >>> [[t.text for t in s][-1] for s in sentences(text, tokenise(text))]
+        ['.', '!', ')', '.']
+    """
+    found: list[list[Token]] = []
+    current: list[Token] = []
+    for i, token in enumerate(tokens):
+        current.append(token)
+        after = tokens[i + 1] if i + 1 < len(tokens) else None
+        if after is None or _ends(text, current, after):
+            found.append(current)
+            current = []
+    return found
+
+
+def _ends(text: str, current: Sequence[Token], after: Token) -> bool:
+    gap = text[current[-1].end : after.start]
+    if _BLANK_LINE.search(gap):
+        return True
+    last = len(current) - 1
+    while last and current[last].text in _CLOSING:
+        last -= 1
+    mark = current[last].text
+    if mark[-1] in "。！？":
+        return True
+    if not gap:
+        return False
+    if mark[-1] == "." and mark.strip("."):
+        # An abbreviation: one of several letters may end a sentence, others may not.
+        return mark.count(".") > 1 and after.text[0].isupper()
+    return not mark.strip(".!?…‼⁇⁈⁉؟।") and not after.text[0].islower()
+
+
+def located(text: str, made: Iterable[Any]) -> list[Token]:
+    """Finds where the tokens of any tokeniser stand.
+
+    Args:
+        text: The raw text.
+        made: Strings, which are looked for from left to right, or pairs (start, end).
+
+    Raises:
+        ValueError: A string does not stand in the text after the one before it, or
+            pairs are empty, overlap or lie outside.
+
+    Example:
+        >>> text = "New York"
+        >>> located(text, ["New", "York"]) == located(text, [(0, 3), (4, 8)])
+        True
+    """
+    tokens: list[Token] = []
+    end = 0
+    for i, item in enumerate(made):
+        if isinstance(item, str):
+            start = text.find(item, end)
+            if start < 0 or not item:
+                raise ValueError(
+                    f"Token {i} of the tokeniser, {item!r}, does not stand in the text "
+                    f"after character {end} ({text[end : end + 20]!r}…). Return "
+                    "(start, end) for tokens that are changed."
+                )
+            last = start + len(item)
+        else:
+            start, last = _bounds(i, item)
+        if not end <= start < last <= len(text):
+            raise ValueError(
+                f"Token {i} of the tokeniser is characters {start} to {last}: expected "
+                f"{end} <= start < end <= {len(text)}, tokens from left to right"
+            )
+        tokens.append(Token(text[start:last], start, last))
+        end = last
+    return tokens
+
+
+def _bounds(i: int, item: Any) -> tuple[int, int]:
+    try:
+        start, end, *_ = (int(x) for x in tuple(item)[-2:])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Token {i} of the tokeniser is {item!r}: expected a string, or a pair "
+            "(start, end) of characters"
+        ) from None
+    return start, end
+
+
+def read(
+    text: str, *, tokeniser: Tokeniser | None = None, split_sentences: bool = True
+) -> list[list[Token]]:
+    """Reads a raw text as sentences of tokens.
+
+    Args:
+        text: Any string.
+        tokeniser: From the text to its tokens; None: `tokenise`. If it returns lists
+            of tokens, these are the sentences.
+        split_sentences: Whether the text is parted into sentences; or it is one.
+
+    Raises:
+        ValueError: As `located`.
+
+    Example:
+        >>> [[t.text for t in s] for s in read("Rome fell. It rose.")]
+        [['Rome', 'fell', '.'], ['It', 'rose', '.']]
+        >>> [[t.text for t in s] for s in read("Rome fell", tokeniser=str.split)]
+        [['Rome', 'fell']]
+    """
+    if tokeniser is None:
+        tokens = tokenise(text)
+    else:
+        made = list(tokeniser(text))
+        if made and all(isinstance(item, list) for item in made):
+            flat = iter(located(text, [token for part in made for token in part]))
+            return [[next(flat) for _ in part] for part in made if part]
+        tokens = located(text, made)
+    if split_sentences:
+        return sentences(text, tokens)
+    return [tokens] if tokens else []

@@ -1,0 +1,192 @@
+"""Entities with probabilities: where spans of label ids meet text."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jaxner import tagging
+from jaxner.data import tokens
+from jaxner.data.label_spans import LabelTypes
+from jaxner.data.tokens import Token
+from jaxner.entity_arrays import arrays, entity_types, only, read_spans, types_of
+from jaxner.tagger import Tagger
+from jaxner.types import Sentence
+
+
+class Entity(NamedTuple):
+    """An entity of a text.
+
+    Attributes:
+        text: As it stands in the text: `text[start_char:end_char]`.
+        start: Its first token: of the sentence, or of all tokens of a raw text.
+        end: Its last token plus one.
+        start_char: Its first character in the raw text; of tokens, in the tokens joined
+            by single spaces.
+        end_char: Its last character plus one.
+        type: Such as "PER".
+        probability: That exactly this entity stands there, from 0 to 1: the summed
+            probability of all labellings of the sentence in which it does.
+    """
+
+    text: str
+    start: int
+    end: int
+    start_char: int
+    end_char: int
+    type: str
+    probability: float
+
+
+def entities(
+    params: Tagger,
+    text_or_tokens: Any,
+    *,
+    min_probability: float = 0.0,
+    n_best: int = 1,
+    raw: bool = False,
+    tokeniser: Callable[[str], Iterable[Any]] | None = None,
+    split_sentences: bool = True,
+    constrained: bool = False,
+    documents: Sequence[Hashable] | None = None,
+    key: Array | None = None,
+    num_samples: int | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Finds the entities of a text, each with its exact probability.
+
+    The entities are those of the labelling that `tag` returns, or of the n best ones.
+
+    Args:
+        params: What `load` returned.
+        text_or_tokens: A raw text (a string), or tokens as in `tag`: one sentence as a
+            list of strings, a list of such lists, or what `encode` returned.
+        min_probability: Less probable entities are left out.
+        n_best: Of how many labellings; static. Above 1, entities may overlap: each is
+            told once, and those that are not of the best labelling may be the more
+            probable ones.
+        raw: Whether each string of a list is a text of its own, and not a token.
+        tokeniser: For raw text, from a text to its tokens, in order: strings that stand
+            in it or pairs (start, end), or lists of these, one for each sentence.
+            None: `jaxner.data.tokens.tokenise`.
+        split_sentences: Whether a raw text is parted into sentences; or it is one.
+        constrained: Whether ill-formed labellings are ruled out.
+        documents: As in `tag`. For a tagger that reads documents, a raw text is one.
+        key: Of the dropout masks; None: those of the config.
+        num_samples: Passes with dropout, over which probabilities are averaged; None:
+            as many as the tagger's config says, which is 0 for most.
+        vectors: As in `tag`; not for raw text.
+
+    Returns:
+        A list of `Entity`, from left to right; a list of such lists for several texts
+        or sentences; `EntityArrays` for encoded sentences.
+
+    Raises:
+        TypeError: As `tag`; or documents or vectors are given for raw text.
+        ValueError: As `tag`; the tagger gives tags; or a tokeniser returns what does
+            not stand in the text.
+
+    Example:
+        >>> from jaxner import load
+        >>> params, text = load("runs/grn"), "Ms. Preston left  Lakeside."
+        >>> found = entities(params, text)
+        >>> all(text[e.start_char : e.end_char] == e.text for e in found)
+        True
+        >>> all(0 < e.probability <= 1 for e in found)
+        True
+    """
+    if n_best < 1:
+        raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
+    entity_types(params)
+    find = functools.partial(
+        arrays,
+        params,
+        n_best=n_best,
+        constrained=constrained,
+        key=key,
+        num_samples=num_samples,
+    )
+    if isinstance(text_or_tokens, str) or raw:
+        if documents is not None or vectors is not None:
+            raise TypeError(
+                "Raw text takes no documents and no vectors: each text is a document, "
+                "and vectors are of tokens. Give tokens, as lists of strings."
+            )
+        texts = _texts(text_or_tokens)
+        read = [
+            tokens.read(text, tokeniser=tokeniser, split_sentences=split_sentences)
+            for text in texts
+        ]
+        results = _of_texts(find, types_of(params), texts, read)
+        results = [_likely(own, min_probability) for own in results]
+        return results[0] if isinstance(text_or_tokens, str) else results
+    if tokeniser is not None:
+        raise TypeError("Tokens need no tokeniser: give raw text, or leave it out.")
+    found = find(text_or_tokens, documents=documents, vectors=vectors)
+    if isinstance(text_or_tokens, Sentence):
+        if n_best > 1:
+            found = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), found)
+        return only(found, found.start & (found.probability >= min_probability))
+    is_one = tagging.is_one_sentence(text_or_tokens)
+    sentences = [text_or_tokens] if is_one else text_or_tokens
+    pairs = zip(sentences, [found] if is_one else found, strict=True)
+    results = [_of_tokens(types_of(params), *pair) for pair in pairs]
+    results = [_likely(own, min_probability) for own in results]
+    return results[0] if is_one else results
+
+
+def _likely(found: list[Entity], min_probability: float) -> list[Entity]:
+    return [entity for entity in found if entity.probability >= min_probability]
+
+
+def _texts(given: Any) -> list[str]:
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, (list, tuple)):
+        kind = type(texts).__name__
+        raise TypeError(f"Expected a text or a list of texts (raw=True), got {kind}")
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"Expected a list of texts (raw=True), got {type(text).__name__} as "
+                f"text {i}"
+            )
+    return list(texts)
+
+
+def _of_texts(find, types, texts, read) -> list[list[Entity]]:
+    """Labels the sentences of all texts together, and parts the entities by text."""
+    sentences = [[t.text for t in one] for parts in read for one in parts]
+    documents = [i for i, parts in enumerate(read) for _ in parts]
+    found = iter(find(sentences, documents=documents or None))
+    results = []
+    for text, parts in zip(texts, read, strict=True):
+        own: list[Entity] = []
+        before = 0
+        for one in parts:
+            own.extend(_named(types, text, one, next(found), before))
+            before += len(one)
+        results.append(own)
+    return results
+
+
+def _of_tokens(types: LabelTypes, sentence: Sequence[str], found: Any) -> list[Entity]:
+    placed, start = [], 0
+    for token in sentence:
+        placed.append(Token(token, start, start + len(token)))
+        start += len(token) + 1
+    return list(_named(types, " ".join(sentence), placed, found, 0))
+
+
+def _named(
+    types: LabelTypes, text: str, placed: Sequence[Token], found: Any, before: int
+) -> Iterator[Entity]:
+    """Yields the entities of one sentence; `found` has arrays `[T]` or `[T, N]`."""
+    for (start, end, kind), chance in sorted(read_spans(types, found).items()):
+        first, last = placed[start].start, placed[end - 1].end
+        place = (start + before, end + before, first, last)
+        yield Entity(text[first:last], *place, kind, chance)

@@ -1,0 +1,85 @@
+"""A function of one encoded sentence, over whatever a caller calls tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxner import batched, tagging
+from jaxner.tagger import Tagger
+from jaxner.types import Sentence, batch_axes
+
+
+def over_tokens(
+    one: Callable[..., Any],
+    params: Tagger,
+    tokens: Any,
+    key: Array | None = None,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+    passes: int = 0,
+    **options: Hashable,
+) -> Any:
+    """Computes something of one sentence, of several, or of encoded ones.
+
+    Args:
+        one: From `(params, sentence, key, **options)` to a tree of arrays `[T, …]`. A
+            function of a module, since each other one is compiled anew.
+        params: What `load` returned.
+        tokens: As in `tag`.
+        key: Of all that is drawn.
+        documents: As in `tag`.
+        vectors: As in `tag`.
+        passes: How many times a sentence goes through the model at once.
+        **options: Static.
+
+    Returns:
+        A tree of NumPy arrays of the sentence's own length; a list of them for several
+        sentences; JAX arrays of the shape of `tokens.words` for encoded ones.
+
+    Raises:
+        TypeError: `tokens` is neither; or encoded, with documents or vectors.
+    """
+    if isinstance(tokens, Sentence):
+        if documents is not None or vectors is not None:
+            raise TypeError(
+                "Encoded sentences take no documents and no vectors: give strings."
+            )
+        rank = np.ndim(tokens.words)
+        if rank not in (1, 2):
+            raise TypeError(
+                f"Expected encoded words of shape [T] or [B, T], got {rank} axes. Map "
+                "over further axes with jax.vmap."
+            )
+        compute = functools.partial(one, params, key=key, **options)
+        arrays = jax.tree.map(jnp.asarray, tokens)
+        if rank == 1:
+            return compute(arrays)
+        return jax.vmap(compute, in_axes=(batch_axes(arrays),))(arrays)
+
+    # Traced, so that another temperature compiles nothing anew.
+    degrees = jnp.float32(params.temperature)
+    plain = dataclasses.replace(params, temperature=1.0)
+    static = {"one": one, "options": tuple(options.items())}
+
+    def compute_batch(batch):
+        return _batch(plain, degrees, batch, key, **static)
+
+    encoded = tagging.encode_each(params, tokens, vectors)
+    found = batched.over_documents(params, compute_batch, encoded, documents, passes)
+    return found[0] if tagging.is_one_sentence(tokens) else found
+
+
+@functools.partial(jax.jit, static_argnames=("one", "options"))
+def _batch(params, degrees, batch, key, *, one, options):
+    params = dataclasses.replace(params, temperature=degrees)
+    compute = functools.partial(one, params, key=key, **dict(options))
+    return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)

@@ -1,0 +1,249 @@
+"""Probabilities of labels and labellings, of sentences of strings or of arrays.
+
+Shape letters: `B` sentences, `T` tokens, `L` labels, `N` labellings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jaxner import decoding, inference, tagging
+from jaxner.data import schemes
+from jaxner.data.splits import Split
+from jaxner.mapping import over_tokens
+from jaxner.tagger import Tagger
+from jaxner.types import Sentence
+
+
+class Labelling(NamedTuple):
+    """A whole labelling of a sentence.
+
+    Attributes:
+        labels: A label for each token; label ids `[N, T]` where tokens were encoded.
+        probability: Of the labelling; `[N]` where tokens were encoded.
+
+    Example:
+        >>> Labelling(["S-LOC", "O"], 0.9).labels
+        ['S-LOC', 'O']
+    """
+
+    labels: Any
+    probability: Any
+
+
+def marginals(
+    params: Tagger,
+    tokens: Any,
+    *,
+    constrained: bool = False,
+    documents: Sequence[Hashable] | None = None,
+    key: Array | None = None,
+    num_samples: int | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Computes the probability of each label at each token.
+
+    Args:
+        params: What `load` returned.
+        tokens: As in `tag`: one sentence, several, or what `encode` returned.
+        constrained: Whether ill-formed labellings are ruled out.
+        documents: As in `tag`.
+        key: Of the dropout masks; None: those of the config.
+        num_samples: Passes with dropout, whose mean is returned; None: as many as the
+            tagger's config says, which is 0 for most.
+        vectors: As in `tag`.
+
+    Returns:
+        `[T, L]`, columns in the order of `params.vocabulary.label_names`; a list of
+        such arrays for several sentences; `[B, T, L]`, 0 under padding, for an encoded
+        batch.
+
+    Raises:
+        TypeError: As `tag`.
+        ValueError: The head has no label probabilities.
+
+    Example:
+        >>> from jaxner import load
+        >>> chances = marginals(load("runs/grn"), ["Rome", "fell"])
+        >>> chances.shape[0], chances.sum(axis=1).round(4).tolist()
+        (2, [1.0, 1.0])
+    """
+    return over_tokens(
+        _marginals,
+        params,
+        tokens,
+        key,
+        documents=documents,
+        vectors=vectors,
+        passes=count_passes(params, num_samples),
+        num_samples=num_samples,
+        constrained=constrained,
+    )
+
+
+def count_passes(params: Tagger, num_samples: int | None) -> int:
+    """Returns the number of passes, for the size of batches.
+
+    Raises:
+        ValueError: It is negative, or a refinement has none to choose.
+    """
+    if num_samples is None:
+        return params.model.mc_dropout.num_samples
+    if num_samples < 0:
+        raise ValueError(f"Expected a number of passes, got num_samples={num_samples}")
+    if num_samples and params.model.refinement is not None:
+        raise ValueError(
+            "The labels of a refinement have one distribution: its draft's passes are "
+            "set by mc_dropout.num_samples in the config. Leave num_samples out."
+        )
+    return num_samples
+
+
+def _marginals(params, sentence, *, key, num_samples, constrained):
+    found = decoding.predict(
+        params, sentence, key, num_samples, constrained=constrained
+    )
+    return found.mean(lambda p: inference.marginals(p, sentence.mask))
+
+
+def n_best(
+    params: Tagger,
+    tokens: Any,
+    n: int = 10,
+    *,
+    constrained: bool = False,
+    key: Array | None = None,
+    num_samples: int | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Finds the n most probable labellings of each sentence, with their probabilities.
+
+    Args:
+        params: What `load` returned.
+        tokens: As in `tag`: one sentence, several, or what `encode` returned.
+        n: How many; static. Time grows with n; 100 is fine.
+        constrained: Whether ill-formed labellings are ruled out.
+        key: As in `marginals`.
+        num_samples: As in `marginals`.
+        vectors: As in `tag`.
+
+    Returns:
+        A list of `Labelling`, the most probable first, fewer than n where there are
+        fewer; a list of such lists for several sentences. For encoded ones a
+        `Labelling` of arrays, `[N, T]` and `[N]` or, of a batch, `[B, N, T]` and
+        `[B, N]`; a labelling that does not exist has probability 0.
+
+    Raises:
+        TypeError: As `tag`.
+        ValueError: n is below 1; the head is autoregressive; or the tagger reads
+            documents, whose labellings are not those of sentences.
+
+    Example:
+        >>> from jaxner import load
+        >>> first, second = n_best(load("runs/grn"), ["Rome", "fell"], 2)
+        >>> len(first.labels), first.probability >= second.probability
+        (2, True)
+    """
+    if params.vocabulary.reads_documents:
+        raise ValueError(
+            "This tagger labels documents as one: the best labellings of a sentence "
+            "are not defined. See jaxner.entities for the probability of each entity."
+        )
+    # Each token has a row, which is what `over_tokens` cuts at the sentence's end.
+    found = over_tokens(
+        _n_best,
+        params,
+        tokens,
+        key,
+        vectors=vectors,
+        passes=max(count_passes(params, num_samples), n // 4),
+        num_samples=num_samples,
+        constrained=constrained,
+        n=n,
+    )
+    if isinstance(tokens, Sentence):
+        labels, chances = found
+        return Labelling(jnp.moveaxis(labels, -1, -2), _of_any_token(chances))
+    if tagging.is_one_sentence(tokens):
+        return _named(params, found)
+    return [_named(params, one) for one in found]
+
+
+def oracle_split(
+    params: Tagger, split: Split, n: int, *, constrained: bool = False
+) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
+    """Labels a split by those of the n best labellings that are nearest to the gold.
+
+    Nearest is the one with the highest F1 of the sentence's entities; of tags, the one
+    with the most right ones; of equals, the most probable one. No tagger without the
+    gold labels could choose so: it is what a perfect choice among n would reach.
+
+    Args:
+        params: What `load` returned.
+        split: Sentences with gold labels, in any scheme.
+        n: As in `n_best`.
+        constrained: As in `n_best`.
+
+    Returns:
+        The gold and the chosen labels of each sentence, in the tagger's scheme.
+
+    Raises:
+        ValueError: As `n_best`.
+
+    Example:
+        >>> from jaxner import load
+        >>> from jaxner.data import corpora
+        >>> dev = corpora.load("sample", "dev")
+        >>> gold, chosen = oracle_split(load("runs/grn"), dev, 2)
+        >>> [len(labels) for labels in gold] == [len(labels) for labels in chosen]
+        True
+    """
+    scheme = params.vocabulary.scheme
+    examples = split.to_scheme(scheme)
+    tokens = [list(example.tokens) for example in examples]
+    found = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
+    gold = [example.labels or () for example in examples]
+    chosen = []
+    for right, several in zip(gold, found, strict=True):
+        nearness = [_nearness(right, one.labels, scheme) for one in several]
+        chosen.append(several[nearness.index(max(nearness))].labels)
+    return gold, chosen
+
+
+def _nearness(gold: Sequence[str], labels: Sequence[str], scheme: str) -> float:
+    if scheme == schemes.TAGS:
+        return sum(a == b for a, b in zip(gold, labels, strict=True))
+    right, found = (set(schemes.to_spans(y)) for y in (gold, labels))
+    return 2 * len(right & found) / max(len(right) + len(found), 1)
+
+
+def _of_any_token(chances: Array) -> Array:
+    """Takes the probabilities, which stand at each token and under padding."""
+    if not chances.shape[-2]:
+        empty = jnp.zeros((*chances.shape[:-2], chances.shape[-1]), chances.dtype)
+        return empty.at[..., 0].set(1.0)
+    return chances[..., 0, :]
+
+
+def _n_best(params, sentence, *, key, num_samples, constrained, n):
+    found = decoding.predict(
+        params, sentence, key, num_samples, constrained=constrained
+    )
+    labels, chances = decoding.best_labellings(found, sentence, n)
+    length = sentence.mask.shape[0]
+    return labels.T, jnp.broadcast_to(chances[None], (length, n))
+
+
+def _named(params: Tagger, found: Any) -> list[Labelling]:
+    labels, chances = found
+    if not len(labels):
+        return [Labelling([], 1.0)]
+    return [
+        Labelling(params.vocabulary.decode(ids.tolist()), float(chance))
+        for ids, chance in zip(labels.T, chances[0], strict=True)
+        if chance > 0
+    ]

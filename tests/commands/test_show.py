@@ -1,0 +1,113 @@
+"""Text shown with its entities, in the terminal and as a page."""
+
+import io
+from html.parser import HTMLParser
+
+import pytest
+
+import jaxner
+from jaxner import __main__
+from jaxner.commands import show
+from jaxner.entity import Entity
+
+TEXT = "Ms Preston left Lakeside.\n\nMilan <b> beat  Ajax & Rome\n"
+
+
+class Reader(HTMLParser):
+    """Collects what a page says, and what it links to."""
+
+    def __init__(self):
+        super().__init__()
+        self.text, self.links, self.stack = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [v for k, v in attrs if k in ("src", "href")]
+        self.stack += [tag] * (tag not in ("meta", "link"))
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if "pre" in self.stack:
+            self.text.append(data)
+
+
+def without_marks(text, found):
+    for e in found:
+        percent = min(int(100 * e.probability), 99)
+        mark = f"{e.text} {e.type}\u00a0{percent}%"
+        assert mark in text
+        text = text.replace(mark, e.text, 1)
+    return text
+
+
+def test_the_terminal_shows_text_and_entities(finished, params, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    __main__.main(["show", str(tmp_path / "a.txt"), "--workdir", str(finished)])
+    found = jaxner.entities(params, TEXT)
+    assert found
+    assert without_marks(capsys.readouterr().out.rstrip("\n"), found) == TEXT.rstrip()
+
+
+def test_the_input_is_read(finished, params, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(TEXT))
+    __main__.main(["show", "--workdir", str(finished), "--min-probability", "1"])
+    assert capsys.readouterr().out.rstrip() == TEXT.rstrip()
+
+
+def test_the_page_says_the_same_and_needs_no_network(finished, params, tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    page = tmp_path / "a.html"
+    arguments = ["show", str(tmp_path / "a.txt"), "--workdir", str(finished)]
+    __main__.main([*arguments, "--html", str(page)])
+    reader = Reader()
+    reader.feed(page.read_text(encoding="utf-8"))
+    assert not reader.stack
+    assert not reader.links
+    found = jaxner.entities(params, TEXT)
+    said = "".join(reader.text).strip()
+    assert without_marks(said, found) == TEXT.strip()
+    assert "background-color" in page.read_text(encoding="utf-8")
+
+
+def test_lines_may_be_sentences(finished, tmp_path, capsys):
+    assert show.lines("a b\r\nc\n\n d") == [[(0, 1), (2, 3)], [(5, 6)], [(9, 10)]]
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    arguments = ["show", str(tmp_path / "a.txt"), "--workdir", str(finished)]
+    __main__.main([*arguments, "--one-sentence-a-line"])
+    assert "Lakeside" in capsys.readouterr().out
+
+
+def test_what_would_steer_a_terminal_is_replaced():
+    one = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
+    shown = show.highlighted("a\x1b[2J\x9bz\ud800\t", [one], ["X"])
+    assert shown.plain == "a\ufffd[2J X\xa099%\ufffdz\ufffd\t"
+
+
+def test_every_colour_can_be_read():
+    """Black on it has a contrast of at least 7 : 1 (WCAG AAA)."""
+    assert len(set(show.COLOURS)) == len(show.COLOURS)
+    for colour in show.COLOURS:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [
+            p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+        ]
+        light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        assert (light + 0.05) / 0.05 >= 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{bad}"], "bad.txt:2: expected text in UTF-8, got the byte 0xe9"),
+        (["nowhere.txt"], "No such file"),
+        (["{bad}", "--html", "/no/where"], "no folder to write /no/where"),
+        (["{bad}", "--min-probability", "3"], "from 0 to 1, got 3.0"),
+    ],
+)
+def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path, capsys):
+    (tmp_path / "bad.txt").write_bytes(b"Rome\ncaf\xe9")
+    given = [a.format(bad=tmp_path / "bad.txt") for a in arguments]
+    with pytest.raises(SystemExit):
+        __main__.main(["show", *given, "--workdir", str(finished)])
+    assert message in capsys.readouterr().out

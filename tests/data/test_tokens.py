@@ -1,0 +1,134 @@
+"""Tokens and sentences of raw text: offsets always hold, rules as they are written."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from jaxner.data import tokens
+from jaxner.data.tokens import located, read, sentences, tokenise
+
+# Any Unicode there is, and what the rules speak of, often.
+ANY = st.text(st.characters(), max_size=60)
+RULED = st.text(
+    st.sampled_from("aB09 \n.,:'’-/&@+!?\")_é\u0301\u200b\u200d。語👍"), max_size=40
+)
+
+
+def words(text):
+    return [token.text for token in tokenise(text)]
+
+
+@settings(max_examples=1500)
+@given(ANY | RULED)
+@example("\ud800 x")  # half of a character, as it may come from broken input
+@example("U.N...")
+def test_offsets_hold_and_no_character_is_lost(text):
+    found = tokenise(text)
+    end = 0
+    for token in found:
+        assert end <= token.start < token.end <= len(text)
+        assert text[token.start : token.end] == token.text
+        end = token.end
+    left = "".join(c for c in text if not c.isspace() and c not in "\u200b\u2060\ufeff")
+    assert "".join(t.text for t in found) == left
+    assert not any(c.isspace() for token in found for c in token.text)
+
+
+@settings(max_examples=500)
+@given(ANY | RULED)
+def test_sentences_are_the_tokens(text):
+    found = tokenise(text)
+    parts = sentences(text, found)
+    assert [token for part in parts for token in part] == found
+    assert all(parts)
+    assert [t for part in read(text) for t in part] == found
+
+
+@given(ANY | RULED)
+def test_own_tokens_are_found_where_they_stand(text):
+    found = tokenise(text)
+    assert located(text, [(t.start, t.end) for t in found]) == found
+    by_text = located(text, [t.text for t in found])
+    assert [t.text for t in by_text] == [t.text for t in found]
+    assert all(text[t.start : t.end] == t.text for t in by_text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Milan beat Ajax 2-1.", "Milan beat Ajax 2-1 ."),
+        ("Mr. J. Smith (U.N.) left.", "Mr. J. Smith ( U.N. ) left ."),
+        ("didn't we've O'Neill's", "did n't we 've O'Neill 's"),
+        ("didn’t it’s", "did n’t it ’s"),
+        ("$1,000.5, 10:30: 5%", "$ 1,000.5 , 10:30 : 5 %"),
+        ("AT&T and/or a@b.org C++", "AT&T and/or a@b.org C + +"),
+        ("wait... -- what?!", "wait ... -- what ? !"),
+        ('"Yes," she said', '" Yes , " she said'),
+        ("in 1996. So do I.", "in 1996 . So do I ."),
+        ("cafe\u0301 हिन्दी co\u00adop", "cafe\u0301 हिन्दी co\u00adop"),
+        ("❤\ufe0f!", "❤\ufe0f !"),
+        ("\ufeffRome\u200bfell", "Rome fell"),
+        ("snake_case x86", "snake_case x86"),
+        ("'s", "' s"),
+        ("", ""),
+    ],
+)
+def test_rules(text, expected):
+    assert words(text) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Rome fell. It rose.", 2),
+        ("Mr. Smith went to the U.S. He came back.", 2),
+        ("Mr. Smith of the U.S. army left.", 1),
+        ("J. Smith left.", 1),
+        ('He said: "Go!" Nobody went.', 2),
+        ('"Go!" he said.', 1),
+        ("first line\nsecond line", 1),
+        ("A HEADLINE\n\nThe text", 2),
+        ("one\r\n\r\ntwo", 2),
+        ("東京。大阪。", 2),
+        ("wait... no", 1),
+        ("version 3.5 is out. 4.0 is not.", 2),
+        ("", 0),
+        (" \n ", 0),
+    ],
+)
+def test_sentences_of_known_cases(text, count):
+    assert len(read(text)) == count
+    assert len(read(text, split_sentences=False)) == min(count, 1)
+
+
+def test_own_tokenisers():
+    text = "Rome fell. It rose."
+    as_strings = read(text, tokeniser=str.split)
+    assert [[t.text for t in s] for s in as_strings] == [
+        ["Rome", "fell.", "It", "rose."]
+    ]
+    own = read(text, tokeniser=lambda text: [["Rome", "fell"], [], [(11, 13)]])
+    assert [[t.text for t in s] for s in own] == [["Rome", "fell"], ["It"]]
+    with_names = read("ab", tokeniser=lambda text: [("B", (0, 1))[1], (1, 2)])
+    assert [t.text for t in with_names[0]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (["Rome", "fall"], r"Token 1 of the tokeniser, \'fall\', does not stand"),
+        (["Rome", ""], "Token 1 of the tokeniser, '', does not"),
+        ([(0, 4), (3, 5)], "characters 3 to 5: expected 4 <= start"),
+        ([(0, 40)], "end <= 9"),
+        ([(2, 2)], "characters 2 to 2"),
+        ([3], "is 3: expected a string, or a pair"),
+        ([(1,)], "expected a string, or a pair"),
+    ],
+)
+def test_wrong_tokens_say_what_is_wrong(made, message):
+    with pytest.raises(ValueError, match=message):
+        located("Rome fell", made)
+
+
+def test_abbreviations_are_in_lower_case():
+    assert all(word == word.lower() for word in tokens.ABBREVIATIONS)

@@ -1,0 +1,123 @@
+"""Calibration figures, against plain loops and scikit-learn."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, precision_recall_curve
+
+from jaxner.evaluation import calibration as honest
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    rng = np.random.default_rng(0)
+    chances = rng.beta(3, 1, 3000).round(3)
+    return chances, rng.random(3000) < chances**2
+
+
+def test_bins_are_those_of_sklearn(predictions):
+    chances, correct = predictions
+    found = honest.reliability(chances, correct, num_bins=8)
+    share, mean = calibration_curve(correct, chances, n_bins=8)
+    filled = found.counts > 0
+    np.testing.assert_allclose(found.accuracy[filled], share)
+    np.testing.assert_allclose(found.confidence[filled], mean)
+    assert found.counts.sum() == 3000
+    gaps = np.abs(found.accuracy - found.confidence)
+    error = np.average(gaps[filled], weights=found.counts[filled])
+    assert found.error == pytest.approx(error)
+    assert found.largest_error == pytest.approx(np.nanmax(gaps))
+
+
+def test_brier_score_is_that_of_sklearn(predictions):
+    chances, correct = predictions
+    found = honest.calibration(chances, correct)
+    assert found.brier == pytest.approx(brier_score_loss(correct, chances))
+    assert found.mean == pytest.approx(chances.mean())
+    assert found.share == pytest.approx(correct.mean())
+
+
+def test_honest_predictions_have_a_small_error():
+    rng = np.random.default_rng(1)
+    chances = rng.random(200_000)
+    correct = rng.random(200_000) < chances
+    assert honest.calibration(chances, correct).error < 0.006
+    bold = honest.calibration(np.sqrt(chances), correct)
+    assert bold.error == pytest.approx(2 / 3 - 1 / 2, abs=0.01)
+
+
+def test_edges_belong_to_the_lower_bin():
+    found = honest.reliability([0.0, 0.5, 1.0, 1.0], [False, True, True, True], 2)
+    assert found.counts.tolist() == [2, 2]
+    assert found.error == pytest.approx(0.125)
+
+
+def test_curve_is_that_of_sklearn(predictions):
+    chances, correct = predictions
+    missed = 500  # gold entities that were not predicted
+    gold = int(correct.sum()) + missed
+    curve = honest.threshold_curve(chances, correct, gold)
+    precision, recall, thresholds = precision_recall_curve(correct, chances)
+    np.testing.assert_allclose(curve.thresholds, thresholds[::-1])
+    np.testing.assert_allclose(curve.precision, precision[:-1][::-1])
+    scale = correct.sum() / gold
+    np.testing.assert_allclose(curve.recall, recall[:-1][::-1] * scale)
+    assert curve.kept[-1] == 3000
+    best = curve.f1.max()
+    p, r = curve.precision[-1], curve.recall[-1]
+    assert best >= 2 * p * r / (p + r)
+
+
+def test_thresholds_reach_what_is_wanted(predictions):
+    chances, correct = predictions
+    gold = int(correct.sum())
+    curve = honest.threshold_curve(chances, correct, gold)
+    for wanted in (0.7, 0.8, 0.9):
+        threshold = curve.for_precision(wanted)
+        assert correct[chances >= threshold].mean() >= wanted
+        lower = curve.thresholds[curve.thresholds < threshold]
+        assert all(correct[chances >= t].mean() < wanted for t in lower)
+        threshold = curve.for_recall(wanted)
+        assert correct[chances >= threshold].sum() / gold >= wanted
+        higher = curve.thresholds[curve.thresholds > threshold]
+        assert all(correct[chances >= t].sum() / gold < wanted for t in higher)
+    assert curve.for_precision(1.1) is None
+    assert curve.for_recall(1.1) is None
+
+
+def test_nothing_at_all_is_undefined_and_not_zero():
+    empty = honest.calibration([], [])
+    assert np.isnan(empty.error)
+    assert np.isnan(empty.brier)
+    assert empty.to_dict()["expected_calibration_error"] is None
+    json.dumps(empty.to_dict(), allow_nan=False)
+    curve = honest.threshold_curve([], [], 3)
+    assert curve.for_precision(0.5) is None
+    assert curve.f1.shape == (0,)
+    no_gold = honest.threshold_curve([0.5], [False], 0)
+    assert np.isnan(no_gold.recall).all()
+    json.dumps(no_gold.to_dict(), allow_nan=False)
+
+
+def test_spans_are_matched_sentence_by_sentence():
+    gold = [[(0, 1, "A"), (2, 4, "B")], [], [(0, 1, "A")]]
+    predicted = [[(2, 4, "B"), (0, 1, "B")], [(0, 1, "A")], [(0, 1, "A")]]
+    assert honest.match(gold, predicted).tolist() == [True, False, False, True]
+    with pytest.raises(ValueError, match="zip"):
+        honest.match(gold, predicted[:1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5], []), "as many outcomes as probabilities, got 0 and 1"),
+        (([1.5], [True]), "from 0 to 1, got 1.5"),
+        (([float("nan")], [True]), "from 0 to 1, got nan"),
+        (([0.5], [True], 0), "at least one bin"),
+    ],
+)
+def test_wrong_input_says_what_is_wrong(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        honest.reliability(*arguments)

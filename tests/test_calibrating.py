@@ -1,0 +1,206 @@
+"""Temperatures fitted on a split, and how honest a tagger is before and after."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import __main__, calibrating, inference, models
+from jaxner.data import corpora, documents, schemes, splits
+from jaxner.data.readers import conll
+from jaxner.workdir import Workdir
+from tests.test_decoding import tiny
+
+
+def drawn_split(params, temperature, folder, count=400):
+    """Sentences whose labels are drawn from the tagger's own distribution."""
+    rng = np.random.default_rng(0)
+    words = ["Rome", "beat", "Milan", "Ms", "Preston", "x"]
+    sentences = [list(rng.choice(words, rng.integers(1, 7))) for _ in range(count)]
+    truth = dataclasses.replace(params, temperature=temperature)
+    batch = jaxner.encode(params, sentences)
+
+    @jax.jit
+    def draw(batch, keys):
+        def one(sentence, key):
+            p = models.apply(truth.model, truth.weights, sentence)
+            p = inference.at_temperature(p, temperature)
+            return inference.sample(p, sentence.mask, key)
+
+        return jax.vmap(one)(batch, keys)
+
+    ids = draw(batch, jax.random.split(jax.random.key(0), count))
+    rows = [
+        zip(tokens, params.vocabulary.decode(row[: len(tokens)].tolist()), strict=True)
+        for tokens, row in zip(sentences, np.asarray(ids), strict=True)
+    ]
+    conll.write(folder / "drawn.conll", rows)
+    return splits.read(folder / "drawn.conll", scheme=params.vocabulary.scheme)
+
+
+@pytest.mark.parametrize("head", ["crf", "softmax"])
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
+    """Tags, since ill-formed spans would be made well-formed."""
+    params = tiny(head, ("A", "B", "C"), scheme="tags")
+    split = drawn_split(params, temperature, tmp_path)
+    found = calibrating.fit(params, split)
+    assert found.temperature == pytest.approx(temperature, rel=0.15)
+    assert found.after < found.before
+    assert (found.sentences, found.left_out) == (400, 0)
+    fitted = dataclasses.replace(params, temperature=found.temperature)
+    before, after = (calibrating.measure(p, split) for p in (params, fitted))
+    assert after.tokens.error < before.tokens.error
+    assert after.tokens.error < 0.05
+    assert after.tokens.brier < before.tokens.brier
+    assert after.entities is None
+    assert after.curve is None
+
+
+def test_the_likelihood_is_exact(tmp_path):
+    params = tiny("crf", ("A", "B"), scheme="tags")
+    split = drawn_split(params, 1.0, tmp_path, count=5)
+    found = calibrating.fit(params, split)
+
+    def loss(temperature):
+        total = 0.0
+        for e in split.examples:
+            sentence = jaxner.encode(params, list(e.tokens))
+            p = models.apply(params.model, params.weights, sentence)
+            p = inference.at_temperature(p, temperature)
+            ids = jnp.array(params.vocabulary.label_ids(list(e.labels)))
+            total -= float(inference.score(p, ids, sentence.mask))
+            total += float(inference.log_partition(p, sentence.mask))
+        return total / sum(len(e.tokens) for e in split.examples)
+
+    assert found.before == pytest.approx(loss(1.0), rel=1e-4)
+    assert found.after == pytest.approx(loss(found.temperature), rel=1e-4)
+    for other in (0.97, 1.03):
+        assert loss(found.temperature * other) >= found.after - 1e-6
+
+
+def test_passes_are_a_mixture(tmp_path):
+    options = {"num_samples": 3, "parts": ("representation",)}
+    params = tiny("crf", ("A", "B"), scheme="tags", mc_dropout=options)
+    split = drawn_split(params, 1.0, tmp_path, count=6)
+    found = calibrating.fit(params, split)
+    total = 0.0
+    for e in split.examples:
+        labels = list(e.labels)
+        best = jaxner.n_best(params, list(e.tokens), 3 ** len(e.tokens))
+        total -= np.log(next(y.probability for y in best if y.labels == labels))
+    tokens = sum(len(e.tokens) for e in split.examples)
+    assert found.before == pytest.approx(total / tokens, rel=1e-3)
+
+
+def test_documents_are_fitted_as_one(tmp_path):
+    words = [["Rome", "beat", "Milan"]]
+    vocabulary, _ = jaxner.build_vocabulary(words, ["LOC"], documents=True)
+    model = jaxner.build(
+        vocabulary,
+        representation={"words": {"dim": 6}, "chars": None},
+        encoder={"name": "projection", "hidden_dim": 8},
+        head={"name": "crf"},
+    )
+    weights = jaxner.init(model, jax.random.key(3))
+    tagger = jaxner.Tagger(weights, model, vocabulary)
+    rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
+    conll.write(tmp_path / "a.conll", rows, documents=[1, 1, 2])
+    split = splits.read(tmp_path / "a.conll")
+    total = 0.0
+    for members in ((0, 1), (2,)):
+        parts = [split.to_scheme("BIOES")[i] for i in members]
+        joined = documents.join([vocabulary.encode(list(e.tokens)) for e in parts])
+        ids = [np.array(vocabulary.label_ids(list(e.labels))) for e in parts]
+        last = len(vocabulary.label_names) - 1
+        labels = jnp.asarray(documents.join_labels(ids, last))
+        p = models.predict(model, weights, jax.tree.map(jnp.asarray, joined))
+        total -= float(inference.log_probability(p, labels, jnp.asarray(joined.mask)))
+    assert calibrating.fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
+
+
+def test_entities_are_measured(params, corpus):
+    split = corpora.load(None, "dev", directory=corpus)
+    found = calibrating.measure(params, split)
+    predicted = jaxner.entities(params, [list(e.tokens) for e in split.examples])
+    gold = [set(schemes.to_spans(e.labels)) for e in split.to_scheme("BIOES")]
+    pairs = [
+        (e.probability, (e.start, e.end, e.type) in right)
+        for own, right in zip(predicted, gold, strict=True)
+        for e in own
+    ]
+    assert found.entities.reliability.counts.sum() == len(pairs)
+    brier = np.mean([(p - right) ** 2 for p, right in pairs])
+    assert found.entities.brier == pytest.approx(brier, rel=1e-5)
+    assert found.entities.share == np.mean([right for _, right in pairs])
+    assert found.curve.kept[-1] == len(pairs)
+    right = sum(right for _, right in pairs)
+    assert found.curve.recall[-1] == pytest.approx(right / sum(map(len, gold)))
+    wider = calibrating.measure(params, split, n_best=8)
+    assert wider.curve.recall[-1] >= found.curve.recall[-1]
+    assert wider.tokens.brier == pytest.approx(found.tokens.brier)
+
+
+def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
+    (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n\nRome B-LOC\n")
+    found = calibrating.fit(params, splits.read(tmp_path / "new.conll"))
+    assert (found.sentences, found.left_out) == (1, 1)
+    (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
+    with pytest.raises(ValueError, match="nothing to fit a temperature on"):
+        calibrating.fit(params, splits.read(tmp_path / "none.conll"))
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A run that may be written to."""
+    import shutil
+
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def test_the_command_keeps_the_temperature(run, tmp_path, capsys):
+    text = ["Ms", "Preston", "left", "Lakeside"]
+    before = jaxner.load(run)
+    figures = tmp_path / "figures.json"
+    arguments = ["calibrate", "--workdir", str(run), "--json", str(figures), "--test"]
+    __main__.main([*arguments, "--precision", "0.5", "--recall", "1"])
+    shown = capsys.readouterr().out
+    assert "min_probability=" in shown
+    assert "entities of dev: precision" in shown
+    written = json.loads(figures.read_text())
+    after = jaxner.load(run)
+    assert after.temperature == written["temperature"] != 1.0
+    assert f"Temperature {after.temperature:.4f}" in shown
+    kept = Workdir(run).read_json("calibration.json")
+    assert kept["step"] is not None
+    for split in ("dev", "test"):
+        for side in ("before", "after"):
+            figure = kept[split][side]["entities"]
+            assert len(figure["bins"]["counts"]) == 15
+            assert sum(figure["bins"]["counts"]) == figure["count"]
+    assert len(written["curve"]["thresholds"]) == len(written["curve"]["recall"])
+    assert jaxner.tag(after, text) == jaxner.tag(before, text)
+    chances = [jaxner.marginals(p, text) for p in (before, after)]
+    assert np.abs(chances[0] - chances[1]).max() > 1e-4
+    # Another time it begins from the scores as they are.
+    __main__.main(["calibrate", "--workdir", str(run)])
+    assert jaxner.load(run).temperature == after.temperature
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workdir", "nowhere"], "There is no folder"),
+        (["--workdir", "{run}", "--json", "/no/where"], "no folder to write /no/w"),
+        (["--workdir", "{run}", "--precision", "2"], "a share from 0 to 1, got '2'"),
+    ],
+)
+def test_wrong_input_says_what_is_wrong(arguments, message, finished, capsys):
+    with pytest.raises(SystemExit):
+        __main__.main(["calibrate", *(a.format(run=finished) for a in arguments)])
+    shown = capsys.readouterr()
+    assert message in shown.out + shown.err

@@ -1,0 +1,237 @@
+"""Labels chosen in several ways from one checkpoint, and their probabilities."""
+
+import dataclasses
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import decoding, inference, models, tagging
+from jaxner.data import schemes, vocab
+from jaxner.decoding import DECODINGS
+from jaxner.inference import Constraints
+
+SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
+
+
+def tiny(head, types=("LOC",), mc_dropout=None, scheme="BIOES"):
+    """A tagger of random weights, large enough that labels differ."""
+    vocabulary, _ = jaxner.build_vocabulary(
+        [["Rome", "beat", "Milan", "Ms", "Preston"]], types, scheme=scheme
+    )
+    model = jaxner.build(
+        vocabulary,
+        representation={"words": {"dim": 6}, "chars": None, "dropout": 0.5},
+        encoder={"name": "projection", "hidden_dim": 8},
+        head={"name": head},
+        **({} if mc_dropout is None else {"mc_dropout": mc_dropout}),
+    )
+    weights = jaxner.init(model, jax.random.key(0))
+    keys = iter(jax.random.split(jax.random.key(1), 100))
+    wild = jax.tree.map(lambda x: jax.random.normal(next(keys), x.shape), weights)
+    return jaxner.Tagger(wild, model, vocabulary)
+
+
+@pytest.fixture(scope="module")
+def crf():
+    return tiny("crf")
+
+
+@pytest.fixture(scope="module")
+def softmax():
+    return tiny("softmax")
+
+
+def enumerated(params, tokens):
+    """Every labelling and its log-probability, by plain loops over potentials."""
+    sentence = jaxner.encode(params, tokens)
+    p = models.apply(params.model, params.weights, sentence)
+    size, zero = len(params.vocabulary.label_names), np.zeros
+    e, a, b, z = (
+        np.asarray(x, float) if x is not None else y
+        for x, y in zip(
+            p, (None, zero((size, size)), zero(size), zero(size)), strict=True
+        )
+    )
+    labellings = list(itertools.product(range(size), repeat=len(tokens)))
+    scores = np.array(
+        [
+            b[y[0]] + z[y[-1]] + sum(e[t, k] for t, k in enumerate(y))
+            + sum(a[i, j] for i, j in itertools.pairwise(y))
+            for y in labellings
+        ]
+    ) / params.temperature  # fmt: skip
+    chances = np.exp(scores - scores.max())
+    return labellings, chances / chances.sum(), e
+
+
+@pytest.mark.parametrize("name", ["crf", "softmax"])
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_decodings_equal_enumeration(name, temperature, request):
+    params = request.getfixturevalue(name)
+    params = dataclasses.replace(params, temperature=temperature)
+    tokens = SENTENCES[0]
+    labellings, chances, emissions = enumerated(params, tokens)
+    decode = params.vocabulary.decode
+    names = params.vocabulary.label_names
+
+    def tag(which):
+        return jaxner.tag(params, tokens, decoding=which)
+
+    best = labellings[int(chances.argmax())]
+    assert tag("viterbi") == jaxner.tag(params, tokens) == decode(best)
+    legal = [
+        i
+        for i, y in enumerate(labellings)
+        if not schemes.violations([names[k] for k in y], "BIOES")
+    ]
+    best_legal = labellings[max(legal, key=lambda i: chances[i])]
+    assert tag("constrained") == decode(best_legal)
+    assert jaxner.tag(params, tokens, constrained=True) == decode(best_legal)
+    assert tag("independent") == decode(emissions.argmax(axis=1))
+    expected = np.zeros((3, len(names)))
+    for y, chance in zip(labellings, chances, strict=True):
+        expected[range(3), y] += chance
+    assert tag("max_marginal") == decode(expected.argmax(axis=1))
+    np.testing.assert_allclose(jaxner.marginals(params, tokens), expected, atol=2e-6)
+    order = np.argsort(-chances)
+    found = jaxner.n_best(params, tokens, 100)
+    assert len(found) == 100
+    assert found[0].labels == decode(labellings[order[0]])
+    np.testing.assert_allclose(
+        [one.probability for one in found], chances[order[:100]], rtol=1e-3
+    )
+    share = chances[legal].sum()
+    first = jaxner.n_best(params, tokens, 2, constrained=True)[0]
+    assert first.labels == decode(best_legal)
+    assert first.probability == pytest.approx(chances[legal].max() / share, rel=1e-4)
+    alone = jaxner.tag(params, tokens, decoding="independent", constrained=True)
+    assert schemes.violations(alone, "BIOES") == []
+
+
+def test_draws_come_as_often_as_they_are_probable(crf):
+    sentence = jaxner.encode(crf, SENTENCES[2])
+    labellings, chances, _ = enumerated(crf, SENTENCES[2])
+    draw = functools.partial(jaxner.tag, crf, sentence, decoding="sampled")
+    drawn = jax.jit(jax.vmap(lambda key: draw(key=key)))(
+        jax.random.split(jax.random.key(2), 4000)
+    )
+    found = {
+        tuple(y): n / 4000
+        for y, n in zip(*np.unique(drawn, axis=0, return_counts=True), strict=True)
+    }
+    for y, chance in zip(labellings, chances, strict=True):
+        error = 4.5 * np.sqrt(chance * (1 - chance) / 4000) + 1e-3
+        assert abs(found.get(y, 0.0) - chance) < error
+
+
+@pytest.mark.parametrize("which", DECODINGS)
+def test_batch_mates_padding_and_jit_change_nothing(crf, which):
+    key = jax.random.key(3)
+    together = jaxner.tag(crf, SENTENCES, decoding=which, key=key)
+    alone = [jaxner.tag(crf, s, decoding=which, key=key) for s in SENTENCES]
+    assert together == alone
+    tag = functools.partial(jaxner.tag, decoding=which, key=key)
+    batch = jaxner.encode(crf, SENTENCES)
+    ids = jax.jit(tag)(crf, batch)
+    assert [len(row) for row in ids] == [9] * 4
+    for row, labels in zip(ids, together, strict=True):
+        assert crf.vocabulary.decode(row[: len(labels)].tolist()) == labels
+        assert not row[len(labels) :].any()
+
+
+def test_n_best_of_all_doors(crf):
+    found = jaxner.n_best(crf, SENTENCES, 3)
+    assert [len(one) for one in found] == [3, 1, 3, 3]
+    assert found[1] == [jaxner.Labelling([], 1.0)]
+    assert jaxner.n_best(crf, SENTENCES[2], 3)[0].labels == found[2][0].labels
+    batch = jaxner.encode(crf, SENTENCES)
+    arrays = jax.jit(functools.partial(jaxner.n_best, n=3))(crf, batch)
+    assert arrays.labels.shape == (4, 3, 9)
+    for i in (0, 2, 3):
+        expected = [one.probability for one in found[i]]
+        np.testing.assert_allclose(arrays.probability[i], expected, rtol=1e-4)
+        ids = arrays.labels[i, 0, : len(SENTENCES[i])].tolist()
+        assert crf.vocabulary.decode(ids) == found[i][0].labels
+    one = jaxner.n_best(crf, jaxner.encode(crf, ["Rome"]), 7)
+    assert one.labels.shape == (7, 1)
+    assert (one.probability[:5] > 0).all()  # as many labellings as labels
+    assert not one.probability[5:].any()
+    nothing = jaxner.n_best(crf, crf.vocabulary.encode([]), 2)
+    assert nothing.labels.shape == (2, 0)
+    assert nothing.probability.tolist() == [1.0, 0.0]
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        jaxner.n_best(crf, ["Rome"], 0)
+
+
+@pytest.mark.parametrize("head", ["crf", "softmax"])
+def test_passes_are_averaged(head):
+    params = tiny(head, mc_dropout={"num_samples": 3, "parts": ("representation",)})
+    tokens, key = SENTENCES[0], jax.random.key(5)
+    sentence = jaxner.encode(params, tokens)
+    sampled = jaxner.sample(params, sentence, key, 3)
+    found = jaxner.marginals(params, tokens, key=key)
+    np.testing.assert_allclose(found, sampled.mean(axis=0), atol=1e-6)
+    more = jaxner.marginals(params, tokens, key=key, num_samples=5)
+    assert np.abs(more - found).max() > 1e-4
+    single = jaxner.marginals(params, tokens, num_samples=0)
+    assert np.abs(single - found).max() > 1e-4
+    predictive = decoding.predict(params, sentence, key)
+    each = [inference.one_pass(predictive.passes, i) for i in range(3)]
+    for one in jaxner.n_best(params, tokens, 4, key=key):
+        ids = jnp.array(params.vocabulary.label_ids(one.labels))
+        logs = [inference.log_probability(p, ids, sentence.mask) for p in each]
+        assert one.probability == pytest.approx(np.mean(np.exp(logs)), rel=1e-4)
+    best = params.vocabulary.decode(found.argmax(axis=1))
+    assert jaxner.tag(params, tokens, decoding="max_marginal", key=key) == best
+    draw = functools.partial(jaxner.tag, params, sentence, decoding="sampled")
+    keys = jax.random.split(key, 2)
+    assert draw(key=keys[0]).shape == (3,)
+    ruled = decoding.predict(params, sentence, key, constrained=True)
+    allowed = Constraints(*schemes.allowed(params.vocabulary.label_names, "BIOES"))
+    assert ruled.passes.transitions.shape == allowed.transitions.shape
+
+
+def test_what_cannot_be_answered_says_so(crf):
+    with pytest.raises(ValueError, match="Unknown decoding 'beam'; known: viterbi, "):
+        jaxner.tag(crf, ["Rome"], decoding="beam")
+    with pytest.raises(ValueError, match=r"'n_best'; known: .*see jaxner\.n_best"):
+        jaxner.tag(crf, ["Rome"], decoding="n_best")
+    with pytest.raises(ValueError, match="'sampled' draws labels: give a key"):
+        jaxner.tag(crf, ["Rome"], decoding="sampled")
+    with pytest.raises(ValueError, match="number of passes, got num_samples=-1"):
+        jaxner.marginals(crf, ["Rome"], num_samples=-1)
+    with pytest.raises(TypeError, match="take no documents and no vectors"):
+        jaxner.marginals(crf, jaxner.encode(crf, ["Rome"]), documents=[1])
+    deep = jax.tree.map(lambda x: x[None, None], jaxner.encode(crf, ["Rome"]))
+    with pytest.raises(TypeError, match="got 3 axes"):
+        jaxner.marginals(crf, deep)
+    with pytest.raises(TypeError, match="Split it into tokens first"):
+        jaxner.marginals(crf, "Rome")
+
+
+def test_temperature_travels_with_the_tagger(crf, tmp_path):
+    warm = dataclasses.replace(crf, temperature=2.0)
+    assert jax.tree.structure(warm) != jax.tree.structure(crf)
+    jaxner.save(tmp_path / "warm", warm)
+    assert jaxner.load(tmp_path / "warm").temperature == 2.0
+    jaxner.save(tmp_path / "plain", crf)
+    assert jaxner.load(tmp_path / "plain").temperature == 1.0
+    (tmp_path / "warm" / "calibration.json").write_text('{"temperature": 0}')
+    with pytest.raises(ValueError, match="temperature 0, not a positive number"):
+        jaxner.load(tmp_path / "warm")
+    text = '{"temperature": 3.0, "step": 7}'
+    (tmp_path / "warm" / "calibration.json").write_text(text)
+    with pytest.warns(UserWarning, match="of step 7, and the best"):
+        assert jaxner.load(tmp_path / "warm").temperature == 1.0
+
+
+def test_tags_and_separators_are_outside():
+    words, _ = vocab.build([["a"]], ["X"], scheme="tags")
+    assert decoding.outside_at_separators(words) == ["X"]
+    assert decoding.constraints(words).transitions.all()
+    assert tagging.choose is decoding.choose
