@@ -1,4 +1,4 @@
-"""Sentences of any lengths through a compiled function, in batches of few shapes.
+"""Runs sentences of any length through a compiled function, in few batch shapes.
 
 Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters.
 """
@@ -20,14 +20,14 @@ from jaxner.data import padding, shapes
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
-# A batch has at most so many positions, and characters, or is one sentence. On a CPU
-# more of them leave its caches and are slower.
+# Maximum positions and characters in a batch of several sentences. On a CPU, larger
+# batches do not fit its caches and are slower.
 _TOKENS = {"cpu": 1 << 11, "gpu": 1 << 14, "tpu": 1 << 14}
 _CHARS = 1 << 17
 _FEW_WORDS = 1 << 8
 _SHORT_WORD = 24  # characters
-# So many batches are under way at most: enough to keep a device busy, and what they
-# compute need not lie there until the whole text is done.
+# Maximum number of batches in flight: enough to keep a device busy without holding the
+# results of the whole text there.
 _PENDING = 16
 
 
@@ -38,17 +38,17 @@ def over_documents(
     documents: Sequence[Hashable] | None = None,
     passes: int = 0,
 ) -> list[Any]:
-    """Does the same as `over`, for a tagger of documents or of sentences.
+    """Returns what `over` returns, for taggers of documents or of sentences.
 
     Args:
         params: What `load` returned.
         compute: As in `over`.
         sentences: As in `over`.
-        documents: The document of each sentence; without them each is one.
-        passes: With dropout; 0: one without.
+        documents: Document of each sentence; None makes each sentence a document.
+        passes: Number of passes with dropout; 0 for one pass without dropout.
 
     Raises:
-        ValueError: The documents are not as many as the sentences.
+        ValueError: The numbers of documents and sentences differ.
     """
     if documents is not None and len(documents) != len(sentences):
         raise ValueError(
@@ -84,22 +84,22 @@ def over(
     passes: int = 0,
     mesh: Mesh | None = None,
 ) -> list[Any]:
-    """Computes something of each sentence; answers in the order of the input.
+    """Returns the results of a function for each sentence, in the order of the input.
 
-    Sentences are sorted by length, cut into batches of about as many tokens, and padded
-    to one of few shapes. The sentences of a batch share their distinct words.
+    Sorts sentences by length, cuts them into batches of similar numbers of tokens, and
+    pads each batch to one of few shapes. The sentences of a batch share their distinct
+    words.
 
     Args:
-        compute: From a batch, as `padding.pad` returns it, to a tree of arrays
-            `[B, T, …]`.
+        compute: Maps a batch, as `padding.pad` returns it, to a tree of arrays `[B, T,
+            …]`.
         sentences: Without padding, as `Vocabulary.encode` returns them.
-        passes: How many times a sentence goes through the model at once; reduces the
-            batch size accordingly.
-        mesh: Where the weights lie, if on several devices: each batch is split over
-            all of them.
+        passes: Passes of each sentence at once; reduces the batch size accordingly.
+        mesh: Mesh of the weights, if they are on several devices; each batch is split
+            over all of them.
 
     Returns:
-        For each sentence a tree of NumPy arrays of its own length, `[T, …]`.
+        For each sentence a tree of NumPy arrays `[T, …]` without padding.
 
     Example:
         >>> ids, chars = np.array([2, 3]), np.array([[0, 0], [5, 6], [5, 0]])
@@ -120,12 +120,12 @@ def over(
 def _batches(
     sentences: Sequence[Sentence], passes: int, mesh: Mesh | None
 ) -> Iterator[tuple[list[int], Sentence]]:
-    """Yields the batches, and which sentences are in each."""
+    """Yields the indices of the sentences in each batch, and the batch."""
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
     parts = 1 if mesh is None else mesh.size
     for (tokens, chars), count, rows in _plan(sizes, max(passes, 1), parts):
         here = [sentences[i] for i in rows]
-        # In large batches, half of the tokens are padding or occur before.
+        # In large batches, half of the tokens are padding or repeated words.
         words = count * tokens + 1
         if words > _FEW_WORDS and sum(len(s.chars) for s in here) <= words // 2:
             words //= 2
@@ -135,7 +135,7 @@ def _batches(
 
 
 def _fetched(computed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Fetches what is computed from the device, while others are under way."""
+    """Yields results fetched from the device while later batches compute."""
     pending: collections.deque[tuple[Any, Any]] = collections.deque()
     for one in computed:
         pending.append(one)
@@ -154,13 +154,13 @@ def _plan(
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
-    The longest come first. Rows that a batch has in addition, since their number is a
-    power of two, go to the next shorter sentences.
+    The longest sentences come first. The number of rows is a power of two; spare rows
+    take the next shorter sentences.
 
     Args:
         sizes: Tokens of each sentence, and characters of its longest word.
         passes: As in `over`.
-        parts: Devices that share a batch; each takes as much as one alone.
+        parts: Number of devices that share a batch; each takes a full share.
     """
     rounded = [round_up(*size) for size in sizes]
     sizes = [(chars, tokens) for tokens, chars in rounded]
@@ -177,10 +177,10 @@ def _plan(
 
 
 def round_up(tokens: int, chars: int) -> tuple[int, int]:
-    """Rounds sizes up, so that many sentences share few compiled programs.
+    """Returns sizes rounded up, so that sentences share few compiled programs.
 
-    Tokens to 8, 16, 24, 32, 48, 64, …; characters, most words being short, to 24, 128,
-    256, …; where no characters are read, to 1.
+    Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24 (most words are short), 128, 256,
+    …, or 1 if the model reads no characters.
 
     Example:
         >>> round_up(17, 9)

@@ -12,10 +12,15 @@ from jaxner.reproduce import figure_commands as run
 
 
 def declare(commands: Any) -> None:
-    """Adds the commands to the subparsers of `jaxner reproduce`."""
+    """Adds these commands to the subparsers of `jaxner reproduce`."""
     _declare_lengths(commands)
     for name, does, about, split in (
-        ("changes", run.changes, "tokens mended and broken (UANet, Table 1)", "test"),
+        (
+            "changes",
+            run.changes,
+            "tokens corrected and broken (UANet, Table 1)",
+            "test",
+        ),
         ("tokens", run.tokens, "draft and refinement of each (UANet, Table 7)", "dev"),
         ("chunk-recall", run.chunk_recall, "parts of the attention (Li et al.)", "dev"),
         ("heat-map", run.heat_map, "relations (GRN, Fig. 4) or attention", "dev"),
@@ -24,12 +29,19 @@ def declare(commands: Any) -> None:
         one.add_argument("--workdir", required=True, help="folder of the run")
         one.add_argument("--split", default=split, choices=("train", "dev", "test"))
         if name in ("changes", "tokens"):
-            one.add_argument("--samples", type=int, help="passes with dropout, M")
-            one.add_argument("--layer", type=int, help="of a LAN: whose draft, from 1")
-        if name in ("tokens", "heat-map"):
-            one.add_argument("--text", action="append", help="tokens between blanks")
             one.add_argument(
-                "--number", type=int, nargs="+", help="sentences of the split, from 1"
+                "--samples", type=int, help="number of passes with dropout, M"
+            )
+            one.add_argument("--layer", type=int, help="LAN layer of the draft, from 1")
+        if name in ("tokens", "heat-map"):
+            one.add_argument(
+                "--text", action="append", help="tokens separated by spaces"
+            )
+            one.add_argument(
+                "--number",
+                type=int,
+                nargs="+",
+                help="numbers of sentences in the split, from 1",
             )
         if name == "chunk-recall":
             one.add_argument("--baseline", help="folder of a run without attention")
@@ -39,9 +51,9 @@ def declare(commands: Any) -> None:
                 "--rows",
                 default="all",
                 choices=("all", "entities"),
-                help="words on the y-axis; the GRN paper has those of entities",
+                help="words on the y-axis; the GRN paper shows entities",
             )
-    # What begins with a dash is for the benchmark, which has a parser of its own.
+    # Options go to the benchmark, which has its own parser.
     one = commands.add_parser(
         "speed",
         help="speed (UANet, Strubell et al., GRN)",
@@ -71,7 +83,8 @@ def _declare_lengths(commands: Any) -> None:
             "--bounds",
             type=_bounds,
             default=list(bounds),
-            help=f"last length of each part; default {','.join(map(str, bounds))}",
+            help="largest length of each part, in tokens; default "
+            f"{','.join(map(str, bounds))}",
         )
         one.add_argument("--rule", default="conlleval", choices=known)
         one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
@@ -91,5 +104,5 @@ def _bounds(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"expected numbers and commas, such as 7,15,30, got {text!r}"
+            f"expected numbers with commas, such as 7,15,30, got {text!r}"
         ) from None

@@ -317,7 +317,7 @@ def test_wrong_settings_say_what_would_work():
     with pytest.raises(ValueError, match=r"'zero' of IDCNN; known: identity, glorot"):
         build(initializer="zero")
     for options in ({"num_blocks": 0}, {"dilations": ()}, {"dilations": (1, 0)}):
-        with pytest.raises(ValueError, match=r"sizes of at least 1 and some dilations"):
+        with pytest.raises(ValueError, match=r"sizes ≥ 1 and at least one dilation"):
             build(**options)
 
 

@@ -239,11 +239,11 @@ def test_without_passes_prediction_is_what_apply_computes():
     ("options", "message"),
     [
         ({"parts": ("decoder",)}, "part 'decoder' .*; known: representation, encoder"),
-        ({"parts": ()}, "at least one part"),
+        ({"parts": ()}, "empty; expected at least one of"),
         ({"average": "votes"}, r"average 'votes'; known: scores, probabilities"),
-        ({"num_samples": -1}, "a number from 0, got -1"),
-        ({"num_samples": 2.5}, r"num_samples must be a number from 0, got 2\.5"),
-        ({"seed": "x"}, r"seed must be a number from 0, got 'x'"),
+        ({"num_samples": -1}, "an integer ≥ 0, got -1"),
+        ({"num_samples": 2.5}, r"num_samples must be an integer ≥ 0, got 2\.5"),
+        ({"seed": "x"}, r"seed must be an integer ≥ 0, got 'x'"),
         ({"passes": 3}, r"Unknown option mc_dropout\.passes"),
     ],
 )
@@ -259,7 +259,9 @@ def test_all_parts_are_the_default_and_one_may_be_a_string(unchecked):
 
 def test_a_head_without_scores_of_its_own_cannot_be_sampled():
     model = build(head="seq2seq")
-    with pytest.raises(ValueError, match="no common scores; take 'softmax' or 'crf'"):
+    with pytest.raises(
+        ValueError, match=r"needs head 'softmax' or 'crf': .* no common scores"
+    ):
         emissions(model, models.pass_keys(jax.random.key(0), 2))
 
 
