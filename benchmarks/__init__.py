@@ -1,1 +1,1 @@
-"""Benchmarks: one command each."""
+"""Benchmarks, one command each."""

@@ -1,7 +1,7 @@
-"""Runs a function in a process of its own, and tells how much memory that took.
+"""Runs a function in a separate process, and measures its peak memory.
 
-Peak memory belongs to a process and only grows, so what is to be compared runs apart.
-It is that of the host; what an accelerator holds beside is not seen.
+Peak memory belongs to a process and only grows, so each candidate runs in its own
+process. Figures are for the host, without an accelerator's memory.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _MARK = "\n#answer "
 
 
 class FailedError(RuntimeError):
-    """The process did not answer: an error, or it was killed (for its memory, say)."""
+    """The process failed or was killed, for example for its memory."""
 
 
 def call(function: str, arguments: dict[str, Any], **variables: str) -> dict[str, Any]:
-    """Runs a function in a new process.
+    """Returns the result of a function in a new process.
 
     Args:
-        function: `module:name`; it returns a dict that JSON can hold.
-        arguments: Its arguments, that JSON can hold.
-        **variables: Of its environment, beside those of this process.
+        function: `module:name` of a function that returns a dict of JSON values.
+        arguments: Arguments of the function, as JSON values.
+        **variables: Environment variables, in addition to this process's.
 
     Returns:
-        What the function returned, and `peak_mb`, the most memory of the host that the
-        process has held, in MiB.
+        The function's result, and `peak_mb`, the peak host memory of the process, in
+        MiB.
 
     Raises:
-        FailedError: It ended in another way; the message has its last line.
+        FailedError: The process failed; the message has its last line.
     """
     command = [sys.executable, "-m", "benchmarks.alone", function]
     done = subprocess.run(
@@ -47,7 +47,7 @@ def call(function: str, arguments: dict[str, Any], **variables: str) -> dict[str
         env=environment(**variables),
     )
     if done.returncode or _MARK not in done.stdout:
-        lines = done.stderr.strip().splitlines() or ["it wrote nothing"]
+        lines = done.stderr.strip().splitlines() or ["no output"]
         raise FailedError(f"{function} ended with {done.returncode}: {lines[-1]}")
     return json.loads(done.stdout.rpartition(_MARK)[2])
 
@@ -62,17 +62,17 @@ def cache(folder: Path) -> dict[str, str]:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Returns this process's environment, with which another finds the benchmarks."""
+    """Returns this process's environment, extended so that a child finds benchmarks."""
     paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
 
 
 def peak_mb() -> float:
-    """Returns the most memory of the host that this process has held, in MiB.
+    """Returns the peak host memory of this process, in MiB.
 
-    An accelerator's own memory is no part of it. On Linux `getrusage` counts what the
-    process held before it became this program, that is its parent's memory, so the
-    kernel's figure of the program is taken.
+    An accelerator's memory is not included. On Linux, `getrusage` counts the memory
+    before `exec`, that is the parent's, so this function reads the kernel's figure for
+    the program.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -85,7 +85,7 @@ def peak_mb() -> float:
 
 
 def main() -> None:
-    """Answers `call`."""
+    """Runs the function that `call` names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("function")
     parser.add_argument("arguments")

@@ -7,22 +7,20 @@ r"""The CRF kernels and their rivals: log Z, log Z with gradient, and Viterbi.
 
 The rivals are pytorch-crf, torch-struct (`pip install -e '.[benchmarks]'`), and the
 plain form in JAX: a scan of logsumexp that JAX differentiates, and Viterbi with
-back-pointers. The gradient is that with respect to all potentials. Scores are drawn
-from a normal distribution, and sentences have no padding. XLA uses all cores; PyTorch
-uses all or one, whichever was faster in a pilot of 32 tokens, since its threads may
-wait for each other for most of the time on a machine that has other work to do.
+back-pointers. The gradient is with respect to all potentials. Scores come from a normal
+distribution, and sentences have no padding. XLA uses all cores. PyTorch uses all cores
+or one, whichever was faster in a pilot of 32 tokens, since its threads can spend most
+of the time waiting for each other on a busy machine.
 
-Such scores have transitions of a small range, of which jaxner computes log Z in its
-fast form. `--forbid` forbids one transition, in the potentials of all rivals, as a
-constrained tagger does; of these it takes the exact form, which costs more. The titles
-of the tables say which was measured. What was aimed at is the fast form's, and is told
-of it alone.
+Such transitions have a small range, for which jaxner computes log Z in its fast form.
+`--forbid` forbids one transition in the potentials of all rivals, as a constrained
+tagger does; jaxner then uses its exact form, which costs more. The tables' titles say
+which form was measured. Targets and verdicts are for the fast form only.
 
-Before anything is timed, the results of all are compared. Compilation is no part of the
-times and has its own column. A rival that would take more than `--seconds` for a call,
-or more than `--gigabytes`, by an estimate from 32 tokens, is left out, and its estimate
-is printed. Ratios are medians of the rounds' ratios, with bounds; above 1 jaxner is
-faster.
+The benchmark first compares all results. Times exclude compilation, which has its own
+column. It skips rivals that would need more than `--seconds` per call or more than
+`--gigabytes`, by an estimate from 32 tokens, and prints the estimate. Ratios are
+medians of the rounds' ratios, with bounds; above 1, jaxner is faster.
 """
 
 from __future__ import annotations
@@ -56,11 +54,11 @@ Size = tuple[int, int, int]
 
 
 def draw(size: Size, forbid: bool = False) -> Potentials:
-    """Draws scores on the host.
+    """Returns random scores on the host.
 
     Args:
         size: Labels, tokens, sentences.
-        forbid: Whether the transition from the first label to the last is forbidden.
+        forbid: Whether to forbid the transition from the first label to the last.
     """
     labels, tokens, batch = size
     rng = np.random.default_rng(0)
@@ -73,7 +71,7 @@ def draw(size: Size, forbid: bool = False) -> Potentials:
 
 
 def gigabytes(name: str, operation: str, size: Size) -> float:
-    """Estimates what a rival holds at once: some arrays of pairs of labels."""
+    """Returns an estimate of a rival's memory: some arrays over pairs of labels."""
     labels, tokens, batch = size
     pairs = 4e-9 * batch * tokens * labels**2
     if name == STRUCT:
@@ -84,7 +82,7 @@ def gigabytes(name: str, operation: str, size: Size) -> float:
 def estimate(
     name: str, index: int, size: Size, forbid: bool = False
 ) -> tuple[float, int]:
-    """Estimates the seconds of a call of a PyTorch rival, and on how many threads."""
+    """Returns estimated seconds per call of a PyTorch rival, and its threads."""
     labels, tokens, batch = size
     few = min(tokens, _PILOT_TOKENS)
     run = RIVALS[name](draw((labels, few, batch), forbid))[index]
@@ -93,7 +91,7 @@ def estimate(
 
 
 def score(potentials: Potentials, labels: Any) -> np.ndarray:
-    """Scores of labellings [B, T], in double precision."""
+    """Returns the scores of labellings [B, T], in double precision."""
     emissions, transitions, start, end = (np.asarray(x, float) for x in potentials)
     labels = np.asarray(labels)
     total = np.take_along_axis(emissions, labels[:, :, None], axis=2).sum((1, 2))
@@ -102,14 +100,14 @@ def score(potentials: Potentials, labels: Any) -> np.ndarray:
 
 
 def check(operation: str, potentials: Potentials, found: dict[str, Any]) -> None:
-    """Compares what the rivals return, lest wrong answers be timed.
+    """Raises AssertionError if the rivals' results differ.
 
     Raises:
-        AssertionError: They do not agree.
+        AssertionError: The results differ.
     """
     for name, value in found.items():
         pairs = zip(jax.tree.leaves(found[OURS]), jax.tree.leaves(value), strict=False)
-        if operation == "Viterbi":  # rounding decides between equals
+        if operation == "Viterbi":  # rounding decides ties
             pairs = [(score(potentials, found[OURS]), score(potentials, value))]
         for ours, its in pairs:
             # In float32 the rivals' sums lose digits as T grows: the gradient of
@@ -121,13 +119,13 @@ def check(operation: str, potentials: Potentials, found: dict[str, Any]) -> None
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What is timed, and how much.
+    """The limits of a comparison.
 
     Attributes:
-        rounds: Samples of each.
-        seconds: Of a rival's call, at most.
-        gigabytes: That a rival holds, at most.
-        forbid: Whether a transition is forbidden.
+        rounds: Samples of each run.
+        seconds: Maximum seconds per call of a rival.
+        gigabytes: Maximum memory of a rival, in GB.
+        forbid: Whether to forbid a transition.
     """
 
     rounds: int = 5
@@ -139,7 +137,7 @@ class Limits:
 def compare(
     size: Size, index: int, names: Sequence[str], limits: Limits
 ) -> tuple[dict[str, measure.Timing], float, list[str]]:
-    """Times one operation; also returns seconds to compile, and what was left out."""
+    """Returns timings of an operation, compile times in seconds, and skipped rivals."""
     operation, potentials = OPERATIONS[index], draw(size, limits.forbid)
     runs, left_out, total = {}, [], 0.0
     for name in names:
@@ -186,7 +184,7 @@ def rows(
 
 
 def summary(tables: dict[str, list[Row]], names: Sequence[str]) -> list[Row]:
-    """The mean and the worst size, by operation and rival."""
+    """Returns the mean and the worst ratio, by operation and rival."""
     found = []
     for operation, its in tables.items():
         for name in names:
@@ -210,7 +208,7 @@ def summary(tables: dict[str, list[Row]], names: Sequence[str]) -> list[Row]:
 
 
 def targets(tables: dict[str, list[Row]]) -> list[Row]:
-    """What was aimed at, and whether it was reached in this run."""
+    """Returns the targets, and whether this run met them."""
     found = []
 
     def aim(text: str, operations: Sequence[str], rival: str, least: float, **options):
@@ -268,10 +266,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known = [name for name in RIVALS if name != OURS]
     parser.add_argument("--rivals", nargs="+", choices=known, default=known)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of a rival's call")
-    parser.add_argument("--gigabytes", type=float, default=4.0, help="of a rival")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="maximum per call of a rival"
+    )
+    parser.add_argument(
+        "--gigabytes", type=float, default=4.0, help="maximum per rival"
+    )
     parser.add_argument("--forbid", action="store_true", help="one transition")
-    parser.add_argument("--json", help="a file to write the figures to")
+    parser.add_argument("--json", help="file for the figures")
     options = parser.parse_args(arguments)
     quick = options.quick
     labels = options.labels or ((9, 37) if quick else LABELS)
@@ -279,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     batches = options.batch or ((1, 32) if quick else BATCHES)
     sizes = [(n, t, b) for n in labels for t in tokens for b in batches]
     if options.forbid and min(labels) < 2:
-        parser.error("--forbid needs at least 2 labels, or nothing would be allowed")
+        parser.error("--forbid needs at least 2 labels")
     limits = Limits(options.rounds, options.seconds, options.gigabytes, options.forbid)
     run(sizes, limits, measure.Report(options.json), options.rivals)
 

@@ -1,6 +1,6 @@
-"""The programs that `benchmarks.crf` compares: jaxner, a plain scan, PyTorch's.
+"""The programs that `benchmarks.crf` compares: jaxner, a plain scan, and PyTorch.
 
-Each rival makes three runs of some potentials: log Z, its gradient by all potentials,
+Each rival has three runs for given potentials: log Z, its gradient by all potentials,
 and the best labels.
 """
 
@@ -99,7 +99,7 @@ def pytorch_runs(potentials: Potentials) -> list[Run]:
 def struct_runs(potentials: Potentials) -> list[Run]:
     torch = importlib.import_module("torch")
     struct = importlib.import_module("torch_struct")
-    struct.LinearChainCRF.arg_constraints = {}  # PyTorch warns where there are none
+    struct.LinearChainCRF.arg_constraints = {}  # PyTorch warns if missing
     leaves = [torch.from_numpy(np.array(x)).requires_grad_() for x in potentials]
 
     def distribution():
@@ -135,11 +135,11 @@ RIVALS: dict[str, Callable[[Potentials], list[Run]]] = {
     STRUCT: struct_runs,
 }
 MODULES = {PYTORCH: ("torch", "torchcrf"), STRUCT: ("torch", "torch_struct")}
-"""What a rival of PyTorch imports."""
+"""The module that a PyTorch rival imports."""
 
 
 def installed(wanted: Sequence[str], report: measure.Report) -> list[str]:
-    """Tells which rivals are there, and says what is missing."""
+    """Returns the installed rivals; reports the missing ones."""
     names = [OURS]
     for name in wanted:
         try:
@@ -147,8 +147,8 @@ def installed(wanted: Sequence[str], report: measure.Report) -> list[str]:
                 importlib.import_module(module)
         except ImportError as error:
             report.say(
-                f"{name} is left out: {error}. Install the rivals by "
-                "pip install -e '.[benchmarks]'"
+                f"Skipped {name}: {error}. Install the rivals: pip install -e "
+                "'.[benchmarks]'"
             )
         else:
             names.append(name)

@@ -3,15 +3,15 @@ r"""Sentences per second of UANet and its rivals (its Table 6 and Figure 3).
     python -m benchmarks.decoding
     python -m benchmarks.decoding --dataset conll2003 --limit 1000 --rounds 7
 
-The first table is the time from encoded sentences to labels, of the dev split of a
+The first table has the time from encoded sentences to labels for the dev split of a
 corpus, in batches of similar length, with the sizes of each system's config for
-CoNLL-2003. Weights are drawn, since speed does not depend on them. The second is the
-time of decoding alone, from the features of the encoder that all share, for sentences
-of one length: a layer and an argmax, the same and Viterbi, the same and the tag LSTM,
-or the whole refinement (whose words are read anew). In the third M = 8 passes at once
-are compared with eight single ones; without a mask below the LSTM, the LSTM is run once
-for all of them. Ratios are to BiLSTM-CRF; the published ones were measured on a GPU.
-The rows of BERT are left out, as they need its weights.
+CoNLL-2003. Weights are random, since speed does not depend on them. The second table
+has the time of decoding alone, from features of a shared encoder, for sentences of one
+length: a layer and an argmax, with Viterbi, with the tag LSTM, or the whole refinement
+(which reads the words again). The third compares M = 8 passes at once with eight single
+passes; without a mask below the LSTM, the LSTM runs once for all passes. Ratios are
+relative to BiLSTM-CRF; the published ratios come from a GPU. Rows of BERT are missing,
+because they need its weights.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
 
 
 def published(system: str, column: int) -> float | None:
-    """Gives the ratio of the paper's Table 6; None of what it does not have."""
+    """Returns the ratio of the paper's Table 6; None if the table has none."""
     if system not in PUBLISHED:
         return None
     return PUBLISHED[system][column] / PUBLISHED[RIVAL][column]
 
 
 def ready(name: str, train: Split, quick: bool) -> tagging.Tagger:
-    """Builds one of `SYSTEMS` with the labels of CoNLL-2003."""
+    """Returns one of `SYSTEMS` with the labels of CoNLL-2003."""
     config = ours.shrunk(SYSTEMS[name]()) if quick else SYSTEMS[name]()
     return ours.tagger(config, train, ours.CONLL_TYPES)
 
@@ -78,7 +78,7 @@ def ready(name: str, train: Split, quick: bool) -> tagging.Tagger:
 def whole(
     train: Split, dev: Split, rounds: int, quick: bool = False
 ) -> list[dict[str, Any]]:
-    """Times whole taggers on a corpus; rows of Table 6."""
+    """Returns timings of whole taggers on a corpus, as rows of Table 6."""
     names = ("Softmax", RIVAL, "UANet, M = 8") if quick else tuple(SYSTEMS)
     runs = {}
     for name in names:
@@ -100,7 +100,7 @@ def whole(
 def decoders(
     train: Split, length: int, batch: int, quick: bool
 ) -> dict[str, Callable[[], Any]]:
-    """Decoding alone, of a batch of sentences of one length."""
+    """Returns functions that decode a batch of sentences of one length."""
     rng = np.random.default_rng(0)
     mask = jnp.ones((batch, length), bool)
     runs: dict[str, Callable[[], Any]] = {}
@@ -122,7 +122,7 @@ def decoders(
 
 
 def refining(train: Split, length: int, batch: int, quick: bool) -> Callable[[], Any]:
-    """The refinement of a draft, and Γ."""
+    """Returns a function that refines a draft and applies Γ."""
     params = ready("UANet, M = 8", train, quick)
     model: Any = params.model
     sentences = ours.batch_of(params, train, length, batch)
@@ -144,9 +144,9 @@ def refining(train: Split, length: int, batch: int, quick: bool) -> Callable[[],
 def by_length(
     train: Split, batch: int, rounds: int, quick: bool = False
 ) -> list[dict[str, Any]]:
-    """Times decoding alone, by the length of sentences; rows of Figure 3.
+    """Returns timings of decoding by sentence length, as rows of Figure 3.
 
-    The paper's text gives one figure: of sentences longer than 30 tokens UANet labels
+    The paper's text gives one figure: for sentences longer than 30 tokens, UANet labels
     nearly three times as many as the CRF.
     """
     rows = []
@@ -165,7 +165,7 @@ def by_length(
 def drawing(
     train: Split, length: int, batch: int, hoisted: bool, quick: bool
 ) -> Callable[[int, int], Any]:
-    """Returns what draws passes of UANet's draft, from one number to another."""
+    """Returns a function that runs a range of passes of UANet's draft."""
     config = uanet.get_config("conll2003,model=variational")
     if quick:
         config = ours.shrunk(config)
@@ -188,7 +188,7 @@ def drawing(
 def passes(
     train: Split, length: int, rounds: int, quick: bool = False
 ) -> list[dict[str, Any]]:
-    """Times M = 8 passes of the draft at once against eight single passes."""
+    """Returns timings of M = 8 passes of the draft at once and one by one."""
     rival, rows = "8 single", []
     for batch in (1,) if quick else (1, 8, 32):
         draw = drawing(train, length, batch, False, quick)
@@ -205,9 +205,11 @@ def passes(
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the benchmark."""
     made = corpus.parser(__doc__)
-    made.add_argument("--batch", type=int, default=32, help="for one length")
+    made.add_argument(
+        "--batch", type=int, default=32, help="sentences in a batch of one length"
+    )
     options = corpus.parse(made, argv)
     report = Report(options.json)
     train = corpus.load(options.dataset, "train", options.limit if options.quick else 0)

@@ -1,6 +1,6 @@
-"""Starts a training as `train.py` does, and ends once all programs are compiled.
+"""Starts a training like `train.py`, and exits once all programs are compiled.
 
-`benchmarks.startup` starts it in a process of its own, and times what it announces.
+`benchmarks.startup` runs this module in a separate process and times its announcements.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from jaxner.training.corpus import Corpus
 
 
 class Announced(Corpus):
-    """Announces the first step, and that all programs are compiled; then ends."""
+    """Announces the first step and the end of compilation, then exits."""
 
     def epoch(self, *arguments, **options):
-        """Does what `Corpus.epoch` does."""
+        """Yields what `Corpus.epoch` yields."""
         steps = super().epoch(*arguments, **options)
         jax.block_until_ready(next(steps)[0])
         startup.mark(startup.STEP)
         while len({*self.num_compiled()}) > 1:
             time.sleep(0.01)
         startup.mark(startup.SHAPES)
-        os._exit(0)  # nothing is to be saved
+        os._exit(0)  # nothing to save
         yield
 
 
 def main() -> None:
-    """Trains what the only argument says."""
+    """Trains the system in the JSON argument."""
     given = json.loads(sys.argv[1])
     config = ours.config_of(given["system"], given["quick"])
     config.data.vectors = None

@@ -3,18 +3,17 @@ r"""Time and memory against sentence length, labels, batch and corpus, with expo
     python -m benchmarks.growth
     python -m benchmarks.growth --axes T --systems GRN --tokens 500 1000 2000 4000
 
-T: one sentence of T tokens. Each system and length runs in a process of its own; `peak`
-is the most memory of the host that it has held, compiler and libraries included, but
-nothing of an accelerator's, and `scratch` what XLA sets aside beside weights, inputs
-and results, which is what grows. A program that would need more than --memory MiB is
-compiled, but not run. `plain gates` is what the gradient of GRN's gates would hold in
-the plain form: three arrays of T·T·400. L: labels, batches of 32 sentences of 32
-tokens. B: sentences of 32 tokens. C: the corpus once, twice, four and eight times: an
-epoch in batches of 32, and tagging from strings to strings; there `peak` is of a
-process of its own. C is measured for the first of --systems alone: what grows with a
-corpus is the same loop for all of them.
+T: one sentence of T tokens. Each system and length runs in a separate process. `peak`
+is its peak host memory, with compiler and libraries but without an accelerator's
+memory. `scratch` is XLA's temporary memory beside weights, inputs and results, which is
+the part that grows. Programs that would need more than --memory MiB are compiled but
+not run. `plain gates` is the memory for the gradient of GRN's gates in the plain form:
+three arrays of T·T·400. L: labels, batches of 32 sentences of 32 tokens. B: sentences
+of 32 tokens. C: the corpus once, twice, four and eight times: an epoch in batches of
+32, and tagging from strings to strings; `peak` is again for a separate process. C uses
+only the first of --systems, since the loop over a corpus is the same for all.
 
-An exponent e says that a figure grows as the size to the e: least squares of the
+A figure with exponent e grows as the size to the power e: least squares of the
 logarithms over all sizes, and over the three largest.
 """
 
@@ -42,19 +41,19 @@ COPIES = (1, 2, 4, 8)
 DEFAULT = ("GRN", "ID-CNN", "BiLSTM-CRF", "Att-BiLSTM-CNN", "UANet")
 _BATCH, _TOKENS = 32, 32
 _MIB = 2**20
-# What is fitted, in the order of the columns.
+# Fitted figures, in the order of the columns.
 FIGURES = ("step, s", "tag, s", "step scratch, MiB", "tag scratch, MiB", "peak, MiB")
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float | None]) -> float | None:
-    """Fits value = c · size^e by least squares of the logarithms.
+    """Returns e of value = c · size^e, fitted by least squares of the logarithms.
 
     Args:
-        sizes: All above 0.
-        values: What was measured; what is None or not above 0 is left out.
+        sizes: Sizes above 0.
+        values: Measured values; None and values not above 0 are ignored.
 
     Returns:
-        e, or None of fewer than two sizes.
+        e; None for fewer than two sizes.
 
     Example:
         >>> round(exponent([1, 2, 4], [3.0, 12.0, 48.0]), 6)
@@ -68,13 +67,13 @@ def exponent(sizes: Sequence[float], values: Sequence[float | None]) -> float | 
 
 
 def exponents(axis: str, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Fits each figure of each system against the column `axis`."""
+    """Returns the exponents of each system's figures against the column `axis`."""
     fitted = []
     for system in dict.fromkeys(row["system"] for row in rows):
         its = [row for row in rows if row["system"] == system]
         for span, first in (("all", 0), ("largest 3", -3)):
             found = {}
-            for name in FIGURES:  # sizes that were left out have no figure
+            for name in FIGURES:  # skipped sizes have no figure
                 has = [row for row in its if row.get(name) is not None][first:]
                 sizes = [float(row[axis]) for row in has]
                 found[name] = exponent(sizes, [_number(row[name]) for row in has])
@@ -87,7 +86,7 @@ def _number(cell: Any) -> float | None:
 
 
 def scratch_mb(compiled: Any) -> float:
-    """Returns what XLA sets aside for intermediate results, in MiB."""
+    """Returns XLA's memory for intermediate results, in MiB."""
     return compiled.memory_analysis().temp_size_in_bytes / _MIB
 
 
@@ -103,7 +102,7 @@ def _needed_mb(compiled: Any) -> float:
 def one_length(
     system: str, dataset: str, limit: int, length: int, memory: float, quick: bool
 ) -> dict[str, Any]:
-    """Times a step on one long sentence, and its tagging; in the process at hand."""
+    """Returns times of a step on one long sentence and of its tagging."""
     config = ours.config_of(system, quick)
     train = corpus.load(dataset, "train", limit)
     params = ours.tagger(config, train)
@@ -145,7 +144,7 @@ def _shared(system: str, options: Any) -> dict[str, Any]:
 
 
 def by_length(options: Any) -> list[dict[str, Any]]:
-    """Measures all systems and lengths."""
+    """Returns a row for each system and length."""
     rows = []
     for system in options.systems:
         for length in options.tokens:
@@ -175,7 +174,7 @@ def by_length(options: Any) -> list[dict[str, Any]]:
 def grid(
     options: Any, axis: str, points: Sequence[tuple[int, int, int]]
 ) -> list[dict[str, Any]]:
-    """Measures all systems at points of (size, entity types, sentences)."""
+    """Returns rows of all systems at points of (size, entity types, sentences)."""
     train = corpus.load(options.dataset, "train", options.limit)
     rows = []
     for system in options.systems:
@@ -203,12 +202,12 @@ def grid(
 
 
 def repeated(split: Split, copies: int) -> Split:
-    """Returns a split so many times over."""
+    """Returns a split repeated `copies` times."""
     return dataclasses.replace(split, examples=split.examples * copies)
 
 
 def both_of(system: str, train: Split, quick: bool) -> dict[str, Callable[[], Any]]:
-    """Returns what trains on a corpus once, and what tags it."""
+    """Returns functions that train on a corpus once, and that tag it."""
     config = ours.config_of(system, quick)
     params = ours.tagger(config, train)
     return {
@@ -220,7 +219,7 @@ def both_of(system: str, train: Split, quick: bool) -> dict[str, Callable[[], An
 def corpus_alone(
     system: str, dataset: str, limit: int, copies: int, quick: bool
 ) -> dict[str, Any]:
-    """Trains and tags once, for the memory that it takes."""
+    """Trains and tags once, to measure memory."""
     train = repeated(corpus.load(dataset, "train", limit), copies)
     for run in both_of(system, train, quick).values():
         run()
@@ -228,7 +227,7 @@ def corpus_alone(
 
 
 def by_corpus(options: Any) -> list[dict[str, Any]]:
-    """Measures the corpus once, twice, four and eight times."""
+    """Returns rows for the corpus once, twice, four and eight times."""
     train = corpus.load(options.dataset, "train", options.limit)
     rows = []
     for system in options.systems[:1]:
@@ -250,13 +249,15 @@ def by_corpus(options: Any) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the benchmark."""
     made = corpus.parser(__doc__)
     made.add_argument("--axes", nargs="+", default=[*"TLBC"], choices=[*"TLBC"])
     made.add_argument("--systems", nargs="+", default=None, choices=ours.SYSTEMS)
     made.add_argument("--tokens", type=int, nargs="+", default=None)
     made.add_argument("--copies", type=int, nargs="+", default=None)
-    made.add_argument("--memory", type=float, default=4096, help="MiB of a program")
+    made.add_argument(
+        "--memory", type=float, default=4096, help="maximum MiB per program"
+    )
     options = corpus.parse(made, argv)
     quick = options.quick
     options.systems = options.systems or (["GRN"] if quick else [*DEFAULT])

@@ -3,16 +3,14 @@ r"""Recurrent, convolution, relation and attention kernels beside their plain fo
     python -m benchmarks.kernels --quick
     python -m benchmarks.kernels --only lstm,relation --rounds 9 --json kernels.json
 
-Every kernel is run forward alone, and with the gradient by inputs and weights, against
-its plain form in JAX and, where there is one, PyTorch's (`torch.nn.LSTM`, `Conv1d`).
-PyTorch has one thread or all, whichever was faster in a short pilot of the same call.
-Before anything is timed, the results of rivals are compared. Behind each
-time stands how many times as fast as PyTorch it is, or, where there is none, as the
-plain form; what compiling ours took is a column of its own.
-Memory is what XLA sets aside for a compiled program beside arguments and results;
-PyTorch does not tell such a figure on a CPU, and has none here. The end says which
-targets are met, and what share of the LSTM's time its matrix products alone would take
-at the speed that large ones reach on this machine.
+Every kernel runs forward, and with the gradient by inputs and weights, beside its plain
+form in JAX and PyTorch's kernel, if there is one (`torch.nn.LSTM`, `Conv1d`). PyTorch
+has one thread or all, whichever was faster in a short pilot of the same call. The
+benchmark first compares all results. After each time comes the speedup over PyTorch or,
+without one, over the plain form; compile time has its own column. Memory is XLA's
+temporary memory beside arguments and results; PyTorch reports no such figure on a CPU.
+The last tables show which targets are met, and the share of the LSTM's time that its
+matrix products would take at the speed of large ones on this machine.
 """
 
 from __future__ import annotations
@@ -42,11 +40,11 @@ PASSES = ("forward", "with gradient")
 
 
 class Program:
-    """A compiled function and what it is called with.
+    """A compiled function and its arguments.
 
     Attributes:
-        compile_seconds: What compiling took.
-        mebibytes: Temporary memory.
+        compile_seconds: Seconds to compile.
+        mebibytes: Temporary memory, in MiB.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]):
@@ -62,7 +60,7 @@ class Program:
 
 
 def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns what computes a result, and its gradient by all but the last argument.
+    """Returns a function for a result and its gradient by all but the last argument.
 
     The last argument is the gradient of the loss by the result.
     """
@@ -76,7 +74,7 @@ def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def draw(*shapes: tuple[int, ...], scale: float = 1.0) -> list[jax.Array]:
-    """Draws normal numbers of some shapes."""
+    """Returns arrays of normal numbers."""
     rng = np.random.default_rng(0)
     return [
         jnp.asarray(scale * rng.normal(size=shape), jnp.float32) for shape in shapes
@@ -84,11 +82,11 @@ def draw(*shapes: tuple[int, ...], scale: float = 1.0) -> list[jax.Array]:
 
 
 def check(found: Mapping[str, Any], tolerance: float = 2e-3) -> None:
-    """Raises AssertionError unless all rivals have the same results.
+    """Raises AssertionError if the rivals' results differ.
 
     Args:
-        found: By rival, trees of the same shape.
-        tolerance: Of the largest difference, relative to the largest number.
+        found: Trees of the same shape, by rival.
+        tolerance: Largest allowed difference, relative to the largest number.
     """
     first, *others = (jax.tree.leaves(tree) for tree in found.values())
     for leaves in others:
@@ -105,18 +103,18 @@ def measure(
     rounds: int,
     rival: Callable[..., torch_kernels.Rival] | None = None,
 ) -> list[dict[str, Any]]:
-    """Checks and times the forms of a kernel, forward and with its gradient.
+    """Returns timings of a kernel's forms, forward and with gradient, after a check.
 
     Args:
-        sizes: The first columns of the rows.
-        forms: Functions of the arguments; the plain form has the name `PLAIN`.
+        sizes: First columns of the rows.
+        forms: Functions of the arguments; the plain form is named `PLAIN`.
         arguments: Inputs and weights.
-        rounds: Samples of each.
-        rival: Prepares PyTorch's run, if there is one; all are then compared with it,
-            and else with the plain form.
+        rounds: Samples of each form.
+        rival: Prepares PyTorch's run, to compare with; None to compare with the plain
+            form.
 
     Returns:
-        Two rows, with a `Timing` for every form.
+        Two rows with a `Timing` of every form.
     """
     shape = jax.eval_shape(forms[OURS], *arguments).shape
     (cotangent,) = draw(shape)
@@ -144,7 +142,7 @@ def measure(
 
 
 def our_lstm(x, input_kernel, kernel, bias):
-    """The same by `jaxner.models.lstm.bilstm`."""
+    """Returns the outputs of `jaxner.models.lstm.bilstm`."""
     mask, ones = jnp.ones(x.shape[1], bool), jnp.ones((*bias.shape[:2], bias.shape[3]))
 
     def one(x):
@@ -154,7 +152,7 @@ def our_lstm(x, input_kernel, kernel, bias):
 
 
 def time_lstm(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """Batches, lengths, inputs, state sizes and units that systems have."""
+    """Returns timings for the batches, lengths and sizes of our systems."""
     sizes = [(10, 32, 200, 200, 1), (32, 32, 200, 200, 1), (10, 32, 150, 16, 8)]
     if not quick:
         sizes += [(1, 32, 200, 200, 1), (128, 32, 200, 200, 1), (32, 32, 100, 100, 1)]
@@ -175,7 +173,7 @@ def time_lstm(quick: bool, rounds: int) -> list[dict[str, Any]]:
 
 
 def time_convolution(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """By width and dilation; XLA's own convolution is the plain form."""
+    """Returns timings by width and dilation; the plain form is XLA's convolution."""
 
     def forms(width: int, dilation: int) -> dict[str, Callable[..., Any]]:
         def ours(x, kernel):
@@ -183,7 +181,7 @@ def time_convolution(quick: bool, rounds: int) -> list[dict[str, Any]]:
             return jax.vmap(one, (0, None))(x, kernel)
 
         def by_windows(x, kernel):
-            """One product, whatever the sizes."""
+            """Returns the convolution as one product."""
             return windows(x, width, dilation) @ kernel
 
         def plain(x, kernel):
@@ -214,7 +212,7 @@ def time_convolution(quick: bool, rounds: int) -> list[dict[str, Any]]:
 
 
 def time_relation(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """The gated sum of GRN at its 400 features."""
+    """Returns timings of GRN's gated sum with 400 features."""
 
     def plain(a, b, x):
         return jnp.sum(jax.nn.sigmoid(a[:, :, None] + b[:, None]) * x[:, None], axis=2)
@@ -229,7 +227,7 @@ def time_relation(quick: bool, rounds: int) -> list[dict[str, Any]]:
 
 
 def time_attention(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """Both kinds of attention, below and above one block of queries."""
+    """Returns timings of both kinds of attention, below and above one query block."""
     rows = []
     for length in (64, 512) if quick else (64, 512, 1024, 2048):
         (x,) = draw((length, 64))
@@ -261,14 +259,14 @@ SECTIONS: dict[str, Callable[[bool, int], list[dict[str, Any]]]] = {
 
 
 def peak(size: int = 2048) -> float:
-    """Returns how many operations per second a large matrix product does."""
+    """Returns the operations per second of a large matrix product."""
     x, y = draw((size, size), (size, size))
     product = Program(jnp.matmul, [x, y])
     return 2 * size**3 / compare({OURS: product}, OURS, 5)[OURS].seconds.low
 
 
 def products(row: Mapping[str, Any]) -> float:
-    """Returns the operations of the matrix products in a pass of an LSTM."""
+    """Returns the operations of matrix products in a pass of an LSTM."""
     forward = (
         2 * 2 * row["K"] * row["B"] * row["T"] * (row["D"] + row["N"]) * 4 * row["N"]
     )
@@ -276,7 +274,7 @@ def products(row: Mapping[str, Any]) -> float:
 
 
 def targets(tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Tells which targets are met by what was measured."""
+    """Returns a row for each target, and whether it is met."""
     found = []
 
     def add(target, row, needed, ratio):
@@ -298,14 +296,16 @@ def targets(tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures what was asked for, and sums up."""
+    """Runs the benchmark and prints a summary."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="few sizes")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", help="a file for the figures")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="parts, by commas")
+    parser.add_argument("--json", help="file for the figures")
+    parser.add_argument(
+        "--only", default=",".join(SECTIONS), help="kernels, separated by commas"
+    )
     options = parser.parse_args(arguments)
     names = options.only.split(",")
     known = Annotated[str, OneOf(SECTIONS)]
@@ -313,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fields.check("part", name, known, " of benchmarks.kernels")
     report, tables = Report(options.json), {}
     if not torch_kernels.AVAILABLE:
-        report.say("No PyTorch here; install it: pip install -e '.[benchmarks]'")
+        report.say("PyTorch is not installed: pip install -e '.[benchmarks]'")
     for name in names:
         tables[name] = SECTIONS[name](options.quick, options.rounds)
         for with_torch in (True, False):  # a table's rows have equal columns

@@ -1,13 +1,13 @@
-r"""What the training loop saves: frozen rows of the word table, several steps a call.
+r"""Savings of the training loop: frozen rows of the word table, several steps per call.
 
     python -m benchmarks.loop
     python -m benchmarks.loop --systems GRN --batch 10 32 --steps 1 8
 
 words: a step on sentences of 16 tokens, by the rows of the word table. Words of the
-training text have trained rows; those that only a file of vectors has are frozen. That
-all rows are trained is what a dense optimizer would pay without that difference.
-steps: epochs with so many steps in one compiled call, over batches of one shape
-(`--config.steps_per_call`); what is computed is the same but for the order of batches.
+training text have trained rows; words from the vector file alone have frozen rows. The
+second line trains all rows, the cost of a dense optimizer without this distinction.
+steps: epochs by the number of steps in one compiled call, over batches of one shape
+(`--config.steps_per_call`); the results are the same except for the order of batches.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Any
 from benchmarks import corpus, ours
 from benchmarks.measure import Report, compare
 
-# Words of the training text, and words that a file of vectors adds.
+# Words of the training text, and additional words of a vector file.
 ROWS = (25_000, 375_000)
 QUICK_ROWS = (2_000, 2_000)
 _TOKENS = 16
-_SHAPES = 2  # each padded shape is compiled for each number of steps
+_SHAPES = 2  # each shape compiles once for each number of steps
 DEFAULT = ("GRN", "CNN-BiLSTM-CRF")
 
 
 def words(options: Any, rows: tuple[int, int]) -> list[dict[str, Any]]:
-    """Times a step with a table of trained rows, with frozen ones beside them."""
+    """Returns timings of a step by the numbers of trained and frozen rows."""
     train = corpus.load(options.dataset, "train", options.limit)
     known, more = rows
     forms = {
@@ -50,7 +50,7 @@ def words(options: Any, rows: tuple[int, int]) -> list[dict[str, Any]]:
 
 
 def steps(options: Any) -> list[dict[str, Any]]:
-    """Times epochs by the number of steps in a call."""
+    """Returns timings of epochs by the number of steps per call."""
     train = corpus.load(options.dataset, "train", options.limit)
     found = []
     for system, batch in itertools.product(options.systems, options.batch):
@@ -66,7 +66,7 @@ def steps(options: Any) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the benchmark."""
     made = corpus.parser(__doc__)
     made.add_argument("--systems", nargs="+", default=DEFAULT, choices=ours.SYSTEMS)
     made.add_argument("--batch", type=int, nargs="+", default=[10, 32])

@@ -1,14 +1,13 @@
-"""Times rivals in turn, and prints and stores what was found.
+"""Times rivals in turn, and prints and stores the results.
 
-Every benchmark compares its runs here, so that all of them mean the same by a figure.
-Rivals take turns within each round, and every second round in the opposite order, so
-that a machine that slows down slows all of them. The first call of each, which
-compiles, is told apart. Before a sample there is a pause, in which the threads of the
-rival before fall asleep, and a call that is not counted. A run that is short is called
-several times for one sample.
+All benchmarks use this module, so that their figures mean the same. Rivals take turns
+within each round, in reverse order every second round, so that a slowing machine
+affects all of them. The first call of each, which compiles, is reported separately.
+Each sample follows a pause, in which the previous rival's threads fall asleep, and an
+uncounted call. Short runs are called several times per sample.
 
-Where JAX has an accelerator, what is written in JAX runs on it, and the packages that
-it is compared with do not: a report says so at its head.
+If JAX has an accelerator, JAX programs run on it, but the packages compared with them
+do not: reports say so in their heading.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-_SAMPLE_SECONDS = 0.02  # a sample lasts about so long at least
-# Threads of OpenMP wait for work by running idle, and take a core from the next rival.
+_SAMPLE_SECONDS = 0.02  # approximate minimum duration of a sample
+# OpenMP threads wait for work by spinning, and take a core from the next rival.
 _PAUSE_SECONDS = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A median, and bounds between which it lies with a confidence of 95 %.
+    """A median with bounds of 95 % confidence.
 
-    The bounds are order statistics, so nothing is assumed of the distribution; with
-    fewer than six values they are the least and the largest, and the confidence less.
+    The bounds are order statistics, valid for any distribution. With fewer than six
+    values they are minimum and maximum, with less confidence.
 
     Attributes:
-        median: Of the values.
+        median: Median of the values.
         low: The lower bound.
         high: The upper bound.
     """
@@ -53,7 +52,7 @@ class Interval:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Interval:
-        """Summarises values.
+        """Returns the interval of some values.
 
         Example:
             >>> Interval.of([3.0, 1.0, 2.0])
@@ -69,13 +68,13 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """What one run took.
+    """The times of one run.
 
     Attributes:
-        first: Seconds of its first call, in which JAX compiles.
-        seconds: Of a later call.
-        ratio: How many times as fast as the rival it is; above 1 is faster.
-        samples: The seconds of each round.
+        first: Seconds of the first call, in which JAX compiles.
+        seconds: Seconds of a later call.
+        ratio: Speedup over the rival; above 1 is faster.
+        samples: Seconds of each round.
     """
 
     first: float
@@ -84,7 +83,7 @@ class Timing:
     samples: tuple[float, ...] = ()
 
     def speedup(self, other: Timing) -> Interval:
-        """Says how many times as fast as another of the same comparison this is."""
+        """Returns the speedup over another run of the same comparison."""
         pairs = zip(self.samples, other.samples, strict=True)
         return Interval.of(theirs / ours for ours, theirs in pairs)
 
@@ -95,17 +94,17 @@ def compare(
     rounds: int = 7,
     clock: Callable[[Callable[[], Any], int], float] | None = None,
 ) -> dict[str, Timing]:
-    """Times runs in turn.
+    """Returns the timings of runs that take turns.
 
     Args:
-        runs: By name; what they return is waited for.
-        rival: Name of the one that all are compared with, round by round.
-        rounds: Samples of each.
-        clock: Calls a run so many times and returns the seconds of one; None: those
-            from the call until what it returns is there.
+        runs: Runs by name; a timing includes waiting for the result.
+        rival: Name of the run to compare with, round by round.
+        rounds: Samples of each run.
+        clock: Calls a run several times and returns the seconds of one call; None
+            measures from the call until the result is ready.
 
     Raises:
-        ValueError: There is no such rival, or no round.
+        ValueError: The rival is unknown, or `rounds` is below 1.
     """
     if rival not in runs or rounds < 1:
         raise ValueError(
@@ -143,7 +142,7 @@ def _seconds(run: Callable[[], Any], count: int) -> float:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Returns the mean that suits ratios.
+    """Returns the geometric mean, for ratios.
 
     Example:
         >>> round(geometric_mean([0.5, 8.0]), 6)
@@ -153,7 +152,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """Tells on what, and with which versions, something was measured."""
+    """Returns device, cores and versions of packages."""
     versions = {"python": platform.python_version()}
     for package in ("jax", "torch", "flair", "spacy", "pytorch-crf", "torch-struct"):
         try:
@@ -170,19 +169,19 @@ def machine() -> dict[str, Any]:
 
 
 def unlike_devices() -> str | None:
-    """Says what not to compare unknowingly; None where all runs on the CPU."""
+    """Returns a warning that rivals use different devices; None if all use the CPU."""
     backend = jax.default_backend()
     if backend == "cpu":
         return None
     return (
-        f"Unlike devices: JAX runs on the {backend}; PyTorch, pytorch-crf, "
+        f"Different devices: JAX runs on the {backend}; PyTorch, pytorch-crf, "
         "torch-struct and spaCy run on the CPU, and Flair does unless its PyTorch "
-        "finds a GPU. Peak memory is that of the host, without the accelerator's."
+        "finds a GPU. Peak memory is host memory, without the accelerator's."
     )
 
 
 class Report:
-    """The tables of one benchmark, on the screen and, if wanted, in a JSON file.
+    """The tables of one benchmark, on the screen and optionally in a JSON file.
 
     Attributes:
         path: Of the JSON file, or None.
@@ -203,10 +202,10 @@ class Report:
         self._console.print(text, markup=False)
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Prints rows of equal keys as a table, and stores them.
+        """Prints rows with equal keys as a table, and stores them.
 
         Args:
-            title: Of the table; its key in the file.
+            title: Title of the table, and its key in the file.
             rows: Cells by column: text, numbers, None, an `Interval`, or a `Timing`.
         """
         table = Table(title=title, title_justify="left")
@@ -225,7 +224,7 @@ class Report:
 
 
 def show(cell: Any) -> str:
-    """Writes a cell: three digits, and an interval behind a median.
+    """Returns a cell as text: three digits, and the bounds after a median.
 
     Example:
         >>> show(Interval(2.0, 1.0, 3.0)), show(12345.0), show(None)
@@ -247,7 +246,7 @@ def show(cell: Any) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Writes a time in the unit that suits it.
+    """Returns a time in a suitable unit.
 
     Example:
         >>> show_seconds(0.0123), show_seconds(1.5e-5), show_seconds(2.0)

@@ -1,8 +1,8 @@
-"""Our systems, with the sizes of their configs for CoNLL-2003 and drawn weights.
+"""Our systems, with the sizes of their configs for CoNLL-2003 and random weights.
 
-Speed depends on neither vectors nor weights, so there are no vectors, and all words of
-the training text are known and trained. This is the only module of the benchmarks that
-knows how a tagger is built, trained and stored.
+Speed depends neither on vectors nor on weights, so the benchmarks use no vectors, and
+train all words of the training text. Only this benchmark module builds, trains and
+stores taggers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
     "Cross-BiLSTM-CNN": lambda: cross_bilstm.get_config("conll2003,model=cross"),
     "UANet": lambda: uanet.get_config("conll2003"),
 }
-SAME_SIZE = "CNN-BiLSTM-CRF"  # its sizes are those of the PyTorch peer
+SAME_SIZE = "CNN-BiLSTM-CRF"  # same sizes as the PyTorch peer
 ONTONOTES_TYPES = (
     *("CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY"),
     *("NORP", "ORDINAL", "ORG", "PERCENT", "PERSON", "PRODUCT", "QUANTITY", "TIME"),
@@ -55,7 +55,7 @@ ONTONOTES_TYPES = (
 )
 CONLL_TYPES = ("LOC", "MISC", "ORG", "PER")
 
-# What --quick shrinks, where a config has it.
+# Config values for --quick.
 _SMALL = {
     "data.num_shapes": 1,
     "model.representation.words.dim": 8,
@@ -68,12 +68,12 @@ _SMALL = {
 
 
 def config_of(system: str, quick: bool = False) -> Any:
-    """Returns the config of one of `SYSTEMS`, shrunk or as it is published."""
+    """Returns the config of one of `SYSTEMS`, as published or shrunk."""
     return shrunk(SYSTEMS[system]()) if quick else SYSTEMS[system]()
 
 
 def shrunk(config: Any) -> Any:
-    """Makes a config small, so that all of a command can be tried in seconds."""
+    """Returns a small version of a config, for trying a command in seconds."""
     for path, value in _SMALL.items():
         *parents, name = path.split(".")
         section = config
@@ -87,12 +87,12 @@ def shrunk(config: Any) -> Any:
 def tagger(
     config: Any, train: Split, types: Sequence[str] | None = None
 ) -> tagging.Tagger:
-    """Builds a tagger whose vocabulary is of a training split, and draws its weights.
+    """Returns a tagger with the vocabulary of a training split and random weights.
 
     Args:
-        config: Of the system.
-        train: What words, characters and, without `types`, entity types are from.
-        types: Entity types, if their number is to be another one.
+        config: Config of the system.
+        train: Split that provides words, characters and, without `types`, entity types.
+        types: Entity types, to change their number.
     """
     options = config.data.to_dict()
     options |= {"vectors": None, "min_count": 1, "train_words": True}
@@ -119,16 +119,16 @@ def with_types(vocabulary: vocab.Vocabulary, types: Sequence[str]) -> vocab.Voca
 def with_rows(
     config: Any, params: tagging.Tagger, trained: int, frozen: int
 ) -> tagging.Tagger:
-    """Returns a tagger whose word table has further rows, its weights drawn anew.
+    """Returns a tagger with more rows in its word table and new random weights.
 
     Args:
-        config: Of the system.
-        params: Its tagger; all its words are trained.
-        trained: Rows that are trained, at least as many as it has words.
-        frozen: Rows that are not.
+        config: Config of the system.
+        params: Its tagger, which trains all words.
+        trained: Number of trained rows, at least the number of words.
+        frozen: Number of frozen rows.
 
     Raises:
-        ValueError: There are more words than trained rows.
+        ValueError: `trained` is below the number of words.
     """
     words = params.vocabulary.words
     if trained < len(words):
@@ -149,13 +149,13 @@ def with_rows(
 def epoch_of(
     config: Any, train: Split, batch: int, types: Sequence[str] | None = None
 ) -> Callable[[], int]:
-    """Returns what trains on a split once, and says how many tokens that were.
+    """Returns a function that trains on a split once and returns its tokens.
 
     Args:
-        config: Of the system.
+        config: Config of the system.
         train: The split.
         batch: Sentences in a batch.
-        types: As in `tagger`; labels of other types are taken as those that are known.
+        types: As in `tagger`; labels of other types map to known types.
     """
     params = tagger(config, train)
     sentences, labels = prepare.encode_split(train, params.vocabulary)
@@ -179,7 +179,7 @@ def epoch_of(
         seed=config.seed,
         steps_per_call=config.steps_per_call,
     )
-    # The state is given up at each step, and the weights belong to `params`.
+    # Each step donates the state, but the weights belong to `params`.
     state = step.init(jax.tree.map(jnp.array, params.weights["params"]), recipe.tx)
     epoch = 0
 
@@ -203,12 +203,12 @@ def _recipe(
 
 
 def step_of(config: Any, params: tagging.Tagger, batch: Sentence) -> Any:
-    """Compiles a training step for one batch.
+    """Returns a compiled training step for one batch, and a function that runs it.
 
     Returns:
-        What XLA compiled, and what takes a step by it.
+        The program compiled by XLA, and a function that takes a step with it.
     """
-    sizes = objectives.Sizes(1, 1)  # not used: a step of one's own divides by its own
+    sizes = objectives.Sizes(1, 1)  # unused here
     model, tx, objective, _ = _recipe(config, params, 1, sizes)
     frozen, key = params.weights["frozen"], jax.random.key(0)
     labels = np.zeros(batch.words.shape, np.int32)
@@ -227,13 +227,13 @@ def step_of(config: Any, params: tagging.Tagger, batch: Sentence) -> Any:
 
 
 def tag_of(params: tagging.Tagger, batch: Sentence) -> Any:
-    """Compiles the tagging of one encoded batch; returns as `step_of` does."""
+    """Returns the compiled tagging of an encoded batch, and a function that runs it."""
     compiled = jax.jit(tagging.tag).lower(params, batch).compile()
     return compiled, functools.partial(compiled, params, batch)
 
 
 def write_run(config: Any, params: tagging.Tagger, folder: Path) -> None:
-    """Writes the folder of a run, which `jaxner.load` reads."""
+    """Writes a run folder for `jaxner.load`."""
     workdir = Workdir(folder)
     workdir.write_json("config.json", config.to_dict())
     workdir.write_text("vocabulary.json", params.vocabulary.to_json())
@@ -244,9 +244,9 @@ def write_run(config: Any, params: tagging.Tagger, folder: Path) -> None:
 
 
 def batch_of(params: tagging.Tagger, text: Split, length: int, count: int) -> Sentence:
-    """Encodes sentences of one length, of words drawn from a text.
+    """Returns encoded sentences of one length, with random words of a text.
 
-    For a tagger of documents the separators add to the length.
+    For a tagger of documents, separators add to the length.
     """
     words = sorted(text.words())
     drawn = np.random.default_rng(0).integers(0, len(words), (count, length))

@@ -1,16 +1,16 @@
-r"""The papers' tables of speed, each row beside the published ratio.
+r"""The papers' tables of speed, with the published ratio in each row.
 
     python -m benchmarks.papers
     python -m benchmarks.papers --dataset conll2003 --tables idcnn-2 idcnn-6 grn-6
 
 idcnn-2, idcnn-6, idcnn-7: Strubell et al. (2017), Tables 2, 6 and 7: labelling the dev
-split with the models of sentences and of documents, relative to the Bi-LSTM-CRF. There
-each has its fastest batch size of 1 to 2,048, on a GPU; here all sentences are given at
-once, and jaxner batches them by length. grn-6: Chen et al. (2019), Table 6: time of an
-epoch and of tagging, in batches of 10 from encoded sentences on, of the CNN-BiLSTM-CRF
-over that of GRN. uanet-6, uanet-3: see `benchmarks.decoding`.
+split with the models of sentences and of documents, relative to the Bi-LSTM-CRF. There,
+each model has its fastest batch size from 1 to 2,048 on a GPU; here, one call gets all
+sentences, and jaxner batches them by length. grn-6: Chen et al. (2019), Table 6: time
+of an epoch and of tagging encoded sentences, in batches of 10, for CNN-BiLSTM-CRF over
+that for GRN. uanet-6, uanet-3: see `benchmarks.decoding`.
 
-The text is that of the data set, the number of labels that of the paper's corpus.
+The text comes from the data set, the number of labels from the paper's corpus.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jaxner.data.splits import Split
 
 BASE = "Bi-LSTM-CRF"
 GRN_RIVAL = "CNN-BiLSTM-CRF"
-# System, config module, its argument, and how many times as fast as the first one.
+# System, config module, argument, and published speedup over the first system.
 _Row = tuple[str, Any, str, float]
 TABLE_2: Sequence[_Row] = (
     (BASE, bilstm, "conll2003,crf", 1.0),
@@ -55,7 +55,7 @@ STRUBELL = {
     "idcnn-6": ("ID-CNN, Table 6: documents", TABLE_6, ours.CONLL_TYPES),
     "idcnn-7": ("ID-CNN, Table 7: OntoNotes", TABLE_7, ours.ONTONOTES_TYPES),
 }
-# Training and test, by the corpus whose labels there are.
+# Ratios of training and test, by the corpus of the labels.
 GRN_6 = {
     "CoNLL-2003": (ours.CONLL_TYPES, 1.16, 1.19),
     "OntoNotes 5": (ours.ONTONOTES_TYPES, 1.15, 1.08),
@@ -67,7 +67,7 @@ TABLES = (*STRUBELL, "grn-6", "uanet-6", "uanet-3")
 def strubell(
     table: Sequence[_Row], types: Sequence[str], train: Split, dev: Split, options: Any
 ) -> list[dict[str, Any]]:
-    """Times the decoding of one table's models."""
+    """Returns the speeds of one table's models."""
     runs: dict[str, Callable[[], Any]] = {}
     numbers = [example.document for example in dev.examples]
     for name, module, arg, _ in table[:2] if options.quick else table:
@@ -97,7 +97,7 @@ def strubell(
 
 
 def grn_table(train: Split, dev: Split, options: Any) -> list[dict[str, Any]]:
-    """Times training and tagging of GRN and of its baseline."""
+    """Returns the times of training and tagging with GRN and its baseline."""
     rows = []
     for name, (types, training, test) in GRN_6.items():
         epochs, tags = {}, {}
@@ -140,12 +140,12 @@ def _grn_row(
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the benchmark."""
     made = corpus.parser(__doc__)
     made.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
     options = corpus.parse(made, argv)
     report = Report(options.json)
-    # The limit holds for training, too: an epoch of GRN's table is over this split.
+    # The limit also applies to training, for the epochs of GRN's table.
     train = corpus.load(options.dataset, "train", options.limit)
     dev = corpus.load(options.dataset, "dev", options.limit)
     report.say(

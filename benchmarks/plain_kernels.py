@@ -1,4 +1,4 @@
-"""The equations of `benchmarks.kernels` as they are written, in JAX."""
+"""The kernels of `benchmarks.kernels` as plain equations in JAX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxner.models.relative import shift, sinusoids
 
 
 def lstm(x, input_kernel, kernel, bias):
-    """Reads a batch in both directions, each by a scan as the equations are written."""
+    """Returns an LSTM's outputs for a batch, by a plain scan in each direction."""
     size = bias.shape[3]
 
     def cell(x, into, across, bias):
@@ -36,7 +36,7 @@ def lstm(x, input_kernel, kernel, bias):
 
 
 def attention(x: Any, weights: Any, relative: bool) -> Any:
-    """Attends with the scores of all pairs of tokens at once."""
+    """Returns attention with the scores of all pairs of tokens at once."""
     p = weights["params"]
     q, k, v = (
         jnp.einsum("td,dmk->mtk", x, p[name]) for name in ("query", "key", "value")

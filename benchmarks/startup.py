@@ -1,17 +1,16 @@
-r"""Seconds from the start of a process to its first step of training, and first label.
+r"""Seconds from process start to the first training step and the first label.
 
     python -m benchmarks.startup
     python -m benchmarks.startup --dataset conll2003 --systems BiLSTM-CRF
 
-A new process reads the corpus, builds its vocabulary, compiles, and takes one step of
-training: `first step`. `all shapes` is when the programs of all padded shapes are
-compiled, so that no later step waits; other systems compile nothing. `cold` has an
-empty compilation cache, `warm` the one that a process before has filled. Tagging is
-from the start of a process until it has printed the first label (see
-`benchmarks.tagging`). The clock runs in the process that starts the others. Systems
-take turns; files have been read before. The peers read the same sentences from JSON,
-make no pilots and have all threads. Ratios are to PyTorch, round by round: above 1 is
-faster. The peers are extras: pip install -e '.[benchmarks]'.
+`first step`: a new process reads the corpus, builds its vocabulary, compiles, and takes
+one training step. `all shapes`: the programs of all padded shapes are compiled, and no
+later step waits; other systems compile nothing. `cold` has an empty compilation cache,
+`warm` a cache filled by an earlier process. Tagging lasts from the start of a process
+to its first printed label (see `benchmarks.tagging`). The parent process measures the
+time. Systems take turns, with files read before. The peers read the same sentences from
+JSON, run no pilots and have all threads. Ratios are relative to PyTorch, round by
+round; above 1 is faster. The peers are extras: pip install -e '.[benchmarks]'.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from benchmarks.measure import Interval, Report
 BATCH = 10
 STEP, SHAPES, LABEL = "first step", "all shapes", "first label"
 MARK = "#mark "
-# Seconds, by data set and case: what is wanted on two cores.
+# Targets in seconds on two cores, by data set and case.
 TARGETS = {
     ("sample", STEP, "cold"): 20.0,
     ("conll2003", SHAPES, "cold"): 45.0,
@@ -43,19 +42,20 @@ TARGETS = {
 }
 
 Marks = dict[str, float]
-"""Seconds from the start of a process to each thing that it announced."""
+"""Seconds from the start of a process to each of its announcements."""
 
 
 def mark(name: str) -> None:
-    """Announces, in a process that `marks` has started, that something is done."""
+    """Announces an event in a process started by `marks`."""
     print(MARK + name, flush=True)
 
 
 def marks(command: Sequence[str], **variables: str) -> Marks:
-    """Runs a command, and times what it announces.
+    """Returns the times of a command's announcements.
 
     Raises:
-        FailedError: It failed, or announced nothing; the message has its last line.
+        FailedError: The command failed or announced nothing; the message has its last
+            line.
     """
     environment = alone.environment(**variables)
     found: Marks = {}
@@ -70,7 +70,7 @@ def marks(command: Sequence[str], **variables: str) -> Marks:
                     found[name] = time.perf_counter() - start
         if process.returncode or not found:
             errors.seek(0)
-            lines = errors.read().strip().splitlines() or ["it wrote nothing"]
+            lines = errors.read().strip().splitlines() or ["no output"]
             raise alone.FailedError(
                 f"{' '.join(command[:4])} ended with {process.returncode}: {lines[-1]}"
             )
@@ -80,7 +80,7 @@ def marks(command: Sequence[str], **variables: str) -> Marks:
 def of_ours(
     system: str, dataset: str, limit: int, quick: bool, cache: Path | None
 ) -> Marks:
-    """Starts a training of ours; `cache` None: an empty one."""
+    """Returns the times of our training; `cache` None means an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
         place = cache or Path(folder) / "cache"
         options = {"system": system, "dataset": dataset, "limit": limit, "quick": quick}
@@ -91,7 +91,7 @@ def of_ours(
 
 
 def of_peer(name: str, text: Path) -> Marks:
-    """Starts a training of a peer."""
+    """Returns the times of a peer's training."""
     command = [sys.executable, "-m", "benchmarks.peers", name]
     return marks([*command, "--train", str(text), str(BATCH)])
 
@@ -99,7 +99,7 @@ def of_peer(name: str, text: Path) -> Marks:
 def trainings(
     systems: Iterable[str], rivals: Iterable[str], options: Any, folder: Path
 ) -> dict[str, Callable[[], Marks]]:
-    """Returns what starts each training, by the name of its row."""
+    """Returns functions that start each training, by row."""
     given = options.dataset, options.limit, options.quick
     runs: dict[str, Callable[[], Marks]] = {}
     for system in systems:
@@ -117,7 +117,7 @@ def trainings(
 def labels(
     systems: Iterable[str], rivals: Mapping[str, Any], options: Any, folder: Path
 ) -> dict[str, Callable[[], Marks]]:
-    """Returns what starts a process that tags a sentence, by the name of its row."""
+    """Returns functions that start a process and tag a sentence, by row."""
     train = corpus.load(options.dataset, "train", options.limit)
     configs = {name: ours.config_of(name, options.quick) for name in systems}
     taggers = {name: ours.tagger(config, train) for name, config in configs.items()}
@@ -133,7 +133,7 @@ def labels(
 
 
 def in_turn(runs: Mapping[str, Callable[[], Marks]], rounds: int) -> dict[str, Any]:
-    """Times all runs in each round; a first round fills caches and does not count."""
+    """Returns timings of all runs; an uncounted first round fills the caches."""
     found: dict[str, list[Marks]] = {name: [] for name in runs}
     for number in range(rounds + 1):
         for name in list(runs)[:: 1 if number % 2 else -1]:
@@ -146,7 +146,7 @@ def in_turn(runs: Mapping[str, Callable[[], Marks]], rounds: int) -> dict[str, A
 def rows_of(
     found: Mapping[str, Sequence[Marks]], rival: str | None
 ) -> list[dict[str, Any]]:
-    """Makes a row for each run: seconds to each mark, and the ratio to a rival."""
+    """Returns a row for each run: seconds to each mark, and ratio to a rival."""
     names = dict.fromkeys(
         mark for took in found.values() for one in took for mark in one
     )
@@ -169,7 +169,7 @@ def rows_of(
 def verdicts(
     found: Mapping[str, Sequence[Marks]], system: str, dataset: str
 ) -> list[dict[str, Any]]:
-    """Says which targets one of our systems meets."""
+    """Returns which targets one of our systems meets."""
     rows = []
     for (data, name, case), most in TARGETS.items():
         took = [m[name] for m in found.get(f"{system}, {case}", ()) if name in m]
@@ -187,7 +187,7 @@ def verdicts(
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the benchmark."""
     made = corpus.parser(__doc__)
     made.set_defaults(rounds=3)
     made.add_argument("--systems", nargs="*", default=["GRN"], choices=ours.SYSTEMS)

@@ -3,25 +3,25 @@ r"""Tokens per second of tagging, beside PyTorch, Flair and spaCy; and the first
     python -m benchmarks.tagging
     python -m benchmarks.tagging --dataset conll2003 --limit 1000 --batch 1 32 128
 
-From strings to strings: what encodes tokens and decodes labels is part of every run.
-Our vocabulary keeps what it has looked up, and forgets it before every run, so that one
-is of a text that it has not seen: a token is looked up where it occurs first. PyTorch
-looks up each token each time; spaCy's vocabulary keeps the words of the runs before.
-Batch b means calls of b sentences for ours, in the order of the corpus, and for the
-peers one call for the whole corpus with a batch size of b, which Flair and PyTorch cut
-after sorting by length. In the table of the whole corpus all get it in one call, and
-choose their batches. For each batch size PyTorch, and Flair upon it, have one thread or
-all, whichever was faster for a few batches before; XLA has all. Peers are trained for
-an epoch before, as spaCy's time depends on what it predicts; ours have drawn weights,
-on which no time depends.
+Runs go from strings to strings and include encoding tokens and decoding labels. Our
+vocabulary caches looked-up tokens; the benchmark empties this cache before every run,
+so that each run tags an unseen text and looks up every distinct token once. PyTorch
+looks up each token each time; spaCy's vocabulary keeps the words of earlier runs. Batch
+b means calls of b sentences for our systems, in the order of the corpus, and for the
+peers one call for the whole corpus with batch size b, which Flair and PyTorch cut after
+sorting by length. In the table of the whole corpus, each system gets the corpus in one
+call and chooses its batches. For each batch size, PyTorch and Flair have one thread or
+all, whichever was faster for a few batches; XLA has all. The peers train for an epoch
+first, since spaCy's time depends on its predictions; our weights are random, since our
+time does not depend on them.
 
-The first answer is the time from the start of a new process until it has printed the
-first label of a sentence: imports, loading what was stored, compiling, tagging. The
-clock stops when that line is read; the process ends before the next one starts, and its
-end is not counted. All files have been read before. PyTorch makes no pilot here, and
-takes all cores. `cached` has JAX's persistent compilation cache. Flair gives none: its
-files are pickles, which are not loaded here.
-The peers are extras: pip install -e '.[benchmarks]'.
+The first answer is the time from the start of a new process to the first printed label
+of a sentence: imports, loading, compiling, tagging. The clock stops when the parent
+reads this line; it excludes the end of the process, and processes do not overlap. All
+files have been read before. PyTorch runs no pilot here and has all cores. `cached` has
+JAX's persistent compilation cache. Flair has no first answer: its files are pickles,
+which this benchmark does not load. The peers are extras: pip install -e
+'.[benchmarks]'.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Answer(NamedTuple):
     """The first line of a process.
 
     Attributes:
-        label: What it says.
-        seconds: From the start of the process until the line was read.
+        label: The line.
+        seconds: Seconds from the start of the process until the line was read.
     """
 
     label: str
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
 def in_calls(
     params: Any, sentences: Sequence[Sequence[str]], batch: int
 ) -> list[list[str]]:
-    """Tags with so many sentences in each call, by a vocabulary that has seen none."""
+    """Tags in calls of `batch` sentences, with an empty token cache."""
     params.vocabulary.forget()
     size = batch or len(sentences)
     labels = []
@@ -86,7 +86,7 @@ def speeds(
     batch: int,
     rounds: int,
 ) -> dict[str, Timing]:
-    """Times tagging of all systems in turn."""
+    """Returns timings of tagging with all systems."""
     runs: dict[str, Callable[[], Any]] = {}
     for name, params in taggers.items():
         runs[name] = functools.partial(in_calls, params, sentences, batch)
@@ -97,15 +97,15 @@ def speeds(
 
 
 def answer(command: Sequence[str], **variables: str) -> Answer:
-    """Runs a command, and times it to its first line.
+    """Returns a command's first line, and the seconds to it.
 
     Raises:
-        CalledProcessError: It failed, or wrote no line.
+        CalledProcessError: The command failed or wrote no line.
     """
     environment = alone.environment(**variables)
     if not variables:
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    # A pipe for errors could fill while the first line is waited for.
+    # A pipe for errors could fill while this waits for the first line.
     with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         start = time.perf_counter()
         with subprocess.Popen(
@@ -128,18 +128,18 @@ def _its_own_seconds(run: Callable[[], Answer], count: int) -> float:
 
 
 def that_store(rivals: dict[str, Any], report: Report) -> dict[str, peers.StoredPeer]:
-    """Returns the peers that can be stored; tells which cannot."""
+    """Returns the peers that can be stored; reports the others."""
     found = {n: p for n, p in rivals.items() if isinstance(p, peers.StoredPeer)}
     for name in rivals:
         if name not in found:
-            report.say(f"{name} gives no first answer: it is not stored here.")
+            report.say(f"No first answer of {name}: this benchmark cannot store it.")
     return found
 
 
 def first_answers(
     taggers: dict[str, Any], configs: dict[str, Any], rivals: dict[str, Any], folder
 ) -> dict[str, Callable[[], Answer]]:
-    """Stores all taggers; returns what starts a process for each."""
+    """Stores all taggers; returns functions that start a process for each."""
     runs: dict[str, Callable[[], Answer]] = {}
     for number, (name, params) in enumerate(taggers.items()):
         place = Path(folder) / f"ours-{number}"
@@ -159,7 +159,7 @@ def first_answers(
 def tell_first(
     runs: dict[str, Callable[[], Answer]], rounds: int, report: Report
 ) -> None:
-    """Times the processes; the first of each, which fills caches, does not count."""
+    """Reports times of processes, after an uncounted first process fills caches."""
     timings = compare(runs, next(iter(runs)), rounds, clock=_its_own_seconds)
     rows = [
         {"system": name, "seconds": timing.seconds, "first, s": timing.first}
@@ -169,7 +169,7 @@ def tell_first(
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the benchmark."""
     made = corpus.parser(__doc__)
     made.add_argument("--systems", nargs="*", choices=ours.SYSTEMS)
     made.add_argument("--peers", nargs="*", default=peers.NAMES, choices=peers.NAMES)

@@ -1,4 +1,4 @@
-"""PyTorch's runs of the kernels that `benchmarks.kernels` compares, if it is there.
+"""PyTorch's runs of the kernels in `benchmarks.kernels`.
 
 Each has one thread or all, whichever was faster in a pilot.
 """
@@ -20,11 +20,11 @@ _ORDER = [0, 1, 3, 2]  # PyTorch's gates are input, forget, candidate, output
 
 
 Rival = tuple[Callable[[], Any], Callable[[], list[np.ndarray]]]
-"""What runs, and what then tells the results in the order of ours."""
+"""A run, and a function that returns its results in our order."""
 
 
 def lstm(backward: bool, arguments: Sequence[Any], cotangent: Any) -> Rival:
-    """Prepares `torch.nn.LSTM` for the arguments of `benchmarks.kernels.our_lstm`."""
+    """Returns `torch.nn.LSTM` for the arguments of `benchmarks.kernels.our_lstm`."""
     import torch  # pyright: ignore[reportMissingImports]
 
     x, into, across, bias = (np.asarray(a) for a in arguments)
@@ -61,7 +61,7 @@ def lstm(backward: bool, arguments: Sequence[Any], cotangent: Any) -> Rival:
 
 
 def convolution(width: int, dilation: int) -> Callable[..., Rival]:
-    """Prepares `torch.nn.Conv1d` for an input and a kernel."""
+    """Returns a function that prepares `torch.nn.Conv1d`."""
 
     def prepare(backward: bool, arguments: Sequence[Any], cotangent: Any) -> Rival:
         import torch  # pyright: ignore[reportMissingImports]
@@ -94,7 +94,7 @@ def convolution(width: int, dilation: int) -> Callable[..., Rival]:
 def _prepare(
     module: Any, x: np.ndarray, cotangent: np.ndarray, backward: bool
 ) -> tuple[Callable[[], None], Any, Callable[[], np.ndarray]]:
-    """Returns what runs a module, its input, and what tells its last result."""
+    """Returns a function that runs a module, its input, and one for its last result."""
     import torch  # pyright: ignore[reportMissingImports]
 
     inputs = torch.tensor(x.copy(), requires_grad=backward)

@@ -3,15 +3,15 @@ r"""Tokens per second and peak memory of training, beside PyTorch, Flair and spa
     python -m benchmarks.training
     python -m benchmarks.training --dataset conll2003 --limit 2000 --batch 10 32
 
-Each run is an epoch over the same sentences: what is encoded once is encoded before,
-batches are drawn and padded as each system does it. The systems take turns. Our first
-epoch compiles a program for each padded shape, which is told apart. For each batch size
-PyTorch, and Flair upon it, have one thread or all, whichever was faster for a few
-batches before; where memory is measured they have all. Peak memory is of two epochs in
-a process of its own: `start` is what it had held when they began (the libraries, the
-corpus, the weights; JAX is in it for all), `peak` what it held at most with programs
-from JAX's compilation cache, and once more when it compiled them; an accelerator's
-memory is in neither. The peers are extras: pip install -e '.[benchmarks]'.
+Each run is an epoch over the same sentences. Encoding that systems do once is excluded;
+each draws and pads batches in its own way. The systems take turns. Our first epoch
+compiles a program for each padded shape; the tables report it separately. For each
+batch size, PyTorch and Flair have one thread or all, whichever was faster for a few
+batches; for memory they have all. Peak memory is for two epochs in a separate process:
+`start` is the peak when they begin (libraries, corpus and weights; all processes
+include JAX), `peak` the maximum with programs from JAX's compilation cache, and again
+when compiling them. Both exclude an accelerator's memory. The peers are extras: pip
+install -e '.[benchmarks]'.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TARGETS = (
 def speeds(
     train: Split, systems: dict[str, Any], rivals: dict[str, Any], batch: int, **options
 ) -> Any:
-    """Times epochs of all systems in turn."""
+    """Returns timings of epochs with all systems."""
     runs: dict[str, Callable[[], int]] = {}
     for name, config in systems.items():
         runs[name] = ours.epoch_of(config, train, batch)
@@ -50,7 +50,7 @@ def speeds(
 def epochs_alone(
     system: str, dataset: str, limit: int, batch: int, quick: bool
 ) -> dict[str, float]:
-    """Trains two epochs; tells how much memory the process had held before them."""
+    """Trains two epochs; returns the process's peak memory before them."""
     train = corpus.load(dataset, "train", limit)
     if system in ours.SYSTEMS:
         run = ours.epoch_of(ours.config_of(system, quick), train, batch)
@@ -64,7 +64,7 @@ def epochs_alone(
 
 
 def memory(names: list[str], options: Any) -> list[dict[str, Any]]:
-    """Measures the peak memory of each system and batch size, in MiB."""
+    """Returns the peak memory of each system and batch size, in MiB."""
     rows = []
     for name in names:
         for batch in options.batch:
@@ -89,7 +89,7 @@ def memory(names: list[str], options: Any) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the benchmark."""
     made = corpus.parser(__doc__)
     made.add_argument("--systems", nargs="*", choices=ours.SYSTEMS)
     made.add_argument("--peers", nargs="*", default=peers.NAMES, choices=peers.NAMES)

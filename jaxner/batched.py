@@ -1,4 +1,4 @@
-"""Sentences of any lengths through a compiled function, in batches of few shapes.
+"""Runs sentences of any length through a compiled function, in few batch shapes.
 
 Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters.
 """
@@ -20,14 +20,14 @@ from jaxner.data import padding, shapes
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
-# A batch has at most so many positions, and characters, or is one sentence. On a CPU
-# more of them leave its caches and are slower.
+# Maximum positions and characters in a batch of several sentences. On a CPU, larger
+# batches do not fit its caches and are slower.
 _TOKENS = {"cpu": 1 << 11, "gpu": 1 << 14, "tpu": 1 << 14}
 _CHARS = 1 << 17
 _FEW_WORDS = 1 << 8
 _SHORT_WORD = 24  # characters
-# So many batches are under way at most: enough to keep a device busy, and what they
-# compute need not lie there until the whole text is done.
+# Maximum number of batches in flight: enough to keep a device busy without holding the
+# results of the whole text there.
 _PENDING = 16
 
 
@@ -39,7 +39,7 @@ def over_documents(
     passes: int = 0,
     labels: Sequence[np.ndarray] | None = None,
 ) -> list[Any]:
-    """Does the same as `over`, for a tagger of documents or of sentences.
+    """Returns what `over` returns, for taggers of documents or of sentences.
 
     Args:
         params: What `load` returned.
@@ -50,7 +50,7 @@ def over_documents(
         labels: As in `over`; of a document, separators have the last label.
 
     Raises:
-        ValueError: The documents are not as many as the sentences.
+        ValueError: The numbers of documents and sentences differ.
     """
     if documents is not None and len(documents) != len(sentences):
         raise ValueError(
@@ -90,10 +90,11 @@ def over(
     mesh: Mesh | None = None,
     labels: Sequence[np.ndarray] | None = None,
 ) -> list[Any]:
-    """Computes something of each sentence; answers in the order of the input.
+    """Returns the results of a function for each sentence, in the order of the input.
 
-    Sentences are sorted by length, cut into batches of about as many tokens, and padded
-    to one of few shapes. The sentences of a batch share their distinct words.
+    Sorts sentences by length, cuts them into batches of similar numbers of tokens, and
+    pads each batch to one of few shapes. The sentences of a batch share their distinct
+    words.
 
     Args:
         compute: From a batch, as `padding.pad` returns it, to a tree of arrays
@@ -107,7 +108,7 @@ def over(
             `[B, T]`, 0 under padding.
 
     Returns:
-        For each sentence a tree of NumPy arrays of its own length, `[T, …]`.
+        For each sentence a tree of NumPy arrays `[T, …]` without padding.
 
     Example:
         >>> ids, chars = np.array([2, 3]), np.array([[0, 0], [5, 6], [5, 0]])
@@ -138,12 +139,12 @@ def over(
 def _batches(
     sentences: Sequence[Sentence], passes: int, mesh: Mesh | None
 ) -> Iterator[tuple[list[int], Sentence]]:
-    """Yields the batches, and which sentences are in each."""
+    """Yields the indices of the sentences in each batch, and the batch."""
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
     parts = 1 if mesh is None else mesh.size
     for (tokens, chars), count, rows in _plan(sizes, max(passes, 1), parts):
         here = [sentences[i] for i in rows]
-        # In large batches, half of the tokens are padding or occur before.
+        # In large batches, half of the tokens are padding or repeated words.
         words = count * tokens + 1
         if words > _FEW_WORDS and sum(len(s.chars) for s in here) <= words // 2:
             words //= 2
@@ -153,7 +154,7 @@ def _batches(
 
 
 def _fetched(computed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Fetches what is computed from the device, while others are under way."""
+    """Yields results fetched from the device while later batches compute."""
     pending: collections.deque[tuple[Any, Any]] = collections.deque()
     for one in computed:
         pending.append(one)
@@ -172,13 +173,13 @@ def _plan(
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
-    The longest come first. Rows that a batch has in addition, since their number is a
-    power of two, go to the next shorter sentences.
+    The longest sentences come first. The number of rows is a power of two; spare rows
+    take the next shorter sentences.
 
     Args:
         sizes: Tokens of each sentence, and characters of its longest word.
         passes: As in `over`.
-        parts: Devices that share a batch; each takes as much as one alone.
+        parts: Number of devices that share a batch; each takes a full share.
     """
     rounded = [round_up(*size) for size in sizes]
     sizes = [(chars, tokens) for tokens, chars in rounded]
@@ -195,10 +196,10 @@ def _plan(
 
 
 def round_up(tokens: int, chars: int) -> tuple[int, int]:
-    """Rounds sizes up, so that many sentences share few compiled programs.
+    """Returns sizes rounded up, so that sentences share few compiled programs.
 
-    Tokens to 8, 16, 24, 32, 48, 64, …; characters, most words being short, to 24, 128,
-    256, …; where no characters are read, to 1.
+    Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24 (most words are short), 128, 256,
+    …, or 1 if the model reads no characters.
 
     Example:
         >>> round_up(17, 9)

@@ -1,8 +1,8 @@
-"""How sure a tagger is of its labels, by Monte Carlo dropout.
+"""Uncertainty of a tagger's labels, by Monte Carlo dropout.
 
-Any tagger can be asked whose head gives each label a probability (all but "seq2seq"):
-it is run several times with dropout switched on, in the parts that its config names in
-`mc_dropout.parts`. Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels.
+Runs a tagger several times with dropout, in the parts that its config names in
+`mc_dropout.parts`. Works for every head with label probabilities (all but "seq2seq").
+Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ def sample(
     documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
 ) -> Any:
-    """Computes the label probabilities of several passes with dropout.
+    """Returns the label probabilities of several passes with dropout.
 
-    Of a tagger with a refinement, these are the passes of its draft.
+    For a tagger with a refinement, these are passes of the draft.
 
     Args:
         params: What `load` returned.
         tokens: As in `tag`: one sentence, several, or what `encode` returned.
-        key: Of the masks. Each sentence has its own, which depend on the key and on its
-            words, but neither on its batch nor on the padding.
-        num_samples: Passes, M. Under `jit` it is static. Those of fewer passes are the
-            first of more.
+        key: Draws the masks. The masks of a sentence depend on the key and its words,
+            not on its batch or padding.
+        num_samples: Number of passes, M; static under `jit`. Fewer passes are a prefix
+            of more passes.
         documents: As in `tag`.
         vectors: As in `tag`.
 
     Returns:
-        `[M, T, L]`: marginals, if the head is a CRF; zero under padding. A list of such
-        arrays for several sentences; `[B, M, T, L]` for an encoded batch.
+        Probabilities `[M, T, L]` (a CRF's marginals), zero under padding; a list of
+        such arrays for several sentences; `[B, M, T, L]` for an encoded batch.
 
     Raises:
-        TypeError: `tokens` is none of these.
-        ValueError: There are no passes.
+        TypeError: `tokens` has another type.
+        ValueError: `num_samples` is below 1.
 
     Example:
         >>> import jax
@@ -60,7 +60,8 @@ def sample(
         (3, 2)
     """
     found = _over(_samples, params, tokens, key, num_samples, documents, vectors)
-    # Tokens stood first, as `batched.over` wants it. Strings come back on the host.
+    # `batched.over` needs tokens on the first axis. Results for strings are on the
+    # host.
     library = jax.numpy if isinstance(tokens, Sentence) else np
     return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), found)
 
@@ -74,9 +75,9 @@ def uncertainty(
     documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
 ) -> Any:
-    """Tells how uncertain each label is.
+    """Returns the labels and their uncertainty over several passes with dropout.
 
-    Of a tagger with a refinement, it is the draft that is asked, and `labels` are the
+    For a tagger with a refinement, the uncertainty is the draft's, and `labels` are the
     draft's by mean probability.
 
     Args:
@@ -92,8 +93,8 @@ def uncertainty(
         several sentences; arrays with a leading batch axis for an encoded batch.
 
     Raises:
-        TypeError: `tokens` is none of these.
-        ValueError: There are no passes.
+        TypeError: `tokens` has another type.
+        ValueError: `num_samples` is below 1.
 
     Example:
         >>> import jax
@@ -113,13 +114,13 @@ def uncertainty(
 
 
 def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
-    """Maps a function of one encoded sentence over whatever `tokens` is."""
+    """Returns the results of `one` for one sentence, several, or an encoded batch."""
     if num_samples < 1:
         raise ValueError(f"Expected at least one pass, got num_samples={num_samples}")
     if isinstance(tokens, Sentence):
         if documents is not None or vectors is not None:
             raise TypeError(
-                "Encoded sentences take no documents and no vectors: give strings."
+                "documents and vectors need strings, but tokens are encoded sentences"
             )
         compute = functools.partial(one, params, key, num_samples)
         batch = jax.tree.map(jax.numpy.asarray, tokens)

@@ -1,8 +1,8 @@
-"""Pretrained encoders: the weights of a local Hugging Face folder.
+"""Reads the weights of pretrained encoders from local Hugging Face folders.
 
-Such a folder holds `config.json`, `model.safetensors` (or several such files and
-`model.safetensors.index.json`), and the vocabulary, which `data.wordpiece` reads.
-Nothing is fetched, and no pickle is opened.
+The folder holds `config.json`, `model.safetensors` (or several such files and
+`model.safetensors.index.json`), and the vocabulary, which `data.wordpiece` reads. This
+module downloads nothing and opens no pickle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxner.models.bert import ACTIVATIONS, BERT
 from jaxner.types import Weights
 
 PLACE = "representation/bert/encoder/"
-"""Where all weights of the encoder lie in a tagger's tree."""
+"""Path of the encoder's weights in a tagger's tree."""
 
 _SIZES = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
@@ -46,7 +46,7 @@ _LAYER = {
     "output_norm": "output.LayerNorm",
 }
 _LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "bias": "bias"}
-# Checkpoints that were converted from TensorFlow have the older names on the left.
+# Checkpoints converted from TensorFlow have the older names on the left.
 _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 _NO_WEIGHT = ("embeddings.position_ids",)  # 0, 1, 2, …, stored by older versions
 _CONVERT = (
@@ -56,15 +56,15 @@ _CONVERT = (
 
 
 def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the attributes of `BERT` from the config of a Hugging Face folder.
+    """Returns the attributes of `BERT` from the config of a Hugging Face folder.
 
     Args:
         folder: Holds `config.json`.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is malformed, of another kind of model, or of one that `BERT`
-            cannot compute.
+        FileNotFoundError: `config.json` is missing.
+        ValueError: The config is malformed, or describes a model that `BERT` does not
+            support.
     """
     path = Path(folder) / "config.json"
     if not path.is_file():
@@ -82,12 +82,12 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
         if config.get(name, value) != value:
             raise ValueError(
                 f"{path}: expected {name} {value!r}, got {config[name]!r}, which this "
-                "encoder does not compute"
+                "encoder does not support"
             )
     found = {name: config[name] for name in _SIZES if name in config}
     missing = [name for name in _SIZES[:6] if name not in found]
     if missing:
-        raise ValueError(f"{path} does not say {', '.join(missing)}")
+        raise ValueError(f"{path} lacks {', '.join(missing)}")
     if found.get("hidden_act", "gelu") not in list(ACTIVATIONS):
         raise ValueError(
             f"{path}: unknown hidden_act {found['hidden_act']!r}; known: "
@@ -111,14 +111,15 @@ def _check_numbers(found: Mapping[str, Any], path: Path) -> None:
     size, heads = found["hidden_size"], found["num_attention_heads"]
     if size % heads:
         raise ValueError(
-            f"{path}: hidden_size {size} does not divide by num_attention_heads {heads}"
+            f"{path}: hidden_size {size} is not divisible by num_attention_heads "
+            f"{heads}"
         )
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the weights of a Hugging Face folder.
+    """Returns the encoder weights of a Hugging Face folder.
 
-    Heads on top of the encoder are left out. Half precision becomes float32.
+    Skips heads on top of the encoder, and converts half precision to float32.
 
     Args:
         folder: As at the head of this module.
@@ -127,9 +128,9 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
         The tree of `BERT`'s parameters, as NumPy arrays.
 
     Raises:
-        FileNotFoundError: There are no weights, or none that can be read safely.
+        FileNotFoundError: The folder has no weights, or only pickled ones.
         ImportError: The extra `bert` is not installed.
-        ValueError: Tensors are missing, unexpected or of another shape.
+        ValueError: Tensors are missing, unknown or have another shape.
     """
     ids = jnp.zeros(1, jnp.int32)
     model = BERT(**sizes(folder))
@@ -165,14 +166,14 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def fill(weights: Weights, folder: str | os.PathLike[str]) -> Weights:
-    """Fills the weights of a Hugging Face folder into those of a tagger.
+    """Returns a tagger's weights with the encoder of a Hugging Face folder filled in.
 
     Args:
-        weights: What `models.init` returned, of a model with `representation.bert`.
+        weights: What `models.init` returned for a model with `representation.bert`.
         folder: As at the head of this module.
 
     Returns:
-        New weights; all but the encoder's are as they were.
+        New weights; only the encoder's differ.
 
     Raises:
         FileNotFoundError, ImportError, ValueError: As for `read`.
@@ -195,7 +196,7 @@ def _joined(path: Any) -> str:
 
 
 def _name(path: Any) -> str:
-    """Names the tensor of a parameter; {} stands for the number of the layer."""
+    """Returns the tensor name of a parameter; {} stands for the layer's number."""
     *parents, leaf = (entry.key for entry in path)
     ending = _LEAVES[leaf]
     if parents == ["norm"]:
@@ -212,7 +213,7 @@ def _of_layers(pattern: str, count: int) -> list[str]:
 
 
 def _named(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Drops the heads, and gives the rest the names that they have today."""
+    """Returns the encoder's tensors under their current names."""
     prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
     named = {}
     for name, tensor in tensors.items():
@@ -254,11 +255,11 @@ def _files(folder: Path) -> Iterator[Path]:
     elif pickles := sorted(path.name for path in folder.glob("*.bin")):
         raise FileNotFoundError(
             f"{folder} has its weights in {', '.join(pickles)}, a pickle, which could "
-            "run any code; expected model.safetensors. If you trust it, convert it "
-            f"where transformers is installed: {_CONVERT.format(folder)}"
+            "run any code; expected model.safetensors. If you trust the file, convert "
+            f"it where transformers is installed: {_CONVERT.format(folder)}"
         )
     else:
-        raise FileNotFoundError(f"{whole} is missing, and so is {index.name}.")
+        raise FileNotFoundError(f"Neither {whole.name} nor {index.name} in {folder}")
 
 
 def _compare(folder: object, problem: str, names: set[str]) -> None:
@@ -266,6 +267,6 @@ def _compare(folder: object, problem: str, names: set[str]) -> None:
         some = sorted(names)
         more = f" and {len(some) - 8} more" if len(some) > 8 else ""
         raise ValueError(
-            f"{folder}: {len(some)} tensors {problem}: {', '.join(some[:8])}{more}. Is "
-            "config.json that of these weights?"
+            f"{folder}: {len(some)} tensors {problem}: {', '.join(some[:8])}{more}. "
+            "Does config.json belong to these weights?"
         )

@@ -1,9 +1,9 @@
-"""The values that the rooms of the library exchange.
+"""The values that the packages of the library exchange.
 
-Shape letters: `T` tokens, `U` distinct words, `C` characters, `L` labels. Every field
-is written for one sentence; a batch is the same tuple with one more axis in front of
-every field, but for `chars`, which its sentences may share (see `batch_axes`).
-This module imports no JAX, so that host code can use it.
+Shape letters: `T` tokens, `U` distinct words, `C` characters, `L` labels. Fields are
+declared for one sentence. A batch is the same tuple with a leading axis on every field;
+only `chars` may be shared by its sentences (see `batch_axes`). This module imports no
+JAX, so that host code can use it.
 """
 
 from __future__ import annotations
@@ -19,48 +19,51 @@ if TYPE_CHECKING:
     AnyArray = Any  # a NumPy array on the host, a JAX array on the device
 
 Weights = dict[str, Any]
-"""`{"params": …, "frozen": …}`: the trained arrays, and those that no step changes."""
+"""`{"params": …, "frozen": …}`: the trained and the frozen arrays."""
 
 
 FORBIDDEN = -1e30
-"""Score of what must not happen. Finite, since -inf gives NaN gradients once a label is
-unreachable; so low that no score can outweigh it, whatever the model's scale."""
+"""Score of a forbidden label or pair.
+
+Finite, since -inf gives NaN gradients once a label is unreachable; low enough to
+outweigh scores of any model.
+"""
 
 
 class Pieces(NamedTuple):
-    """The word pieces of a sentence, for a pretrained encoder of limited length.
+    """The word pieces of a sentence, in windows that fit a pretrained encoder.
 
-    `W` windows of `S` pieces, special pieces included; `Q` pieces of the longest token.
+    `W` windows of `S` pieces, with special pieces; `Q` pieces of the longest token.
 
     Attributes:
-        windows: Piece ids; windows overlap where the sentence needs several.
+        windows: Piece ids; several windows overlap.
         mask: False under padding.
-        places: Where the pieces of each token stand in the windows laid end to end
-            (window · S + place); -1 where a token has fewer.
+        positions: Positions of each token's pieces in the concatenated windows (window
+            · S + position in the window); -1 past the last piece of a token.
     """
 
     windows: Int[AnyArray, " W S"]
     mask: Bool[AnyArray, " W S"]
-    places: Int[AnyArray, " T Q"]
+    positions: Int[AnyArray, " T Q"]
 
 
 class Sentence(NamedTuple):
-    """One encoded sentence, or one document.
+    """One encoded sentence or document.
 
-    In a document a separator stands before, between and after the sentences: a token
-    (the mask is True) whose ids are all 0, so that it has no features of its own.
+    A document has separators before, between and after its sentences: tokens (the mask
+    is True) whose ids are all 0, so that they have no features.
 
     Attributes:
         words: Word ids; 0 under padding and at separators.
         chars: Character ids of the distinct words; 0 under padding, on the right. Row 0
-            has no characters: it stands for padding and separators.
-        char_index: The row of `chars` that spells each token.
-        mask: True at a token; the tokens come first.
-        caps: How each word is capitalised, one of `Caps`; 0 under padding. None where
-            no model asks for it.
-        vectors: Vectors that were computed beforehand, of one or more layers; 0 under
-            padding. None where no model asks for them.
-        pieces: Word pieces; None where no model asks for them.
+            has no characters and serves padding and separators.
+        char_index: Row of `chars` with the characters of each token.
+        mask: True at a token; padding is on the right.
+        caps: Capitalisation class of each word, one of `Caps`; 0 under padding. None if
+            the model does not use it.
+        vectors: Precomputed vectors of one or more layers; 0 under padding. None if the
+            model does not use them.
+        pieces: Word pieces; None if the model does not use them.
     """
 
     words: Int[AnyArray, " T"]
@@ -76,9 +79,9 @@ def batch_axes(batch: Sentence) -> Sentence:
     """Returns the axes over which `jax.vmap` maps the sentences of a batch.
 
     Args:
-        batch: Fields with a leading batch axis. `chars` may be `[B, U, C]`, or
-            `[U, C]` where the sentences share their distinct words, so that each is
-            read once for the whole batch.
+        batch: Fields with a leading batch axis. `chars` may be `[B, U, C]`, or `[U, C]`
+            if the sentences share their distinct words, so that the model reads each
+            once for the whole batch.
 
     Example:
         >>> import numpy as np
@@ -93,29 +96,29 @@ def batch_axes(batch: Sentence) -> Sentence:
 
 
 class Caps(enum.IntEnum):
-    """How a word is capitalised, in classes so fine that each paper's are unions."""
+    """Capitalisation classes, fine enough that each paper's classes are unions."""
 
     NONE = 0  # no word: padding, or a separator
     ALL = 1  # every character is an upper-case letter: "EU"
-    ALL_FIRST = 2  # upper-case but for signs and digits, the first a letter: "U.N."
-    ALL_LATER = 3  # the same, the first a sign or digit: "3M"
-    FIRST = 4  # lower case occurs, the first is upper-case: "Rome", "McDonald"
-    LATER = 5  # both cases occur, the first is not upper-case: "eBay"
-    LOWER = 6  # lower-case but for signs and digits: "rejects", "mid-1990s"
-    UNCASED = 7  # no letter that has a case: "1996", ","
+    ALL_FIRST = 2  # upper-case except signs and digits, letter first: "U.N."
+    ALL_LATER = 3  # the same, sign or digit first: "3M"
+    FIRST = 4  # some lower case, upper case first: "Rome", "McDonald"
+    LATER = 5  # both cases, upper case not first: "eBay"
+    LOWER = 6  # lower-case except signs and digits: "rejects", "mid-1990s"
+    UNCASED = 7  # no cased letter: "1996", ","
 
 
 class WordVectors(NamedTuple):
-    """The part of a vector file that a vocabulary uses, aligned with its word ids.
+    """The vectors of a file that a vocabulary uses, aligned with its word ids.
 
-    `N` trained words with a vector, `V` words that are not trained, `D` dimensions.
+    `N` trained words with a vector, `V` frozen words, `D` dimensions.
 
     Attributes:
-        rows: Ids of the trained words that have a vector, in ascending order.
+        rows: Ids of the trained words with a vector, ascending.
         trained: Their vectors.
-        frozen: The vectors of all words that are not trained.
-        types_matched: Share of the distinct training words that have a vector.
-        tokens_matched: Share of the training tokens that have one.
+        frozen: Vectors of the frozen words.
+        types_matched: Share of the distinct training words with a vector.
+        tokens_matched: Share of the training tokens with a vector.
     """
 
     rows: Int[np.ndarray, " N"]
@@ -126,13 +129,13 @@ class WordVectors(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """Scores of the label sequences of one sentence, in nats.
+    """Scores of label sequences of one sentence, in nats.
 
     Attributes:
         emissions: Score of each label at each token.
-        transitions: `transitions[i, j]` scores label `i` followed by label `j`. None
-            where the labels are independent given the sentence; then `start` and
-            `end` are None too.
+        transitions: `transitions[i, j]` scores label `i` followed by label `j`. None if
+            labels are independent given the sentence; `start` and `end` are then None
+            too.
         start: Score of each label at the first token.
         end: Score of each label at the last token.
     """
@@ -146,29 +149,29 @@ class Potentials(NamedTuple):
 class Autoregressive(NamedTuple):
     """The probability of each label given the words and all labels before it.
 
-    An LSTM reads the labels. At token t the arguments of its gates (in the order input,
-    forget, output, candidate) are `word_gates[t] + previous[y_{t-1}]` and its last
-    state times `recurrent`. With its new state s, the scores of the labels are
+    An LSTM reads the labels. At token t, its gates before activation (input, forget,
+    output, candidate) are `word_gates[t] + previous[y_{t-1}]` plus its last state times
+    `recurrent`. With the new state s, the scores of the labels are
 
         z = words[t] + s · from_state
-        z, or tanh(z) · output_kernel + output_bias where there is such a kernel,
+        z, or tanh(z) · output_kernel + output_bias if there is such a kernel,
 
-    and a softmax of the scores gives the probabilities. `N` state size; `M` sums z,
-    which are the labels if there is no kernel; `P` = L + 1 previous labels, the last of
-    which stands before the first token; `K` hypotheses of the beam search.
+    and a softmax of the scores gives the probabilities. `N` state size; `M` elements of
+    z, equal to L without an output kernel; `P` = L + 1 previous labels, the last for
+    the position before the first token; `K` hypotheses of the beam search.
 
     Attributes:
-        words: What the words add to the sums, biases included.
-        word_gates: What the words add to the gates; None: nothing.
-        previous: What each previous label adds to the gates, biases included.
-        recurrent: From state to gates.
-        from_state: From state to sums.
-        output_kernel: From tanh of the sums to scores; None: the sums are the scores.
-        output_bias: Of those; None where there is no kernel.
-        beam: The score that each hypothesis begins with: 0 the first, `FORBIDDEN` the
-            others. The number of them is the width of the beam.
-        allowed: Which label may follow which; None: each.
-        allowed_last: Which label may be that of the last token; None: each.
+        words: Terms of the words in z, biases included.
+        word_gates: Terms of the words in the gates; None if there are none.
+        previous: Term of each previous label in the gates, biases included.
+        recurrent: State to gates.
+        from_state: State to z.
+        output_kernel: tanh(z) to scores; None if z holds the scores.
+        output_bias: Bias of these scores; None without an output kernel.
+        beam: Initial score of each hypothesis: 0 for the first, `FORBIDDEN` for the
+            others. Its length is the beam width.
+        allowed: Which label may follow which; None for no constraint.
+        allowed_last: Which labels the last token may have; None for no constraint.
     """
 
     words: Float[Array, " T M"]
@@ -184,4 +187,4 @@ class Autoregressive(NamedTuple):
 
 
 AnyPotentials = Potentials | Autoregressive
-"""What a head returns: all that inference over the labels of a sentence needs."""
+"""What a head returns: everything that inference over labels needs."""

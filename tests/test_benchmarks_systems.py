@@ -215,7 +215,7 @@ def test_a_missing_peer_is_told_and_left_out(train, capsys, monkeypatch):
     monkeypatch.setattr(peers, "build", missing)
     assert corpus.build_peers(["Flair"], train, Report()) == {}
     told = " ".join(capsys.readouterr().out.split())
-    assert "Flair is left out. no_such_package is not installed" in told
+    assert "Skipped Flair. no_such_package is not installed" in told
     assert "pip install -e '.[benchmarks]'" in told
 
 
@@ -254,8 +254,8 @@ def test_no_first_answer_comes_from_a_pickle(capsys):
     rivals = {"A": stored, "B": SimpleNamespace(**methods)}
     assert list(tagging.that_store(rivals, Report())) == ["A"]
     told = capsys.readouterr().out
-    assert "B gives no first answer" in told
-    assert "A gives no first answer" not in told
+    assert "No first answer of B" in told
+    assert "No first answer of A" not in told
 
 
 # --- Processes of their own ----------------------------------------------------------

@@ -136,7 +136,7 @@ def test_wrong_arguments(params):
     with pytest.raises(TypeError, match="Expected a list of strings"):
         jaxner.uncertainty(params, "Rome fell", KEY)
     batch = jaxner.encode(params, SENTENCES)
-    with pytest.raises(TypeError, match="Encoded sentences take no documents"):
+    with pytest.raises(TypeError, match="documents and vectors need strings"):
         jaxner.uncertainty(params, batch, KEY, documents=[0, 0, 1])
 
 

@@ -1,1 +1,1 @@
-"""What makes files of the package; no part of it."""
+"""Generators of files in the package; not part of the package."""

@@ -1,4 +1,4 @@
-"""Lets the site show the docstrings' "Example:" as griffe shows "Examples:"."""
+"""Makes the site show "Example:" sections like griffe's "Examples:"."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Other taggers, all behind one small interface; extras of the benchmarks only.
+"""Other taggers behind one small interface, for the benchmarks only.
 
-Nothing here imports JAX, so that the first answer of a peer is its own.
+This package does not import JAX, so that a peer's first answer is its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 INSTALL = "pip install -e '.[benchmarks]'"
-# Module below this package that has a class `Tagger`, and its options.
+# Module in this package with a class `Tagger`, and options.
 _KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
     "PyTorch": ("torch_crf", {}),
     "Flair": ("flair_tagger", {"characters": True}),
@@ -26,11 +26,11 @@ class MissingError(ImportError):
 
 
 class Labelled(NamedTuple):
-    """A sentence with its labels, in BIO or BIOES as the peer likes.
+    """A sentence and its labels, in the peer's scheme (BIO or BIOES).
 
     Attributes:
-        tokens: Its words.
-        labels: One for each.
+        tokens: Words.
+        labels: Label of each word.
     """
 
     tokens: Sequence[str]
@@ -38,42 +38,42 @@ class Labelled(NamedTuple):
 
 
 class Peer(Protocol):
-    """A tagger that is compared with ours."""
+    """A tagger to compare with ours."""
 
     def __init__(self, train: Sequence[Labelled], **options: Any):
-        """Draws weights; words, characters and labels are those of some sentences."""
+        """Draws weights for the words, characters and labels of some sentences."""
         ...
 
     def tune(
         self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
     ) -> None:
-        """Tries what is fastest for batches of that size, before anything is timed.
+        """Chooses the fastest settings for a batch size, before the benchmark.
 
         Args:
             batch: As in `epoch` or `tag`.
-            sentences: That are to be tagged; None: the peer is to be trained. It may
-                train on a few batches for it.
+            sentences: Sentences to tag; None for training, which may train on a few
+                batches.
         """
         ...
 
     def first_step(self, batch: int) -> None:
-        """Trains on so many sentences, once."""
+        """Takes one training step on `batch` sentences."""
         ...
 
     def epoch(self, batch: int) -> int:
-        """Trains on all the sentences once; returns how many tokens they have."""
+        """Trains on all sentences once; returns their number of tokens."""
         ...
 
     def tag(
         self, sentences: Sequence[Sequence[str]], batch: int | None = None
     ) -> list[list[str]]:
-        """Labels sentences, `batch` at once; None: as many as the peer likes."""
+        """Labels sentences in batches; None for the peer's own batch size."""
         ...
 
 
 @runtime_checkable
 class StoredPeer(Peer, Protocol):
-    """One that can be written and read again, without any pickle."""
+    """A peer that can be saved and loaded without pickles."""
 
     def save(self, folder: Path) -> None:
         """Writes the tagger to a folder."""
@@ -81,19 +81,20 @@ class StoredPeer(Peer, Protocol):
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads it."""
+        """Returns the tagger in a folder."""
         ...
 
 
 def build(name: str, train: Sequence[Labelled]) -> Peer:
-    """Builds a peer for a training corpus.
+    """Returns a peer for a training corpus.
 
     Args:
         name: One of `NAMES`.
-        train: Sentences, their labels in BIOES.
+        train: Sentences, with labels in BIOES.
 
     Raises:
-        MissingError: Its package is not installed; the message says how to install it.
+        MissingError: The peer's package is not installed; the message says how to
+            install it.
     """
     return tagger(name)(train, **_KNOWN[name][1])
 
@@ -108,10 +109,10 @@ def tagger(name: str) -> Any:
 
 
 def need(package: str) -> Any:
-    """Imports a package that only peers need.
+    """Returns an imported package that only peers need.
 
     Raises:
-        MissingError: It is not installed.
+        MissingError: The package is not installed.
     """
     try:
         return importlib.import_module(package)

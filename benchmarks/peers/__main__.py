@@ -1,4 +1,4 @@
-"""Loads a peer and labels a sentence, or takes a first step of training.
+"""Loads a peer and labels a sentence, or takes a first training step.
 
 python -m benchmarks.peers PyTorch FOLDER Ms Preston left
 python -m benchmarks.peers PyTorch --train FILE.json 10

@@ -1,11 +1,11 @@
 """Flair's SequenceTagger: trained word vectors, characters, BiLSTM-CRF of 200.
 
-Words of 100 dimensions with random vectors, which `WordEmbeddings` trains, and Flair's
-own character BiLSTM of 25 a direction, both without any download. Training is a plain
-loop over `forward_loss`, which is what `ModelTrainer` does between evaluations and log
-files; but its batches have sentences of any lengths, and these of similar ones. That is
-the fastest that Flair offers without changing it. PyTorch has one thread or all,
-whichever was faster for a few batches of that size.
+Words have random vectors of 100 dimensions, which `WordEmbeddings` trains; Flair's own
+character BiLSTM has 25 per direction. Neither needs a download. Training is a plain
+loop over `forward_loss`, like `ModelTrainer` between evaluations and log files, but
+with sentences of similar length in each batch instead of random ones. This is Flair's
+fastest form without changes to Flair. PyTorch has one thread or all, whichever was
+faster for a few batches of that size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _models: Any = need("flair.models")
 _training: Any = need("flair.training_utils")
 logging.getLogger("flair").setLevel(logging.ERROR)
 _TYPE = "ner"
-_BATCH = 32  # sentences that are tagged at once, if it is free
+_BATCH = 32  # sentences per batch if the caller gives no number
 
 
 class Tagger:
@@ -55,7 +55,7 @@ class Tagger:
     def tune(
         self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
     ) -> None:
-        """Chooses the threads."""
+        """Chooses the number of threads."""
         size = batch or _BATCH
         if sentences is None:
             self.model.train()
@@ -67,7 +67,7 @@ class Tagger:
         self.threads.choose(("tag", size), run)
 
     def first_step(self, batch: int) -> None:
-        """Trains on the first sentences, once."""
+        """Takes one training step on the first sentences."""
         self.model.train()
         self._step(self.sentences[:batch])
 
@@ -92,7 +92,7 @@ class Tagger:
     def tag(
         self, sentences: Sequence[Sequence[str]], batch: int | None = None
     ) -> list[list[str]]:
-        """Labels sentences; `predict` sorts them by length, and takes 32 if free."""
+        """Labels sentences; `predict` sorts them by length; 32 per batch by default."""
         self.model.eval()
         size = batch or _BATCH
         tagged = [_data.Sentence(list(tokens)) for tokens in sentences]
@@ -112,7 +112,7 @@ def _words(train: Sequence[Labelled]) -> Any:
         fine_tune=True,
         name="words",
     )
-    torch.nn.init.xavier_uniform_(found.embedding.weight)  # else they are all zero
+    torch.nn.init.xavier_uniform_(found.embedding.weight)  # otherwise all zero
     return found
 
 
@@ -124,7 +124,7 @@ def _characters(train: Sequence[Labelled]) -> Any:
 
 
 def _sentence(given: Labelled) -> Any:
-    """Makes Flair's sentence, with its spans; their labels are in BIOES."""
+    """Returns Flair's sentence with spans; the given labels are in BIOES."""
     sentence, start = _data.Sentence(list(given.tokens)), 0
     for i, label in enumerate(given.labels):
         if label[0] in "BS":

@@ -1,7 +1,7 @@
 """spaCy's NER: a blank English pipeline with `ner` and its default HashEmbedCNN.
 
-It reads tokens as they are given, without its tokeniser. `nlp.update` gets batches of
-any lengths, as in spaCy's own loop: it pads nothing.
+It reads the given tokens, without its tokeniser. `nlp.update` gets batches of any
+lengths, as in spaCy's own loop, which does no padding.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Tagger:
     def tune(
         self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
     ) -> None:
-        """Does nothing: there is nothing to choose."""
+        """Does nothing: spaCy has no such settings."""
 
     def first_step(self, batch: int) -> None:
-        """Trains on the first sentences, once."""
+        """Takes one training step on the first sentences."""
         self.nlp.update(self.examples[:batch], sgd=self.optimizer, drop=0.5)
 
     def epoch(self, batch: int) -> int:
@@ -60,7 +60,7 @@ class Tagger:
     def tag(
         self, sentences: Sequence[Sequence[str]], batch: int | None = None
     ) -> list[list[str]]:
-        """Labels sentences; spaCy has a batch size of its own if it is free."""
+        """Labels sentences; None for spaCy's own batch size."""
         docs = (_tokens.Doc(self.nlp.vocab, words=list(s)) for s in sentences)
         return [
             [f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc]
@@ -73,7 +73,7 @@ class Tagger:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads it."""
+        """Returns the tagger in a folder."""
         self = cls.__new__(cls)
         self.nlp = spacy.load(folder)
         return self

@@ -1,9 +1,9 @@
-"""How many threads PyTorch has: one, or one for each core, whichever is faster.
+"""Chooses PyTorch's number of threads: one, or one per core, whichever is faster.
 
-Its threads wait for each other where there is little to share, or where a machine has
-other work to do; a large product is faster on all cores. So what PyTorch computes is
-tried with both in a pilot before it is timed, in turn, and keeps what was faster.
-Nothing here imports JAX.
+PyTorch's threads wait for each other when there is little work to share or the machine
+is busy, but large products are faster on all cores. A pilot before the benchmark
+therefore tries both in turn and keeps the faster number. This module does not import
+JAX.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from benchmarks.peers import need
 
 _ROUNDS = 3
 _BATCHES = 3
-_SAMPLE_SECONDS = 0.02  # a sample lasts about so long at least
-_PAUSE_SECONDS = 0.02  # in which the threads of the sample before fall asleep
+_SAMPLE_SECONDS = 0.02  # approximate minimum duration of a sample
+_PAUSE_SECONDS = 0.02  # in which the previous sample's threads fall asleep
 Run = Callable[[], Any]
 
 
 class Pilot(NamedTuple):
-    """What was found to be faster.
+    """The faster number of threads.
 
     Attributes:
-        threads: So many.
-        seconds: Of a call, the median.
+        threads: Number of threads.
+        seconds: Median seconds per call.
     """
 
     threads: int
@@ -38,7 +38,7 @@ class Pilot(NamedTuple):
 
 
 def pilot(run: Run) -> Pilot:
-    """Calls a run some times with one thread, and with one for each core."""
+    """Returns the faster of one thread and one per core for a run."""
     torch = need("torch")
     choices = sorted({1, len(os.sched_getaffinity(0))})
     counts: dict[int, int] = {}
@@ -66,7 +66,7 @@ def _seconds(run: Run, count: int) -> float:
 
 
 def on(threads: int, run: Run) -> Run:
-    """Returns the run with so many threads, which PyTorch then keeps."""
+    """Returns the run with a number of threads, which PyTorch then keeps."""
     torch = need("torch")
 
     def call() -> Any:
@@ -78,7 +78,7 @@ def on(threads: int, run: Run) -> Run:
 
 @contextlib.contextmanager
 def using(threads: int) -> Iterator[None]:
-    """Gives PyTorch so many threads for a while."""
+    """Sets PyTorch's number of threads within a context."""
     torch = need("torch")
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -89,25 +89,25 @@ def using(threads: int) -> Iterator[None]:
 
 
 class Choices:
-    """The threads of each kind of work that a peer does, as pilots found them."""
+    """The number of threads for each kind of a peer's work, from pilots."""
 
     def __init__(self):
         self._found: dict[Hashable, int] = {}
 
     def choose(self, work: Hashable, run: Run) -> None:
-        """Makes the pilot of some work."""
+        """Runs the pilot for a kind of work."""
         self._found.pop(work, None)
         self._found[work] = pilot(run).threads
 
     def of(self, work: Hashable) -> contextlib.AbstractContextManager[None]:
-        """Gives PyTorch the threads of some work; without a pilot, its own number."""
+        """Returns a context with the threads of a kind of work, from its pilot."""
         if work not in self._found:
             return contextlib.nullcontext()
         return using(self._found[work])
 
 
 def some_batches(ordered: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    """Returns a few batches of what is sorted by length, evenly spread.
+    """Returns a few evenly spread batches of items sorted by length.
 
     Example:
         >>> some_batches("abcdefgh", 1)

@@ -1,11 +1,11 @@
-"""A BiLSTM-CRF in PyTorch with pytorch-crf, as a careful tutorial would write it.
+"""A BiLSTM-CRF in PyTorch with pytorch-crf, written like a careful tutorial.
 
-Its sizes are those of `configs/cnn_bilstm_crf.py`: words of 100 dimensions, 30 filters
-of width 3 over characters of 30, a BiLSTM of 200 a direction, dropout of .5 below and
-above it, SGD with momentum. The corpus is encoded once. Batches hold sentences of
-similar length; the LSTM gets a packed sequence only if the lengths differ, as packing
-about doubles its time on a CPU. PyTorch has one thread or all, whichever was faster for
-a few batches of that size; without such a pilot it has as many as it likes.
+The sizes are those of `configs/cnn_bilstm_crf.py`: words of 100 dimensions, 30 filters
+of width 3 over characters of 30, a BiLSTM of 200 per direction, dropout of .5 before
+and after it, SGD with momentum. The corpus is encoded once. Batches hold sentences of
+similar length; the LSTM gets a packed sequence only if the lengths differ, since
+packing about doubles its time on a CPU. PyTorch has one thread or all, whichever was
+faster for a few batches of that size; without such a pilot, PyTorch chooses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _rnn: Any = need("torch.nn.utils.rnn")
 _files: Any = need("safetensors.torch")
 _PAD, _UNKNOWN = 0, 1
 _LOW = -1e4
-_BATCH = 128  # sentences that are tagged at once, if it is free
+_BATCH = 128  # sentences per batch if the caller gives no number
 
 
 class _Batch(NamedTuple):
@@ -36,7 +36,7 @@ class _Batch(NamedTuple):
 
 
 class Network(torch.nn.Module):
-    """From words and characters to emissions, and a CRF."""
+    """A network from words and characters to emissions, and a CRF."""
 
     def __init__(self, num_words: int, num_chars: int, num_labels: int):
         super().__init__()
@@ -49,7 +49,7 @@ class Network(torch.nn.Module):
         self.crf = torchcrf.CRF(num_labels, batch_first=True)
 
     def forward(self, batch: _Batch) -> Any:
-        """Computes the emissions, [B, T, L]."""
+        """Returns the emissions, [B, T, L]."""
         count, length, width = batch.chars.shape
         flat = self.chars(batch.chars.reshape(count * length, width))
         found = self.filters(flat.transpose(1, 2)).reshape(count, length, 30, width)
@@ -119,7 +119,7 @@ class Tagger:
     def tune(
         self, batch: int | None, sentences: Sequence[Sequence[str]] | None = None
     ) -> None:
-        """Chooses the threads."""
+        """Chooses the number of threads."""
         size = batch or _BATCH
         if sentences is None:
             self.network.train()
@@ -132,7 +132,7 @@ class Tagger:
         self.threads.choose(("tag", size), run)
 
     def first_step(self, batch: int) -> None:
-        """Trains on the first sentences, once."""
+        """Takes one training step on the first sentences."""
         self.network.train()
         self._step(self.encoded[:batch])
 
@@ -159,7 +159,7 @@ class Tagger:
     def tag(
         self, sentences: Sequence[Sequence[str]], batch: int | None = None
     ) -> list[list[str]]:
-        """Labels sentences, those of similar length together; 128 at once if free."""
+        """Labels sentences, sorted by length; 128 per batch by default."""
         self.network.eval()
         size, names = batch or _BATCH, self.names[2]
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
@@ -183,7 +183,7 @@ class Tagger:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Reads them."""
+        """Returns the tagger in a folder."""
         self = cls.__new__(cls)
         self._start(*json.loads((folder / "names.json").read_text(encoding="utf-8")))
         state = _files.load_file(folder / "weights.safetensors")

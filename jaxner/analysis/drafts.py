@@ -1,12 +1,12 @@
 """Draft, refined label and uncertainty of each token (UANet, Tables 1 and 7).
 
-Two kinds of taggers draft: those with a refinement, as UANet; and the label attention
-network (LAN), each of whose layers but the last attends to the labels, and so has a
-distribution over them before the last layer decides. Gui et al. "slightly modified the
-code" of LAN to estimate uncertainties, and do not say how; here the draft of LAN is the
-mean over the heads of a layer's attention weights, and passes have dropout as in
-`jaxner.sample`. Only LAN's last layer is held against gold labels, so a draft before it
-may be poor: its accuracy stands beside the counts.
+Two kinds of taggers have drafts: taggers with a refinement, such as UANet, and the
+label attention network (LAN), whose layers attend to the labels and so give a
+distribution over labels before the last layer decides. Gui et al. "slightly modified
+the code" of LAN to estimate uncertainties, but do not say how. Here LAN's draft is a
+layer's attention weights, averaged over the heads, and passes have dropout as in
+`jaxner.sample`. Only LAN's last layer is trained on gold labels, so an earlier layer's
+draft may be poor: its accuracy is part of the result.
 
 Shape letters: `M` passes, `T` tokens, `L` labels.
 """
@@ -32,18 +32,18 @@ from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
 LAN_SAMPLES = 8
-"""Passes of a LAN, which has none of its own; as many as UANet's."""
+"""Default number of passes for a LAN, the same as UANet's."""
 
 
 class Trace(NamedTuple):
-    """How the labels of one sentence came about.
+    """The draft, the refinement and the final labels of one sentence.
 
     Attributes:
         draft: Labels of the draft.
         refined: Labels of the refinement, at every token.
         uncertainty: Entropy of the draft, in nats.
-        final: Labels that the tagger gives: of a tagger with a threshold Γ, the
-            refined ones where the draft is more uncertain than that, else the draft's.
+        final: Labels that the tagger predicts. With a threshold Γ: the refined label
+            where the draft's uncertainty exceeds Γ, else the draft's.
     """
 
     draft: list[str]
@@ -53,13 +53,13 @@ class Trace(NamedTuple):
 
 
 class Table1(NamedTuple):
-    """What refining changes, and how uncertain drafts were.
+    """The changes by a refinement, and the uncertainty of the drafts.
 
     Attributes:
-        changes: Tokens from the draft to the refined labels.
-        final: Tokens from the draft to the labels that the tagger gives.
-        detection: Mean uncertainty of all right and all wrong draft labels, which is
-            what the paper's text compares.
+        changes: Changed tokens from the draft to the refined labels.
+        final: Changed tokens from the draft to the tagger's predictions.
+        detection: Mean uncertainty of all right and all wrong draft labels, which the
+            paper's text compares.
     """
 
     changes: detection.Changes
@@ -79,15 +79,15 @@ def traces(
 
     Args:
         params: A tagger with a refinement, or a LAN.
-        split: Its sentences.
-        key: Of the dropout masks; None: that of `mc_dropout.seed`.
-        samples: Passes with dropout, 0: one without; None: the tagger's own, or, of a
-            LAN without any, `LAN_SAMPLES`.
-        layer: Of a LAN: the layer, from 1, whose attention is the draft; None: the last
-            but one.
+        split: The sentences to label.
+        key: Draws the dropout masks; None for a key from `mc_dropout.seed`.
+        samples: Number of passes with dropout; 0 for one pass without dropout; None for
+            the tagger's own number, or `LAN_SAMPLES` for a LAN without one.
+        layer: For a LAN, the layer (from 1) whose attention is the draft; None for the
+            last but one.
 
     Raises:
-        ValueError: The tagger drafts nothing, or has no such layer.
+        ValueError: The tagger has no draft, or no such layer.
 
     Example:
         >>> from jaxner.data import corpora
@@ -96,10 +96,10 @@ def traces(
         True
     """
     model: Any = params.model
-    gamma = -np.inf  # a LAN has no threshold: all its labels are refined
+    gamma = -np.inf  # a LAN has no threshold and refines all labels
     if model.refinement is not None:
         if layer is not None:
-            raise ValueError("Layers are those of a LAN; this tagger has a refinement")
+            raise ValueError("layer is for a LAN, but this tagger has a refinement")
         gamma = float(model.refinement.threshold)
         count = model.mc_dropout.num_samples if samples is None else samples
         readings = sweeps.read(params, split, [count], key)
@@ -120,7 +120,7 @@ def traces(
 
 
 def table1(gold: Sequence[Sequence[str]], found: Sequence[Trace]) -> Table1:
-    """Counts mended and broken tokens.
+    """Returns the tokens that the refinement corrects and breaks.
 
     Args:
         gold: The right labels of each sentence.
@@ -156,14 +156,14 @@ def _of_lan(
     encoder: Any = params.model.encoder
     if not isinstance(encoder, LabelAttention):
         raise ValueError(
-            "This tagger has no refinement, and is no LAN: it drafts nothing. Take a "
-            "run of configs/uanet.py or configs/lan.py."
+            "This tagger has no draft, since it has no refinement and is not a LAN. "
+            "Use a run of configs/uanet.py or configs/lan.py."
         )
     last = encoder.num_layers - 1
     layer = last if layer is None else layer
     if not 1 <= layer <= last:
         raise ValueError(
-            f"Expected a layer from 1 to {last}, the last but one of this LAN, got "
+            f"Expected a layer from 1 to {last} (the last but one of this LAN), got "
             f"{layer}"
         )
     key = jax.random.key(params.model.mc_dropout.seed) if key is None else key
@@ -189,7 +189,7 @@ def _read_lan(params, batch, key, *, samples, layer):
             )
         mean = jnp.mean(chances, axis=0)
         rest = jax.tree.map(lambda array: array[0], drawn._replace(emissions=None))
-        # Transitions are the same in all passes; labels are chosen by mean scores.
+        # Transitions are the same in all passes; mean scores decide the labels.
         final = rest._replace(emissions=jnp.mean(drawn.emissions, axis=0))
         refined = inference.viterbi(final, sentence.mask)
         draft = jnp.argmax(mean, axis=1).astype(refined.dtype)

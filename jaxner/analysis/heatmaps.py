@@ -1,4 +1,4 @@
-"""Heat maps: what a tagger's encoder lays open of how tokens depend on each other."""
+"""Heat maps of how tokens depend on each other in a tagger's encoder."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from jaxner.types import Sentence
 def relations(
     params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "T T"]:
-    """Computes how strongly each token relates to each other one.
+    """Returns how strongly each token relates to each other token.
 
     Args:
         params: A tagger whose encoder is a GRN with a relation layer.
         tokens: One sentence.
-        vectors: Of its tokens, for a tagger that needs them; as in `tag`.
+        vectors: Vectors of the tokens, if the tagger needs them; as in `tag`.
 
     Returns:
-        For token i (row) and j, the strength in [0, 1] of j's part in the features of
-        i; see `models.relation_scores`.
+        For tokens i (row) and j, how much j contributes to the features of i, from 0 to
+        1; see `models.relation_scores`.
 
     Raises:
         ValueError: The encoder has no relation layer.
@@ -43,8 +43,8 @@ def relations(
     scores = _relations(params, sentence)
     if scores is None:
         raise ValueError(
-            "This tagger has no relation layer: it needs the encoder 'grn' with a "
-            "relation other than 'none'."
+            "This tagger has no relation layer; relations need the encoder 'grn' with "
+            "a relation other than 'none'"
         )
     return np.asarray(scores)[: len(tokens), : len(tokens)]
 
@@ -52,12 +52,12 @@ def relations(
 def attention(
     params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "M T T"]:
-    """Computes the attention weights of each of `M` heads.
+    """Returns the attention weights of each of `M` heads.
 
     Args:
         params: A tagger whose encoder has a layer of self-attention.
         tokens: One sentence.
-        vectors: Of its tokens, for a tagger that needs them; as in `tag`.
+        vectors: Vectors of the tokens, if the tagger needs them; as in `tag`.
 
     Returns:
         For each head, how much of token i's (row) context comes from token j; each row
@@ -77,8 +77,8 @@ def attention(
     weights = _attention(params, sentence)
     if weights is None:
         raise ValueError(
-            "This tagger has no attention: it needs the encoder 'attention', such as "
-            "at the end of a chain."
+            "This tagger has no attention; heat maps of attention need the encoder "
+            "'attention', for example at the end of a chain"
         )
     return np.asarray(weights)[:, : len(tokens), : len(tokens)]
 

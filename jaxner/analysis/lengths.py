@@ -1,4 +1,4 @@
-"""F1 by length: of sentences, and of mentions.
+"""F1 by the length of sentences or mentions.
 
 Sources: Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
 2020, Figure 3, right; Li, Fu and Ma, "Why Attention? Analyze BiLSTM Deficiency and Its
@@ -19,24 +19,26 @@ from jaxner.evaluation.scoring import Counts
 Labels = Sequence[Sequence[str]]
 
 SENTENCES = (7, 15, 22, 30)
-"""The longest sentence of each part but the last. Gui et al. have five parts; of their
-bounds the text names 15 and 30."""
+"""Longest sentence of each part but the last, in tokens.
+
+Gui et al. have five parts; their text gives only the bounds 15 and 30.
+"""
 
 MENTIONS = (1, 2, 3, 4)
-"""The longest mention of each part but the last."""
+"""Longest mention of each part but the last, in tokens."""
 
 MENTION_RULES = rules.WITH_LENGTHS
-"""Rules under which every span has a length."""
+"""Rules by which every span has a length."""
 
 
 class Part(NamedTuple):
-    """What is scored of one range of lengths.
+    """The scores for one range of lengths.
 
     Attributes:
-        first: The least length, in tokens.
-        last: The largest; None: there is no bound.
-        items: Sentences, or gold mentions, of such lengths.
-        counts: Correct, predicted and gold spans; of tags, tokens as
+        first: Smallest length, in tokens.
+        last: Largest length, in tokens; None for no bound.
+        items: Number of sentences, or of gold mentions, in the range.
+        counts: Correct, predicted and gold spans; for tags, tokens as
             `rules.tokens_per_sentence` counts them, whose F1 is the accuracy.
     """
 
@@ -47,7 +49,7 @@ class Part(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The range in words.
+        """The range as text.
 
         Example:
             >>> Part(8, 15, 0, Counts()).name, Part(31, None, 0, Counts()).name
@@ -59,7 +61,7 @@ class Part(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """F1, or accuracy, in percent; nan if there is nothing to find."""
+        """F1 or accuracy in percent; nan if there are no spans."""
         f1 = self.counts.f1
         return float("nan") if f1 is None else 100 * f1
 
@@ -72,17 +74,17 @@ def by_sentence(
     rule: str = "conlleval",
     scheme: str = "BIOES",
 ) -> list[Part]:
-    """Scores the sentences of each range of lengths.
+    """Returns the scores of the sentences in each range of lengths.
 
     Args:
         gold: The right labels of each sentence.
-        predicted: The predicted ones.
-        bounds: The longest sentence of each part but the last, rising.
-        rule: How spans are read, one of `rules.RULES`; not of tags.
-        scheme: The labels' scheme, or `schemes.TAGS`.
+        predicted: The predicted labels.
+        bounds: Longest sentence of each part but the last, in tokens, ascending.
+        rule: How to read spans, one of `rules.RULES`; unused for tags.
+        scheme: Scheme of the labels, or `schemes.TAGS`.
 
     Raises:
-        ValueError: The bounds do not rise from 1; or as `rules.per_sentence`.
+        ValueError: The bounds do not ascend from 1; or as `rules.per_sentence`.
 
     Example:
         >>> gold, predicted = [["S-LOC"], ["O", "S-PER"]], [["O"], ["O", "S-PER"]]
@@ -110,21 +112,21 @@ def by_mention(
     rule: str = "conlleval",
     scheme: str = "BIOES",
 ) -> list[Part]:
-    """Scores the mentions of each range of lengths.
+    """Returns the scores of the mentions in each range of lengths.
 
-    Precision is that of the predicted mentions of such a length, recall that of the
-    gold ones; a correct mention is in both, since its boundaries are right.
+    Precision counts predicted mentions of such a length, recall gold mentions. A
+    correct mention counts for both, since its boundaries are right.
 
     Args:
         gold: As in `by_sentence`.
         predicted: As in `by_sentence`.
-        bounds: The longest mention of each part but the last, rising.
+        bounds: Longest mention of each part but the last, in tokens, ascending.
         rule: One of `MENTION_RULES`.
         scheme: The labels' scheme.
 
     Raises:
-        ValueError: As in `by_sentence`; or the labels are tags, or under the rule not
-            every span has a length.
+        ValueError: As in `by_sentence`; or the labels are tags, or some spans have no
+            length by this rule.
 
     Example:
         >>> gold = [["B-LOC", "E-LOC", "S-PER"]]
@@ -133,10 +135,12 @@ def by_mention(
         [(1, 2, 1), (0, 0, 1)]
     """
     if scheme == schemes.TAGS:
-        raise ValueError("Mentions are spans, and the labels of this run are tags")
+        raise ValueError(
+            "F1 by mention length needs spans; the labels of this run are tags"
+        )
     if rule not in MENTION_RULES:
         raise ValueError(
-            f"Under rule {rule!r} not every span has a length; take one of "
+            f"By rule {rule!r} some spans have no length; choose one of "
             f"{', '.join(MENTION_RULES)}"
         )
     labels = coded.code(gold, predicted)
@@ -151,10 +155,10 @@ def by_mention(
 
 
 def multi_token(parts: Iterable[Part]) -> Part:
-    """Adds up the parts of mentions of more than one token (Li et al.).
+    """Returns the sum of the parts with mentions of several tokens (Li et al.).
 
     Raises:
-        ValueError: A part has shorter ones, too.
+        ValueError: A part mixes mentions of one and of several tokens.
 
     Example:
         >>> one, more = Part(1, 1, 5, Counts(5)), Part(2, None, 3, Counts(1, 2, 3))
@@ -163,18 +167,20 @@ def multi_token(parts: Iterable[Part]) -> Part:
     """
     longer = [part for part in parts if part.last is None or part.last > 1]
     if any(part.first == 1 for part in longer):
-        raise ValueError("Expected 1 among the bounds: a part has single tokens, too")
+        raise ValueError(
+            "Add 1 to the bounds: a part mixes mentions of one and of several tokens"
+        )
     counts = sum((part.counts for part in longer), Counts())
     return Part(2, None, sum(part.items for part in longer), counts)
 
 
 def _between(tally: np.ndarray, first: int, last: int | None) -> int:
-    """Adds up how many spans are from `first` to `last` tokens long."""
+    """Returns the number of spans from `first` to `last` tokens long."""
     return int(tally[first : None if last is None else last + 1].sum())
 
 
 def _ranges(bounds: Sequence[int]) -> list[tuple[int, int | None]]:
-    """Returns first and last length of each part."""
+    """Returns the smallest and largest length of each part."""
     if list(bounds) != sorted(set(bounds)) or min(bounds, default=1) < 1:
-        raise ValueError(f"Expected bounds that rise from 1, got {list(bounds)}")
+        raise ValueError(f"Expected ascending bounds from 1, got {list(bounds)}")
     return list(zip([1, *(b + 1 for b in bounds)], [*bounds, None], strict=True))

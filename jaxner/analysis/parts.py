@@ -1,6 +1,6 @@
-"""What the parts of an attention encoder do: chunk recall with the others zeroed.
+"""Chunk recall with single parts of an attention encoder, the others zeroed.
 
-Source: Li, Fu and Ma (2020), section "Entity-Chunking". Nothing is trained again.
+Source: Li, Fu and Ma (2020), section "Entity-Chunking". No part is retrained.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from jaxner.models.chain import Chain
 from jaxner.tagger import Tagger
 
 WHOLE = "all"
-"""The name of the tagger as it is: H and all contexts, HC^all."""
+"""Name of the unchanged tagger: H and all contexts, HC^all."""
 
 
 def parts(params: Tagger) -> list[str]:
-    """Names the parts of a tagger's attention: `hidden`, `context`, `context1`, ….
+    """Returns the parts of a tagger's attention: `hidden`, `context`, `context1`, ….
 
     Raises:
         ValueError: The encoder does not end in attention.
@@ -36,14 +36,14 @@ def parts(params: Tagger) -> list[str]:
 
 
 def only(params: Tagger, part: str) -> Tagger:
-    """Returns the tagger with all vectors zero but those of one part.
+    """Returns the tagger with zero vectors in all parts but one.
 
     Args:
         params: A tagger whose encoder ends in attention.
         part: One of `parts`, or "all".
 
     Raises:
-        ValueError: There is no such part, or no attention.
+        ValueError: The part is unknown, or the encoder does not end in attention.
     """
     attention, model = _attention(params), params.model
     kept = attention.clone(keep=None if part == WHOLE else (part,))
@@ -55,7 +55,7 @@ def only(params: Tagger, part: str) -> Tagger:
 def recalls(
     params: Tagger, split: Split, *, constrained: bool = False
 ) -> dict[str, dict[str, Recall]]:
-    """Computes the recall of each chunk label with each part alone.
+    """Returns the recall of each chunk label with each part alone.
 
     Args:
         params: A tagger whose encoder ends in attention.
@@ -63,10 +63,10 @@ def recalls(
         constrained: As in `jaxner.tag`.
 
     Returns:
-        Recalls by chunk label, by part; first of the whole tagger (`WHOLE`).
+        Recalls by part, then by chunk label; the whole tagger (`WHOLE`) first.
 
     Raises:
-        ValueError: The tagger has no attention, or gives tags.
+        ValueError: The tagger has no attention, or its labels are tags.
 
     Example:
         >>> from jaxner.data import corpora
@@ -75,7 +75,7 @@ def recalls(
         (['all', 'hidden', 'context'], ['O', 'S', 'B', 'I', 'E'])
     """
     if params.vocabulary.scheme == schemes.TAGS:
-        raise ValueError("Chunk labels are prefixes of spans; this tagger gives tags")
+        raise ValueError("Chunk labels need spans; the labels of this tagger are tags")
     return {
         part: of_tagger(only(params, part), split, constrained=constrained)
         for part in (WHOLE, *parts(params))
@@ -85,12 +85,12 @@ def recalls(
 def of_tagger(
     params: Tagger, split: Split, *, constrained: bool = False
 ) -> dict[str, Recall]:
-    """Computes the recall of each chunk label of any tagger; arguments as above."""
+    """Returns the recall of each chunk label for any tagger; see `recalls`."""
     return chunks.recalls(*tagging.label_split(params, split, constrained=constrained))
 
 
 def is_attentive(params: Tagger) -> bool:
-    """Tells whether a tagger's encoder ends in attention.
+    """Returns whether a tagger's encoder ends in attention.
 
     Example:
         >>> is_attentive(tagging.load("runs/grn"))
@@ -108,7 +108,7 @@ def _attention(params: Tagger) -> SelfAttention:
     last = _last(params)
     if not isinstance(last, SelfAttention):
         raise ValueError(
-            "This tagger has no attention: it needs the encoder 'attention', such as "
-            "at the end of a chain (configs/cross_bilstm.py)."
+            "This tagger has no attention; use a run whose encoder ends in "
+            "'attention' (configs/cross_bilstm.py)"
         )
     return last

@@ -1,7 +1,7 @@
-"""Choosing Γ and M of a trained tagger without training it again (UANet, Figure 4).
+"""Scores a trained tagger for many Γ and M, without retraining (UANet, Figure 4).
 
-Every number of passes is drafted and refined once; thresholds are then applied on the
-host. Shape letters: `T` tokens, `N` numbers of passes, `L` labels.
+Drafts and refines once for each number of passes; the host then applies the thresholds.
+Shape letters: `T` tokens, `N` numbers of passes, `L` labels.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SAMPLES = (1, 2, 4, 8, 16)
 
 
 class Reading(NamedTuple):
-    """What a tagger says of one sentence, for each number of passes.
+    """Draft and refinement of one sentence, for each number of passes.
 
     Attributes:
         draft: Label ids of the draft.
-        refined: Label ids of the refinement; those of the draft if there is none.
-        entropy: Of the draft, in nats.
+        refined: Label ids of the refinement; without one, those of the draft.
+        entropy: Entropy of the draft, in nats.
     """
 
     draft: Int[AnyArray, "T N"]
@@ -47,15 +47,15 @@ class Reading(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One setting, and what it gives.
+    """The scores of one setting.
 
     Attributes:
-        samples: Passes, M.
+        samples: Number of passes, M.
         threshold: Γ, in nats.
-        draft: Score of the draft alone, in percent; F1, or accuracy of tags.
+        draft: Score of the draft alone, in percent: F1, or accuracy for tags.
         refined: Score of the refinement alone, in percent.
-        score: Score of the labels that Γ mixes from both, in percent.
-        changes: Tokens that the refinement mends and breaks.
+        score: Score of the labels mixed by Γ, in percent.
+        changes: Tokens that the refinement corrects and breaks.
     """
 
     samples: int
@@ -67,12 +67,13 @@ class Point(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The settings that were tried, and how well errors are told from right labels.
+    """The scores of all settings, and how well entropy detects errors.
 
     Attributes:
-        by_threshold: One number of passes, all thresholds; empty without a refinement.
+        by_threshold: One number of passes, all thresholds; empty if the tagger has no
+            refinement.
         by_samples: One threshold, all numbers of passes.
-        detection: Of wrong draft labels by their entropy, at the run's M.
+        detection: Detection of wrong draft labels by entropy, at the run's M.
         figure: "f1" or "accuracy".
     """
 
@@ -90,23 +91,23 @@ def sweep(
     samples: Sequence[int] = SAMPLES,
     key: Array | None = None,
 ) -> Sweep:
-    """Scores a split for many thresholds and numbers of passes.
+    """Returns the scores of a split for many thresholds and numbers of passes.
 
-    Thresholds are tried with the run's own number of passes, and numbers of passes with
-    its own threshold; where the run samples nothing, its number is 0, one pass without
-    dropout. The passes of a smaller number are the first of a larger one. Nothing is
-    constrained.
+    Varies the threshold at the run's own number of passes, and the number of passes at
+    its own threshold. For a run without dropout passes the number is 0, one pass
+    without dropout. Fewer passes are a prefix of more passes. Decoding is
+    unconstrained.
 
     Args:
-        params: What `load` returned. Without a refinement the draft alone is scored;
-            with one, a CRF takes part by its marginals, as in tagging.
+        params: What `load` returned. Without a refinement, only the draft is scored.
+            With one, a CRF contributes its marginals, as in tagging.
         split: Sentences with gold labels.
         thresholds: Values of Γ, in nats.
-        samples: Values of M, from 1.
-        key: Of the masks; None: that of `mc_dropout.seed`.
+        samples: Values of M, at least 1.
+        key: Draws the masks; None for a key from `mc_dropout.seed`.
 
     Raises:
-        ValueError: A number of passes is below 1, or nothing is to be tried.
+        ValueError: A number of passes is below 1, or no setting is given.
 
     Example:
         >>> from jaxner import load
@@ -119,7 +120,7 @@ def sweep(
     model: Any = params.model
     own = model.mc_dropout.num_samples
     if not samples or min(samples) < 1:
-        raise ValueError(f"Expected numbers of passes from 1, got {list(samples)}")
+        raise ValueError(f"Expected numbers of passes ≥ 1, got {list(samples)}")
     if not all(np.isfinite(g) for g in thresholds):
         raise ValueError(f"Expected finite thresholds, got {list(thresholds)}")
     counts = sorted({*samples, own})
@@ -143,12 +144,12 @@ def sweep(
 def read(
     params: Tagger, split: Split, counts: Sequence[int], key: Array | None = None
 ) -> list[Reading]:
-    """Drafts and refines every sentence of a split, for each number of passes.
+    """Returns draft and refinement of each sentence, for each number of passes.
 
     Args:
         params: What `load` returned.
-        split: Its sentences.
-        counts: Numbers of passes; 0: one without dropout.
+        split: The sentences to label.
+        counts: Numbers of passes; 0 for one pass without dropout.
         key: As in `sweep`.
     """
     key = jax.random.key(params.model.mc_dropout.seed) if key is None else key
@@ -200,7 +201,7 @@ def _at(reading: Reading, place: int) -> Reading:
 
 @dataclasses.dataclass(frozen=True)
 class _Scored:
-    """The readings of one number of passes, with all that no threshold changes."""
+    """The readings for one number of passes, with everything independent of Γ."""
 
     vocabulary: Vocabulary
     task: Task
@@ -215,7 +216,7 @@ class _Scored:
 
     @classmethod
     def of(cls, params: Tagger, split: Split, readings: list[Reading], count: int):
-        """Names and scores the labels of draft and refinement."""
+        """Returns the scored labels of draft and refinement."""
         vocabulary = params.vocabulary
         task, examples = Task(vocabulary.scheme), split.to_scheme(vocabulary.scheme)
         tokens: list[Sequence[str]] = [example.tokens for example in examples]
@@ -231,7 +232,7 @@ class _Scored:
         )
 
     def point(self, threshold: float) -> Point:
-        """Mixes draft and refinement by a threshold."""
+        """Returns the scores of draft and refinement mixed by a threshold."""
         mixed = [
             self.vocabulary.decode(
                 np.where(r.entropy > threshold, r.refined, r.draft).tolist()
@@ -245,7 +246,7 @@ class _Scored:
         )
 
     def detection(self) -> detection.Detection:
-        """Tells wrong labels of the draft by their entropy."""
+        """Returns how well entropy detects wrong labels of the draft."""
         gold, drafts = (
             np.array(list(chain(*side)), object) for side in (self.gold, self.drafts)
         )

@@ -1,9 +1,9 @@
-"""Files of one array for each sentence: HDF5, `.npz` and `.safetensors`, read lazily.
+"""Files with one array per sentence: HDF5, `.npz` and `.safetensors`, read lazily.
 
-Every class of `KINDS` offers the same: `keys`, `shape` and `get` of an array, what the
-file says of its text (`tokens`, `sentence_to_index`, or None), and `write`. What these
-are is told in `data.contextual`. They take a file as it comes; `opened` returns a
-`Checked` one, whose errors name the file.
+Every class of `KINDS` has the same methods: `keys`, `shape` and `get` of an array, the
+file's record of its text (`tokens`, `sentence_to_index`, or None), and `write`;
+`data.contextual` describes them. These classes do not check files; `opened` returns a
+`Checked` file, whose errors name the file.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class HDF5:
-    """HDF5, as AllenNLP's `elmo` writes it."""
+    """An HDF5 file, as AllenNLP's `elmo` writes it."""
 
     def __init__(self, path: Path):
         self.path, self._file = path, _h5py().File(path, "r")
 
     def keys(self) -> Iterable[str]:
-        """Lists the names of all entries."""
+        """Returns the names of all entries."""
         return self._file.keys()
 
     def shape(self, key: str) -> tuple[int, ...]:
-        """Tells the shape of an array without reading it."""
+        """Returns the shape of an array without reading the array."""
         return self._file[key].shape
 
     def get(self, key: str) -> np.ndarray:
-        """Reads an array."""
+        """Returns an array."""
         return self._file[key][()]
 
     def tokens(self) -> Any:
-        """Gives the sentences, tokens joined by blanks."""
+        """Returns the sentences, as tokens joined by spaces."""
         return self._strings("tokens")
 
     def sentence_to_index(self) -> Any:
-        """Gives the number of each sentence."""
+        """Returns the number of each sentence."""
         found = self._strings("sentence_to_index")
         return None if found is None else json.loads(found[0])
 
@@ -53,7 +53,7 @@ class HDF5:
 
     @staticmethod
     def write(path: Path, arrays: Arrays, sentences: Sequence[str]) -> None:
-        """Writes arrays, and the sentences that they are of."""
+        """Writes arrays and their sentences."""
         with _h5py().File(path, "w") as file:
             for key, array in arrays.items():
                 file.create_dataset(key, data=array)
@@ -68,31 +68,31 @@ class Npz:
         self.path, self._file = path, np.load(path, allow_pickle=False)
 
     def keys(self) -> Iterable[str]:
-        """Lists the names of all entries."""
+        """Returns the names of all entries."""
         return self._file.files
 
     def shape(self, key: str) -> tuple[int, ...]:
-        """Tells the shape of an array without reading it."""
+        """Returns the shape of an array without reading the array."""
         with self._file.zip.open(f"{key}.npy") as member:
             if np.lib.format.read_magic(member) == (1, 0):
                 return np.lib.format.read_array_header_1_0(member)[0]
             return np.lib.format.read_array_header_2_0(member)[0]
 
     def get(self, key: str) -> np.ndarray:
-        """Reads an array."""
+        """Returns an array."""
         return self._file[key]
 
     def tokens(self) -> Any:
-        """Gives the sentences, tokens joined by blanks."""
+        """Returns the sentences, as tokens joined by spaces."""
         return self._file["tokens"].tolist() if "tokens" in self._file else None
 
     def sentence_to_index(self) -> None:
-        """Such files have none."""
+        """Returns None: such files have no index."""
         return None
 
     @staticmethod
     def write(path: Path, arrays: Arrays, sentences: Sequence[str]) -> None:
-        """Writes arrays, and the sentences that they are of."""
+        """Writes arrays and their sentences."""
         entries: Any = {**arrays, "tokens": np.array(sentences, dtype=str)}
         np.savez(path, **entries)
 
@@ -104,29 +104,29 @@ class Safetensors:
         self.path, self._file = path, _safetensors().safe_open(path, "np")
 
     def keys(self) -> Iterable[str]:
-        """Lists the names of all entries."""
+        """Returns the names of all entries."""
         return self._file.keys()
 
     def shape(self, key: str) -> tuple[int, ...]:
-        """Tells the shape of an array without reading it."""
+        """Returns the shape of an array without reading the array."""
         return tuple(self._file.get_slice(key).get_shape())
 
     def get(self, key: str) -> np.ndarray:
-        """Reads an array."""
+        """Returns an array."""
         return self._file.get_tensor(key)
 
     def tokens(self) -> Any:
-        """Gives the sentences, tokens joined by blanks."""
+        """Returns the sentences, as tokens joined by spaces."""
         found = (self._file.metadata() or {}).get("tokens")
         return None if found is None else json.loads(found)
 
     def sentence_to_index(self) -> None:
-        """Such files have none."""
+        """Returns None: such files have no index."""
         return None
 
     @staticmethod
     def write(path: Path, arrays: Arrays, sentences: Sequence[str]) -> None:
-        """Writes arrays, and the sentences that they are of."""
+        """Writes arrays and their sentences."""
         about = {"tokens": json.dumps(sentences)}
         _safetensors().numpy.save_file(arrays, path, metadata=about)
 
@@ -135,7 +135,7 @@ KINDS = {".hdf5": HDF5, ".h5": HDF5, ".npz": Npz, ".safetensors": Safetensors}
 
 
 def kind_of(path: Path) -> Any:
-    """Returns the class for the ending of a path; ValueError if there is none."""
+    """Returns the class for the ending of a path; raises ValueError if unknown."""
     if path.suffix not in KINDS:
         raise ValueError(
             f"{path}: unknown ending {path.suffix!r}; known: {', '.join(KINDS)}"
@@ -144,32 +144,32 @@ def kind_of(path: Path) -> Any:
 
 
 class Checked:
-    """A file whose errors name it, whatever library they come from.
+    """A file whose errors name the file, for every library.
 
     Args:
         path: The file.
-        inside: As opened by one of `KINDS`.
+        inside: File opened by one of `KINDS`.
     """
 
     def __init__(self, path: Path, inside: Any):
         self.path, self._inside = path, inside
 
     def keys(self) -> Iterable[str]:
-        """Lists the names of all entries."""
+        """Returns the names of all entries."""
         return self._inside.keys()
 
     def shape(self, key: str) -> tuple[int, ...]:
-        """Tells the shape of an array without reading it."""
+        """Returns the shape of an array without reading the array."""
         with _named(self.path, key):
             return self._inside.shape(key)
 
     def get(self, key: str) -> np.ndarray:
-        """Reads an array."""
+        """Returns an array."""
         with _named(self.path, key):
             return self._inside.get(key)
 
     def tokens(self) -> list[str] | None:
-        """Gives the sentences, tokens joined by blanks; None if there are none."""
+        """Returns the sentences, as tokens joined by spaces; None if missing."""
         with _named(self.path, "tokens"):
             found = self._inside.tokens()
             if found is None:
@@ -179,7 +179,7 @@ class Checked:
             return found
 
     def sentence_to_index(self) -> dict[str, int] | None:
-        """Gives the number of each sentence; None if there are none."""
+        """Returns the number of each sentence; None if missing."""
         with _named(self.path, "sentence_to_index"):
             found = self._inside.sentence_to_index()
             if found is None:
@@ -193,26 +193,26 @@ class Checked:
 def _named(path: Path, entry: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # each library has its own
+    except Exception as error:  # errors differ by library
         raise ValueError(f"{path}: {entry!r} cannot be read: {error}") from None
 
 
 def opened(path: Path) -> Checked:
-    """Opens a file.
+    """Returns an open file.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: The file is missing.
         ImportError: The library for it is not installed.
-        ValueError: Its ending is unknown, or it is malformed.
+        ValueError: The file's ending is unknown, or its content is malformed.
     """
     kind = kind_of(path)
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file of vectors {path}")
+        raise FileNotFoundError(f"No file of vectors at {path}")
     try:
         return Checked(path, kind(path))
     except ImportError:
         raise
-    except Exception as error:  # each library has its own
+    except Exception as error:  # errors differ by library
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
@@ -232,6 +232,6 @@ def _safetensors() -> Any:
         import safetensors.numpy
     except ImportError:
         raise ImportError(
-            "Files .safetensors need safetensors: pip install 'jaxner[bert]'"
+            "Files in .safetensors need safetensors: pip install 'jaxner[bert]'"
         ) from None
     return safetensors

@@ -1,9 +1,9 @@
 """Batches: random draws from the corpus, computed in blocks of few fixed shapes.
 
-A batch is sorted by length and cut into blocks of as many rows each. Every block is
+A batch is sorted by length and cut into blocks of equally many rows. Every block is
 padded to one of few shapes, so that few programs are compiled; the gradients of the
-blocks are added. So every batch is a draw from the whole corpus, as in the papers'
-programs, and yet little is padded.
+blocks are added. Every batch is thus a draw from the whole corpus, as in the papers'
+programs, with little padding.
 
 Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters. All arrays
 are NumPy's.
@@ -30,32 +30,31 @@ from jaxner.types import Sentence
 if TYPE_CHECKING:
     from jaxner.data.vocab import Vocabulary
 
-_SAMPLE = 2_000  # batches by which shapes are chosen
+_SAMPLE = 2_000  # batches for the choice of shapes
 
 CHARS = ("distinct", "token", "none")
-"""How the characters of a block are listed: a row for each distinct word; one for each
-token, where dropout among the characters draws a mask for each; or none at all."""
+"""Rows of a block's characters: one per distinct word or token, or none at all."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Batches:
-    """A training corpus, and how it is cut into batches anew in every epoch.
+    """A training corpus and its division into batches.
 
-    Every batch is a random draw from the whole corpus. The order is a function of the
-    seed and the epoch alone.
+    Every batch is a random draw from the whole corpus. The order depends only on the
+    seed and the epoch.
 
     Attributes:
-        sentences: Without padding and without characters.
-        labels: The label ids of each.
-        words: The distinct words of the corpus, as `unique_words` has them.
-        index: Which of them the tokens of each sentence are.
-        batch_size: Sentences in a batch; the last one of an epoch may have fewer.
+        sentences: Encoded sentences without padding and characters.
+        labels: Label ids of each sentence.
+        words: Distinct words of the corpus, in the form of `unique_words`.
+        index: Indices of each sentence's tokens in `words`.
+        batch_size: Sentences in a batch; the last batch of an epoch may have fewer.
         rows: Sentences in a block.
-        shapes: What blocks are padded to, ascending; each is compiled once.
-        chars: How the characters of a block are listed, one of `CHARS`.
-        unit: What a sentence here is: a "sentence" or a "document".
-        parts: Devices that share a block: its rows, and its distinct words, are padded
-            to a multiple of them.
+        shapes: Padded sizes of blocks, ascending; each is compiled once.
+        chars: The rows of a block's characters, one of `CHARS`.
+        unit: What an element of `sentences` is: a "sentence" or a "document".
+        parts: Number of devices that share a block; rows and distinct words are padded
+            to a multiple of this number.
     """
 
     sentences: tuple[Sentence, ...]
@@ -82,26 +81,26 @@ class Batches:
         unit: str = "sentence",
         parts: int = 1,
     ) -> Batches:
-        """Chooses the shapes for a corpus.
+        """Returns batches of a corpus, with shapes chosen for its sizes.
 
         Args:
-            sentences: Without padding.
-            labels: The label ids of each.
+            sentences: Encoded sentences without padding.
+            labels: Label ids of each sentence.
             batch_size: Sentences in a batch.
-            num_blocks: Blocks that a batch is cut into.
-            num_shapes: How many shapes there may be.
+            num_blocks: Blocks in a batch.
+            num_shapes: Maximum number of shapes.
             chars: One of `CHARS`.
-            unit: What a sentence here is.
-            parts: Devices that share a block.
+            unit: "sentence" or "document".
+            parts: Number of devices that share a block.
 
         Raises:
-            ValueError: There is no sentence, or a number is below 1.
+            ValueError: `sentences` is empty, or a number is below 1.
         """
         if not sentences:
-            raise ValueError("Expected at least one training sentence, got none.")
+            raise ValueError("The training data have no sentences")
         for name, value in (("batch_size", batch_size), ("num_blocks", num_blocks)):
             if value < 1:
-                raise ValueError(f"Expected {name} of at least 1, got {value}.")
+                raise ValueError(f"{name} must be at least 1, got {value}")
         if chars not in CHARS:
             raise ValueError(f"Unknown chars {chars!r}; known: {', '.join(CHARS)}")
         if chars == "none":
@@ -135,14 +134,14 @@ class Batches:
         batch_size: int,
         num_shapes: int = 5,
     ) -> Batches:
-        """Encodes a corpus for a training loop of your own.
+        """Returns the batches of a corpus, for a training loop of your own.
 
         Args:
             vocabulary: What `build_vocabulary` returned.
-            sentences: The tokens of each.
-            labels: Their labels, in the vocabulary's scheme.
+            sentences: Tokens of each sentence.
+            labels: Labels of each sentence, in the vocabulary's scheme.
             batch_size: Sentences in a batch.
-            num_shapes: How many shapes batches may have; each is compiled.
+            num_shapes: Maximum number of batch shapes; each is compiled once.
 
         Raises:
             ValueError: A label is not in the vocabulary.
@@ -161,15 +160,15 @@ class Batches:
             [vocabulary.label_ids(row) for row in labels],
             batch_size=batch_size,
             num_shapes=num_shapes,
-            chars="token",  # right for models with dropout among characters, too
+            chars="token",  # also correct for models with dropout on characters
         )
 
     def epoch(self, seed: int, epoch: int) -> Iterator[tuple[Sentence, np.ndarray]]:
-        """Yields the batches of an epoch, each in one block: sentences and label ids.
+        """Yields sentences and label ids of the batches of an epoch, one block each.
 
         Args:
-            seed: Of the run.
-            epoch: Which one.
+            seed: Seed of the run.
+            epoch: Number of the epoch.
         """
         for drawn in self.draw(seed, epoch):
             for _, block in self.blocks(drawn):
@@ -177,36 +176,36 @@ class Batches:
 
     @property
     def num_batches(self) -> int:
-        """Batches, that is optimizer steps, in an epoch."""
+        """Number of batches, and so of optimizer steps, in an epoch."""
         return -(-len(self.sentences) // self.batch_size)
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the corpus."""
+        """Number of tokens in the corpus."""
         return sum(map(len, self.labels))
 
     @property
     def mean_tokens(self) -> float:
-        """Tokens of a whole batch, on average."""
+        """Mean number of tokens in a full batch."""
         return self.num_tokens / len(self.sentences) * self.batch_size
 
     def draw(self, seed: int, epoch: int, *, skip: int = 0) -> Iterator[np.ndarray]:
-        """Yields which sentences are in each batch of an epoch.
+        """Yields the indices of the sentences in each batch of an epoch.
 
         Args:
-            seed: Of the run.
-            epoch: Which one.
-            skip: Batches to leave out at the beginning, when a run resumes.
+            seed: Seed of the run.
+            epoch: Number of the epoch.
+            skip: Number of batches to skip, when a run resumes.
         """
         order = np.random.default_rng((seed, epoch)).permutation(len(self.sentences))
         for start in range(skip * self.batch_size, len(order), self.batch_size):
             yield order[start : start + self.batch_size]
 
     def blocks(self, drawn: np.ndarray) -> list[tuple[Shape, Block]]:
-        """Cuts a batch into blocks, each with its shape.
+        """Returns the blocks of a batch, each with its shape.
 
         Args:
-            drawn: The sentences of the batch, as `draw` yields them.
+            drawn: Indices of the batch's sentences, from `draw`.
         """
         found = []
         for rows in self._cut(drawn):
@@ -215,13 +214,14 @@ class Batches:
         return found
 
     def alike(self, group: Sequence[np.ndarray]) -> list[tuple[Shape, Block]]:
-        """Cuts batches into as many blocks each, and pads those to the same shapes.
+        """Returns the blocks of several batches, padded to the same shapes.
 
         Args:
-            group: The sentences of each batch, as `draw` yields them.
+            group: Indices of each batch's sentences, from `draw`.
 
         Returns:
-            The shape of the first blocks, and these with a leading axis; and so on.
+            For the first blocks of all batches, then the second and so on: their shape,
+            and the blocks stacked on a leading axis.
         """
         found = []
         for cut in zip(*map(self._cut, group), strict=True):
@@ -233,17 +233,17 @@ class Batches:
         return found
 
     def example(self, shape: Shape) -> Block:
-        """Returns a block of a shape, for a program to be compiled for."""
+        """Returns a block of a shape, for compiling a program."""
         return self._pad(np.arange(0), np.arange(0), shape)
 
     def expected_shapes(self) -> list[tuple[Shape, float]]:
-        """Returns the shapes, and the share of the blocks that has each."""
+        """Returns the shapes, each with its share of the blocks."""
         numbers = [shapes.fit(size, self.shapes) for size in self._sample().tolist()]
         counts = collections.Counter(numbers)
         return [(s, counts[i] / len(numbers)) for i, s in enumerate(self.shapes)]
 
     def padding_share(self) -> float:
-        """Returns the share of the token positions that hold no token, of a draw."""
+        """Returns the share of padding in the token positions of sampled batches."""
         positions = tokens = 0
         for drawn in self._drafts():
             for rows in self._cut(drawn):
@@ -254,20 +254,20 @@ class Batches:
         return 1 - tokens / positions
 
     def summary(self) -> str:
-        """Says in a line how the corpus is cut."""
+        """Returns a line about batches, shapes and padding."""
         return (
             f"{self.num_batches:,} batches an epoch of {self.batch_size} {self.unit}s, "
             f"{len(self.shapes)} shapes to compile, {self.padding_share():.1%} padding"
         )
 
     def _cut(self, drawn: np.ndarray) -> list[np.ndarray]:
-        """Returns the rows of each block: places in the batch, by ascending length."""
+        """Returns the rows of each block: batch indices by ascending length."""
         order = np.argsort([len(self.labels[i]) for i in drawn], kind="stable")
         starts = range(0, len(order), self.rows)
         return [order[start : start + self.rows] for start in starts]
 
     def _size(self, members: np.ndarray) -> tuple[int, int, int]:
-        """Counts tokens, distinct words and characters that a block needs room for."""
+        """Returns the tokens, distinct words and characters that a block must hold."""
         numbers = np.concatenate([self.index[i] for i in members])
         longest = max(len(self.index[i]) for i in members)
         unique, _ = unique_words.once(numbers)
@@ -279,7 +279,7 @@ class Batches:
         members = drawn[rows]
         here = [self.sentences[i] for i in members]
         pieces, count = self._piece_shapes.get(shape), self._multiple(self.rows)
-        # A block of no sentences has the same fields as all others.
+        # A block without sentences has the same fields as others.
         batch = stack(
             here or [padding.without_tokens(self.sentences[0])],
             shape.tokens,
@@ -290,7 +290,7 @@ class Batches:
         for k, i in enumerate(members):
             labels[k, : len(self.labels[i])] = self.labels[i]
             index[k, : len(self.index[i])] = self.index[i]
-        if self.chars == "token":  # row 0 is that of the padding
+        if self.chars == "token":  # row 0 is for padding
             unique = np.append(0, index[batch.mask])
             index[batch.mask] = np.arange(1, len(unique))
         else:
@@ -306,12 +306,12 @@ class Batches:
     def _piece_shapes(self) -> dict[Shape, PieceShape]:
         given = [s.pieces for s in self.sentences if s.pieces is not None]
         return {
-            shape: piece_shape([p for p in given if len(p.places) <= shape.tokens])
+            shape: piece_shape([p for p in given if len(p.positions) <= shape.tokens])
             for shape in self.shapes * bool(given)
         }
 
     def _drafts(self) -> list[np.ndarray]:
-        """Draws some batches, to see what their blocks are like."""
+        """Returns sampled batches, for statistics of their blocks."""
         draws: list[np.ndarray] = []
         wanted = min(_SAMPLE, 4 * self.num_batches)
         while len(draws) < wanted:

@@ -1,4 +1,4 @@
-"""Names that moved to `jaxner.data.readers`."""
+"""Old names of functions in `jaxner.data.readers`."""
 
 from jaxner.data.readers.conll import DOCSTART as DOCSTART
 from jaxner.data.readers.conll import read as read

@@ -1,4 +1,4 @@
-"""Names that moved to `jaxner.data.readers.conllu`."""
+"""Old names of functions in `jaxner.data.readers.conllu`."""
 
 from jaxner.data.readers.conllu import UPOS as UPOS
 from jaxner.data.readers.conllu import XPOS as XPOS

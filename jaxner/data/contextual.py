@@ -1,14 +1,14 @@
-"""Vectors that another program has computed for each token of a text, in its context.
+"""Contextual vectors of tokens, precomputed by another program.
 
-A file holds one array for each sentence, under its number from 0 ("0", "1", …): of
-shape `[T, D]` for one layer, or `[S, T, D]` for several. That is what AllenNLP's `elmo`
-command writes (HDF5; Peters et al., 2018); `.npz` and `.safetensors` are read in the
-same layout.
+A file holds one array for each sentence, named by its number from 0 ("0", "1", …), with
+shape `[T, D]` for one layer or `[S, T, D]` for several. AllenNLP's `elmo` command
+writes this layout (HDF5; Peters et al., 2018); `.npz` and `.safetensors` files have the
+same.
 
-So that the text can be checked, a file must say which sentences it is for, each as its
-tokens with blanks between them: in HDF5 as `sentence_to_index`, a JSON object from
-sentence to number, as AllenNLP has it; in HDF5 and `.npz` also as `tokens`, an array of
-strings; in `.safetensors` as `tokens` in the metadata, a JSON list of strings.
+To allow a check of the text, a file must list its sentences, each as tokens joined by
+spaces: in HDF5 as `sentence_to_index`, a JSON object from sentence to number
+(AllenNLP's form); in HDF5 and `.npz` also as `tokens`, an array of strings; in
+`.safetensors` as `tokens` in the metadata, a JSON list of strings.
 
 Shape letters: `T` tokens, `S` layers, `D` dimensions.
 """
@@ -27,24 +27,24 @@ from jaxner.data import arrayfiles
 
 _ABOUT = ("sentence_to_index", "tokens")
 _REMEDY = (
-    "Compute the vectors anew from exactly these tokens: one sentence a line, in the "
-    "order of the file, blanks between tokens, no line -DOCSTART-."
+    "Compute the vectors again from exactly these tokens: one sentence per line, in "
+    "the order of the file, spaces between tokens, no line -DOCSTART-."
 )
 
 
 class TokenVectors:
-    """The vectors of one sentence, which are read when they are asked for.
+    """The vectors of one sentence, read lazily.
 
-    `np.asarray` gives the array `[T, S, D]`.
+    `np.asarray` returns the array `[T, S, D]`.
 
     Attributes:
         path: The file.
-        sizes: S and D.
+        sizes: Number of layers and dimensions, S and D.
 
     Args:
-        file: Where they are.
-        key: Under which name.
-        sizes: S and D.
+        file: File with the vectors.
+        key: Name of the array in the file.
+        sizes: Number of layers and dimensions, S and D.
     """
 
     def __init__(self, file: arrayfiles.Checked, key: str, sizes: tuple[int, int]):
@@ -52,7 +52,7 @@ class TokenVectors:
         self.path, self.sizes = file.path, sizes
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        del copy  # what is read is new
+        del copy  # always a new array
         where = f"{self.path}, sentence {int(self._key) + 1}"
         return np.asarray(_by_token(self._file.get(self._key), where), dtype)
 
@@ -62,13 +62,13 @@ class Contextual(Sequence[TokenVectors]):
 
     Attributes:
         path: The file.
-        num_layers: Vectors of each token, S.
-        dim: Dimensions of each, D.
-        sizes: Both.
+        num_layers: Number of vectors of each token, S.
+        dim: Dimensions of each vector, D.
+        sizes: (S, D).
 
     Args:
         file: An open file.
-        sizes: S and D.
+        sizes: Number of layers and dimensions, S and D.
         count: Number of sentences.
     """
 
@@ -94,18 +94,18 @@ class Contextual(Sequence[TokenVectors]):
 def read(
     path: str | os.PathLike[str], sentences: Sequence[Sequence[str]]
 ) -> Contextual:
-    """Opens a file of vectors, and checks that it is of a text.
+    """Returns the vectors of a text, after checking that the file belongs to it.
 
     The vectors themselves are read later.
 
     Args:
-        path: Ends in `.hdf5`, `.h5`, `.npz` or `.safetensors`.
-        sentences: The tokens of the text.
+        path: File ending in `.hdf5`, `.h5`, `.npz` or `.safetensors`.
+        sentences: Tokens of each sentence of the text.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file is missing.
         ImportError: The extra `contextual` (or `bert`) is not installed.
-        ValueError: The file is of another text, does not say of which, or is
+        ValueError: The file belongs to another text, does not list its text, or is
             malformed.
 
     Example:
@@ -120,18 +120,18 @@ def read(
     wanted = {str(i) for i in range(len(sentences))}
     if len(keys) != len(wanted) or not keys:
         raise ValueError(
-            f"{path} has the vectors of {len(keys):,} sentences, the text has "
+            f"{path} has vectors of {len(keys):,} sentences, but the text has "
             f"{len(wanted):,}. {_REMEDY}"
         )
     if keys != wanted:
         raise ValueError(
-            f"{path}: expected the keys '0' to '{len(wanted) - 1}', got also "
+            f"{path}: expected only the keys '0' to '{len(wanted) - 1}', got also "
             f"{', '.join(sorted(keys - wanted)[:5])}. {_REMEDY}"
         )
     sizes = {_sizes(file, i, tokens) for i, tokens in enumerate(sentences)}
     if len(sizes) > 1:
         raise ValueError(
-            f"{path}: expected as many layers and dimensions in each sentence, got "
+            f"{path}: expected equal layers and dimensions in all sentences, got "
             f"{' and '.join(map(str, sorted(sizes)))}"
         )
     _check_tokens(file, sentences)
@@ -148,10 +148,11 @@ def write(
     Args:
         path: As for `read`.
         vectors: `[T, D]` or `[S, T, D]` for each sentence.
-        sentences: Its tokens.
+        sentences: Tokens of each sentence.
 
     Raises:
-        ValueError: Vectors and tokens are not as many, or the path ends otherwise.
+        ValueError: The numbers of vectors and tokens differ, or the ending of the path
+            is unknown.
     """
     joined = [" ".join(tokens) for tokens in sentences]
     arrays = {}
@@ -162,30 +163,27 @@ def write(
 
 
 def wanted(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -> Any:
-    """Checks that the vectors of a sentence are what a tagger asks for.
+    """Returns the vectors of a sentence, after checking that they fit a tagger.
 
     Args:
-        vectors: As for `prepare`; `TokenVectors`, of which only the sizes are left to
-            be checked; or None.
-        tokens: Of the sentence.
+        vectors: As for `prepare`; `TokenVectors`, for which only the sizes are checked;
+            or None.
+        tokens: Tokens of the sentence.
         sizes: S and D; None if the tagger takes no vectors.
 
-    Returns:
-        The vectors token by token, or None.
-
     Raises:
-        ValueError: They are missing, of another size, or not asked for.
+        ValueError: Vectors are missing, unexpected, or of another size.
     """
     if sizes is None:
         if vectors is not None:
-            raise ValueError("This tagger takes no vectors; expected vectors=None.")
+            raise ValueError("This tagger takes no vectors; expected vectors=None")
         return None
     layers, dim = sizes
     if vectors is None:
         raise ValueError(
             f"This tagger needs vectors of {layers} layers and {dim} dimensions for "
-            "each token, got none. Give `vectors` in code, or a file of them: "
-            "--contextual of evaluate.py, --config.data.contextual of train.py."
+            "each token, got none. Pass `vectors` in code, or a file: --contextual of "
+            "evaluate.py, --config.data.contextual of train.py."
         )
     if isinstance(vectors, TokenVectors):
         check_sizes(vectors.path, vectors.sizes, sizes)
@@ -199,19 +197,20 @@ def prepare(
     where: str,
     sizes: tuple[int, int] | None = None,
 ) -> Float[np.ndarray, "T S D"]:
-    """Checks the vectors of one sentence.
+    """Returns the vectors of one sentence by token, after checking them.
 
     Args:
         vectors: `[T, D]`, or `[S, T, D]`.
         tokens: Of the sentence.
-        where: Begins the message of an error.
-        sizes: What S and D must be.
+        where: Start of error messages.
+        sizes: Expected S and D.
 
     Returns:
         The vectors token by token.
 
     Raises:
-        ValueError: Another number of tokens, layers or dimensions, or a NaN.
+        ValueError: The number of tokens, layers or dimensions is wrong, or a value is
+            not finite.
 
     Example:
         >>> prepare(np.zeros((3, 2, 5)), ["Old", "Rome"], "here").shape
@@ -228,7 +227,7 @@ def prepare(
 
 
 def sizes_of(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Tells layers and dimensions of a file, those of its first sentence.
+    """Returns layers and dimensions of a file, from its first sentence.
 
     Raises:
         FileNotFoundError, ImportError, ValueError: As for `read`.
@@ -240,20 +239,17 @@ def sizes_of(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def check_sizes(where: object, found: Sequence[int], sizes: Sequence[int]) -> None:
-    """Checks layers and dimensions.
+    """Raises ValueError if layers or dimensions are wrong.
 
     Args:
-        where: Begins the message of an error.
-        found: S and D as they are.
-        sizes: What they must be.
-
-    Raises:
-        ValueError: They are others.
+        where: Start of the error message.
+        found: Actual S and D.
+        sizes: Expected S and D.
     """
     if tuple(found) != tuple(sizes):
         raise ValueError(
             f"{where}: expected {sizes[0]} layers of {sizes[1]} dimensions, got "
-            f"{found[0]} of {found[1]}; a tagger takes vectors like those it was "
+            f"{found[0]} of {found[1]}; a tagger needs vectors like those it was "
             "trained on"
         )
 
@@ -264,7 +260,7 @@ def _by_token(array: np.ndarray, where: str) -> np.ndarray:
             f"{where}: expected floats of shape (tokens, dimensions) or (layers, "
             f"tokens, dimensions), got {array.dtype} {array.shape}"
         )
-    with np.errstate(over="ignore"):  # it is told below
+    with np.errstate(over="ignore"):  # reported below
         array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
         raise ValueError(f"{where}: a vector is not finite in single precision")
@@ -274,7 +270,7 @@ def _by_token(array: np.ndarray, where: str) -> np.ndarray:
 def _sizes(
     file: arrayfiles.Checked, i: int, tokens: Sequence[str] | None = None
 ) -> tuple[int, int]:
-    """Gives layers and dimensions of a sentence; checks how many tokens it has."""
+    """Returns layers and dimensions of a sentence, after checking its length."""
     shape = file.shape(str(i))
     where = f"{file.path}, sentence {i + 1} (key '{i}')"
     if len(shape) not in (2, 3):
@@ -285,52 +281,52 @@ def _sizes(
     if tokens is not None and shape[-2] != len(tokens):
         raise ValueError(
             f"{where}: expected vectors of {len(tokens)} tokens, got {shape[-2]}. The "
-            f"text has here: {_shown(' '.join(tokens))}. {_REMEDY}"
+            f"text here: {_shown(' '.join(tokens))}. {_REMEDY}"
         )
     return (1 if len(shape) == 2 else shape[0]), shape[-1]
 
 
 def _check_tokens(file: arrayfiles.Checked, sentences: Sequence[Sequence[str]]) -> None:
-    """Checks the text itself."""
+    """Raises ValueError if the file lists another text."""
     listed, index = file.tokens(), file.sentence_to_index()
     texts = [" ".join(" ".join(tokens).split()) for tokens in sentences]
     if listed is not None:
         if len(listed) != len(texts):
             raise ValueError(
-                f"{file.path}: 'tokens' lists {len(listed):,} sentences, there are "
-                f"vectors of {len(texts):,}"
+                f"{file.path}: 'tokens' lists {len(listed):,} sentences, but the file "
+                f"has vectors of {len(texts):,}"
             )
         found = [" ".join(text.split()) for text in listed]
     elif index is not None:
         found = _by_index(index, texts)
     else:
         raise ValueError(
-            f"{file.path} does not say of which text its vectors are: it has neither "
-            "'tokens' nor 'sentence_to_index'. Write it with jaxner.data.contextual."
-            "write, or with AllenNLP's elmo command without --forget-sentences, which "
-            "adds sentence_to_index."
+            f"{file.path} does not list its text: it has neither 'tokens' nor "
+            "'sentence_to_index'. Write it with jaxner.data.contextual.write, or with "
+            "AllenNLP's elmo command without --forget-sentences, which adds "
+            "sentence_to_index."
         )
     for i, (text, other) in enumerate(zip(texts, found, strict=True)):
         if text != other:
             raise ValueError(
-                f"{file.path} is of another text. Sentence {i + 1} (key '{i}'): "
+                f"{file.path} belongs to another text. Sentence {i + 1} (key '{i}'): "
                 f"expected {_shown(text)}, got {_shown(other)}. {_REMEDY}"
             )
 
 
 def _by_index(index: Mapping[str, int], texts: Sequence[str]) -> list[str]:
-    """Finds the sentence of each number, as far as `sentence_to_index` tells.
+    """Returns the sentence of each number, as far as `sentence_to_index` has it.
 
-    It has one number for a sentence that occurs several times, the last one. So a
-    number that is not there belongs to some sentence with a higher one; to which of
-    them cannot be told, and the text is believed.
+    For a repeated sentence, the index has only the last number. A missing number thus
+    belongs to some sentence with a higher number. Which one is unknown, so this
+    function trusts the text.
     """
     last: dict[str, int] = {}
     for sentence, number in index.items():
         sentence = " ".join(sentence.split())
         last[sentence] = max(number, last.get(sentence, -1))
     numbered = {number: " ".join(s.split()) for s, number in index.items()}
-    unknown = "a sentence that it does not list from there on"
+    unknown = "a sentence that it does not list from here on"
     return [
         numbered.get(i, text if last.get(text, -1) > i else unknown)
         for i, text in enumerate(texts)

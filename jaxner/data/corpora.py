@@ -1,8 +1,8 @@
-"""The corpora by name: where their files are, what is in them, and where to get them.
+"""Known corpora: their files, columns, schemes, sizes and sources.
 
-A corpus is a folder with one file per split. Known corpora have their columns, scheme
-and published sizes here, and what is loaded is held against them; any other folder with
-train, dev and test files will do too.
+A corpus is a folder with one file per split. This module lists columns, scheme and
+published sizes of known corpora, and compares loaded files with them. Any other folder
+with train, dev and test files works too.
 """
 
 import difflib
@@ -20,8 +20,8 @@ SPLITS = ("train", "dev", "test")
 
 _ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl")
 _STEMS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
-# The last names are those of CoNLL-2012, of Universal Dependencies, and of a folder of
-# brat's or CoNLL-2012 files.
+# The last names are for CoNLL-2012, for Universal Dependencies, and for a folder of
+# brat or CoNLL-2012 files.
 _FILES = {
     split: (
         *(f"{s}.{e}" for s in stems for e in _ENDINGS),
@@ -35,12 +35,12 @@ _FILES = {
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is known of a corpus."""
+    """The facts of a known corpus."""
 
-    name: str  # and that of its folder
-    source: str  # where one gets it
+    name: str  # also of its folder
+    source: str  # where to get it
     scheme: str | None = None  # as published
-    # For each split the names that its file may have, with or without .gz.
+    # File names of each split, with or without .gz.
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _FILES)
     sizes: Mapping[str, Sizes] = field(default_factory=dict)  # as published
 
@@ -52,7 +52,7 @@ def _per_split(*values: Any) -> dict[str, Any]:
 CORPORA: dict[str, Corpus] = {
     "sample": Corpus(
         "sample",
-        "It is part of jaxner: reinstall.",
+        "It is part of jaxner; reinstall jaxner.",
         scheme="BIO",
         sizes=_per_split(
             (1_500, 20_454, 3_383), (352, 4_659, 869), (401, 5_525, 1_063)
@@ -96,7 +96,7 @@ CORPORA: dict[str, Corpus] = {
             (8_262, 152_728, 11_257),
         ),
     ),
-    # Without sizes: they change with each release of Universal Dependencies.
+    # No sizes: they change with each release of Universal Dependencies.
     "ud_ewt": Corpus(
         "ud_ewt",
         "Download it from https://github.com/UniversalDependencies/UD_English-EWT.",
@@ -104,9 +104,9 @@ CORPORA: dict[str, Corpus] = {
     ),
     "wsj": Corpus(
         "wsj",
-        "Get LDC99T42 (Penn Treebank 3) from https://catalog.ldc.upenn.edu/LDC99T42 and"
-        " write sections 0-18 of its Wall Street Journal as train, 19-21 as dev and "
-        "22-24 as test: a word and its tag in each line, a blank line after each "
+        "Get LDC99T42 (Penn Treebank 3) from https://catalog.ldc.upenn.edu/LDC99T42 "
+        "and write sections 0-18 of its Wall Street Journal as train, 19-21 as dev "
+        "and 22-24 as test: one word and tag per line, a blank line after each "
         "sentence.",
         scheme=schemes.TAGS,
         sizes=_per_split((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
@@ -115,22 +115,22 @@ CORPORA: dict[str, Corpus] = {
 
 
 def data_folder() -> Path:
-    """Gives the folder of the corpora: the variable JAXNER_DATA, else `data`."""
+    """Returns the folder of the corpora: JAXNER_DATA if set, else `data`."""
     return Path(os.environ.get(DATA_VARIABLE) or "data")
 
 
 def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
-    """Finds the file of one split.
+    """Returns the file of one split.
 
-    `name_or_dir` is a key of `CORPORA`, or a folder with one file per split, named
-    `train`, `dev` or `valid`, and `test`, with the ending `.conll`, `.txt`, `.tsv`,
-    `.bio`, `.iob`, `.conllu`, `.jsonl` or `_conll`, and perhaps `.gz`; or as treebanks
-    of Universal Dependencies are, such as `de_gsd-ud-train.conllu`; or with a folder of
-    that name, of brat's or CoNLL-2012 files.
+    `name_or_dir` is a key of `CORPORA` or a folder. In a folder, splits are `train`,
+    `dev` or `valid`, and `test`: files ending in `.conll`, `.txt`, `.tsv`, `.bio`,
+    `.iob`, `.conllu`, `.jsonl` or `_conll`, optionally with `.gz`; files named as in
+    Universal Dependencies, such as `de_gsd-ud-train.conllu`; or folders of brat or
+    CoNLL-2012 files.
 
     Raises:
-        FileNotFoundError: There is no such file; the message says where one gets it.
-        ValueError: The name or the split is unknown, or several files would do.
+        FileNotFoundError: The file is missing; the message says where to get it.
+        ValueError: The name or the split is unknown, or several files match.
     """
     is_folder = str(name_or_dir) not in CORPORA and Path(name_or_dir).is_dir()
     name, folder = (None, name_or_dir) if is_folder else (str(name_or_dir), None)
@@ -145,22 +145,22 @@ def load(
     scheme: str | None = None,
     **reading: Any,
 ) -> Split:
-    """Reads one split of a corpus, with the labels as they stand in the file.
+    """Returns one split of a corpus, with the labels unchanged.
 
-    Differences from the published corpus are no errors, but stand in the notes.
+    Differences from the published corpus are not errors; the notes list them.
 
     Args:
         name: A key of `CORPORA`; None for a corpus of your own.
         split: `train`, `dev` or `test`.
-        directory: The folder with its files; None: `data_folder()` and the name.
-        scheme: The scheme that the labels are said to be in, such as `schemes.TAGS` of
-            a corpus whose `label_column` has parts of speech; None: the corpus's.
-        **reading: How the file is read; see `readers.read`.
+        directory: Folder of the files; None for `data_folder()` / name.
+        scheme: Declared scheme of the labels, such as `schemes.TAGS` if `label_column`
+            holds parts of speech; None for the corpus's.
+        **reading: Options for reading the file; see `readers.read`.
 
     Raises:
-        ConllError: The file is not as its reader expects, or labels are malformed.
-        FileNotFoundError: There is no such file.
-        ValueError: The corpus or the split is unknown, or several files would do.
+        ConllError: The reader cannot parse the file, or labels are malformed.
+        FileNotFoundError: The file is missing.
+        ValueError: The corpus or the split is unknown, or several files match.
 
     Example:
         >>> load("sample", "dev").scheme
@@ -176,7 +176,7 @@ def load(
     )
     notes, sizes = list(found.notes), found.sizes()
     known = corpus.sizes.get(split, sizes)
-    # Not strict: of tags, no entities are counted.
+    # Not strict: tags have no count of entities.
     for what, expected, got in zip(splits.COUNTED, known, sizes, strict=False):
         if expected != got:
             notes.append(f"expected {expected:,} {what} as published, got {got:,}")
@@ -184,22 +184,22 @@ def load(
 
 
 def find_vectors(name: str | os.PathLike[str]) -> Path:
-    """Finds a file of word vectors; raises FileNotFoundError if there is none.
+    """Returns the path of a vector file; raises FileNotFoundError if missing.
 
     `name` is a path, or the name of a file in `data_folder()` or in its folder
-    `vectors`; `.gz` may be left out.
+    `vectors`; `.gz` is optional.
     """
     places = (Path(), data_folder() / "vectors", data_folder())
     tried = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
     if there := [path for path in tried if path.is_file()]:
         return there[0]
-    sought = ", ".join(dict.fromkeys(map(str, tried)))  # an absolute path only once
+    sought = ", ".join(dict.fromkeys(map(str, tried)))  # list an absolute path once
     raise FileNotFoundError(
         f"No word vectors {str(name)!r}; tried {sought}. Set {DATA_VARIABLE} to the "
         "folder that holds vectors/, give a path, or train without them "
         "(--config.data.vectors=). GloVe vectors are at "
-        "https://nlp.stanford.edu/projects/glove; those of Lample et al. (2016) and "
-        "Godin's of Twitter are where their authors' pages say"
+        "https://nlp.stanford.edu/projects/glove; for the vectors of Lample et al. "
+        "(2016) and Godin's Twitter vectors, see their authors' pages"
     )
 
 
@@ -208,7 +208,7 @@ def _place(
 ) -> tuple[Corpus, Path]:
     if name is None and directory is not None:
         folder = Path(directory)
-        return Corpus(folder.resolve().name, "It is a corpus of your own."), folder
+        return Corpus(folder.resolve().name, "This is a corpus of your own."), folder
     if name is None or name not in CORPORA:
         raise ValueError(_unknown("corpus", name, CORPORA) + "; or a directory")
     inside = Path(__file__).parent if name == "sample" else data_folder()
@@ -227,16 +227,20 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     there += [path for path in folders if path.is_dir() and readers.holds_any(path)]
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
-        raise ValueError(f"Several {split} files in {folder}: {files}; leave only one")
+        raise ValueError(f"Several {split} files in {folder}: {files}; keep only one")
     if not folder.is_dir() and folder.exists():
-        raise NotADirectoryError(f"{folder} is a file; give the folder that it is in")
+        raise NotADirectoryError(
+            f"{folder} is a file; expected the folder that contains it"
+        )
     if not there and corpus.name not in CORPORA:
         names = ", ".join(corpus.files[split])
         held = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
-        what = f"it holds {held or 'nothing'}" if folder.is_dir() else "there is none"
+        what = (
+            f"it holds {held or 'nothing'}" if folder.is_dir() else "it does not exist"
+        )
         raise FileNotFoundError(
-            f"Expected a {split} file in the folder {folder}, but {what}. It may be "
-            f"named {names}, each also with .gz"
+            f"No {split} file in the folder {folder}: {what}. Possible names: {names}, "
+            "each also with .gz"
         )
     if not there:
         raise FileNotFoundError(

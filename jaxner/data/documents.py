@@ -1,8 +1,8 @@
-"""Documents: sentences joined to one sequence, and taken apart again.
+"""Documents: joins sentences to one sequence, and splits them again.
 
-A separator stands before, between and after the sentences, as in the code of Strubell
-et al. (2017). It is a token whose ids are all 0, with a label of its own, which is
-trained but never given to a word.
+Separators are before, between and after the sentences, as in the code of Strubell et
+al. (2017). A separator is a token whose ids are all 0. Its label is trained, but no
+word ever gets it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from jaxner.types import Caps, Pieces, Sentence
 
 
 def groups(documents: Sequence[Hashable]) -> list[list[int]]:
-    """Lists the sentences of each document.
+    """Returns the indices of the sentences in each document.
 
     Args:
         documents: The document of each sentence.
 
     Returns:
-        Positions of sentences, for each document in the order of its first one.
+        Indices of sentences, for documents in the order of their first sentences.
 
     Example:
         >>> groups([1, 1, 2])
@@ -36,28 +36,28 @@ def groups(documents: Sequence[Hashable]) -> list[list[int]]:
 
 
 def of_examples(path: object, examples: Sequence[Example]) -> list[list[int]]:
-    """Lists the sentences of each document of a file.
+    """Returns the indices of the sentences in each document of a file.
 
     Raises:
-        ValueError: The file does not say where documents begin.
+        ValueError: The file does not mark where documents begin.
     """
     if not any(example.document for example in examples):
         raise ValueError(
-            f"{path} does not say where documents begin: it has no line -DOCSTART-. "
-            "Put one before each document, or set --config.data.unit=sentence."
+            f"{path} does not mark where documents begin: no line -DOCSTART-. Put one "
+            "before each document, or set --config.data.unit=sentence."
         )
     return groups([example.document for example in examples])
 
 
 def join(sentences: Sequence[Sentence]) -> Sentence:
-    """Joins the encoded sentences of one document, with separators.
+    """Returns the encoded sentences of one document as one, with separators.
 
     Args:
-        sentences: Without padding.
+        sentences: Encoded sentences without padding.
 
     Returns:
-        One sequence of all tokens and one separator more than there are sentences. The
-        word pieces of each sentence stay in windows of its own.
+        One sequence of all tokens, with one more separator than sentences. The word
+        pieces of each sentence keep their own windows.
 
     Example:
         >>> ids, chars = np.array([5, 6]), np.array([[0], [7], [8]])
@@ -109,24 +109,24 @@ def _join_pieces(
     count = sum(len(pieces.windows) for pieces in given)
     windows = np.zeros((count, width), np.int32)
     mask = np.zeros((count, width), bool)
-    places = np.full((length, longest), -1, np.int32)
+    positions = np.full((length, longest), -1, np.int32)
     before = 0
     for start, pieces in zip(starts, given, strict=True):
         rows, own_width = pieces.windows.shape
         windows[before : before + rows, :own_width] = pieces.windows
         mask[before : before + rows, :own_width] = pieces.mask
-        moved = padding.rehoused(pieces.places, own_width, width, before)
-        places[start : start + len(moved), : moved.shape[1]] = moved
+        moved = padding.reindexed(pieces.positions, own_width, width, before)
+        positions[start : start + len(moved), : moved.shape[1]] = moved
         before += rows
-    return Pieces(windows, mask, places)
+    return Pieces(windows, mask, positions)
 
 
 def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
-    """Joins the label ids of one document's sentences.
+    """Returns the label ids of one document, with separators.
 
     Args:
-        labels: Of each sentence.
-        separator: The separators' label id.
+        labels: Label ids of each sentence.
+        separator: Label id of separators.
 
     Example:
         >>> join_labels([np.array([1, 2]), np.array([3])], separator=9).tolist()
@@ -139,11 +139,11 @@ def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
 
 
 def split(values: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
-    """Takes the values of a document's tokens apart, sentence by sentence.
+    """Returns the values of a document's tokens by sentence.
 
     Args:
-        values: One for each token and separator.
-        lengths: Tokens in each sentence.
+        values: One value for each token and separator.
+        lengths: Number of tokens in each sentence.
 
     Example:
         >>> [part.tolist() for part in split(np.array([9, 1, 2, 9, 3, 9]), [2, 1])]
@@ -154,6 +154,6 @@ def split(values: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
 
 
 def positions(lengths: Sequence[int]) -> list[int]:
-    """Gives the position of each sentence's first token in its document."""
+    """Returns the position of each sentence's first token in its document."""
     ends = np.cumsum([n + 1 for n in lengths])
     return [int(end) - n for end, n in zip(ends, lengths, strict=True)]

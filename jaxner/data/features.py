@@ -1,4 +1,4 @@
-"""What is read off a token besides its words and characters: case, digits, types."""
+"""Surface features of tokens: capitalisation, digits, character types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxner.types import Caps
 ASCII_LETTERS_AND_DIGITS = string.digits + string.ascii_letters
 
 CHAR_TYPES = ("upper", "lower", "digit", "punctuation")
-"""The types of characters, from 1; 0 is a character of none of them."""
+"""The types of characters, from 1; 0 is any other character."""
 
 _TYPE_OF = {
     char: kind
@@ -30,7 +30,7 @@ _DIGIT = re.compile(r"\d")
 
 
 def caps(token: str) -> Caps:
-    """Tells how a token is capitalised.
+    """Returns the capitalisation class of a token.
 
     Example:
         >>> [caps(token).name for token in ("EU", "U.N.", "Rome", "eBay", "1996")]
@@ -50,9 +50,9 @@ def caps(token: str) -> Caps:
 
 
 def char_type(char: str) -> int:
-    """Tells the type of a character: an index into `CHAR_TYPES`, from 1, or 0.
+    """Returns the type of a character: an index into `CHAR_TYPES` from 1, or 0.
 
-    Only ASCII has types, as in the code of Li, Fu and Ma (2020).
+    Only ASCII characters have types, as in the code of Li, Fu and Ma (2020).
 
     Example:
         >>> [char_type(char) for char in "Aa1.é"]
@@ -68,7 +68,7 @@ _ESCAPES = {
 
 
 def unescape(token: str) -> str:
-    """Undoes the escapes of the treebanks, as OntoNotes has them.
+    """Returns a token without the treebank escapes of OntoNotes.
 
     Example:
         >>> [unescape(token) for token in ("-LRB-", "/.", "and/or", "Rome")]
@@ -78,7 +78,7 @@ def unescape(token: str) -> str:
 
 
 def zero_digits(token: str) -> str:
-    """Replaces every digit by 0, as Lample et al. (2016) do.
+    """Returns a token with every digit as 0, as in Lample et al. (2016).
 
     Example:
         >>> zero_digits("1996-08-22")
@@ -88,16 +88,16 @@ def zero_digits(token: str) -> str:
 
 
 def normal(token: str, no_digits: bool, no_escapes: bool) -> str:
-    """Gives a token as it is looked at: unescaped, and with its digits as 0."""
+    """Returns a token, optionally unescaped and with digits as 0."""
     token = unescape(token) if no_escapes else token
     return zero_digits(token) if no_digits else token
 
 
 def look_up(token: str, known: Container[str], case: tuple[bool, bool]) -> str | None:
-    """Returns the known word that stands for a token: itself, or its lower case.
+    """Returns the known word for a token: itself or its lower case; None if unknown.
 
-    `case` says whether the lower case is all that is looked for, and whether it may
-    stand in for a word that is not known.
+    `case`: whether to look up only the lower case, and whether to fall back to the
+    lower case for an unknown word.
     """
     lowercase, fallback = case
     if not lowercase and token in known:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Block(NamedTuple):
-    """Sentences of a batch that are computed together.
+    """Sentences of a batch that go through the model together.
 
     Attributes:
-        sentences: Padded to one of few shapes; they share their distinct words.
+        sentences: Sentences padded to one of few shapes, with shared distinct words.
         labels: Label ids; 0 under padding.
-        rows: The place of each in the batch, which decides its dropout masks.
+        rows: Index of each sentence in the batch, which determines its dropout masks.
     """
 
     sentences: Sentence
@@ -36,7 +36,7 @@ class Block(NamedTuple):
 
 
 class PieceShape(NamedTuple):
-    """The padded size of word pieces: windows, pieces of each, and those of a token."""
+    """Padded size of word pieces: windows, pieces of a window, pieces of a token."""
 
     windows: int
     pieces: int
@@ -44,14 +44,14 @@ class PieceShape(NamedTuple):
 
 
 def piece_shape(pieces: Sequence[Pieces], *, few: bool = False) -> PieceShape:
-    """Finds the size that the word pieces of some sentences are padded to.
+    """Returns the padded size of the word pieces of some sentences.
 
     Args:
-        pieces: Of each sentence.
-        few: Whether sizes are rounded up to powers of two, so that many groups of
+        pieces: Word pieces of each sentence.
+        few: Whether to round sizes up to powers of two, so that many groups of
             sentences share few shapes.
     """
-    sizes = np.array([(*p.windows.shape, p.places.shape[1]) for p in pieces])
+    sizes = np.array([(*p.windows.shape, p.positions.shape[1]) for p in pieces])
     most = sizes.max(axis=0).tolist()
     if few:
         floors = (1, 16, 4)
@@ -65,17 +65,17 @@ def pad(
     count: int | None = None,
     pieces: PieceShape | None = None,
 ) -> Sentence:
-    """Makes one batch of sentences that fit into it; they share their distinct words.
+    """Returns one padded batch of sentences that share their distinct words.
 
     Args:
-        sentences: Without padding.
-        shape: What the batch is padded to.
-        count: What the number of sentences is padded to, by sentences without tokens.
-        pieces: What their word pieces are padded to; None for one of few shapes.
+        sentences: Encoded sentences without padding, which must fit the shape.
+        shape: Padded size of the batch.
+        count: Padded number of sentences; extra sentences have no tokens.
+        pieces: Padded size of the word pieces; None for one of few shapes.
 
     Returns:
-        A `Sentence` of arrays [B, T], but for `chars` [U, C]; and of vectors and word
-        pieces, if there are any, as in `data.padding`.
+        A `Sentence` of arrays [B, T], except `chars` [U, C]; for vectors and word
+        pieces, see `pad_vectors` and `pad_pieces`.
 
     Example:
         >>> ids, chars = np.array([5]), np.array([[0, 0], [7, 8]])
@@ -99,17 +99,17 @@ def stack(
     count: int | None = None,
     pieces: PieceShape | None = None,
 ) -> Sentence:
-    """Makes one batch of sentences, each of which keeps its own distinct words.
+    """Returns one padded batch of sentences, each with its own distinct words.
 
     Args:
-        sentences: Without padding.
-        length: What the number of tokens is padded to.
+        sentences: Encoded sentences without padding.
+        length: Padded number of tokens.
         count: As in `pad`.
         pieces: As in `pad`.
 
     Returns:
-        A `Sentence` of arrays [B, T], but for `chars` [B, U, C]: every field has the
-        batch axis, so that a plain `jax.vmap` maps over it.
+        A `Sentence` of arrays [B, T], and `chars` [B, U, C]: every field has the batch
+        axis, so that a plain `jax.vmap` maps over the batch.
     """
     count = len(sentences) if count is None else count
     sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
@@ -134,7 +134,7 @@ def stack(
 
 
 def without_tokens(sentence: Sentence) -> Sentence:
-    """Returns the sentence without any token."""
+    """Returns a sentence of the same kind without tokens."""
     words, chars, index, mask, caps, vectors, pieces = sentence
     return Sentence(
         words[:0],
@@ -148,12 +148,13 @@ def without_tokens(sentence: Sentence) -> Sentence:
 
 
 def pad_vectors(vectors: Sequence[Any], length: int, count: int) -> np.ndarray | None:
-    """Stacks precomputed vectors; None where there are none.
+    """Returns precomputed vectors, padded and stacked; None if there are none.
 
     Args:
-        vectors: Of each sentence, [T, S, D], or what `np.asarray` makes such arrays of.
-        length: What the number of tokens is padded to.
-        count: What the number of sentences is padded to.
+        vectors: Vectors of each sentence, [T, S, D], or objects that `np.asarray`
+            converts to such arrays.
+        length: Padded number of tokens.
+        count: Padded number of sentences.
 
     Returns:
         An array [B, T, S, D].
@@ -173,13 +174,13 @@ def pad_pieces(
     count: int,
     shape: PieceShape | None = None,
 ) -> Pieces | None:
-    """Stacks word pieces; None where there are none.
+    """Returns word pieces, padded and stacked; None if there are none.
 
     Args:
-        pieces: Of each sentence.
-        length: What the number of tokens is padded to.
-        count: What the number of sentences is padded to.
-        shape: What windows and pieces are padded to; None for one of few shapes.
+        pieces: Word pieces of each sentence.
+        length: Padded number of tokens.
+        count: Padded number of sentences.
+        shape: Padded size of windows and pieces; None for one of few shapes.
 
     Returns:
         Arrays [B, W, P], [B, W, P] and [B, T, Q].
@@ -189,33 +190,33 @@ def pad_pieces(
         return None
     shape = shape or piece_shape(given, few=True)
     size = (count, shape.windows, shape.pieces)
-    places = np.full((count, length, shape.longest), -1, np.int32)
-    padded = Pieces(np.zeros(size, np.int32), np.zeros(size, bool), places)
+    positions = np.full((count, length, shape.longest), -1, np.int32)
+    padded = Pieces(np.zeros(size, np.int32), np.zeros(size, bool), positions)
     for i, (windows, mask, own) in enumerate(given):
         rows, width = windows.shape
         padded.windows[i, :rows, :width] = windows
         padded.mask[i, :rows, :width] = mask
-        places[i, : len(own), : own.shape[1]] = rehoused(own, width, shape.pieces)
+        positions[i, : len(own), : own.shape[1]] = reindexed(own, width, shape.pieces)
     return padded
 
 
-def rehoused(
-    places: np.ndarray, width: int, new_width: int, offset: int = 0
+def reindexed(
+    positions: np.ndarray, width: int, new_width: int, offset: int = 0
 ) -> np.ndarray:
-    """Gives the places of pieces anew for windows of another width.
+    """Returns positions of pieces for a new window width.
 
     Args:
-        places: As in `Pieces`, for windows of `width` pieces.
-        width: Of the old windows.
-        new_width: Of the new ones.
-        offset: Windows that stand before them.
+        positions: As in `Pieces`, for windows of `width` pieces.
+        width: Pieces of an old window.
+        new_width: Pieces of a new window.
+        offset: Number of new windows before these.
 
     Example:
-        >>> rehoused(np.array([[1, 4], [5, -1]]), 3, 10).tolist()
+        >>> reindexed(np.array([[1, 4], [5, -1]]), 3, 10).tolist()
         [[1, 11], [12, -1]]
     """
-    moved = (places // width + offset) * new_width + places % width
-    return np.where(places < 0, -1, moved).astype(np.int32)
+    moved = (positions // width + offset) * new_width + positions % width
+    return np.where(positions < 0, -1, moved).astype(np.int32)
 
 
 def _next_power(count: int) -> int:
@@ -223,7 +224,7 @@ def _next_power(count: int) -> int:
 
 
 def stack_trees(trees: Sequence[Any]) -> Any:
-    """Stacks the arrays of tuples that are alike."""
+    """Returns tuples of equal structure with their arrays stacked."""
     first = trees[0]
     if first is None:
         return None

@@ -1,8 +1,8 @@
-"""Probes: tiny corpora that show what an encoder can tell apart, and what it cannot.
+"""Probes: tiny corpora that show what an encoder can distinguish.
 
-Where a claim about a model is a proof, and not a figure, a probe makes it a test that
-runs in seconds. Every probe has train and test sentences, and names the tokens that are
-scored. `jaxner.training.probing` trains a model on one.
+A probe turns a proven claim about a model into a test that runs in seconds. Every probe
+has train and test sentences and lists the tokens to score. `jaxner.training.probing`
+trains a model on a probe.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from jaxner.data.schemes import Span
 SCHEME = "BIOES"
 
 SIDES = ("before", "after")
-"""Where a cue stands, as seen from the entity whose type it decides."""
+"""Side of the cue, seen from the entity whose type it decides."""
 
 _WORK = "WORK_OF_ART"
-_ENTITY = "Walla"  # a city and a team: the word alone does not tell
+_ENTITY = "Walla"  # a city and a team: the word alone is ambiguous
 _CUES = {"LOC": "city", "ORG": "team"}
-_FILLERS = ("near", "again")  # so few that a handful of sentences shows all contexts
+_FILLERS = ("near", "again")  # two fillers, so that few sentences show all contexts
 
 
 class Case(NamedTuple):
-    """One sentence of a probe, or a document of several.
+    """One sentence of a probe, or one document of several sentences.
 
     Attributes:
-        tokens: Its words.
-        labels: The right label of each, in BIOES.
-        scored: Positions of the tokens that the probe is about.
-        breaks: Positions at which a further sentence begins.
+        tokens: Words.
+        labels: Right label of each word, in BIOES.
+        scored: Positions of the tokens to score.
+        breaks: Positions where further sentences begin.
     """
 
     tokens: tuple[str, ...]
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
     @property
     def sentences(self) -> tuple[slice, ...]:
-        """Where each sentence lies."""
+        """The slice of each sentence."""
         bounds = (0, *self.breaks, len(self.tokens))
         return tuple(slice(*pair) for pair in itertools.pairwise(bounds))
 
@@ -55,9 +55,9 @@ class Probe:
     """A diagnostic corpus.
 
     Attributes:
-        name: What is probed.
-        train: What a model learns from.
-        test: What it is asked.
+        name: What the probe tests.
+        train: Training sentences.
+        test: Test sentences.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Probe:
         return tuple(sorted({schemes.parse(label)[1] for label in labels - {"O"}}))
 
     def accuracy(self, predicted: Iterable[Sequence[str]]) -> float:
-        """Computes the share of the scored test tokens that have the right label.
+        """Returns the share of scored test tokens with the right label.
 
         Args:
             predicted: The labels of each test sentence.
@@ -89,12 +89,12 @@ class Probe:
 
 
 def xor() -> Probe:
-    """Gives four phrases whose middle word takes both of its neighbours to label.
+    """Returns four phrases whose middle label depends on both neighbours together.
 
-    An encoder whose two directions meet in nothing but the sum of their scores gets at
-    most three of the four right, whatever its depth: the scores of the two works of art
-    add up to those of the two other phrases. This is about capacity, so the phrases are
-    both train and test.
+    An encoder that only adds the scores of its two directions gets at most three of the
+    four right, at any depth: the scores of the two works of art and of the two other
+    phrases have the same sum. Since this tests capacity, the phrases are both train and
+    test.
 
     Example:
         >>> for case in xor().test:
@@ -130,20 +130,20 @@ def cue(
     seed: int = 0,
     apart: bool = False,
 ) -> Probe:
-    """Draws sentences with an entity of one word, whose type a word far off decides.
+    """Returns sentences with a one-word entity whose type depends on a distant word.
 
-    All other words are fillers. The sentences come in pairs that differ in nothing but
-    the cue, so an encoder whose receptive field does not reach it gets one of each pair
-    right at best: no luck is involved.
+    All other words are fillers. Sentences come in pairs that differ only in the cue, so
+    an encoder whose receptive field does not reach the cue gets at most one of each
+    pair right.
 
     Args:
-        distance: From the cue to the entity, in tokens; 1: they are neighbours.
-        side: Where the cue stands, one of `SIDES`.
-        length: Tokens of each sentence.
+        distance: Tokens from the cue to the entity; 1 for neighbours.
+        side: Side of the cue, one of `SIDES`.
+        length: Tokens in each sentence.
         count: Sentences in train, and in test; even.
-        seed: Decides the fillers, and where the entity stands.
-        apart: Whether the cue and the entity stand in two sentences of one document, so
-            that no encoder of sentences can do it.
+        seed: Determines fillers and entity positions.
+        apart: Whether cue and entity are in two sentences of one document, out of reach
+            for an encoder of single sentences.
 
     Raises:
         ValueError: The sentences are too short, the count is odd, or the side unknown.
@@ -155,8 +155,8 @@ def cue(
         near near team again Walla -> S-ORG
 
     References:
-        The receptive fields that Strubell, Verga, Belanger and McCallum (2017) count,
-        as a measurement.
+        This measures the receptive fields that Strubell, Verga, Belanger and McCallum
+        (2017) count.
     """
     name = f"cue {distance} tokens {side}"
     probe = _cued(name, distance, 1, side, length, count, seed)
@@ -167,7 +167,7 @@ def cue(
 
 
 def _cut(case: Case) -> Case:
-    """Ends a sentence between the cue and the entity, at the later one of the two."""
+    """Returns a case whose second sentence begins at the later of cue and entity."""
     (entity,) = case.scored
     (at,) = (i for i, token in enumerate(case.tokens) if token in _CUES.values())
     return case._replace(breaks=(max(entity, at),))
@@ -176,18 +176,18 @@ def _cut(case: Case) -> Case:
 def label_dependency(
     entity_length: int, *, length: int = 16, count: int = 32, seed: int = 0
 ) -> Probe:
-    """Draws sentences with a long entity, whose type the word before it decides.
+    """Returns sentences with a long entity whose type depends on the word before it.
 
-    The words of the entity are all the same, so a label far from the cue has to follow
-    from the cue (by a receptive field that reaches it, as that of iterated blocks) or
-    from the label before it (by the transitions of a CRF). Without either, one entity
-    is given two types. Sentences come in pairs, as those of `cue`.
+    The words of the entity are all the same. A label far from the cue must therefore
+    depend on the cue (through a receptive field that reaches the cue, as with iterated
+    blocks) or on the previous label (through the transitions of a CRF). With neither,
+    one entity gets two types. Sentences come in pairs, as in `cue`.
 
     Args:
-        entity_length: Tokens of the entity; all are scored.
-        length: Tokens of each sentence.
+        entity_length: Tokens of the entity, all of them scored.
+        length: Tokens in each sentence.
         count: Sentences in train, and in test; even.
-        seed: Decides the fillers, and where the entity stands.
+        seed: Determines fillers and entity positions.
 
     Raises:
         ValueError: The sentences are too short, or the count is odd.
@@ -198,7 +198,7 @@ def label_dependency(
         near city Walla Walla Walla -> O O B-LOC I-LOC E-LOC
 
     References:
-        The reason that Strubell et al. (2017) give for a CRF, and for blocks iterated
+        Strubell et al. (2017) argue in this way for a CRF, and for iterating blocks
         until the context is wide enough for independent labels to agree.
     """
     name = f"an entity of {entity_length} tokens"
@@ -206,21 +206,21 @@ def label_dependency(
 
 
 def _cued(name, distance, size, side, length, count, seed) -> Probe:
-    """Draws the probe of an entity of `size` tokens, `distance` tokens from its cue."""
+    """Returns a probe with entities of `size` tokens at a distance from the cue."""
     if side not in SIDES:
         raise ValueError(f"Unknown side {side!r}; known: {', '.join(SIDES)}")
     if min(distance, size) < 1 or length < distance + size:
         raise ValueError(
-            f"A cue, and {size} tokens of an entity at a distance of {distance} do not "
-            f"fit a sentence of {length} tokens; both are at least 1, and their sum is "
-            "at most the length"
+            f"A cue and an entity of {size} tokens at distance {distance} do not fit a "
+            f"sentence of {length} tokens; both must be at least 1 and their sum at "
+            "most the length"
         )
     if count < 2 or count % 2:
         raise ValueError(f"Expected an even number of sentences, got {count}")
     rng = np.random.default_rng(seed)
 
     def draw_pair() -> list[Case]:
-        """Draws one sentence, and gives it for each type."""
+        """Returns one random sentence for each type."""
         fillers = rng.choice(_FILLERS, length).tolist()
         at = int(rng.integers(length - distance - size + 1))
         entity = range(at + distance, at + distance + size)

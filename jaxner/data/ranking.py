@@ -1,4 +1,4 @@
-"""The order of a vocabulary: what is trained, what occurs once, whose vectors."""
+"""The order of a vocabulary's words: trained, occurring once, frozen."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Ranks(NamedTuple):
     """The words of a vocabulary in the order of their ids.
 
     Attributes:
-        trained: Words whose vectors are trained, the most frequent first.
+        trained: Words with trained vectors, the most frequent first.
         frozen: All others.
-        first_once: The place in both lists, one behind the other, of the first word
-            that occurs once in the training text.
-        num_once: How many such words there are; they follow each other.
+        first_once: Index in `trained + frozen` of the first word that occurs once in
+            the training text.
+        num_once: Number of such words, which are consecutive.
     """
 
     trained: list[str]
@@ -33,7 +33,7 @@ class Ranks(NamedTuple):
 def counted(
     tokens: collections.Counter[str], change: Callable[[str], str]
 ) -> collections.Counter[str]:
-    """Counts tokens that a change makes equal as one.
+    """Returns the counts of tokens after a change, such as lower-casing.
 
     Example:
         >>> counted(collections.Counter({"Rome": 2, "rome": 1}), str.lower)
@@ -51,17 +51,17 @@ def rank(
     frequent: Sequence[str] | None,
     case: tuple[bool, bool],
 ) -> Ranks:
-    """Orders the words of a vocabulary.
+    """Returns the words of a vocabulary in the order of their ids.
 
-    Only words that a training token is looked up as can get a gradient; these are the
-    trained ones. Words that occur once are the last of them. If no word is trained,
-    they are the first of all.
+    Only words that some training token maps to can receive gradients; these are the
+    trained words. Words that occur once are the last of them. If no word is trained,
+    words that occur once come first.
 
     Args:
-        tokens: Those of the training text, as they are looked at.
+        tokens: Normalised tokens of the training text.
         given: Words with a vector, in the order of their file.
-        frequent: Training words that are known without a vector, too; None: no vector
-            is trained, and only the given words are known.
+        frequent: Training words to include even without a vector; None to train no
+            vector and include only the given words.
         case: As in `features.look_up`.
 
     Example:
@@ -93,14 +93,14 @@ def align(
     counts: collections.Counter[str],
     case: tuple[bool, bool],
 ) -> WordVectors:
-    """Orders the vectors of a file as the words of a vocabulary.
+    """Returns the vectors of a file in the order of a vocabulary's words.
 
     Args:
-        words: Those of the vocabulary.
-        num_trained: How many of them, the first, are trained.
-        vectors: Of the file.
-        given: The place of each of its words.
-        counts: How often each word stands in the training text.
+        words: Words of the vocabulary.
+        num_trained: Number of trained words, which come first.
+        vectors: Vectors of the file.
+        given: Index of each word in the file.
+        counts: Counts of words in the training text.
         case: As in `features.look_up`.
     """
     sources = [features.look_up(word, given, case) for word in words[:num_trained]]

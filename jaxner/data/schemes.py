@@ -1,11 +1,10 @@
-"""Label schemes (IOB1, BIO, IOE1, IOE2, BIOES, BILOU), and the entity spans they write.
+"""Label schemes (IOB1, BIO, IOE1, IOE2, BIOES, BILOU) and their entity spans.
 
-One rule reads labels of all schemes (`to_spans`, the rule of the CoNLL shared
-task's conlleval), so ill-formed labels have spans too; each scheme has one way to
-write spans (`to_labels`) and one strict grammar (`violations`, `allowed`).
-
-A further one, `TAGS`, is for labels that are no spans, such as parts of speech: any
-strings, in any order, which are never converted.
+One rule reads labels of all schemes (`to_spans`, the rule of the CoNLL shared task's
+conlleval), so ill-formed labels have spans too. Each scheme has one way to write spans
+(`to_labels`) and one strict grammar (`violations`, `allowed`). Another scheme, `TAGS`,
+is for labels without spans, such as parts of speech: any strings, in any order, which
+are never converted.
 
 Source: Tjong Kim Sang and De Meulder (2003) for IOB1 and the scorer's rule; Tjong Kim
 Sang and Veenstra (1999) for IOE1 and IOE2; Ratinov and Roth (2009) for BILOU, of which
@@ -25,7 +24,7 @@ SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU", "IOE1", "IOE2")
 TAGS = "tags"
 """The scheme without spans."""
 
-# In the order in which label names are made: begin, inside, end, single.
+# In the order of label names: begin, inside, end, single.
 _PREFIXES = {
     "IOB1": "BI",
     "BIO": "BI",
@@ -34,16 +33,16 @@ _PREFIXES = {
     "IOE1": "IE",
     "IOE2": "IE",
 }
-# The prefixes that may only go on with an open span.
+# Prefixes that can only continue an open span.
 _CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
-# Only all-O labels are well-formed under two schemes; they pass for BIO, the usual one.
+# Only all-O labels are well-formed in two schemes; we take them for BIO, the usual one.
 _DETECTION_ORDER = ("BIO", "IOB1", "BIOES", "BILOU", "IOE2", "IOE1")
 _READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 
 
 class Span(NamedTuple):
-    """One entity: the tokens from `start` up to but without `end`, and its type."""
+    """One entity: the tokens from `start` up to `end` (exclusive), and the type."""
 
     start: int
     end: int
@@ -52,10 +51,11 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def parse(label: str) -> tuple[str, str]:
-    """Splits a label at its first hyphen into prefix and type; `("O", "")` for `O`.
+    """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`.
 
     Raises:
-        ValueError: It is neither `O` nor B, I, E, S, L or U, a hyphen and a type.
+        ValueError: The label is neither `O` nor B, I, E, S, L or U, a hyphen and a
+            type.
 
     Example:
         >>> parse("B-PER-x")
@@ -66,21 +66,19 @@ def parse(label: str) -> tuple[str, str]:
     prefix, _, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
     if prefix == "O" or prefix not in _READ_AS or not kind:
         raise ValueError(
-            f"Label {label!r} is neither 'O' nor PREFIX-TYPE, with one of the prefixes "
-            "B, I, E, S, L, U and a type, such as 'B-PER'"
+            f"Label {label!r} is neither 'O' nor PREFIX-TYPE with a prefix B, I, E, S, "
+            "L or U, such as 'B-PER'"
         )
     return prefix, kind
 
 
 def to_spans(labels: Sequence[str]) -> list[Span]:
-    """Reads the entity spans of one sentence, in any scheme, well-formed or not.
+    """Returns the entity spans of one sentence, in any scheme, well-formed or not.
 
-    L is read as E and U as S. A span starts at a token whose prefix is B or S, and at
-    an I or E at the sentence's beginning, after an O, after an E or S, or after another
-    type. It ends before the next start, before the next O, or with the sentence. This
-    is conlleval's rule, and that of seqeval's default mode.
-
-    The spans come from left to right and don't overlap.
+    L counts as E and U as S. A span starts at a B or S, and at an I or E that begins
+    the sentence or follows an O, an E, an S or another type. A span ends before the
+    next start, before the next O, or with the sentence. This is the rule of conlleval
+    and of seqeval's default mode. Spans are in order and do not overlap.
 
     Raises:
         ValueError: A label is malformed.
@@ -113,19 +111,19 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
 def to_labels(
     spans: Iterable[tuple[int, int, str]], length: int, scheme: str
 ) -> list[str]:
-    """Writes spans, in any order, as the labels of one sentence: undoes `to_spans`.
+    """Returns the labels of one sentence for its spans, the inverse of `to_spans`.
 
     Args:
-        spans: The spans.
-        length: Number of tokens of the sentence.
+        spans: The spans, in any order.
+        length: Number of tokens in the sentence.
         scheme: One of `SCHEMES`.
 
     Returns:
-        One label per token, well-formed under the scheme.
+        One label per token, well-formed in the scheme.
 
     Raises:
-        ValueError: Spans overlap, are empty, lie outside the sentence or have no type,
-            or the scheme is unknown or has no spans.
+        ValueError: Spans overlap, are empty, exceed the sentence or have no type; or
+            the scheme is unknown or has no spans.
 
     Example:
         >>> to_labels([Span(0, 2, "PER"), Span(3, 4, "LOC")], 4, "BIOES")
@@ -142,7 +140,8 @@ def to_labels(
             )
         if span.start < last.end:
             raise ValueError(
-                f"{last} and {span} overlap; a token has one label: keep one of them"
+                f"{last} and {span} overlap; keep one of them, since a token has one "
+                "label"
             )
         if not span.type:
             raise ValueError(f"{span} has no type; give it one, such as 'PER'")
@@ -156,9 +155,9 @@ def to_labels(
 
 
 def convert(labels: Sequence[str], scheme: str) -> list[str]:
-    """Rewrites the labels of one sentence in another scheme, keeping their spans.
+    """Returns the labels of one sentence in another scheme, with the same spans.
 
-    Labels of any scheme do; ill-formed ones are read as `to_spans` does, and the
+    The input may be in any scheme and ill-formed; `to_spans` defines its spans. The
     result is well-formed.
 
     Raises:
@@ -173,7 +172,7 @@ def convert(labels: Sequence[str], scheme: str) -> list[str]:
 
 
 def violations(labels: Sequence[str], scheme: str) -> list[int]:
-    """Lists the positions whose label breaks the strict grammar of a scheme.
+    """Returns the positions whose labels break the strict grammar of a scheme.
 
     A label breaks it, given the label before it, if
 
@@ -185,12 +184,12 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
     - BIOES, BILOU: it is an I or E (I or L) that does not follow a B or I of its own
       type; or it follows a B or I and is no I or E (I or L) of that type.
 
-    So does a label on the last token that wants another after it: a B or I in BIOES and
-    BILOU, an E in IOE1, an I in IOE2.
-    Nothing breaks the scheme of tags.
+    A label on the last token also breaks the grammar if another label must follow: B or
+    I in BIOES and BILOU, E in IOE1, I in IOE2. Tags never break their scheme.
 
     Returns:
-        The positions in ascending order, each once; none if the labels are well-formed.
+        The positions in ascending order, each once; empty if the labels are
+        well-formed.
 
     Raises:
         ValueError: A label is malformed, or the scheme is unknown.
@@ -214,9 +213,9 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
 def allowed(
     label_names: Sequence[str], scheme: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gives the grammar of a scheme as hard constraints for decoding.
+    """Returns the grammar of a scheme as hard constraints for decoding.
 
-    One label or more satisfy them exactly if `violations` finds nothing.
+    A label sequence satisfies them if and only if `violations` returns no positions.
 
     Returns:
         Boolean arrays over label ids, True where allowed: `start` [L], `transitions`
@@ -242,10 +241,10 @@ def allowed(
 
 
 def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
-    """Names all labels of a scheme: `O`, then all prefixes of each type, types sorted.
+    """Returns all labels of a scheme: `O`, then all prefixes of each sorted type.
 
-    In the scheme of tags they are the types. A label's index is its id; repeated types
-    count once.
+    For `TAGS`, the labels are the sorted types. A label's index is its id; repeated
+    types count once.
 
     Raises:
         ValueError: A type is empty, or the scheme is unknown.
@@ -257,18 +256,19 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     _check_scheme(scheme)
     kinds = sorted(set(types))
     if "" in kinds:
-        raise ValueError(f"An entity type is empty: {kinds}; name it, such as 'PER'")
+        raise ValueError(
+            f"An entity type is empty: {kinds}; give it a name, such as 'PER'"
+        )
     if scheme == TAGS:
         return tuple(kinds)
     return ("O", *(f"{p}-{kind}" for kind in kinds for p in _PREFIXES[scheme]))
 
 
 def detect(sequences: Iterable[Sequence[str]]) -> str:
-    """Tells the scheme of a file from the labels of its sentences.
+    """Returns the scheme of a file, detected from its labels.
 
-    The scheme is that under which nothing is ill-formed, else the one with the fewest
-    breaches; on a tie (such as nothing but `O`) the first of BIO, IOB1, BIOES,
-    BILOU, IOE2, IOE1.
+    This is the scheme with the fewest ill-formed labels; on a tie (for example only
+    `O`), the first of BIO, IOB1, BIOES, BILOU, IOE2, IOE1.
 
     Raises:
         ValueError: A label is malformed.
@@ -289,7 +289,7 @@ def detect(sequences: Iterable[Sequence[str]]) -> str:
 
 
 def _written(length: int, scheme: str, touches: bool) -> str:
-    # `touches`: a span of the same type ends where this one starts.
+    # `touches`: a span of the same type ends where this span starts.
     if scheme == "IOB1":
         return ("B" if touches else "I") + "I" * (length - 1)
     if scheme == "BIO":
@@ -304,7 +304,7 @@ def _written(length: int, scheme: str, touches: bool) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
-    # None stands for the sentence's bounds, which act as an O.
+    # None is a boundary of the sentence, which acts like an O.
     prefix, kind = parse(label or "O")
     before_prefix, before_kind = parse(before or "O")
     if prefix not in "O" + _PREFIXES[scheme]:
@@ -340,6 +340,5 @@ def _check_has_spans(scheme: str) -> None:
     _check_scheme(scheme)
     if scheme == TAGS:
         raise ValueError(
-            f"The scheme {TAGS!r} has no spans, so none can be written in it; schemes "
-            f"of spans: {', '.join(SCHEMES)}"
+            f"The scheme {TAGS!r} has no spans; schemes of spans: {', '.join(SCHEMES)}"
         )

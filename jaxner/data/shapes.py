@@ -1,7 +1,7 @@
-"""Padded sizes: few, so that little is compiled, and fitting, so that little is padded.
+"""Chooses padded sizes: few programs to compile, and little padding.
 
-Everything here is arithmetic on the sizes of what is padded: tokens, distinct words,
-and characters of the longest word, [N, 3].
+All functions do arithmetic on sizes before padding: tokens, distinct words, and
+characters of the longest word, [N, 3].
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-_WORTHWHILE = 1.05  # cost without one more shape, over that with it
-_USUAL, _MORE = 0.98, 1.5  # so many times that quantile of characters a shape holds
+_WORTHWHILE = 1.05  # minimum ratio of costs without and with one more shape
+_USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of characters
 
 
 class Shape(NamedTuple):
     """The padded size of a block of sentences.
 
     Attributes:
-        tokens: Of each sentence.
-        words: Distinct words of all sentences, the empty one included.
+        tokens: Tokens of each sentence.
+        words: Distinct words of all sentences, including the empty word.
         chars: Characters of each word.
     """
 
@@ -30,15 +30,15 @@ class Shape(NamedTuple):
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
-    """Chooses bounds that minimise the padding.
+    """Returns bounds that minimise the padding.
 
     Args:
-        lengths: One for each sequence.
-        count: How many bounds there may be.
+        lengths: Length of each sequence.
+        count: Maximum number of bounds.
 
     Returns:
-        At most `count` ascending bounds; the last is the largest length. Padding every
-        length to the next bound costs as little as any such choice.
+        At most `count` ascending bounds; the last is the largest length. No other
+        choice of as many bounds needs less padding.
 
     Example:
         >>> bounds([1, 1, 2, 9, 10], 2)
@@ -46,11 +46,11 @@ def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
     """
     sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
     total = np.concatenate([[0], np.cumsum(counts)])
-    # best[j]: cost of the sizes before j; one more bound each round.
+    # best[j]: cost of the sizes before j; each round adds a bound.
     best = np.concatenate([[0.0], np.full(len(sizes), np.inf)])
     choices = []
     for _ in range(min(count, len(sizes))):
-        # A bound that holds sizes i..j pads all of them to size j.
+        # A bound for sizes i..j pads all of them to size j.
         costs = best[:-1, None] + (total[None, 1:] - total[:-1, None]) * sizes[None, :]
         costs = np.where(np.tri(len(sizes), dtype=bool).T, costs, np.inf)
         choices.append(np.argmin(costs, axis=0))
@@ -63,17 +63,17 @@ def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
 
 
 def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
-    """Chooses the shapes of blocks, as few as keep the padding low.
+    """Returns shapes of blocks, as few as keep the padding low.
 
-    A shape has room for the words and characters of nearly all blocks of its length; a
-    block that has more takes a longer shape. Most words are short, so only the two
-    longest shapes hold the longest word of the corpus.
+    A shape holds the words and characters of nearly all blocks of its length; the other
+    blocks use a longer shape. Most words are short, so only the two longest shapes hold
+    the longest word of the corpus.
 
     Args:
         sizes: Tokens, distinct words and characters of a sample of blocks.
-        largest: Holds every block.
-        count: How many shapes there may be. Fewer are taken where one more would save
-            less than a twentieth of the token positions.
+        largest: Shape that holds every block.
+        count: Maximum number of shapes; returns fewer if another shape would save less
+            than a twentieth of the token positions.
 
     Returns:
         Ascending shapes, the last of which is `largest`.
@@ -113,10 +113,10 @@ def _shapes(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
 
 
 def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
-    """Returns the number of the first shape that holds a block.
+    """Returns the index of the first shape that holds a block.
 
     Raises:
-        ValueError: None does.
+        ValueError: No shape holds the block.
 
     Example:
         >>> fit((5, 4, 8), [Shape(5, 4, 6), Shape(9, 9, 9)])
@@ -129,5 +129,5 @@ def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
 
 
 def _positions(sizes: np.ndarray, shapes: Sequence[Shape]) -> int:
-    """Counts the token positions of each row of the blocks, padding included."""
+    """Returns the number of token positions per row of the blocks, with padding."""
     return sum(shapes[fit(size, shapes)].tokens for size in sizes.tolist())

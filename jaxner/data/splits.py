@@ -1,4 +1,4 @@
-"""A split: the sentences of one file, their labels, and what is notable of them."""
+"""A split: the sentences of one file, their labels, and notes on problems."""
 
 import functools
 import os
@@ -16,26 +16,26 @@ from jaxner.data.readers.examples import ConllError, Example
 Sizes = tuple[int, ...]
 COUNTED = ("sentences", "tokens", "entities")
 _SHOWN = 5
-# Control characters, formats such as U+200B, blanks and line ends of all kinds.
+# Control characters, formats such as U+200B, all spaces and line ends.
 _INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
 @dataclass(frozen=True)
 class Split:
-    """One split of a corpus as it was read.
+    """One split of a corpus.
 
     Attributes:
         name: Name of the corpus, or of its folder.
         split: `train`, `dev` or `test`.
         path: The file.
-        examples: The sentences, their labels as they stand in the file.
+        examples: Sentences, with the labels of the file.
         scheme: The corpus's scheme if the labels fit it, else the one they fit best;
             `schemes.TAGS` if they are tags.
-        ill_formed: How many labels break that scheme.
+        ill_formed: Number of labels that break the scheme.
         sha256: Checksum of the decompressed file.
-        notes: What is ill-formed, or differs from the published corpus.
-        vectors: Vectors that were computed beforehand, of each sentence; or None.
-        last_line: The file's last line, if no line end follows it.
+        notes: Ill-formed labels and differences from the published corpus.
+        vectors: Precomputed vectors of each sentence, or None.
+        last_line: The file's last line if it has no line end.
     """
 
     name: str
@@ -50,17 +50,17 @@ class Split:
     last_line: str | None = None
 
     def to_scheme(self, scheme: str) -> tuple[Example, ...]:
-        """Gives the sentences with their labels in another scheme, well-formed.
+        """Returns the sentences with well-formed labels in another scheme.
 
         Raises:
-            ValueError: Spans are wanted of tags, or tags of spans.
+            ValueError: The conversion is from tags to spans or from spans to tags.
         """
         if (scheme == schemes.TAGS) != (self.scheme == schemes.TAGS):
             what = "tags" if self.scheme == schemes.TAGS else f"spans ({self.scheme})"
             raise ValueError(
-                f"The labels of {self.path} were read as {what}, and {scheme} is "
-                f"wanted, but tags and spans are not converted. For tags train and "
-                f"tag with --config.data.scheme={schemes.TAGS}."
+                f"The labels of {self.path} are {what} and cannot be converted to "
+                f"{scheme}. For tags, train and tag with "
+                f"--config.data.scheme={schemes.TAGS}."
             )
         if scheme == schemes.TAGS:
             return self.examples
@@ -70,18 +70,18 @@ class Split:
         )
 
     def types(self) -> tuple[str, ...]:
-        """Gives the entity types, or the tags, sorted."""
+        """Returns the entity types or the tags, sorted."""
         names = {label for labels in self._labels() for label in labels}
         if self.scheme == schemes.TAGS:
             return tuple(sorted(names))
         return tuple(sorted({schemes.parse(name)[1] for name in names - {"O"}}))
 
     def words(self) -> frozenset[str]:
-        """Gives the distinct tokens."""
+        """Returns the distinct tokens."""
         return frozenset(token for e in self.examples for token in e.tokens)
 
     def sizes(self) -> Sizes:
-        """Counts sentences, tokens and, if labels are spans, entities."""
+        """Returns the numbers of sentences, tokens and (without tags) entities."""
         tokens = sum(len(example.tokens) for example in self.examples)
         if self.scheme == schemes.TAGS:
             return len(self.examples), tokens
@@ -89,7 +89,7 @@ class Split:
         return len(self.examples), tokens, entities
 
     def summary(self) -> str:
-        """Says in a line what was read, and in further lines what is notable."""
+        """Returns a line about the split's content, and a line for each note."""
         what = ", ".join(map("{:,} {}".format, self.sizes(), COUNTED))
         kinds = f"types, {self.scheme}" if self.scheme != schemes.TAGS else "tags"
         line = f"{self.name} {self.split}: {what} of {len(self.types())} {kinds}"
@@ -107,19 +107,19 @@ def read(
     scheme: str | None = None,
     **reading: Any,
 ) -> Split:
-    """Reads one file of labelled sentences, with the labels as they stand in it.
+    """Returns the sentences of one file, with the labels unchanged.
 
     Args:
-        path: The file, or a folder of brat's or CoNLL-2012 files.
-        name: Name of the corpus; None: the file's.
+        path: The file, or a folder of brat or CoNLL-2012 files.
+        name: Name of the corpus; None for the file's name.
         split: Name of the split.
-        scheme: The scheme that the labels are said to be in; None: it is detected, and
-            one of spans. `schemes.TAGS` takes any labels as they are.
-        **reading: How the file is read; see `readers.read`.
+        scheme: Declared scheme of the labels; None to detect a scheme of spans.
+            `schemes.TAGS` accepts any labels.
+        **reading: Options for reading the file; see `readers.read`.
 
     Raises:
-        ConllError: The file is not as its reader expects, or labels are malformed.
-        FileNotFoundError: There is no such file.
+        ConllError: The reader cannot parse the file, or labels are malformed.
+        FileNotFoundError: The file is missing.
     """
     path = Path(path)
     has_tags = scheme == schemes.TAGS
@@ -142,7 +142,7 @@ def read(
 def _scheme(
     published: str | None, examples: Sequence[Example]
 ) -> tuple[str, int, list[str]]:
-    """Finds the scheme, how many labels break it, and what is to be said about it."""
+    """Returns the scheme, the number of labels that break it, and notes."""
     labels = [example.labels or () for example in examples]
     notes: list[str] = []
 
@@ -163,7 +163,7 @@ def _scheme(
 
 
 def _check_labels(path: Path, examples: Iterable[Example], has_tags: bool) -> None:
-    """Raises for malformed labels, with their lines."""
+    """Raises ConllError for malformed labels, with their lines."""
     problems, wrong = [], set()
     for example in examples:
         for position, label in enumerate(example.labels or ()):
@@ -178,11 +178,11 @@ def _check_labels(path: Path, examples: Iterable[Example], has_tags: bool) -> No
 
 @functools.lru_cache(1 << 12)
 def _problem(label: str, has_tags: bool) -> str:
-    """Says what is wrong with a label; nothing if it is well-formed."""
+    """Returns what is wrong with a label; empty if it is well-formed."""
     hidden = [char for char in label if is_invisible(char)]
     if hidden or label != label.strip(" "):
         code = f"U+{ord((hidden or ' ')[0]):04X}"
-        return f"Label {label!r} holds a character that cannot be seen ({code})"
+        return f"Label {label!r} contains an invisible character ({code})"
     if not has_tags:
         try:
             schemes.parse(label)
@@ -192,7 +192,7 @@ def _problem(label: str, has_tags: bool) -> str:
 
 
 def is_invisible(char: str) -> bool:
-    r"""Tells whether a character shows nothing, and is no plain blank.
+    r"""Returns whether a character is invisible and not a plain space.
 
     Example:
         >>> is_invisible("\xa0"), is_invisible("\u200b"), is_invisible("x")
@@ -205,11 +205,13 @@ def _remedies(wrong: Iterable[str]) -> list[str]:
     wrong = set(wrong)
     hidden = any(map(is_invisible, "".join(wrong)))
     if hidden or any(label != label.strip(" ") for label in wrong):
-        return ["Remove such characters: they make another type of the same name."]
+        return [
+            "Remove such characters: they make a different type that looks the same."
+        ]
     if all(label.isdigit() for label in wrong):
-        return ["Numbers are no labels: write what they stand for, such as B-PER."]
+        return ["Labels must not be numbers: write their names, such as B-PER."]
     if all(re.fullmatch("o|[bieslu]-.+", label) for label in wrong):
-        return ["Prefixes, and O, are upper-case: write B-per in place of b-per."]
+        return ["Prefixes and O are upper-case: write B-per instead of b-per."]
     column = "Is it the right column? Set label_column."
     tags = f"Are they tags without spans? Set the scheme to {schemes.TAGS!r}."
     return [column, tags]

@@ -1,7 +1,7 @@
-"""The distinct words of a text, as characters, so that each is read once.
+"""The distinct words of a text as characters, so that a model reads each once.
 
-A word is the bytes of its character ids (int32), so that a long one makes no other one
-longer. Shape letters: `T` tokens, `U` distinct words, `C` characters.
+A word is the bytes of its character ids (int32), so a long word does not lengthen
+others. Shape letters: `T` tokens, `U` distinct words, `C` characters.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from jaxner.types import Sentence
 
 
 def number(words: Iterable[bytes]) -> tuple[list[bytes], np.ndarray]:
-    """Numbers the distinct words of a text in the order in which they occur.
+    """Returns the distinct words of a text in order of occurrence, and their indices.
 
     Args:
-        words: Of each token.
+        words: The word of each token.
 
     Returns:
-        The distinct words, of which the first has no characters, and the number of
-        each token's word, [T].
+        The distinct words, of which the first has no characters, and the index of each
+        token's word, [T].
 
     Example:
         >>> unique, index = number([b"abcd", b"efgh", b"abcd"])
@@ -37,14 +37,14 @@ def number(words: Iterable[bytes]) -> tuple[list[bytes], np.ndarray]:
 
 
 def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]:
-    """Numbers the distinct words of several sentences together.
+    """Returns the distinct words of several sentences, and their indices.
 
     Args:
-        sentences: Without padding, as `Vocabulary.encode` returns them.
+        sentences: Sentences without padding, as from `Vocabulary.encode`.
 
     Returns:
         The distinct words, of which the first has no characters, and for each sentence
-        the numbers of its tokens' words, [T].
+        the indices of its tokens' words, [T].
 
     Example:
         >>> chars, ids = np.array([[0, 0], [5, 6], [5, 0]]), np.array([1, 2, 1])
@@ -58,7 +58,7 @@ def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]
     index = []
     for sentence in sentences:
         count, width = sentence.chars.shape
-        # As strings, NumPy gives them without the zeros at their end.
+        # As byte strings, NumPy drops the trailing zeros.
         chars = np.ascontiguousarray(sentence.chars, np.int32)
         spelled = chars.view(f"S{4 * width}").ravel().tolist() if width else [b""]
         known = np.array([numbers[word] for word in spelled[:count]], np.int32)
@@ -67,7 +67,7 @@ def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]
 
 
 def length(word: bytes) -> int:
-    """Counts the characters of a word."""
+    """Returns the number of characters in a word."""
     return -(-len(word) // 4)
 
 
@@ -75,8 +75,8 @@ def rows(words: Sequence[bytes], width: int) -> np.ndarray:
     """Returns the character ids of words, [U, C].
 
     Args:
-        words: As `number` returns them, or some of them.
-        width: The characters of each, C; longer words are cut off.
+        words: Words from `number`.
+        width: Number of characters, C; longer words are cut off.
 
     Example:
         >>> rows([b"", np.array([5, 6], np.int32).tobytes()], 3).tolist()
@@ -87,14 +87,14 @@ def rows(words: Sequence[bytes], width: int) -> np.ndarray:
 
 
 def once(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Takes each of some words once.
+    """Returns each word index once, and the positions of the originals.
 
     Args:
-        index: Numbers of words, of any shape.
+        index: Indices of words, of any shape.
 
     Returns:
-        The numbers that occur and 0, ascending; and for each place which of those
-        stands there.
+        The distinct indices and 0, ascending; and for each element of `index`, its
+        position among these.
 
     Example:
         >>> words, where = once(np.array([[7, 0], [4, 7]]))

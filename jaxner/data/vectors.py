@@ -1,8 +1,8 @@
-"""Reading pre-trained word vectors: the text formats of GloVe and of word2vec.
+"""Reads pretrained word vectors in the text formats of GloVe and word2vec.
 
-One word per line, then its numbers, between blanks; word2vec puts a line with the
-numbers of words and of dimensions first. Nothing is lost in silence: rows that can't be
-used are counted, and the first of them quoted with their lines.
+Each line has a word and its numbers, separated by spaces; word2vec adds a first line
+with the numbers of words and dimensions. The reader counts unusable rows and quotes the
+first of them with their line numbers.
 """
 
 import os
@@ -15,33 +15,33 @@ import numpy as np
 from jaxner.data.readers.files import DAMAGED_GZIP, open_binary
 
 _BLOCK = 1 << 20  # bytes: about a thousand rows of 100 dimensions
-_HEAD = 1000  # rows that tell the number of dimensions
-_QUOTED = 5  # malformed rows that are quoted
-_BEARABLE = 0.1  # share of rows that may be malformed
+_HEAD = 1000  # rows for detecting the number of dimensions
+_QUOTED = 5  # malformed rows to quote
+_BEARABLE = 0.1  # maximum share of malformed rows
 _CONTROLS = bytes({*range(9), *range(14, 32)})
-# First bytes of files that are given for vectors in text format.
+# First bytes of files that users mistake for text.
 _OTHER_FORMATS = {
-    b"PK\x03\x04": "a zip archive; unpack it and give the text file in it",
+    b"PK\x03\x04": "a zip archive; unpack it and use the text file inside",
     b"BZh": "a bzip2 file; unpack it",
     b"\xfd7zXZ": "an xz file; unpack it",
     b"\x93NUMPY": "a NumPy array, without words",
     b"\x89HDF": "an HDF5 file",
-    b"\xba\x16\x4f\x2f": "a fastText model; give the .vec file that comes with it",
-    **{bytes([0x80, n]): "a pickle, which is never loaded" for n in range(2, 6)},
+    b"\xba\x16\x4f\x2f": "a fastText model; use the .vec file that comes with it",
+    **{bytes([0x80, n]): "a pickle, which jaxner never loads" for n in range(2, 6)},
 }
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Word vectors as they stand in a file.
+    """The word vectors of a file.
 
     Attributes:
-        words: The words in the file's order, each once.
+        words: Distinct words in the file's order.
         values: Their vectors, float32 [N, D].
-        malformed: How many rows could not be used.
-        duplicates: How many rows were left out as their word had come before.
-        notes: What was found odd: quotations of malformed rows, a header that announces
-            another number of rows.
+        malformed: Number of unusable rows.
+        duplicates: Number of rows skipped because their word occurred before.
+        notes: Problems found: quotes of malformed rows, a header with a wrong number of
+            rows.
     """
 
     words: tuple[str, ...]
@@ -52,25 +52,25 @@ class Vectors:
 
 
 def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
-    r"""Reads word vectors in text format, plain or gzipped.
+    r"""Returns the word vectors of a text file, plain or gzipped.
 
-    The last D fields of a row are its numbers, all before them is the word: GloVe 840B
-    has words such as `. . .`. D comes from the header line, else from the most frequent
-    number of fields in the first 1,000 rows. A row is malformed if it has too few
-    fields, no word, a field that is no finite float32, or bytes that aren't UTF-8. Of
-    rows with the same word the first counts.
+    The last D fields of a row are numbers, and everything before them is the word:
+    GloVe 840B has words such as `. . .`. D comes from the header line, else from the
+    most frequent number of fields in the first 1,000 rows. A row is malformed if it has
+    too few fields, no word, a field that is not a finite float32, or bytes that are not
+    UTF-8. If several rows have the same word, the first counts.
 
     Args:
-        path: The file; gzip is told by its content, not by its name.
-        dim: The number of dimensions that the file must have; None: whatever it has.
+        path: The file; its content shows whether it is gzipped, not its name.
+        dim: Required number of dimensions; None for any.
 
     Returns:
         The words and their vectors.
 
     Raises:
-        ValueError: The file has another format or number of dimensions, or is damaged,
-            or no row, or less than nine tenths of them, can be used.
-        FileNotFoundError: There is no such file.
+        ValueError: The file has another format or number of dimensions, is damaged or
+            empty, or less than nine tenths of its rows are usable.
+        FileNotFoundError: The file is missing.
 
     Example:
         >>> import tempfile
@@ -86,7 +86,7 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
     first = first[1:] if header else first
     found = header[1] if header else _dimensions(first)
     if found < 1 or not any(first):
-        raise ValueError(f"{path}: expected rows of a word and its numbers, got none")
+        raise ValueError(f"{path} is empty; expected rows of a word and its numbers")
     if dim not in (None, found):
         raise ValueError(f"{path}: expected {dim} dimensions, got {found}")
     table = _Table(found, number=2 if header else 1)
@@ -101,7 +101,7 @@ class _Table:
     """The rows read so far."""
 
     dim: int
-    number: int  # of the next line, from 1
+    number: int  # next line, from 1
     words: dict[str, None] = field(default_factory=dict)  # keeps the order
     chunks: list[np.ndarray] = field(default_factory=list)
     malformed: int = 0
@@ -109,13 +109,13 @@ class _Table:
     quotes: list[str] = field(default_factory=list)
 
     def add(self, lines: Sequence[bytes]) -> None:
-        """Adds the rows of a block of lines; a line of blanks is no row."""
+        """Adds the rows of a block of lines; ignores blank lines."""
         rows = [(n, line) for n, line in enumerate(lines, self.number) if line]
         self.number += len(lines)
         cut = [self._cut(line) for _, line in rows]
         values = _floats([numbers for _, numbers in cut], self.dim)
         if values is None:
-            # Something is no number. One row at a time is slow, but tells which.
+            # Some field is not a number. Reading row by row is slow, but finds it.
             single = [_floats([numbers], self.dim) for _, numbers in cut]
             nan = np.full((1, self.dim), np.nan, np.float32)
             values = np.concatenate([nan if row is None else row for row in single])
@@ -136,7 +136,7 @@ class _Table:
         self.chunks.append(values if len(kept) == len(rows) else values[kept])
 
     def _cut(self, line: bytes) -> tuple[str, str]:
-        """Cuts a row into word and numbers; the word is empty if that fails."""
+        """Returns word and numbers of a row; the word is empty if that fails."""
         if line.count(b" ") == self.dim:
             word, _, numbers = line.partition(b" ")
         else:
@@ -150,7 +150,7 @@ class _Table:
     def vectors(
         self, path: str | os.PathLike[str], header: tuple[int, int] | None
     ) -> Vectors:
-        """Ends the reading: raises if too few rows were any good."""
+        """Returns the vectors; raises ValueError if too few rows were usable."""
         rows = len(self.words) + self.duplicates + self.malformed
         notes = []
         if self.malformed:
@@ -159,13 +159,16 @@ class _Table:
         if not self.words or self.malformed > _BEARABLE * rows:
             raise ValueError(
                 f"{path}: expected rows of a word and {self.dim} numbers; "
-                + (notes[0] if notes else "there are none")
+                + (notes[0] if notes else "found none")
             )
         if header and header[0] != rows:
-            notes.append(f"the header announces {header[0]:,} rows, there are {rows:,}")
+            notes.append(
+                f"the header announces {header[0]:,} rows, but the file has {rows:,}"
+            )
         values = np.empty((len(self.words), self.dim), np.float32)
         at = 0
-        # Each chunk is freed once it is copied: the vectors are never held twice.
+        # Frees each chunk after copying it, so that memory never holds the vectors
+        # twice.
         self.chunks.reverse()
         while self.chunks:
             chunk = self.chunks.pop()
@@ -176,8 +179,8 @@ class _Table:
 
 
 def _floats(rows: Sequence[str], dim: int) -> np.ndarray | None:
-    """Parses rows of numbers; None if any of them is not `dim` numbers."""
-    # NumPy skips empty rows, and warns if there is no other.
+    """Returns parsed rows of numbers; None if any row does not have `dim` numbers."""
+    # NumPy skips empty rows, and warns if all are empty.
     if not all(rows):
         return None if rows else np.empty((0, dim), np.float32)
     try:
@@ -188,7 +191,7 @@ def _floats(rows: Sequence[str], dim: int) -> np.ndarray | None:
 
 
 def _blocks(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
-    """Yields the lines in blocks, without blanks at their ends, tabs made blanks."""
+    """Yields stripped lines in blocks, with tabs replaced by spaces."""
     try:
         with open_binary(path) as file:
             block = file.read(_BLOCK)
@@ -197,18 +200,18 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
             while block:
                 following = file.read(_BLOCK)
                 lines = (rest + block).replace(b"\t", b" ").split(b"\n")
-                # The last line goes on in the next block, if there is one.
+                # The last line may continue in the next block.
                 rest = lines.pop() if following else b""
                 yield [line.rstrip(b" \r") for line in lines]
                 block = following
     except DAMAGED_GZIP as error:
         raise ValueError(
-            f"{path}: damaged gzip file ({error}); get it again"
+            f"{path}: damaged gzip file ({error}); download it again"
         ) from error
 
 
 def _check_format(path: str | os.PathLike[str], head: bytes) -> None:
-    """Raises for files that hold no text, and says what they are."""
+    """Raises ValueError for files that are not text, naming their kind."""
     what = next((v for k, v in _OTHER_FORMATS.items() if head.startswith(k)), "")
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if not what and (b"\0" in head or controls > len(head) / 100):
@@ -220,16 +223,16 @@ def _check_format(path: str | os.PathLike[str], head: bytes) -> None:
 
 
 def _header(lines: Sequence[bytes]) -> tuple[int, int] | None:
-    """Reads word2vec's first line: the numbers of words and of dimensions."""
+    """Returns the numbers of words and dimensions in word2vec's first line."""
     fields = lines[0].split() if lines else []
     if len(fields) != 2 or not all(text.isdigit() for text in fields):
         return None
     words, dim = map(int, fields)
-    # In a file of one dimension this may be the row of a word that is a number.
+    # In a file of one dimension, this may be the row of a numeric word.
     return None if _dimensions(lines[1:]) == 1 != dim else (words, dim)
 
 
 def _dimensions(lines: Sequence[bytes]) -> int:
-    """Finds the most frequent number of numbers in a row, the lowest of several."""
+    """Returns the most frequent number of dimensions; on a tie, the smallest."""
     counts = Counter(len(line.split()) - 1 for line in lines[:_HEAD] if line)
     return min(counts, key=lambda dim: (-counts[dim], dim), default=0)

@@ -1,7 +1,7 @@
-"""The vocabulary: what turns tokens into ids, and ids into labels.
+"""The vocabulary: maps tokens to ids, and ids to labels.
 
-It is built from the training split and the vector file alone, never from dev or test.
-Shape letters: `T` tokens, `C` characters, `V` words, `D` dimensions.
+It depends on the training split and the vector file alone, never on dev or test. Shape
+letters: `T` tokens, `C` characters, `V` words, `D` dimensions.
 """
 
 from __future__ import annotations
@@ -23,40 +23,41 @@ from jaxner.types import Sentence, WordVectors
 
 PADDING, UNKNOWN = 0, 1
 MAX_CHARACTERS = 128
-"""Further ones of a word are not read: a long one would take the memory of a text."""
+"""Maximum characters read of a word: a long word would use as much memory as a text."""
 _MOST_SEEN = 1 << 16  # tokens
 _SPECIAL = ("<pad>", "<unk>")
 SEPARATOR = "<sep>"
-"""The label of what stands between the sentences of a document."""
+"""The label of separators between the sentences of a document."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words, characters and labels of a tagger, and its rule of looking words up.
+    """The words, characters and labels of a tagger, and its rules for looking up words.
 
-    Compares and hashes by a fingerprint of its content, which is computed once, so that
-    it can be a static argument of `jax.jit` whatever its size.
+    Compares and hashes by a fingerprint of its content, computed once, so that a
+    vocabulary of any size can be a static argument of `jax.jit`.
 
     Attributes:
         words: The word of each id; 0 is padding and 1 the unknown word.
-        num_trained: The first so many words have vectors that training changes.
+        num_trained: Number of words with trained vectors, which come first.
         chars: The character of each id; 0 is padding and 1 the unknown character.
-        label_names: The label of each id; `SEPARATOR` is the last one where documents
-            are read.
+        label_names: The label of each id; the last is `SEPARATOR` in a tagger of
+            documents.
         scheme: The label scheme, one of `schemes.SCHEMES`, or `schemes.TAGS`.
-        lowercase: Whether words are lower-cased before they are looked up. Characters
-            never are.
-        zero_digits: Whether digits are replaced by 0 before anything else.
-        unescape: Whether treebank escapes are undone before anything else.
-        lowercase_fallback: Whether a word that is not known stands for its lower case.
-        singletons: The first and, exclusive, the last id of the words that occur once
-            in the training text; see `Representation.singleton_dropout`.
-        typed_unknowns: Whether a character that is not known keeps its type; see
-            `char_types`.
-        vector_sizes: Layers and dimensions of the vectors that come with each token;
-            None where none do.
-        pieces: Splits tokens into the pieces of a pretrained encoder; None without one.
-        encoder_sizes: That encoder's attributes, as name and value; see `models.bert`.
+        lowercase: Whether to lower-case words before looking them up; characters keep
+            their case.
+        zero_digits: Whether to replace digits by 0 first.
+        unescape: Whether to undo treebank escapes first.
+        lowercase_fallback: Whether an unknown word falls back to its lower case.
+        singletons: First and last (exclusive) id of the words that occur once in the
+            training text; see `Representation.singleton_dropout`.
+        typed_unknowns: Whether an unknown character keeps its type; see `char_types`.
+        vector_sizes: Layers and dimensions of the precomputed vectors of each token;
+            None without vectors.
+        pieces: Splits tokens into the pieces of a pretrained encoder; None without an
+            encoder.
+        encoder_sizes: Attributes of this encoder, as names and values; see
+            `models.bert`.
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
@@ -104,7 +105,7 @@ class Vocabulary:
 
     @functools.cached_property
     def _word_ids(self) -> dict[str, int]:
-        # The special entries are no words: a text may contain "<unk>".
+        # The special entries are not words: a text may contain "<unk>".
         start = len(_SPECIAL)
         return {word: i for i, word in enumerate(self.words[start:], start)}
 
@@ -119,16 +120,15 @@ class Vocabulary:
 
     @property
     def reads_documents(self) -> bool:
-        """Whether documents with separators are tagged, or single sentences."""
+        """Whether the tagger reads documents with separators, not single sentences."""
         return self.label_names[-1] == SEPARATOR
 
     @functools.cached_property
     def char_types(self) -> tuple[int, ...]:
         """The type of each character id; see `features.char_type`.
 
-        With `typed_unknowns` four more ids follow those of `chars`. They stand for
-        characters that are not known, of each type, and share the vector of the unknown
-        character.
+        With `typed_unknowns`, four more ids follow those of `chars`, one for unknown
+        characters of each type. They share the vector of the unknown character.
         """
         start = len(_SPECIAL)
         known = (0,) * start + tuple(map(features.char_type, self.chars[start:]))
@@ -143,11 +143,11 @@ class Vocabulary:
         return len(self.chars) + kind - 1 if kind else UNKNOWN
 
     def normalise(self, token: str) -> str:
-        """Gives the token as it is looked at: unescaped, and with its digits as 0."""
+        """Returns the token by the rules: unescaped, and with digits as 0."""
         return features.normal(token, self.zero_digits, self.unescape)
 
     def word_id(self, token: str) -> int:
-        """Looks a token up: as it is, else lower-cased, else the unknown word."""
+        """Returns the id of a token or its lower case, else of the unknown word."""
         return self._id_of_normal(self.normalise(token))
 
     def _id_of_normal(self, token: str) -> int:
@@ -156,26 +156,25 @@ class Vocabulary:
         return UNKNOWN if found is None else self._word_ids[found]
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
-        """Encodes one sentence, without padding.
+        """Returns one encoded sentence, without padding.
 
         Args:
-            tokens: Its words; there may be none.
-            vectors: For a tagger with vectors that were computed beforehand: an array
-                [T, D] or [S, T, D], or `TokenVectors`, which are read when needed.
+            tokens: Words of the sentence; may be empty.
+            vectors: For a tagger with precomputed vectors: an array [T, D] or [S, T,
+                D], or `TokenVectors`, which are read when needed.
 
         Returns:
-            `words` [T]; `chars` [U, C] of its distinct words, with C the length of the
-            longest (1 to `MAX_CHARACTERS`); `char_index` [T], `mask` [T] and `caps`
-            [T], as NumPy arrays; and, for a tagger that asks for them, `vectors` and
-            `pieces`.
+            NumPy arrays: `words` [T]; `chars` [U, C] of the distinct words, where C is
+            the length of the longest (1 to `MAX_CHARACTERS`); `char_index` [T], `mask`
+            [T] and `caps` [T]; and, if the tagger needs them, `vectors` and `pieces`.
 
         Raises:
-            ValueError: Vectors are missing, of another size, or not asked for.
+            ValueError: Vectors are missing, unexpected, or of another size.
         """
         vectors = contextual.wanted(vectors, tokens, self.vector_sizes)
         pieces = None
         if self.pieces is not None:
-            # Case and digits are the encoder's own affair; escapes it never saw.
+            # The encoder handles case and digits itself, but never saw escapes.
             texts = [features.normal(token, False, self.unescape) for token in tokens]
             pieces = self.pieces.encode(texts)
         known = [self._encode_token(token) for token in tokens]
@@ -187,7 +186,7 @@ class Vocabulary:
         return Sentence(words, chars, index, mask, caps, vectors, pieces)
 
     def _encode_token(self, token: str) -> tuple[int, int, bytes]:
-        """Looks a token up: its word, how it is capitalised, its characters (int32)."""
+        """Returns word id, capitalisation class and characters (int32) of a token."""
         found = self._seen.get(token)
         if found is None:
             normal = self.normalise(token)
@@ -201,14 +200,14 @@ class Vocabulary:
 
     @functools.cached_property
     def _seen(self) -> dict[str, tuple[int, int, bytes]]:
-        return {}  # a text has few distinct tokens, and each is looked up once
+        return {}  # a text has few distinct tokens, each looked up once
 
     def forget(self) -> None:
-        """Looks each token up anew from now on; what it is encoded as is the same."""
+        """Empties the cache of encoded tokens; results stay the same."""
         self._seen.clear()
 
     def label_ids(self, labels: Sequence[str]) -> np.ndarray:
-        """Encodes labels.
+        """Returns the ids of labels.
 
         Raises:
             ValueError: A label is not in the label set.
@@ -216,17 +215,17 @@ class Vocabulary:
         for label in labels:
             if label not in self._label_ids:
                 raise ValueError(
-                    f"Label {label!r} is not in the label set, which comes from the "
-                    f"training data: {', '.join(self.label_names)}"
+                    f"Label {label!r} does not occur in the training data; known "
+                    f"labels: {', '.join(self.label_names)}"
                 )
         return np.array([self._label_ids[label] for label in labels], np.int32)
 
     def decode(self, ids: Iterable[int] | np.ndarray) -> list[str]:
-        """Turns label ids into labels."""
+        """Returns the labels of ids."""
         return [self.label_names[i] for i in ids]
 
     def to_json(self) -> str:
-        """Writes the content as JSON."""
+        """Returns the content as JSON."""
         return json.dumps(
             {f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
             ensure_ascii=False,
@@ -235,7 +234,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """Reads what `to_json` wrote."""
+        """Returns the vocabulary that `to_json` wrote."""
         content: dict[str, Any] = json.loads(text)
         for name in ("words", "chars", "label_names"):
             content[name] = tuple(content[name])
@@ -266,30 +265,30 @@ def build(
     lowercase_fallback: bool = True,
     typed_unknowns: bool = False,
 ) -> tuple[Vocabulary, WordVectors | None]:
-    """Builds a vocabulary from the training sentences and a vector file.
+    """Returns a vocabulary of the training sentences and a vector file.
 
     Args:
-        sentences: The tokens of the training split.
-        types: The entity types of the training split, or its tags.
-        scheme: The label scheme to train on.
-        vectors: Pretrained vectors; all their words join the vocabulary.
-        lowercase: Whether words are lower-cased before they are looked up.
-        zero_digits: Whether digits are replaced by 0 before anything else.
-        min_count: Training words seen less often, and without a vector, are unknown.
-        train_words: Whether words have vectors that training changes. If not, all but
-            that of the unknown word stay as given, and words without one are unknown.
-        alphabet: The characters that are known; None: those of the training words.
-        documents: Whether there is a label for the separators of documents.
-        unescape: Whether treebank escapes are undone before anything else.
-        lowercase_fallback: Whether a word that is not known stands for its lower case.
-        typed_unknowns: Whether a character that is not known keeps its type, if that is
-            one of `features.CHAR_TYPES`.
+        sentences: Tokens of the training split.
+        types: Entity types or tags of the training split.
+        scheme: Label scheme for training.
+        vectors: Pretrained vectors; the vocabulary includes all their words.
+        lowercase: Whether to lower-case words before looking them up.
+        zero_digits: Whether to replace digits by 0 first.
+        min_count: Rarer training words without a vector are unknown.
+        train_words: Whether to train word vectors. If not, only the unknown word's
+            vector is trained, and words without a pretrained vector are unknown.
+        alphabet: Known characters; None for those of the training words.
+        documents: Whether to add the label of separators, for documents.
+        unescape: Whether to undo treebank escapes first.
+        lowercase_fallback: Whether an unknown word falls back to its lower case.
+        typed_unknowns: Whether an unknown character keeps its type, if it is one of
+            `features.CHAR_TYPES`.
 
     Returns:
-        The vocabulary, and the vectors aligned with it (None without vectors).
+        The vocabulary, and vectors aligned with it (None without vectors).
 
     Raises:
-        ValueError: The scheme is unknown, or a tag is the label of separators.
+        ValueError: The scheme is unknown, or a tag equals the label of separators.
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
@@ -305,7 +304,7 @@ def build(
     case = lowercase, lowercase_fallback
     counts = ranking.counted(tokens, str.lower) if lowercase else tokens
     given = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
-    # A cased key can never be met by a lower-cased word.
+    # A lower-cased word never matches a cased key.
     reachable = [w for w in given if not lowercase or w == w.lower()]
     frequent = [word for word, count in counts.items() if count >= min_count]
     ranks = ranking.rank(tokens, reachable, frequent if train_words else None, case)
@@ -336,7 +335,7 @@ def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     names = schemes.label_names(types, scheme)
     if SEPARATOR in names:
         raise ValueError(
-            f"{SEPARATOR!r} is the label of what stands between sentences; rename the "
-            "tag of that name"
+            f"{SEPARATOR!r} is reserved for separators between sentences; rename this "
+            "tag"
         )
     return names

@@ -1,7 +1,7 @@
-"""WordPiece: tokens as pieces of words, in windows of limited length.
+"""WordPiece: splits tokens into pieces, in windows of limited length.
 
 Wu et al., "Google's Neural Machine Translation System", 2016, as in Devlin et al.
-(2019). The pieces are found by the library `tokenizers` (extra `bert`).
+(2019). The library `tokenizers` (extra `bert`) does the splitting.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
 
 @dataclasses.dataclass(frozen=True)
 class WordPiece:
-    """A vocabulary of word pieces, and how words are made ready for it.
+    """A vocabulary of word pieces, and the normalisation of words.
 
     Attributes:
         vocab: The piece of each id.
-        max_length: The most pieces in a window, the two special ones included.
-        lowercase: Whether words are lower-cased.
-        strip_accents: Whether accents are removed.
-        chinese_chars: Whether Chinese characters stand alone.
-        max_chars: Longer words are one unknown piece.
+        max_length: Maximum number of pieces in a window, including two special pieces.
+        lowercase: Whether to lower-case words.
+        strip_accents: Whether to remove accents.
+        chinese_chars: Whether to split Chinese characters.
+        max_chars: Words with more characters are one unknown piece.
     """
 
     vocab: tuple[str, ...]
@@ -45,8 +45,8 @@ class WordPiece:
         absent = [p for p in (_UNKNOWN, _BEGIN, _END) if p not in self._ids]
         if absent:
             raise ValueError(
-                f"Expected the pieces {_UNKNOWN}, {_BEGIN} and {_END} in a vocabulary "
-                f"of word pieces, got none for {', '.join(absent)}"
+                f"A vocabulary of word pieces needs {_UNKNOWN}, {_BEGIN} and {_END}; "
+                f"missing: {', '.join(absent)}"
             )
         if self.max_length < 3:
             raise ValueError(
@@ -79,14 +79,14 @@ class WordPiece:
         return tokenizer
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:
-        """Splits each token into pieces.
+        """Returns the pieces of each token.
 
         Args:
-            tokens: The words of a sentence.
+            tokens: Words of a sentence.
 
         Returns:
-            The ids of the pieces of each, at least one: a token of which nothing is
-            left, such as one of control characters, is unknown.
+            Ids of the pieces of each token, at least one: a token without any, such as
+            one of control characters, is the unknown piece.
         """
         found = self._tokenizer.encode(
             list(tokens), is_pretokenized=True, add_special_tokens=False
@@ -97,20 +97,20 @@ class WordPiece:
         return [ids or [self._ids[_UNKNOWN]] for ids in pieces]
 
     def encode(self, tokens: Sequence[str]) -> Pieces:
-        """Lays the pieces of a sentence out in windows; none is left out.
+        """Returns all pieces of a sentence in windows.
 
         Args:
-            tokens: The words of the sentence.
+            tokens: Words of the sentence.
 
         Returns:
-            One window, or several that overlap (see `windows`), as NumPy arrays. Each
-            piece is read in one of them; those of a token in the same one, but for a
-            token that is longer than a window.
+            One window or several overlapping windows (see `windows`), as NumPy arrays.
+            Each piece is read in one window, and all pieces of a token in the same
+            window unless the token is longer than a window.
         """
         tokens = list(tokens)
         pieces = self.split(tokens)
         capacity = self.max_length - 2
-        # What is never torn apart: a token, unless no window can hold it.
+        # Units that are never split: tokens, unless too long for a window.
         units = [
             unit
             for ids in pieces
@@ -132,35 +132,37 @@ class WordPiece:
             for unit, home in enumerate(homes)
             for i in range(lengths[unit])
         ]
-        places = np.full((len(tokens), max(map(len, pieces), default=1)), -1, np.int32)
+        positions = np.full(
+            (len(tokens), max(map(len, pieces), default=1)), -1, np.int32
+        )
         start = 0
-        for row, own in zip(places, pieces, strict=True):
+        for row, own in zip(positions, pieces, strict=True):
             row[: len(own)] = flat[start : start + len(own)]
             start += len(own)
-        return Pieces(ids, mask, places)
+        return Pieces(ids, mask, positions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the content for a JSON file."""
+        """Returns the content for a JSON file."""
         return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> WordPiece:
-        """Makes one from what `to_dict` gave."""
+        """Returns the vocabulary that `to_dict` described."""
         return cls(**{**content, "vocab": tuple(content["vocab"])})
 
 
 def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
-    """Cuts a sequence of units into overlapping windows.
+    """Returns overlapping windows over a sequence of units.
 
-    A window begins about half a window after the one before it, and holds as many units
-    as fit; the last one reaches back as far as it can.
+    A window begins about half a window after the previous one and holds as many units
+    as fit; the last window reaches back as far as possible.
 
     Args:
-        lengths: Pieces of each unit; none more than `capacity`.
-        capacity: The most pieces in a window.
+        lengths: Pieces of each unit, at most `capacity`.
+        capacity: Maximum number of pieces in a window.
 
     Returns:
-        The first unit of each window, and the one after its last.
+        First and last (exclusive) unit of each window.
 
     Example:
         >>> windows([1, 1, 1, 1, 1, 1, 1], 4)
@@ -181,10 +183,10 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
 
 
 def _homes(lengths: Sequence[int], chosen: Sequence[tuple[int, int]]) -> list[int]:
-    """Finds the window that shows most of what stands around each unit.
+    """Returns the window with the most context around each unit.
 
-    That is the one where the nearer of its edges is farthest, in pieces. The ends of
-    the sentence are no edges: nothing is hidden behind them.
+    This is the window whose nearer edge is farthest, in pieces. The ends of the
+    sentence do not count as edges.
     """
     ends = np.cumsum([0, *lengths])
     homes = np.zeros(len(lengths), int)
@@ -201,19 +203,19 @@ def _homes(lengths: Sequence[int], chosen: Sequence[tuple[int, int]]) -> list[in
 
 
 def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
-    """Reads the vocabulary of a local Hugging Face folder.
+    """Returns the vocabulary of a local Hugging Face folder.
 
-    `tokenizer.json` says all; without it `vocab.txt` has the pieces, and `tokenizer_
-    config.json` says how words are made ready. Where nothing says whether they are
-    lower-cased, they are if no piece has an upper-case letter.
+    `tokenizer.json` has everything. Without it, `vocab.txt` has the pieces and
+    `tokenizer_config.json` the normalisation. If no file says whether to lower-case
+    words, the reader does so if no piece has an upper-case letter.
 
     Args:
-        folder: Holds these files.
-        max_length: The most pieces in a window that the encoder can read.
+        folder: Folder of these files.
+        max_length: Maximum number of pieces in a window of the encoder.
 
     Raises:
-        FileNotFoundError: There is neither file.
-        ValueError: The vocabulary is not one of word pieces, or a file is malformed.
+        FileNotFoundError: Both files are missing.
+        ValueError: The vocabulary is not for WordPiece, or a file is malformed.
     """
     folder = Path(folder)
     whole, listed = folder / "tokenizer.json", folder / "vocab.txt"
@@ -224,7 +226,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
         facts = _facts(folder / "tokenizer_config.json")
     else:
         raise FileNotFoundError(
-            f"{folder} has no vocabulary: expected tokenizer.json or vocab.txt."
+            f"No vocabulary in {folder}: expected tokenizer.json or vocab.txt"
         )
     lowercase = facts.get("lowercase")
     if lowercase is None:
@@ -237,7 +239,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
             vocab,
             max_length,
             lowercase,
-            lowercase if accents is None else accents,  # as Devlin et al. do
+            lowercase if accents is None else accents,  # as in Devlin et al.
             True if chinese is None else chinese,
             max_chars,
         )
@@ -246,18 +248,18 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object.
+    """Returns the JSON object in a file.
 
     Args:
         path: The file.
 
     Raises:
-        ValueError: It is no JSON, or no object.
+        ValueError: The file is not a JSON object.
     """
     try:
         content = json.loads(_text(path))
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
+        raise ValueError(f"{path} is not JSON: {error}") from None
     return _object(content, path)
 
 
@@ -275,18 +277,18 @@ def _object(content: Any, where: object) -> dict[str, Any]:
 
 
 def _whole(path: Path) -> tuple[tuple[str, ...], int, dict[str, Any]]:
-    """Reads a `tokenizer.json`: pieces, length of the longest word, and `_facts`."""
+    """Returns pieces, maximum word length and `_facts` of a `tokenizer.json`."""
     content = read_json(path)
     model = _object(content.get("model"), f"{path}, model")
     kind = model.get("type", "WordPiece")
     if kind != "WordPiece":
         raise ValueError(f"{path}: unknown type {kind!r} of model; known: WordPiece")
     ids = _object(model.get("vocab"), f"{path}, model, vocab")
-    # By type, for True is an int as well.
+    # By type, since True is an int too.
     if {type(i) for i in ids.values()} != {int} or set(ids.values()) != set(
         range(len(ids))
     ):
-        raise ValueError(f"{path}: the ids of its pieces are not 0, 1, 2, …")
+        raise ValueError(f"{path}: ids of pieces must be 0, 1, 2, …")
     longest = model.get("max_input_chars_per_word", 100)
     if type(longest) is not int or longest < 1:
         raise ValueError(
@@ -306,7 +308,7 @@ _NAMES = {
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """Reads how words are made ready, under the names of a `BertNormalizer`."""
+    """Returns the normalisation, with the option names of `BertNormalizer`."""
     content = _choices(read_json(path) if path.is_file() else {}, _NAMES, path)
     return {_NAMES[name]: value for name, value in content.items()}
 

@@ -88,7 +88,7 @@ MODULES = {
         *(SelfAttention, Seq2seqHead, TwoStream, Vectors, WordPieces, Words),
     )
 }
-"""The modules that a model of this library is made of, by name."""
+"""The modules that models of this library consist of, by name."""
 
 
 def build(
@@ -108,38 +108,37 @@ def build(
     separators: bool = False,
     singletons: tuple[int, int] = (0, 0),
 ) -> Model:
-    """Builds a model from the sizes that the data give and the choices of a config.
+    """Returns a model with the sizes of the data and the choices of a config.
 
     Args:
         num_labels: Size of the label set.
-        num_trained_words: Words whose vectors are trained; see `Words`.
-        num_frozen_words: Words whose vectors are not.
+        num_trained_words: Number of words with trained vectors; see `Words`.
+        num_frozen_words: Number of words with frozen vectors.
         num_chars: Size of the character vocabulary.
         representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
             or None, and the other attributes of `Representation`; `chars` may be a
             module of your own, from `(chars [U, C], *, train)` to features [U, F].
         encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
-            `first` and `then`, are encoders again.
+            `first` and `then`, are encoders themselves.
         head: `name`, one of `HEADS`, and the other attributes of `Head`; `per_stage`,
-            whether each stage of the encoder has a head of its own.
-            Each of the three may be a Linen module of your own in the place of a
-            mapping: a representation from `(sentence, *, train)` to features [T, D],
-            an encoder from `(x [T, D], mask [T], *, train)` to `(features [T, H],
-            {})`, both with zeros under padding; a head from `(x [T, H], *, train)` to
-            `Potentials`.
-        char_types: The type of each character, for character features with `types`.
-        vector_sizes: Layers and dimensions of vectors that were computed beforehand.
-        encoder_sizes: The attributes of a pretrained encoder, for `bert`.
-        mc_dropout: The attributes of `MCDropout`: how labels are drafted.
-        refinement: `own_representation`, whether it has features of the words to
-            itself; `head`, as above; and the attributes of `TwoStream` and of
-            `Refinement`. None: there is none.
-        separators: Whether the last label is that of separators; see `Model`.
-        singletons: The ids of words that occur once in the training text, for a
-            representation with `singleton_dropout`.
+            whether each stage of the encoder has its own head. Each of the three may
+            also be a Linen module of your own: a representation from `(sentence, *,
+            train)` to features [T, D], an encoder from `(x [T, D], mask [T], *, train)`
+            to `(features [T, H], {})`, both with zeros under padding; a head from `(x
+            [T, H], *, train)` to `Potentials`.
+        char_types: Type of each character, for character features with `types`.
+        vector_sizes: Number of layers and dimensions of precomputed vectors.
+        encoder_sizes: Attributes of the pretrained encoder, for `bert`.
+        mc_dropout: Attributes of `MCDropout`: how the tagger drafts labels.
+        refinement: `own_representation`, whether the refinement has its own word
+            features; `head`, as above; and the attributes of `TwoStream` and
+            `Refinement`. None for no refinement.
+        separators: Whether the last label marks separators; see `Model`.
+        singletons: First and last (exclusive) id of the words that occur once in the
+            training text, for a representation with `singleton_dropout`.
 
     Returns:
-        A module that compares and hashes by value.
+        A static module, compared and hashed by value.
 
     Raises:
         ValueError: A name or an attribute is unknown.
@@ -177,7 +176,7 @@ def build(
         representation=represent(),
         encoder=encode,
         head=_head("head", head, num_labels),
-        # One module each: one that stands in two places has the same weights there.
+        # One module each: a module used twice would share its weights.
         earlier_heads=tuple(_head("head", head, num_labels) for _ in range(earlier)),
         refinement=(
             None
@@ -201,7 +200,7 @@ def _refinement(options: Mapping[str, Any], represent, num_labels) -> Any:
     own = options.pop("own_representation", True)
     head = options.pop("head", {"name": "softmax"})
     if head.get("name") == "seq2seq":
-        raise ValueError("A refinement scores labels: take head 'softmax' or 'crf'")
+        raise ValueError("A refinement needs head 'softmax' or 'crf', not 'seq2seq'")
     given = {name: options[name] for name in _arguments(TwoStream) if name in options}
     rest = {n: v for n, v in options.items() if n not in given or n == "labels"}
     parts = {
@@ -223,7 +222,8 @@ def _representation(options: Mapping[str, Any], sizes, characters, char_types):
     caps = options.pop("caps", None)
     if all(p is None for p in (words, chars, options["vectors"], options["bert"])):
         raise ValueError(
-            "A representation needs words, chars, vectors or bert; all are None."
+            "A representation needs at least one of words, chars, vectors and bert; "
+            "all are None"
         )
     if words is not None:
         words = _make(Words, "representation.words", {**words, **sizes})
@@ -243,12 +243,12 @@ def _representation(options: Mapping[str, Any], sizes, characters, char_types):
 def _contextual(
     options: Mapping[str, Any], vector_sizes, encoder_sizes
 ) -> dict[str, Any]:
-    """Makes the parts of a representation that see more than the word itself."""
+    """Builds the parts of a representation that see a word's context."""
     vectors, bert = options.get("vectors"), options.get("bert")
     for part, sizes in (("vectors", vector_sizes), ("bert", encoder_sizes)):
         if sizes is not None and options.get(part) is None:
             raise ValueError(
-                f"The data have what representation.{part} is for, but it is None"
+                f"The data provide inputs for representation.{part}, but it is None"
             )
     if vectors is not None:
         if vector_sizes is None:
@@ -259,7 +259,7 @@ def _contextual(
         if encoder_sizes is None:
             raise ValueError("representation.bert needs --config.data.pretrained")
         bert, own = dict(bert), dict(encoder_sizes)
-        for option, name in _DROPOUTS.items():  # None: as the folder's config has it
+        for option, name in _DROPOUTS.items():  # None: the rate in the folder's config
             if (rate := bert.pop(option, None)) is not None:
                 own[name] = rate
         bert["encoder"] = BERT(**own)
@@ -291,7 +291,7 @@ def _encoder(part: str, options: Mapping[str, Any] | nn.Module, num_labels: int)
 
 
 def _choose(table: Mapping[str, Any], part: str, options, default: str | None = None):
-    """Looks the `name` of a part up; returns what it stands for, and the rest."""
+    """Returns the entry of `table` for the `name` in a part's options, and the rest."""
     options = dict(options)
     name = options.pop("name", default)
     if name not in table:

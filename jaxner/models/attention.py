@@ -18,12 +18,12 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxner.fields import Size, check_fields
 from jaxner.types import FORBIDDEN
 
-# Up to so many tokens the scores of a sentence are held as a whole, which is faster; in
-# a longer one, those of so many queries at once.
+# Up to WHOLE tokens, all scores of a sentence are in memory at once, which is faster;
+# longer sentences hold the scores of BLOCK queries at a time.
 WHOLE, BLOCK = 512, 256
 
-# A kernel [D, m, d] holds the paper's W^1 to W^m, each drawn as a D × d matrix of its
-# own. Drawn as one matrix D × m·d, they would be smaller.
+# A kernel [D, m, d] holds the paper's W^1 to W^m, each drawn as a separate D × d
+# matrix. Drawn as one D × m·d matrix, their values would be smaller.
 _glorot_per_head = nn.initializers.glorot_uniform(in_axis=0, out_axis=2, batch_axis=1)
 
 
@@ -32,21 +32,21 @@ def by_blocks(
     queries: Float[Array, "m T k"],
     size: int,
 ) -> Float[Array, "T ..."]:
-    """Attends by one block of queries after the other, in memory linear in T.
+    """Returns attention computed block by block of queries, in memory linear in T.
 
-    Scores are `[m, n, T]` at a time. The backward pass computes those of a block anew,
-    where it would hold all of them. Every block sees all keys, so its softmax is whole
-    and needs no guard of its own.
+    At most `[m, n, T]` scores exist at a time. The backward pass recomputes the scores
+    of each block instead of storing all of them. Every block sees all keys, so its
+    softmax is complete.
 
     Args:
-        gather: What the queries of a block gather, given the place of the first.
-        queries: Of all tokens.
-        size: Queries of a block, n; behind the last token they are zero.
+        gather: Returns the results of a block of queries, given the index of its first.
+        queries: Queries of all tokens.
+        size: Queries in a block, n; zero after the last token.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> places = lambda start, block: start + jnp.arange(1.0 * block.shape[1])
-        >>> by_blocks(places, jnp.zeros((1, 5, 2)), size=2).tolist()
+        >>> rows = lambda start, block: start + jnp.arange(1.0 * block.shape[1])
+        >>> by_blocks(rows, jnp.zeros((1, 5, 2)), size=2).tolist()
         [0.0, 1.0, 2.0, 3.0, 4.0]
     """
     heads, length, dim = queries.shape
@@ -59,28 +59,28 @@ def by_blocks(
 
 
 class SelfAttention(nn.Module):
-    """Lays what each head gathers from the sentence beside the features of a token.
+    """Multi-head self-attention whose output is appended to its input.
 
-    Memory is linear in T, forward and backward, unless the weights are asked for. As in
-    the paper, no output projection, residual sum or dropout of the weights
-    follows. The padding's keys are forbidden by a finite score where the authors' code
-    takes -inf, which is NaN in a sentence without tokens.
+    Memory is linear in T, forward and backward, unless the caller uses the weights. As
+    in the paper, there is no output projection, residual sum or dropout of the weights.
+    Padding keys get a finite score; the authors' -inf gives NaN in a sentence without
+    tokens.
 
     Attributes:
         num_heads: Number of heads, m.
         head_dim: Dimensions of each head, d; None for D / m, as in the paper.
-        keep: Parts of [H; C^1; …; C^m] that are kept, the others being zero: "hidden",
-            "context" (all heads), "context1" to "context{m}"; None for everything. The
-            parameters are the same for any choice, so a trained model's parts can be
-            compared without training it anew (the paper's entity-chunking table). It
-            acts in training too. One name may come as a plain string.
+        keep: Parts of [H; C^1; …; C^m] to keep, with zeros for the others: "hidden",
+            "context" (all heads), "context1" to "context{m}"; None for all parts. The
+            parameters are the same for any choice, so that one trained model gives the
+            paper's entity-chunking table. Applies in training too. A single name may be
+            a plain string.
     """
 
     num_heads: Size = 5
     head_dim: Size | None = None
     keep: str | Sequence[str] | None = None
 
-    receptive_field = None  # every label is decided by all tokens
+    receptive_field = None  # all tokens decide every label
 
     def __post_init__(self):
         check_fields(self)
@@ -97,10 +97,10 @@ class SelfAttention(nn.Module):
     ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
         """Returns [x; C^1; …; C^m], H = D + m·d, zero under padding, and intermediates.
 
-        Those are the weights α^i as `attention`, `[m, T, T]`: the row of a token sums
-        to one over the tokens; rows and columns under padding are zero.
+        The intermediate `attention` holds the weights α^i, `[m, T, T]`: the row of a
+        token sums to 1 over the tokens; rows and columns under padding are zero.
         """
-        del train  # dropout stands in the encoder below, and before the head
+        del train  # dropout is in the encoder below and in the head
         head_dim = self._head_dim(x.shape[1])
         queries, keys, values = (
             jnp.einsum("td,dmk->mtk", x, self._kernel(name, x.shape[1], head_dim))
@@ -112,7 +112,7 @@ class SelfAttention(nn.Module):
             scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
             return jnp.where(mask[None, None, :], jax.nn.softmax(scores, axis=-1), 0.0)
 
-        # In a long sentence, the weights as a whole serve heat maps alone.
+        # In a long sentence, only heat maps use all weights at once.
         weights = jnp.where(mask[None, :, None], attend(queries), 0.0)
         if len(x) <= WHOLE:
             contexts = jnp.einsum("mts,msk->tmk", weights, values)
@@ -132,8 +132,8 @@ class SelfAttention(nn.Module):
             return self.head_dim
         if size % self.num_heads:
             raise ValueError(
-                f"{size} features do not divide by num_heads={self.num_heads} of "
-                "SelfAttention; set head_dim, or take a divisor"
+                f"{size} features are not divisible by num_heads={self.num_heads} of "
+                "SelfAttention; set head_dim, or choose a divisor"
             )
         return size // self.num_heads
 
@@ -141,7 +141,7 @@ class SelfAttention(nn.Module):
         return self.param(name, _glorot_per_head, (size, self.num_heads, head_dim))
 
     def _kept(self, hidden, contexts):
-        """Zeroes what `keep` does not name, so that all shapes stay as they were."""
+        """Returns the parts with zeros in those that `keep` does not name."""
         if self.keep is None:
             return hidden, contexts
         keep = set(self.keep)

@@ -2,8 +2,9 @@
 
 Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding", NAACL 2019; its layers are those of Vaswani et al., "Attention Is All
-You Need", NeurIPS 2017, with GELU (Hendrycks and Gimpel, 2016) for ReLU and learned
-positions. Weights of a local Hugging Face folder are filled in by `jaxner.pretrained`.
+You Need", NeurIPS 2017, with GELU (Hendrycks and Gimpel, 2016) instead of ReLU and
+learned positions. `jaxner.pretrained` reads the weights from a local Hugging Face
+folder.
 
 Shape letters: `S` pieces of a window, `W` windows, `T` tokens, `Q` pieces of the
 longest token, `H` features, `N` layers; `m` heads of `d` dimensions.
@@ -25,30 +26,30 @@ from jaxner.types import FORBIDDEN, Pieces
 
 ACTIVATIONS = {
     "gelu": functools.partial(jax.nn.gelu, approximate=False),  # x Φ(x)
-    "gelu_new": functools.partial(jax.nn.gelu, approximate=True),  # by tanh
+    "gelu_new": functools.partial(jax.nn.gelu, approximate=True),  # tanh approximation
     "relu": jax.nn.relu,
 }
-"""The activations, by their names in a Hugging Face config."""
+"""Activations by their names in a Hugging Face config."""
 
 _draw = nn.initializers.normal(0.02)
 
 
 class BERT(nn.Module):
-    """Encodes one window of word pieces.
+    """Encoder of one window of word pieces.
 
     Attributes:
         vocab_size: Number of word pieces.
-        hidden_size: Features of a piece, H.
-        num_hidden_layers: Layers, N.
-        num_attention_heads: Heads of each, m.
-        intermediate_size: Features between a layer's two dense maps.
-        max_position_embeddings: The most pieces in a window.
-        type_vocab_size: Kinds of segments; all pieces are of the first.
-        layer_norm_eps: Is added to the variance.
+        hidden_size: Number of features of a piece, H.
+        num_hidden_layers: Number of layers, N.
+        num_attention_heads: Heads of each layer, m.
+        intermediate_size: Features between the two dense maps of a layer.
+        max_position_embeddings: Maximum number of pieces in a window.
+        type_vocab_size: Number of segment types; all pieces have the first.
+        layer_norm_eps: Added to the variance in layer normalisation.
         hidden_act: One of `ACTIVATIONS`.
-        hidden_dropout_prob: Dropout of the embeddings, and of what each half of a
-            layer adds.
-        attention_probs_dropout_prob: Dropout of the attention weights.
+        hidden_dropout_prob: Dropout rate of the embeddings and of both residual updates
+            in a layer.
+        attention_probs_dropout_prob: Dropout rate of the attention weights.
     """
 
     vocab_size: Size
@@ -67,7 +68,7 @@ class BERT(nn.Module):
         check_fields(self)
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"hidden_size={self.hidden_size} of BERT does not divide by "
+                f"hidden_size={self.hidden_size} of BERT is not divisible by "
                 f"num_attention_heads={self.num_attention_heads}"
             )
         super().__post_init__()
@@ -76,13 +77,12 @@ class BERT(nn.Module):
     def __call__(
         self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
     ) -> tuple[Float[Array, " S H"], Float[Array, " N S H"]]:
-        """Returns the features of each piece, of the last layer and of every one.
+        """Returns the pieces' features of the last layer and of every layer.
 
         Both are zero under padding.
         """
         x = self._embed(ids, train)
-        # The layers are one loop over stacked weights, so that compiling takes as long
-        # as one of them.
+        # One loop over stacked weights: compiling takes as long as for one layer.
         stack = nn.scan(
             _Layer,
             variable_axes={"params": 0},
@@ -104,16 +104,16 @@ class BERT(nn.Module):
         return jnp.where(mask[:, None], x, 0.0), each
 
     def _embed(self, ids, train):
-        """Sums the vectors of piece, position and segment (section 3, figure 2)."""
+        """Returns the sum of piece, position and segment vectors (figure 2)."""
         table = functools.partial(nn.Embed, features=self.hidden_size)
         pieces = table(self.vocab_size, embedding_init=_draw, name="words")
         positions = table(
             self.max_position_embeddings, embedding_init=_draw, name="positions"
         )
         types = table(self.type_vocab_size, embedding_init=_draw, name="types")
-        # A batch may be padded beyond the last position; nothing looks there.
-        places = jnp.minimum(jnp.arange(len(ids)), self.max_position_embeddings - 1)
-        x = pieces(ids) + positions(places) + types(jnp.zeros_like(ids))
+        # A batch may be padded beyond the last position; no result depends on it.
+        indices = jnp.minimum(jnp.arange(len(ids)), self.max_position_embeddings - 1)
+        x = pieces(ids) + positions(indices) + types(jnp.zeros_like(ids))
         x = _norm(self.layer_norm_eps, "norm")(x)
         return nn.Dropout(self.hidden_dropout_prob)(x, deterministic=not train)
 
@@ -140,7 +140,7 @@ class _Layer(nn.Module):
         return x, x
 
     def _attend(self, x, mask, drop):
-        """Multi-head attention (Vaswani et al., section 3.2) over the true pieces."""
+        """Returns multi-head attention to the real pieces (Vaswani et al., 3.2)."""
         length, size = x.shape
         queries, keys, values = (
             _dense(size, name)(x).reshape(length, self.num_heads, -1)
@@ -161,7 +161,7 @@ def _dense(size: int, name: str) -> nn.Dense:
 
 
 def _norm(eps: float, name: str) -> nn.LayerNorm:
-    # E[x²] − E[x]², Flax's default, loses what PyTorch's two passes keep.
+    # Flax's default, E[x²] − E[x]², is less precise than PyTorch's two passes.
     return nn.LayerNorm(eps, use_fast_variance=False, name=name)
 
 
@@ -169,15 +169,15 @@ POOLS = ("first", "mean")
 
 
 class WordPieces(nn.Module):
-    """Gives each token the features of its word pieces.
+    """Features of tokens from their word pieces.
 
-    A sentence too long for one window is read in several that overlap; `Pieces.places`
-    says in which one each token is looked up.
+    A sentence too long for one window is split into overlapping windows;
+    `Pieces.positions` holds the window and position to use for each token.
 
     Attributes:
-        encoder: Encodes the windows, one by one.
-        pool: What of a token's pieces counts: the "first" one (Devlin et al., section
-            5.3) or their "mean".
+        encoder: Encodes each window.
+        pool: How the pieces of a token combine: "first" takes the first piece (Devlin
+            et al., section 5.3), "mean" their mean.
     """
 
     encoder: BERT
@@ -188,7 +188,7 @@ class WordPieces(nn.Module):
         super().__post_init__()
 
     def __call__(self, pieces: Pieces, *, train: bool) -> Float[Array, " T H"]:
-        """Returns the features of each token; zero where it has no piece."""
+        """Returns the features of each token; zero for tokens without pieces."""
         encode = nn.vmap(
             lambda encoder, ids, mask: encoder(ids, mask, train=train)[0],
             variable_axes={"params": None},
@@ -196,7 +196,9 @@ class WordPieces(nn.Module):
         )
         states = encode(self.encoder, pieces.windows, pieces.mask)
         states = states.reshape(-1, states.shape[-1])
-        places = pieces.places[:, :1] if self.pool == "first" else pieces.places
-        present = (places >= 0)[:, :, None]
-        gathered = jnp.where(present, states[jnp.maximum(places, 0)], 0.0)
+        positions = (
+            pieces.positions[:, :1] if self.pool == "first" else pieces.positions
+        )
+        present = (positions >= 0)[:, :, None]
+        gathered = jnp.where(present, states[jnp.maximum(positions, 0)], 0.0)
         return gathered.sum(axis=1) / jnp.maximum(present.sum(axis=1), 1)

@@ -1,4 +1,4 @@
-"""Encoders put together: one on top of another, and a layer for each token alone.
+"""Composed encoders: one on top of another, and a layer per token.
 
 Shape letters: `T` tokens, `D` input features, `H` features.
 """
@@ -17,7 +17,7 @@ from jaxner.models import layers
 
 
 class Chain(nn.Module):
-    """An encoder that reads what another one returns.
+    """An encoder on top of another encoder.
 
     Attributes:
         first: Reads the representation. If it has stages, `then` reads each of them.
@@ -29,14 +29,14 @@ class Chain(nn.Module):
 
     @property
     def receptive_field(self) -> int | None:
-        """Tokens that one label is decided by; None: all of them."""
+        """Number of tokens that decide one label; None for all tokens."""
         first: int | None = getattr(self.first, "receptive_field", None)
         then: int | None = getattr(self.then, "receptive_field", None)
         return None if first is None or then is None else first + then - 1
 
     @property
     def num_stages(self) -> int:
-        """How many stages there are: those of `then`, for each stage of `first`."""
+        """Number of stages: those of `then` for each stage of `first`."""
         return getattr(self.first, "num_stages", 1) * getattr(
             self.then, "num_stages", 1
         )
@@ -58,7 +58,7 @@ class Chain(nn.Module):
     def candidate_kernels(
         self, params: Mapping[str, Any]
     ) -> list[Float[Array, "K N N"]]:
-        """Returns those of both encoders; see `candidate_kernels` of this module."""
+        """Returns the kernels of both encoders; see `chain.candidate_kernels`."""
         return [
             *candidate_kernels(self.first, params.get("first", {})),
             *candidate_kernels(self.then, params.get("then", {})),
@@ -68,11 +68,12 @@ class Chain(nn.Module):
 def candidate_kernels(
     encoder: nn.Module, params: Mapping[str, Any]
 ) -> list[Float[Array, "K N N"]]:
-    """Asks an encoder for the recurrent kernels of its cell candidates.
+    """Returns the recurrent kernels of an encoder's cell candidates.
 
     Args:
-        encoder: Has a method `candidate_kernels`, as `BiLSTM` has, if it has any.
-        params: Those of the encoder.
+        encoder: Any encoder; one with such kernels has a method `candidate_kernels`, as
+            `BiLSTM` does.
+        params: Parameters of the encoder.
 
     Returns:
         Kernels of the units that read the same input, for each layer and direction;
@@ -83,9 +84,9 @@ def candidate_kernels(
 
 
 class Identity(nn.Module):
-    """Returns what it is given: the representation is all that the head reads.
+    """An encoder that returns its input, so that the head reads the representation.
 
-    For representations that see the context themselves, as `bert` does.
+    For representations that include the context, such as `bert`.
     """
 
     receptive_field = 1
@@ -93,19 +94,19 @@ class Identity(nn.Module):
     def __call__(
         self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
     ) -> tuple[Float[Array, " T D"], dict[str, Array]]:
-        """Returns the features as they are, and no intermediates."""
+        """Returns the features unchanged, and no intermediates."""
         del mask, train
         return x, {}
 
 
 class Projection(nn.Module):
-    """A layer for each token alone.
+    """A dense layer applied to each token.
 
     Attributes:
-        hidden_dim: Features of its output.
+        hidden_dim: Number of output features.
         activation: One of `layers.ACTIVATIONS`.
-        bias: What its bias begins at.
-        initializer: How its kernel is drawn, one of `layers.KERNELS`.
+        bias: Initial bias.
+        initializer: How the kernel is drawn, one of `layers.KERNELS`.
     """
 
     hidden_dim: Size = 100

@@ -18,34 +18,33 @@ from jaxner.models.convolution import windows
 from jaxner.models.lstm import BiLSTM, Initializer
 from jaxner.types import FORBIDDEN
 
-NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is none of them
+NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is any other
 
 
 class CharacterCNN(nn.Module):
-    """Convolves over the characters of each word, and takes the maximum.
+    """Features of words by a convolution over their characters and a maximum.
 
-    By default there is no activation, as in the code of Chen et al. (2019). Character
-    padding is zero for the convolution and left out of the maximum; in their code it is
-    a trained vector inside both, so that a word's features depend on the longest word
-    of the batch.
+    By default there is no activation, as in the code of Chen et al. (2019). Padding is
+    zero in the convolution and excluded from the maximum. In their code it is a trained
+    vector in both, so that a word's features depend on the longest word in the batch.
 
     With a `length`, as in Li, Fu and Ma (2020), every word is cut or padded to that
-    many characters; padding has a trained vector, filters lie within the characters,
-    and the maximum is over all places. That, too, depends on nothing but the word.
+    many characters; padding has a trained vector, filters stay within the word, and the
+    maximum is over all positions. These features, too, depend on the word alone.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
-        num_filters: Features of a word, for each width.
+        num_filters: Features of a word for each width.
         width: Characters under a filter; several widths if it is a tuple.
-        length: Characters of every word; None: as many as it has.
-        types: The type of each character id, from 1, as a one-hot vector beside the
-            character's own; None: not used. It may be longer than `num_chars`: see
+        length: Characters of every word; None to keep its own length.
+        types: Type of each character id, from 1, appended to its vector as a one-hot
+            vector; None for no types. May be longer than `num_chars`; see
             `layers.character_rows`.
-        bias: Whether filters have one.
+        bias: Whether filters have a bias.
         activation: One of `layers.ACTIVATIONS`.
-        initializer: How filters are drawn, one of `layers.KERNELS`; their biases begin
-            as `layers.bias_like` says.
+        initializer: How filters are drawn, one of `layers.KERNELS`; for their biases,
+            see `layers.bias_like`.
         table_initializer: How character vectors are drawn, one of `layers.TABLES`.
         dropout: Probability of zeroing an element of a character vector.
     """
@@ -106,7 +105,7 @@ class CharacterCNN(nn.Module):
         rows = layers.character_rows(chars, self.num_chars)
         if self.types is None:
             return table[rows]
-        # Type 0 is none of them, and has no place in the one-hot vector.
+        # Type 0 (any other) has no element in the one-hot vector.
         types = jax.nn.one_hot(jnp.array(self.types), NUM_TYPES + 1)[:, 1:]
         return jnp.concatenate([table[rows], types[chars]], axis=2)
 
@@ -114,8 +113,8 @@ class CharacterCNN(nn.Module):
         if self.length is None:
             x = windows(x, width)
         else:
-            places = self.length - width + 1
-            x = jnp.concatenate([x[:, k : k + places] for k in range(width)], axis=2)
+            count = self.length - width + 1
+            x = jnp.concatenate([x[:, k : k + count] for k in range(width)], axis=2)
         values = nn.Dense(
             self.num_filters,
             use_bias=self.bias,
@@ -133,16 +132,16 @@ POOLS = ("max", "last")
 
 
 class CharacterLSTM(nn.Module):
-    """Reads the characters of each word in both directions.
+    """Features of words by a bidirectional LSTM over their characters.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
-        hidden_dim: State of one direction; a word has twice as many features.
-        pool: What of the states is a word's features: "max", their maximum over the
-            characters (Žukov-Gregorič et al., 2018), or "last", what each direction
-            ends with (Lample et al., 2016; NCRF++ and what is built on it, such as the
-            code of Cui and Zhang, 2019).
+        hidden_dim: State size of one direction; a word has twice as many features.
+        pool: How states become features: "max", their maximum over the characters
+            (Žukov-Gregorič et al., 2018), or "last", the final state of each direction
+            (Lample et al., 2016; NCRF++ and what is built on it, such as the code of
+            Cui and Zhang, 2019).
         initializer: How the kernels are drawn; see `BiLSTM`.
         table_initializer: How character vectors are drawn, one of `layers.TABLES`.
         forget_bias: Initial bias of the forget gates.
@@ -163,8 +162,8 @@ class CharacterLSTM(nn.Module):
     References:
         Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition With Parallel
         Recurrent Neural Networks", ACL 2018, section 3.3: Lample et al.'s (2016)
-        character LSTM with a max pooling over the characters. The length of a character
-        vector is not given; Lample et al. have 25.
+        character LSTM with max pooling over the characters. The paper does not give the
+        length of a character vector; Lample et al. use 25.
     """
 
     num_chars: Derived
@@ -207,9 +206,9 @@ class CharacterLSTM(nn.Module):
 def _last(
     values: Float[Array, "T C D"], present: Bool[Array, "T C"]
 ) -> Float[Array, "T D"]:
-    """Returns what the forward half has at the last character, the other at the first.
+    """Returns the forward half at the last character, the backward half at the first.
 
-    All values are zero where no character is present.
+    Words without characters get zeros.
     """
     forward, backward = jnp.split(values, 2, axis=2)
     is_last = present & ~jnp.pad(present[:, 1:], ((0, 0), (0, 1)))

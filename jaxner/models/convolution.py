@@ -1,9 +1,9 @@
 """Dilated convolutions over a sequence. `T` positions, `D` features, `H` outputs.
 
 A convolution is a matrix product over windows of the input. Toom and Cook's algorithm
-takes fewer products: two for an output of width 3 or 5, in place of three or five. On a
-CPU it makes ID-CNN 1.5 to 1.8 times as fast at tagging and up to 1.4 times at training.
-It gains GRN little, so it is an option.
+needs fewer products: two per output at width 3 or 5, instead of three or five. On a
+CPU, ID-CNN tags 1.5 to 1.8 times as fast with it and trains up to 1.4 times as fast.
+GRN gains little, so the algorithm is optional.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 _TILE = 4  # outputs that the fast algorithm computes together
-# Where it evaluates polynomials; with infinity, as many as the inputs of a tile. These
-# round less than others do: about 2 (width 3) and 4 (5) times as much as one product.
+# Points of evaluation; with infinity, as many as a tile has inputs. These points round
+# less than others: about 2 (width 3) and 4 (width 5) times as much as one product.
 _POINTS = tuple(map(Fraction, ("0", "1", "-1", "1/2", "-2", "2", "-1/2")))
-# It pays if there are so many features on both sides, and at most this share of the
-# multiplications is left.
+# The algorithm pays off with this many features on both sides, if at most this share of
+# the multiplications remains.
 _FEATURES, _SHARE = 100, 0.8
 
 
 class Convolution(nn.Module):
-    """A dilated convolution with a bias, zeros outside of the sequence.
+    """A dilated convolution with a bias and zeros outside the sequence.
 
     Attributes:
         features: Outputs, H.
@@ -71,21 +71,21 @@ def convolve(
     *,
     by_tiles: bool = False,
 ) -> Float[Array, " T H"]:
-    """Convolves a sequence, with zeros outside of it.
+    """Returns a sequence convolved with a kernel, with zeros outside.
 
     Args:
         x: Features of a sequence.
-        kernel: A matrix over what `windows` returns.
+        kernel: Matrix that multiplies the result of `windows`.
         width: Number of taps, odd.
         dilation: Distance between taps, in positions.
-        by_tiles: Whether to take Toom and Cook's algorithm where the sizes suit it, on
-            a CPU. It rounds 2 to 4 times as much, and takes longer to compile.
+        by_tiles: Whether to use Toom and Cook's algorithm on a CPU where the sizes suit
+            it. Its rounding error is 2 to 4 times as large, and it compiles longer.
 
     Returns:
-        The outputs of each position, without a bias.
+        The outputs of each position, without bias.
 
     Raises:
-        ValueError: The kernel has another number of rows.
+        ValueError: The kernel does not have width · D rows.
 
     Example:
         >>> import jax.numpy as jnp
@@ -108,9 +108,9 @@ def convolve(
 
 
 def _suits(x, kernel, width, dilation) -> bool:
-    """Returns whether Toom and Cook's algorithm pays for arrays of these sizes."""
+    """Returns whether Toom and Cook's algorithm pays off for these sizes."""
     sizes = (*x.shape, *kernel.shape)
-    is_known = all(isinstance(size, int) for size in sizes)  # `jax.export` may not tell
+    is_known = all(isinstance(size, int) for size in sizes)  # no: symbolic
     is_precise = x.dtype == kernel.dtype and x.dtype in (jnp.float32, jnp.float64)
     if not (is_known and is_precise and jax.default_backend() == "cpu"):
         return False
@@ -122,10 +122,10 @@ def _suits(x, kernel, width, dilation) -> bool:
 
 
 def windows(x: Float[Array, "*B T D"], width: int, dilation: int = 1):
-    """Lays the `width` neighbours of each position side by side, zeros outside.
+    """Returns the `width` neighbours of each position side by side, zeros outside.
 
     A convolution is then one matrix product, whose gradient is as fast inside a loop as
-    outside of one; `conv_general_dilated` is not, on a CPU.
+    outside. On a CPU, the gradient of `conv_general_dilated` is slow inside a loop.
 
     Args:
         x: Features of a sequence.
@@ -151,11 +151,11 @@ def _pad(x, before, behind):
 
 
 def _by_tiles(x, kernel, width, dilation):
-    """Convolves by Toom and Cook's algorithm, a few outputs of each phase together.
+    """Convolves by Toom and Cook's algorithm, a tile of outputs at a time.
 
-    With n inputs and m outputs in a tile it is A((G g) ∘ (B d)) for the taps g and the
-    inputs d, where A, G and B hold small constants: n products in the place of m times
-    the width. Tiles of a dilated convolution interleave: one for each phase.
+    A tile of m outputs from n inputs d with taps g is A((G g) ∘ (B d)), where A, G and
+    B hold small constants: n products instead of m · width. The tiles of a dilated
+    convolution interleave, one for each phase.
     """
     outputs, taps, inputs = _toom_cook(_TILE, width)
     length, size = x.shape[-2], _TILE * dilation
@@ -187,7 +187,7 @@ def _combine(rows: Sequence[Sequence[Fraction]], parts: Sequence[Array]) -> list
 
 @functools.cache
 def _toom_cook(size: int, width: int) -> tuple[list[list[Fraction]], ...]:
-    """Returns the matrices A, G and B for so many outputs and taps."""
+    """Returns the matrices A, G and B for `size` outputs and `width` taps."""
     points = _POINTS[: size + width - 2]
     powers = [[p**i for p in points] for i in range(max(size, width))]
     top = Fraction(1)  # at infinity a polynomial has its highest coefficient
@@ -203,7 +203,7 @@ def _toom_cook(size: int, width: int) -> tuple[list[list[Fraction]], ...]:
 
 
 def _expand(roots: Sequence[Fraction]) -> list[Fraction]:
-    """Returns the coefficients of a polynomial, the lowest first."""
+    """Returns the coefficients of the polynomial with these roots, lowest first."""
     found = [Fraction(1)]
     for root in roots:
         shifted, scaled = (

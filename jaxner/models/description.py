@@ -1,4 +1,4 @@
-"""A model as JSON, and back: what `save` writes of a tagger that no config built."""
+"""Models as JSON and back, for saved taggers that were built without a config."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LINEN = ("parent", "name")  # fields that Linen adds to every module
 
 
 def describe(module: Any, known: Mapping[str, type]) -> Any:
-    """Describes a module by its class and its fields.
+    """Returns a description of a module: its class and fields, as JSON values.
 
     Args:
-        module: A Linen module, or the value of one of its fields.
-        known: The classes that a description may name.
+        module: A Linen module, or the value of a field.
+        known: Classes that a description may name.
 
     Returns:
-        What JSON can hold.
+        Values that JSON can hold.
 
     Raises:
-        TypeError: A class is not among those that are known.
+        TypeError: A class is not in `known`.
 
     Example:
         >>> class Own(nn.Module):
@@ -36,8 +36,8 @@ def describe(module: Any, known: Mapping[str, type]) -> Any:
         kind = type(module).__name__
         if known.get(kind) is not type(module):
             raise TypeError(
-                f"{kind} is a module of your own, which a folder cannot hold: give the "
-                "model to `load`."
+                f"{kind} is your own module, and a folder holds no code: pass the "
+                "model to `load`"
             )
         names = [f.name for f in dataclasses.fields(module) if f.name not in _LINEN]
         fields = {name: describe(getattr(module, name), known) for name in names}
@@ -48,7 +48,7 @@ def describe(module: Any, known: Mapping[str, type]) -> Any:
 
 
 def restore(description: Any, known: Mapping[str, type]) -> Any:
-    """Makes the module that `describe` described.
+    """Returns the module of a description by `describe`.
 
     Raises:
         ValueError: A class or a field is unknown.

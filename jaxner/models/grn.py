@@ -1,13 +1,13 @@
-"""The gated relation network's encoder, and its ablations.
+"""The encoder of the gated relation network, and its ablations.
 
 Chen, Lin, Ding, Lou, Zhang and Karlsson, "GRN: Gated Relation Network to Enhance
 Convolutional Neural Network for Named Entity Recognition", AAAI 2019. Equation numbers
 are the paper's. Shape letters: `T` tokens, `D` input features, `H` features.
 
-Departures: the relations of a sentence are averaged over its real tokens, and words
-under padding are zero for the convolutions. In the authors' code the padding word is a
-trained vector that convolutions near the end of a shorter sentence see, so that a
-sentence's labels depend on its batch mates.
+Departures: relations are averaged over the real tokens of a sentence, and padding is
+zero in the convolutions. In the authors' code padding is a trained vector, which
+convolutions near the end of a shorter sentence see, so that a sentence's labels depend
+on its batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RELATIONS = ("gated", "attention", "fusion", "none")
 
 
 class GRN(nn.Module):
-    """Gathers local context by convolutions, and global context by gated relations.
+    """Local context by convolutions, then global context by gated relations.
 
     Attributes:
         hidden_dim: Features of the context layer.
@@ -50,7 +50,7 @@ class GRN(nn.Module):
 
     @property
     def receptive_field(self) -> int | None:
-        """Tokens that one label is decided by; None: all of them."""
+        """Number of tokens that decide one label; None for all tokens."""
         if self.relation == "none":
             return max(CONTEXTS[self.context], default=1)
         return None
@@ -61,10 +61,10 @@ class GRN(nn.Module):
     ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
         """Returns the features of each token, zero under padding, and intermediates.
 
-        Those are `relation_from` and `relation_to`, `[T, H]` ("attention": `[T, 1]`):
-        the relation score of eq. 4 is r_ij = relation_from_i + relation_to_j.
+        The intermediates are `relation_from` and `relation_to`, `[T, H]` ("attention":
+        `[T, 1]`): eq. 4's relation score is r_ij = relation_from_i + relation_to_j.
         """
-        del train  # dropout stands before (representation) and after (head)
+        del train  # dropout is in the representation and in the head
         x = self._context(x, mask)
         if self.relation == "none":
             return x, {}
@@ -84,16 +84,16 @@ class GRN(nn.Module):
             )(x)
             for width in CONTEXTS[self.context]
         ]
-        # tanh is monotonic, so it may follow the maximum, and is then computed once. By
-        # pairs the maximum has a cheap gradient; of equal branches the last has half.
+        # tanh is monotonic: after the maximum, it is computed once. A pairwise maximum
+        # has a cheap gradient; among equal branches the last gets half.
         best = jnp.tanh(functools.reduce(jnp.maximum, branches))
         return jnp.where(mask[:, None], best, 0.0)
 
     def _relate(self, x, mask):
         """Eq. 4-7, the weight matrix of [x_i; x_j] split into its two halves."""
         size = x.shape[1]
-        # The authors' code leaves these layers, biases included, at their framework's
-        # default: U(±1/√fan-in). One of the two biases is redundant, as there.
+        # The authors' code draws these layers and their biases by PyTorch's default,
+        # U(±1/√fan-in). One of the two biases is redundant, as there.
         init = layers.symmetric_uniform(size**-0.5)
 
         def half(name):
@@ -113,7 +113,7 @@ class GRN(nn.Module):
 
 
 def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
-    """Computes how strongly each token relates to each other one, for a heat map.
+    """Returns how strongly each token relates to each other token, for a heat map.
 
     Args:
         out: The intermediates of a `GRN`.
@@ -124,8 +124,9 @@ def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
         to [0, 1] over the sentence; zero under padding.
 
     References:
-        Chen et al. (2019), Figure 4. The text leaves open whether the norm is taken
-        before or after the sigmoid; after it, a shut gate means no relation.
+        Chen et al. (2019), Figure 4. The paper does not say whether the norm comes
+        before or after the sigmoid. We take it after: a closed gate then means no
+        relation.
     """
 
     def row(from_i):

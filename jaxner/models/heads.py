@@ -1,4 +1,4 @@
-"""Heads: from the features of each token to the potentials of the label sequence.
+"""Heads: map the features of tokens to potentials of label sequences.
 
 Shape letters: `T` tokens, `H` features, `L` labels.
 """
@@ -18,20 +18,20 @@ from jaxner.types import Potentials
 
 
 class Head(nn.Module):
-    """Scores labels by a linear layer, and label pairs if it is a CRF.
+    """A linear layer that scores labels; as a CRF, label pairs too.
 
-    `start` and `end` take the place of the START and STOP labels that the code of Chen
-    et al. (2019) adds to the label set, with scores of -10,000 for what must not be:
-    the same model, without two labels that no token has. All begin at 0, as there.
+    `start` and `end` replace the START and STOP labels in the code of Chen et al.
+    (2019), which scores forbidden pairs -10,000: the same model without two labels that
+    no token has. All scores start at 0, as there.
 
     Attributes:
         num_labels: Size of the label set.
         transitions: Whether neighbouring labels depend on each other (a CRF).
-        boundaries: Whether the first and the last label have scores of their own.
-            Without them a CRF is Strubell et al.'s (2017).
+        boundaries: Whether a CRF has extra scores for the first and the last label.
+            Strubell et al.'s (2017) has none.
         dropout: Probability of zeroing a feature on the way in.
         initializer: How the linear layer is drawn, one of `layers.KERNELS`.
-        bias: What its bias begins at.
+        bias: Initial bias of the linear layer.
     """
 
     num_labels: Derived
@@ -61,7 +61,7 @@ class Head(nn.Module):
 
 
 def _chain(head: Any, emissions: Float[Array, " T L"]) -> Potentials:
-    """Adds the scores of label pairs, which are parameters of the head."""
+    """Returns potentials with the head's scores of label pairs."""
     size, zeros = head.num_labels, nn.initializers.zeros
     glorot = layers.KERNELS["glorot"](1)
     transitions = head.param(
@@ -78,9 +78,7 @@ def _chain(head: Any, emissions: Float[Array, " T L"]) -> Potentials:
 
 
 class ScoresHead(nn.Module):
-    """Takes the features as they are for the scores of the labels.
-
-    For an encoder that ends in scores, such as `LabelAttention`.
+    """A head for encoders that return scores of labels, such as `LabelAttention`.
 
     Attributes:
         num_labels: Size of the label set.
@@ -97,9 +95,9 @@ class ScoresHead(nn.Module):
         """Returns the potentials of the sentence.
 
         Raises:
-            ValueError: There is not one feature for each label.
+            ValueError: The number of features is not the number of labels.
         """
-        del train  # there is nothing to drop: it would be a label's score
+        del train  # dropping a feature would drop a label's score
         if x.shape[1] != self.num_labels:
             raise ValueError(
                 f"ScoresHead takes one feature for each of the {self.num_labels} "
@@ -109,12 +107,12 @@ class ScoresHead(nn.Module):
 
 
 class DirectionHead(nn.Module):
-    """Classifies each direction of a BiLSTM by itself, and averages the probabilities.
+    """Two classifiers, one for each direction of a BiLSTM, averaged in probability.
 
-    The form of Chiu and Nichols (2016), which Li, Fu and Ma (2020) found to be worse
-    than one softmax of the summed scores. (A sum and a mean of two decide the same.)
-    The halves of the features are the directions of a BiLSTM whose layers do not cross;
-    of any other encoder they are halves and nothing more.
+    The form of Chiu and Nichols (2016), which Li, Fu and Ma (2020) found worse than one
+    softmax of the summed scores. (Sum and mean of two choose the same label.) The two
+    halves of the features are the directions only if the encoder is a BiLSTM whose
+    layers do not cross.
 
     Attributes:
         num_labels: Size of the label set.
@@ -135,8 +133,8 @@ class DirectionHead(nn.Module):
         """Returns log-probabilities as the potentials of the sentence.
 
         Args:
-            x: The first half of the features is the forward direction's.
-            train: Whether features are dropped.
+            x: Features; the first half is the forward direction.
+            train: Whether to apply dropout.
         """
         if x.shape[1] % 2:
             raise ValueError(

@@ -1,13 +1,13 @@
-"""The iterated dilated convolutions' encoder, its baselines and ablations.
+"""The encoder of iterated dilated convolutions, its baselines and ablations.
 
 Strubell, Verga, Belanger and McCallum, "Fast and Accurate Entity Recognition with
 Iterated Dilated Convolutions", EMNLP 2017. Equation numbers are the paper's. Shape
 letters: `T` tokens, `D` input features, `H` features.
 
 Departures: padding is zero between the layers; in the authors' code the bias makes it
-nonzero, so that it leaks into the last tokens of a shorter sentence. Sentences have no
-padding tokens of their own at both ends; documents have separators, as there. The
-likelihood of a CRF covers every token, where theirs leaves out the last one.
+nonzero, and it leaks into the last tokens of shorter sentences. Sentences get no
+padding tokens at their ends; documents have separators, as there. A CRF's likelihood
+covers every token; theirs leaves out the last.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from jaxner.models import layers
 from jaxner.models.convolution import Convolution
 
 WIDTH = 3
-BIAS = 0.01  # what the first layer's (and the head's) bias begins at
+BIAS = 0.01  # initial bias of the first layer and of the head
 
 
 def identity(key, shape, dtype=jnp.float32, out_sharding=None):
-    """Draws a kernel [3 · H, H] that hands its input on: the paper's initialisation.
+    """Returns a kernel [3 · H, H] that passes its input on, as in the paper.
 
     The centre tap is the identity, the other taps are zero.
     """
@@ -71,21 +71,20 @@ class Block(nn.Module):
 
 
 class IDCNN(nn.Module):
-    """Convolves, then applies a block of dilated convolutions again and again.
+    """A convolution, then a block of dilated convolutions applied repeatedly.
 
-    The baselines are blocks of other dilations: (1, 1, 1) is the paper's 4-layer CNN,
-    (1, 1, 1, 1) its 5-layer CNN. Dropout stands on the way to the head alone: what one
-    block hands to the next is not dropped.
+    The baselines are blocks with other dilations: (1, 1, 1) is the paper's 4-layer CNN,
+    (1, 1, 1, 1) its 5-layer CNN. Dropout applies only to what the head reads, not to
+    what one block passes to the next.
 
     Attributes:
         hidden_dim: Features of every layer.
-        dilations: Of the block's convolutions. The paper's eq. 7 ends in one of 1.
-        num_blocks: How often the block is applied; each time is a stage.
+        dilations: Dilations of the block's convolutions. The paper's eq. 7 ends in 1.
+        num_blocks: How often the block is applied; each application is a stage.
         share: Whether the applications share their weights ("noshare" if not).
-        initializer: How the block's kernels are drawn, one of `INITIALIZERS`. The
-            paper's "identity" begins with every tap but the centre at zero, so that
-            many blocks learn slowly from the far end of their field;
-            those of "glorot" do not.
+        initializer: How the block's kernels are drawn, one of `INITIALIZERS`. With the
+            paper's "identity" every tap but the centre starts at zero, and many blocks
+            learn slowly from the far end of their field; with "glorot" they do not.
     """
 
     hidden_dim: Size = 300
@@ -104,7 +103,7 @@ class IDCNN(nn.Module):
 
     @property
     def receptive_field(self) -> int:
-        """Tokens that one label is decided by, itself among them.
+        """Number of tokens that decide one label, including its own.
 
         Example:
             >>> IDCNN().receptive_field, IDCNN(num_blocks=3).receptive_field
@@ -114,15 +113,15 @@ class IDCNN(nn.Module):
 
     @property
     def num_stages(self) -> int:
-        """How many stages there are: one for each block."""
+        """Number of stages: one for each application of the block."""
         return self.num_blocks
 
     @nn.compact
     def __call__(
         self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
     ) -> tuple[tuple[Float[Array, " T H"], ...], dict[str, Array]]:
-        """Returns the features of each token after each block, the last one last."""
-        del train  # dropout stands before (representation) and after (head)
+        """Returns the features of each token after each block, in order."""
+        del train  # dropout is in the representation and in the head
         initial = Convolution(
             self.hidden_dim,
             WIDTH,

@@ -1,8 +1,8 @@
 """IntNet: features of a word from a deep convolution over its characters.
 
 Xin, Hart, Mahajan and Ruvini, "Learning Better Internal Structure of Words for Sequence
-Labeling", EMNLP 2018. The sizes are those of Hire-NER's code, which Gui et al. (2020)
-seem to have taken IntNet from; Xin et al.'s own are not known here. Shape letters: `T`
+Labeling", EMNLP 2018. The sizes come from Hire-NER's code, which seems to be the source
+of Gui et al.'s (2020) IntNet; we do not know Xin et al.'s own. Shape letters: `T`
 words, `C` characters, `D` features.
 """
 
@@ -19,32 +19,32 @@ from jaxner.models.convolution import windows
 
 
 class IntNet(nn.Module):
-    """Convolves over the characters in blocks, each of which sees all before it.
+    """Features of words by densely connected convolutions over characters.
 
-    The first layer lays the ReLU of convolutions of several widths side by side. Each
-    block narrows all features so far to `growth` by a convolution over one character,
-    convolves those over the same widths, and lays the results, `growth` for each width,
-    beside what there was. Nothing is pooled between the blocks, so a word keeps its
-    length until the maximum over its characters.
+    The first layer concatenates the ReLU of convolutions of several widths. Each block
+    reduces all features so far to `growth` by a convolution over one character,
+    convolves these over the same widths, and appends the results, `growth` features for
+    each width. There is no pooling between blocks: a word keeps its length until the
+    maximum over its characters.
 
-    Character padding is zero for every convolution, and is left out of the maximum.
+    Padding is zero in every convolution and excluded from the maximum.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
         num_filters: Features of the first layer, for each width.
-        growth: Features between the convolutions of a block, and those that it adds for
-            each width.
+        growth: Features between the convolutions of a block; a block appends as many
+            for each width.
         num_blocks: Number of blocks.
-        widths: Characters under the filters, each odd.
+        widths: Characters under the filters; all odd.
         dropout: Probability of zeroing an element of a character vector.
-        initializer: How filters are drawn, one of `layers.KERNELS`; their biases begin
-            as `layers.bias_like` says.
+        initializer: How filters are drawn, one of `layers.KERNELS`; for their biases,
+            see `layers.bias_like`.
         table_initializer: How character vectors are drawn, one of `layers.TABLES`.
 
     Raises:
-        ValueError: A width is even or there is none, a size is less than one, a rate is
-            none, or an initializer unknown.
+        ValueError: A width is even or missing, a size is too small, a rate is outside
+            [0, 1), or an initializer is unknown.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -100,5 +100,6 @@ class IntNet(nn.Module):
             narrow = convolve(x, 1, self.growth, f"block{block}_narrow")
             new = in_all_widths(narrow, self.growth, f"block{block}")
             x = jnp.concatenate([x, new], axis=2)
-        # No feature is below the padding's zero, which so is as good as left out.
+        # Features are never negative, so the zeros of padding do not change the
+        # maximum.
         return jnp.max(x, axis=1, initial=0.0)

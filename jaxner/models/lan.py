@@ -1,4 +1,4 @@
-"""The label attention network: every layer of a BiLSTM asks which label a token has.
+"""The label attention network: BiLSTM layers that attend to label vectors.
 
 Cui and Zhang, "Hierarchically-Refined Label Attention Network for Sequence Labeling",
 EMNLP 2019; sizes and rates as in their code. Shape letters: `T` tokens, `D` input
@@ -21,25 +21,25 @@ from jaxner.models.lstm import Cells, Initializer, bilstm, candidates
 
 
 class LabelAttention(nn.Module):
-    """Stacks BiLSTMs, each of which attends to vectors of the labels.
+    """Stacked BiLSTMs, each with attention from tokens to label vectors.
 
-    In each layer but the last, tokens ask and labels answer: the queries are made of
-    the BiLSTM's features, keys and values of the label vectors, and what is gathered,
-    plus the features themselves, stands beside the features as the input of the next
-    layer. In the last layer, a token's scores of the labels are the scores of a single
-    head; nothing is decided by a CRF. The label vectors are the same in all layers.
+    In each layer but the last, queries come from the BiLSTM's features, keys and values
+    from the label vectors. The next layer reads the features, concatenated with the sum
+    of features and attention output. In the last layer, the attention scores of a
+    single head are the scores of the labels; there is no CRF. All layers share the
+    label vectors.
 
     As in the authors' code: queries, keys and values pass a ReLU; every BiLSTM but the
-    first begins with what the first one ended with; the features are dropped after each
-    BiLSTM, and the weights of all layers but the last.
+    first starts with the final state of the first; dropout applies to the features
+    after each BiLSTM and to the attention weights of all layers but the last.
 
     Attributes:
         num_labels: Size of the label set.
-        num_layers: BiLSTMs, at least 1.
+        num_layers: Number of BiLSTMs, at least 1.
         hidden_dim: State size of one direction; a label vector has twice as many.
         num_heads: Heads of every layer but the last.
-        dropout: Rate on the features of every BiLSTM.
-        weight_dropout: Rate on the attention weights.
+        dropout: Dropout rate on the features of every BiLSTM.
+        weight_dropout: Dropout rate on the attention weights.
         initializer: How the LSTM kernels are drawn; see `BiLSTM`.
         forget_bias: Initial bias of the forget gates.
         kernel_initializer: How queries, keys and values are drawn, one of
@@ -47,7 +47,8 @@ class LabelAttention(nn.Module):
         label_bound: Label vectors are drawn from U(-label_bound, label_bound).
 
     Raises:
-        ValueError: A size, a rate or an initializer is wrong.
+        ValueError: A size is below 1, a rate is outside [0, 1), or an initializer is
+            unknown.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -71,7 +72,7 @@ class LabelAttention(nn.Module):
     kernel_initializer: layers.Kernel = "kaiming"
     label_bound: Positive = 0.0025
 
-    receptive_field = None  # every label is decided by all tokens
+    receptive_field = None  # all tokens decide every label
 
     def __post_init__(self):
         check_fields(self)
@@ -119,7 +120,7 @@ class LabelAttention(nn.Module):
     def candidate_kernels(
         self, params: Mapping[str, Any]
     ) -> list[Float[Array, "1 N N"]]:
-        """Does what `BiLSTM.candidate_kernels` does."""
+        """Returns kernels as `BiLSTM.candidate_kernels` does."""
         names = [f"lstm{number}" for number in range(1, self.num_layers + 1)]
         return candidates(params, names)
 
@@ -129,7 +130,7 @@ class LabelAttention(nn.Module):
         return x.reshape(len(x), num_heads, x.shape[1] // num_heads)
 
     def _scores(self, features, labels, name, num_heads) -> Float[Array, "m T L"]:
-        """The products of queries and keys, whose scale is their length."""
+        """Returns the scaled products of queries and keys."""
         queries = self._project(features, f"{name}_query", num_heads)
         keys = self._project(labels, f"{name}_key", num_heads)
         return jnp.einsum("tmk,lmk->mtl", queries, keys) / queries.shape[2] ** 0.5
@@ -137,10 +138,10 @@ class LabelAttention(nn.Module):
     def _attend(
         self, features, labels, name, train
     ) -> tuple[Float[Array, "T H"], Float[Array, "m T L"]]:
-        """Gathers the labels' values by a softmax over the labels; returns both."""
+        """Returns attention to the labels' values, and its weights before dropout."""
         scores = self._scores(features, labels, name, self.num_heads)
         weights = jax.nn.softmax(scores, axis=2)
-        # The tokens stand first: masks do not depend on how many are padding.
+        # Tokens on the first axis, so that masks do not depend on the padding.
         dropped = nn.Dropout(self.weight_dropout)(
             weights.swapaxes(0, 1), deterministic=not train
         )

@@ -1,4 +1,4 @@
-"""Small parts that several models share. `T` positions, `D` features, `K` taps."""
+"""Small parts shared by several models. `T` positions, `D` features, `K` taps."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ KERNELS = {
 
 
 def bias_like(initializer: str, fan_in: int) -> nn.initializers.Initializer:
-    """Returns the initializer of the bias that goes with a kernel of `KERNELS`.
+    """Returns the bias initializer for a kernel initializer of `KERNELS`.
 
-    For "torch" it is U(±1/√fan-in), PyTorch's default; for all others, zero.
+    U(±1/√fan-in), PyTorch's default, for "torch"; zero for all others.
 
     Args:
         initializer: One of `KERNELS`.
@@ -73,7 +73,7 @@ TABLES = {
 U(±√(3/D)) (Yang and Zhang, 2018)."""
 
 ACTIVATIONS = {"none": lambda x: x, "tanh": jnp.tanh, "relu": jax.nn.relu}
-"""The activations that configs name; all are monotonic."""
+"""Activations by their names in configs; all are monotonic."""
 
 Kernel = Annotated[str, OneOf(KERNELS)]
 Table = Annotated[str, OneOf(TABLES)]
@@ -81,15 +81,15 @@ Activation = Annotated[str, OneOf(ACTIVATIONS)]
 
 
 class Dropout(nn.Module):
-    """Drops elements of an array whose first two axes may be padded.
+    """Dropout for arrays with padding on their first two axes.
 
-    The mask of an element depends on its own place, and not on how far the axes reach,
-    so that a pass with a given key is the same whatever a sentence is padded to. Of
-    arrays `[T, D]`, where only the first axis is, this holds for `nn.Dropout`.
+    The mask of an element depends on its indices, not on the array's size, so that a
+    pass with a given key does not depend on the padding. For arrays `[T, D]`, padded on
+    the first axis only, `nn.Dropout` has this property.
 
     Attributes:
         rate: Probability of zeroing an element.
-        stream: What masks are drawn from; "dropout" if there is no such stream.
+        stream: RNG stream of the masks; "dropout" if the stream is missing.
     """
 
     rate: Rate
@@ -97,7 +97,7 @@ class Dropout(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "A B D"], *, deterministic: bool):
-        """Returns what is left, scaled up; all of it if `deterministic`."""
+        """Returns the array after dropout; unchanged if `deterministic`."""
         if deterministic or not self.rate:
             return x
         stream = self.stream if self.has_rng(self.stream) else "dropout"
@@ -107,7 +107,7 @@ class Dropout(nn.Module):
 def drop_rows(
     x: Float[Array, "A B D"], key: Array, rate: float, start: Int[Array, ""] | int = 0
 ) -> Float[Array, "A B D"]:
-    """Drops the rows of an array from the place `start` on, as `Dropout` does all."""
+    """Returns rows after dropout; row 0 has index `start` in the whole array."""
 
     def row(i):
         return jax.random.bernoulli(jax.random.fold_in(key, i), 1 - rate, x.shape[1:])
@@ -119,33 +119,33 @@ def drop_rows(
 def character_rows(
     chars: Int[Array, "*T C"], num_chars: int, unknown: int = 1
 ) -> Int[Array, "*T C"]:
-    """Returns the rows of a table of character vectors for some character ids.
+    """Returns the table rows for character ids.
 
-    Ids from `num_chars` on are characters that are not known, but whose type is; they
-    have the vector of the unknown one. See `Vocabulary.char_types`.
+    Ids from `num_chars` on are unknown characters of a known type; they get the row of
+    the unknown character. See `Vocabulary.char_types`.
 
     Args:
-        chars: The ids.
-        num_chars: Rows of the table.
-        unknown: That of the unknown character.
+        chars: Character ids.
+        num_chars: Number of rows in the table.
+        unknown: Row of the unknown character.
     """
     return jnp.where(chars < num_chars, chars, unknown)
 
 
 def vary_alike(*arrays: Array) -> list[Array]:
-    """Lets arrays vary over the same axes of a mesh, inside `jax.shard_map`.
+    """Returns arrays that vary over the same mesh axes, for use inside `jax.shard_map`.
 
-    JAX sees to it for operations of its own. What a scan begins with has to vary as
-    what it goes on with, and the operands of a primitive of ours alike.
+    JAX handles this for its own operations. A scan's initial carry must vary over the
+    same axes as later carries, and so must the operands of our own primitives.
 
     Args:
-        arrays: Of floats.
+        arrays: Float arrays.
 
     Returns:
-        The same values.
+        Arrays with the same values.
     """
     if not jax.sharding.get_abstract_mesh().manual_axes:
         return list(arrays)
     nothing = (jnp.sum(jnp.ravel(array)[:0]) for array in arrays)
-    zero = sum(nothing, jnp.zeros(()))  # varies as all of them do
+    zero = sum(nothing, jnp.zeros(()))  # varies over all their axes
     return [array + zero.astype(array.dtype) for array in arrays]

@@ -1,8 +1,8 @@
-"""The family of bidirectional LSTM encoders, on the kernel of `models.recurrence`.
+"""Bidirectional LSTM encoders, built on the kernel of `models.recurrence`.
 
 Shape letters: `T` tokens, `D` input features, `N` state size of a cell, `K` units (a
 unit is a pair of cells, one per direction), `H` output features. The gates of a cell
-stand on an axis of four, in the order that the kernel gives.
+are on an axis of size four, in the kernel's order.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ Initializer = Annotated[str, OneOf(INITIALIZERS)]
 
 
 class BiLSTM(nn.Module):
-    """Reads a sentence in both directions, by one or more units and layers.
+    """A bidirectional LSTM of one or more units and layers.
 
     Attributes:
         hidden_dim: State size of one unit in one direction.
-        num_units: Units that read the same input, independent of each other
-            (Žukov-Gregorič et al., 2018).
-        num_layers: Layers on top of each other.
-        cross: Whether a cell above the first layer reads both directions of its unit
-            below (Cross-BiLSTM), or its own direction alone, so that the two never mix
+        num_units: Independent units that read the same input (Žukov-Gregorič et al.,
+            2018).
+        num_layers: Number of stacked layers.
+        cross: Whether a cell above the first layer reads both directions of the layer
+            below (Cross-BiLSTM), or only its own, so that the two never mix
             (Baseline-BiLSTM of Li, Fu and Ma, 2020).
-        pool: What the units give: "concat" of their outputs, or their "mean".
-        input_dropout: Rate on the inputs of every layer.
-        state_dropout: Rate on the states h that a cell carries.
-        output_dropout: Rate on the outputs of the last layer. All three masks are
-            constant over time, and each cell has its own (Gal and Ghahramani, 2016).
-        input_mask: "unit": each cell has an input mask of its own; "shared": one for
-            all cells of a layer. With several units of the first kind, hardly an input
-            is hidden from all of them.
-        dropout_scope: Whether every "sentence" has its own masks, drawn from the stream
-            "dropout", or a "batch" shares them; they are then drawn from the stream
-            "shared", whose key must be the same for all its sentences.
-        initializer: "glorot", for each gate on its own; "glorot_fused", for all gates
-            and both the input's and the state's matrix as one (TensorFlow); "kaiming";
-            "normal", which is N(0, 1); "torch", U(±1/√N), PyTorch's default but for
+        pool: How outputs of units combine: "concat" or "mean".
+        input_dropout: Dropout rate on the inputs of every layer.
+        state_dropout: Dropout rate on the state h of a cell.
+        output_dropout: Dropout rate on the outputs of the last layer. All three masks
+            are constant over time and separate for each cell (Gal and Ghahramani,
+            2016).
+        input_mask: "unit": each cell has its own input mask; "shared": one for all
+            cells of a layer. With several units and separate masks, almost every input
+            reaches some unit.
+        dropout_scope: "sentence": each sentence has its own masks, from the stream
+            "dropout"; "batch": all sentences share masks from the stream "shared",
+            whose key must be the same for all of them.
+        initializer: "glorot", for each gate separately; "glorot_fused", for all gates
+            and for the input and state matrices as one (TensorFlow); "kaiming";
+            "normal", which is N(0, 1); "torch", U(±1/√N), PyTorch's default except for
             the biases.
         forget_bias: Initial bias of the forget gates; the other biases start at zero.
     """
@@ -68,7 +69,7 @@ class BiLSTM(nn.Module):
     initializer: Initializer = "glorot"
     forget_bias: Real = 1.0
 
-    receptive_field = None  # every label is decided by all tokens
+    receptive_field = None  # all tokens decide every label
 
     def __post_init__(self):
         check_fields(self)
@@ -80,12 +81,11 @@ class BiLSTM(nn.Module):
     ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
         """Returns the features of each token, zero under padding, and no intermediates.
 
-        First come those of all units that read forwards, then of all that read
-        backwards.
+        The features of all forward cells come first, then those of all backward cells.
         """
 
         def drop(rate, x, is_shared=False):
-            """Multiplies by one mask for all tokens, drawn for each cell or for all."""
+            """Multiplies by one mask for all tokens, per cell or for all cells."""
             if not (train and rate):
                 return x
             key = self.make_rng(STREAMS[self.dropout_scope])
@@ -120,7 +120,7 @@ class BiLSTM(nn.Module):
         """Returns the recurrent kernels of the cell candidates.
 
         Args:
-            params: Those of this module.
+            params: Parameters of this module.
 
         Returns:
             For each layer and direction, the kernels of its units, from state to
@@ -162,7 +162,7 @@ class Cells(nn.Module):
 
     @nn.compact
     def __call__(self, dim: int):
-        """Returns the kernels of the input, of dimension `dim`, and state; the bias."""
+        """Returns input kernel (`dim` input features), recurrent kernel and bias."""
         cells, size = (self.num_directions, self.num_units), self.hidden_dim
 
         def kernel(name, fan_in):
@@ -189,11 +189,11 @@ class Cells(nn.Module):
 def candidates(
     params: Mapping[str, Any], names: Iterable[str]
 ) -> list[Float[Array, "K N N"]]:
-    """Returns the recurrent kernels of the candidates of some `Cells`, by direction.
+    """Returns the candidates' recurrent kernels of some `Cells`, by direction.
 
     Args:
-        params: Those of the module that has the cells.
-        names: Of the cells.
+        params: Parameters of the module that holds the cells.
+        names: Names of the cells.
     """
     return [
         direction[:, :, CANDIDATE]
@@ -211,24 +211,24 @@ def bilstm(
     state_mask: Float[Array, "2 K N"],
     carry: Carry | None = None,
 ) -> tuple[Float[Array, "T 2 K N"], Carry]:
-    """Reads a sentence by one layer, in both directions.
+    """Runs one layer over a sentence in both directions.
 
-    The backward cells read the whole padded array from its end: a cell that meets the
-    padding first keeps its carry until the sentence begins.
+    Backward cells read the padded array from its end; they keep their carry until they
+    reach the sentence.
 
     Args:
-        x: The input of each cell; one for both directions, or for all units, if that
-            axis is 1.
+        x: The input of each cell; an axis of size 1 is shared by both directions, or by
+            all units.
         mask: True at the tokens.
-        input_kernel: From the input to the gates, as `Cells` returns it.
-        kernel: From the state to the gates.
-        bias: Of the gates.
+        input_kernel: Input to gates, as `Cells` returns it.
+        kernel: State to gates.
+        bias: Bias of the gates.
         state_mask: See `lstm_scan`.
-        carry: What the cells begin with, `[2, K, N]`; zeros if it is None.
+        carry: Initial carry, `[2, K, N]`; None for zeros.
 
     Returns:
-        The outputs, zero under padding, and the carry at the end: after the last token
-        of the forward cells, and after the first of the backward ones.
+        The outputs, zero under padding, and the final carry: of forward cells after the
+        last token, of backward cells after the first.
     """
     units, size = state_mask.shape[1:]
     if carry is None:

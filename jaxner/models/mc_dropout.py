@@ -1,6 +1,6 @@
 """Monte Carlo dropout: several passes of one tagger, each with its own masks.
 
-The passes are one `jax.vmap` over PRNG keys, so what comes before the first mask is
+The passes are one `jax.vmap` over PRNG keys, so everything before the first mask is
 computed once. Shape letters: `M` passes, `T` tokens, `L` labels.
 
 Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016; Gui et al.,
@@ -22,21 +22,21 @@ from jaxner.fields import Count, OneOf, Seed, check_fields
 from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
 
 PARTS = ("representation", "encoder", "head")
-"""The parts of a tagger that may have dropout in a pass."""
+"""Parts of a tagger that can have dropout in a pass."""
 
 AVERAGES = ("scores", "probabilities")
-"""What is averaged over the passes before a label is chosen."""
+"""What to average over the passes before choosing labels."""
 
 
 class Keys(NamedTuple):
-    """What one pass draws from; None switches a kind of noise off.
+    """The PRNG keys of one pass; None switches a kind of noise off.
 
     Attributes:
-        dropout: Dropout masks of the sentence.
-        words: Which words count as unknown (word dropout).
-        shared: Dropout masks that all sentences of a batch share.
-        chars: Dropout among the characters of a batch whose sentences share them. None:
-            each sentence draws its own masks, from `dropout`.
+        dropout: For the dropout masks of the sentence.
+        words: For word dropout: which words count as unknown.
+        shared: For dropout masks that all sentences of a batch share.
+        chars: For dropout on characters that the sentences of a batch share. None: each
+            sentence draws its own masks from `dropout`.
     """
 
     dropout: Array | None = None
@@ -46,30 +46,30 @@ class Keys(NamedTuple):
 
     @classmethod
     def of(cls, key: Array) -> Keys:
-        """Derives the keys of one sentence from one key."""
+        """Returns the keys of one sentence, derived from one key."""
         return cls(key, jax.random.fold_in(key, 1), jax.random.fold_in(key, 2))
 
     def rngs(self) -> dict[str, Array]:
-        """Gives the streams that are on, as Flax names them."""
+        """Returns the keys that are not None, by Flax's stream names."""
         return {name: key for name, key in self._asdict().items() if key is not None}
 
 
 @dataclasses.dataclass(frozen=True)
 class MCDropout:
-    """How labels are drafted when a tagger is used: in one pass, or in several.
+    """How a tagger drafts labels at prediction time: in one pass or several.
 
     Attributes:
-        num_samples: Passes with dropout, M; 0: one pass without.
-        parts: Those of `PARTS` that have dropout in them. What comes before the first
-            of them is the same in every pass.
-        average: One of `AVERAGES`. Labels are chosen by the mean of the scores in the
-            code of Gui et al. (2020), and by the mean of the probabilities in eq. 4 (of
-            a CRF: of its marginals, token by token). How uncertain they are is told by
-            the probabilities, in both.
-        seed: Of the masks, where no key is given; see `sentence_key`.
+        num_samples: Number of passes with dropout, M; 0 for one pass without dropout.
+        parts: Which of `PARTS` have dropout. Parts before the first of these are
+            computed once.
+        average: One of `AVERAGES`. The code of Gui et al. (2020) chooses labels by mean
+            scores, eq. 4 by mean probabilities (for a CRF, mean marginals of each
+            token). The uncertainty comes from the probabilities in both cases.
+        seed: Seed of the masks if the caller gives no key; see `sentence_key`.
 
     Raises:
-        ValueError: A part or an average is unknown, or a number is none.
+        ValueError: A part or average is unknown, or a number is negative or not an
+            integer.
     """
 
     num_samples: Count = 0
@@ -86,31 +86,31 @@ class MCDropout:
 
 
 def sentence_key(key: Array, sentence: Sentence) -> Array:
-    """Derives the key of a sentence from one key and its words.
+    """Returns the key of a sentence, derived from one key and the sentence's words.
 
-    So every sentence has masks of its own, as in the authors' code, and yet neither the
-    batch nor the padding decides them. Sentences of equal words have equal masks.
+    Every sentence has its own masks, as in the authors' code, independent of batch and
+    padding. Sentences with the same words have the same masks.
     """
-    places = jnp.arange(len(sentence.words), dtype=jnp.uint32)
-    # A sum over the tokens that tells their order; 2654435761 is Knuth's multiplier.
-    mixed = (sentence.words.astype(jnp.uint32) + 1) * (2 * places + 1)
+    positions = jnp.arange(len(sentence.words), dtype=jnp.uint32)
+    # An order-dependent hash of the words; 2654435761 is Knuth's multiplier.
+    mixed = (sentence.words.astype(jnp.uint32) + 1) * (2 * positions + 1)
     mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(2654435761)
     number = jnp.sum(jnp.where(sentence.mask, mixed, 0), dtype=jnp.uint32)
     return jax.random.fold_in(key, number)
 
 
 def pass_keys(key: Array, num_samples: int) -> Array:
-    """Derives the key of each pass; those of fewer passes are the first of more."""
+    """Returns the key of each pass; fewer passes get a prefix of the keys of more."""
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
 
 
 def represent(
     model: nn.Module, weights: Weights, sentence: Sentence
 ) -> Float[Array, "T D"]:
-    """Computes the features of each token without dropout.
+    """Returns the features of each token without dropout.
 
-    Draft and refinement may share them, and so may the passes. They are handed on, for
-    where there is a loop in them (BERT's layers) XLA computes them each time.
+    Draft, refinement and passes can share these features. Callers pass them on
+    explicitly, because XLA would recompute any loop in them (BERT's layers) each time.
     """
     x: Any = model.apply(weights, sentence, train=False, method="represent")
     return x
@@ -123,21 +123,21 @@ def sample(
     keys: Array,
     x: Float[Array, "T D"] | None = None,
 ):
-    """Computes the draft's potentials in several passes.
+    """Returns the draft's potentials in several passes.
 
     Args:
         model: What `build` returned.
         weights: What `init` returned, or its like after training.
         sentence: One sentence; `jax.vmap` this function for a batch.
         keys: One for each pass; see `pass_keys`.
-        x: What `represent` returns, if it is known.
+        x: What `represent` returned, if already computed.
 
     Returns:
-        Potentials whose emissions are `[M, T, L]`; the rest is the same in all passes.
+        Potentials with emissions `[M, T, L]`; the other fields are the same in all
+        passes.
 
     Raises:
-        ValueError: The head's labels depend on all labels before them, so that it has
-            no potentials.
+        ValueError: The head is autoregressive ("seq2seq") and has no potentials.
     """
 
     def one(key):
@@ -147,18 +147,18 @@ def sample(
         potentials = _draft(model, weights, sentence, keys.rngs(), parts, x)
         if not isinstance(potentials, Potentials):
             raise ValueError(
-                "Several passes of a head whose labels depend on all labels before "
-                "them ('seq2seq') have no common scores; take 'softmax' or 'crf'"
+                "Monte Carlo dropout needs head 'softmax' or 'crf': the passes of "
+                "head 'seq2seq' have no common scores"
             )
         return potentials.emissions, potentials._replace(emissions=None)
 
-    # What no mask touches is not mapped, and is returned as it is.
+    # Fields without dropout have no pass axis.
     emissions, rest = jax.vmap(one, out_axes=(0, None))(keys)
     return rest._replace(emissions=emissions)
 
 
 def probabilities(samples: Potentials, mask: Array) -> Float[Array, "M T L"]:
-    """Computes p(label at t) in each pass: marginals, in the case of a CRF."""
+    """Returns p(label at t) in each pass; for a CRF, its marginals."""
     rest = samples._replace(emissions=None)
     each = jax.vmap(lambda e: inference.marginals(rest._replace(emissions=e), mask))
     return each(samples.emissions)
@@ -167,18 +167,18 @@ def probabilities(samples: Potentials, mask: Array) -> Float[Array, "M T L"]:
 def predict(
     model: nn.Module, weights: Weights, sentence: Sentence, key: Array | None = None
 ):
-    """Computes the potentials by which a tagger labels a sentence.
+    """Returns the potentials by which a tagger labels a sentence.
 
     Args:
-        model: What `build` returned; its `mc_dropout` says how it drafts labels, its
-            `refinement.threshold` which of them are replaced.
+        model: What `build` returned; `mc_dropout` says how it drafts labels,
+            `refinement.threshold` which labels the refinement replaces.
         weights: What `init` returned, or its like after training.
         sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Of the passes' masks; None: that of `mc_dropout.seed`.
+        key: Draws the masks of the passes; None for a key from `mc_dropout.seed`.
 
     Returns:
         The draft's potentials. With a refinement: log-probabilities, the refinement's
-        where the draft is uncertain, and else the draft's (of a CRF: its marginals).
+        where the draft is uncertain, the draft's elsewhere (for a CRF, log-marginals).
 
     References:
         Gui et al. (2020), section 3.3.
@@ -198,9 +198,9 @@ def draft(
     sentence: Sentence,
     x: Float[Array, "T D"] | None = None,
 ) -> AnyPotentials:
-    """Computes the draft's potentials in one pass without dropout.
+    """Returns the draft's potentials in one pass without dropout.
 
-    `x` is as in `sample`.
+    For `x`, see `sample`.
     """
     return _draft(model, weights, sentence, {}, PARTS, x)
 
@@ -214,8 +214,8 @@ def drafted(
 ) -> tuple[Any, Any]:
     """Returns the draft's potentials, over all passes, and its label probabilities.
 
-    The arguments are those of `predict` and `sample`. Probabilities, `[T, L]`, are None
-    where there is one pass and nothing asks for them.
+    For the arguments, see `predict` and `sample`. The probabilities, `[T, L]`, are None
+    with a single pass and no refinement.
     """
     mc_dropout = model.mc_dropout
     if not mc_dropout.num_samples:
@@ -229,11 +229,11 @@ def drafted(
 
 
 def average(samples: Potentials, mask: Array, over: str):
-    """Averages the passes: the potentials to choose labels by, and probabilities.
+    """Returns averages over the passes: potentials for decoding, and probabilities.
 
     Args:
         samples: What `sample` returned.
-        mask: Of the sentence.
+        mask: False under padding.
         over: One of `AVERAGES`.
     """
     chances = jnp.mean(probabilities(samples, mask), axis=0)
@@ -250,7 +250,7 @@ def refine(
     chances: Float[Array, "T L"],
     x: Float[Array, "T D"] | None = None,
 ) -> Potentials:
-    """Computes the refinement's potentials, given the probabilities of a draft."""
+    """Returns the refinement's potentials, given the draft's probabilities."""
     x = represent(model, weights, sentence) if x is None else x
     output = model.apply(weights, x, sentence, chances, method="refine")
     refined: Any = _with_known_separators(model, output, sentence)
@@ -258,12 +258,11 @@ def refine(
 
 
 def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
-    """Takes the refinement's log-probabilities at the uncertain tokens.
+    """Returns log-probabilities: the refinement's where uncertain, else the draft's.
 
-    Independent labels are as likely as they were, so that the best labelling of the
-    mixture is the mixture of the best ones, and may be constrained like any other. A
-    CRF takes part by its marginals: each of its tokens then has the label that is
-    likeliest there, which need not be that of its best labelling.
+    With independent labels, the best labelling of the mixture is the mixture of the
+    best labellings, and constraints apply as usual. A CRF contributes its marginals: a
+    token's most probable label, which may differ from that of the best labelling.
     """
     logs = []
     for potentials in (draft, refined):
@@ -292,7 +291,7 @@ def _draft(model, weights, sentence, rngs, parts, x) -> Any:
 def _with_known_separators(
     model: Any, potentials: Any, sentence: Sentence
 ) -> AnyPotentials:
-    """Gives the separators their label, which is the last one, and no token else."""
+    """Returns potentials that give separators, and only them, the last label."""
     if not model.separators:
         return potentials
     emissions = potentials.emissions

@@ -1,4 +1,4 @@
-"""A tagger: its three parts, and its potentials as a pure function of one sentence."""
+"""The model: three parts, and potentials as a pure function of one sentence."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from jaxner.types import AnyPotentials, Sentence, Weights, WordVectors
 
 
 class Model(nn.Module):
-    """A representation, an encoder and a head; and a refinement of their labels.
+    """A representation, an encoder and a head; optionally a refinement.
 
     Attributes:
-        representation: From a sentence to features of its tokens.
-        encoder: From those to features of the tokens in their context; several stages
-            of them, the last one last, if they are a tuple.
-        head: From those to potentials; of the last stage, and of all where no others
-            are given.
+        representation: Maps a sentence to features of its tokens.
+        encoder: Maps these to features of the tokens in context; a tuple of features if
+            there are several stages, the final one last.
+        head: Maps these to potentials, for the last stage; for all stages if there are
+            no earlier heads.
         earlier_heads: Heads of the stages before the last one.
-        refinement: Labels the sentence once more, given the labels that the head drafts
-            (`models.refinement.Refinement`); its potentials are one more stage.
-        mc_dropout: How labels are drafted when the tagger is used.
-        separators: Whether the last label is that of separators, in a tagger of
-            documents. Training learns it; when the tagger is used, separators are
-            known, and no word is given their label.
+        refinement: Labels the sentence a second time, given the head's draft labels
+            (`models.refinement.Refinement`); its potentials are an additional stage.
+        mc_dropout: How the tagger drafts labels at prediction time.
+        separators: Whether the last label marks separators, in a tagger of documents.
+            Training learns this label; at prediction time separators are known, and no
+            word gets it.
     """
 
     representation: nn.Module
@@ -51,7 +51,7 @@ class Model(nn.Module):
         return (*stages, refined), out
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
-        """Returns the features of each token, before it looks at the others."""
+        """Returns the features of each token, without its context."""
         return self.representation(sentence, train=train)
 
     def draft(
@@ -62,13 +62,13 @@ class Model(nn.Module):
         train: bool,
         parts: tuple[str, ...] = PARTS,
     ):
-        """Does what `__call__` does, but without the refinement.
+        """Returns what `__call__` returns, without the refinement's stage.
 
         Args:
             x: What `represent` returned.
             sentence: One sentence.
-            train: Whether there is dropout.
-            parts: The only parts that have any.
+            train: Whether to apply dropout.
+            parts: Parts to apply it in.
         """
         return self._label(
             x, sentence, train and "encoder" in parts, train and "head" in parts
@@ -80,7 +80,7 @@ class Model(nn.Module):
         sentence: Sentence,
         probabilities: Float[Array, "T L"],
     ):
-        """Returns the refinement's potentials, given those of the drafted labels."""
+        """Returns the refinement's potentials, given the draft's probabilities."""
         return self._refine(x, sentence, probabilities, False)
 
     def _label(self, x, sentence, in_encoder, in_head):
@@ -96,20 +96,20 @@ class Model(nn.Module):
         refinement: Any = self.refinement
         own: Any = refinement.representation
         words = x if own is None else own(sentence, train=train)
-        # No gradient reaches the draft through its labels.
+        # The refinement's gradient does not flow into the draft.
         given = jax.lax.stop_gradient(probabilities)
         return refinement(words, given, sentence.mask, train=train)
 
 
 def init(model: Model, key: Array) -> Weights:
-    """Draws the weights of a model.
+    """Returns freshly drawn weights of a model.
 
     Args:
         model: What `build` returned.
-        key: Decides all of them.
+        key: Determines all weights.
 
     Returns:
-        `{"params": …, "frozen": …}`; frozen vectors are zero until they are filled in.
+        `{"params": …, "frozen": …}`; frozen vectors are zero until `with_vectors`.
 
     Raises:
         TypeError: `key` is not a PRNG key.
@@ -135,15 +135,15 @@ def init(model: Model, key: Array) -> Weights:
 
 
 def with_vectors(weights: Weights, vectors: WordVectors) -> Weights:
-    """Fills pretrained word vectors into freshly drawn weights.
+    """Returns freshly drawn weights with pretrained word vectors filled in.
 
     Args:
         weights: What `init` returned.
         vectors: Aligned with the model's word ids.
 
     Returns:
-        New weights; trained words without a vector keep the one drawn. A refinement
-        with words of its own begins with the same vectors.
+        New weights; trained words without a pretrained vector keep the drawn one. A
+        refinement with its own word table starts from the same vectors.
     """
 
     def fill(path, leaf):
@@ -157,20 +157,20 @@ def with_vectors(weights: Weights, vectors: WordVectors) -> Weights:
 
 
 def standardise_words(weights: Weights) -> Weights:
-    """Divides all word vectors by the standard deviation of the vocabulary's.
+    """Returns weights with word vectors divided by the vocabulary's standard deviation.
 
-    The vocabulary is that of the training text: the trained words, drawn vectors and
-    the unknown word's included, padding not. If only the unknown word is trained, all
-    words count. Frozen words are divided by the same number.
+    The deviation is over all trained words: drawn vectors and the unknown word count,
+    padding does not. If only the unknown word is trained, all words count. Frozen words
+    are divided by the same number.
 
-    This is what the code of Gui et al. (2020) does to the matrix that it looks words up
-    in, but that its words are also those of dev and test.
+    The code of Gui et al. (2020) does the same to its whole embedding matrix, which
+    also holds the words of dev and test.
 
     Args:
-        weights: With the vectors of `with_vectors`.
+        weights: What `with_vectors` returned.
 
     Returns:
-        New weights. A refinement with words of its own has a deviation of its own.
+        New weights. A refinement's own word table has its own deviation.
 
     Example:
         >>> import jax.numpy as jnp
@@ -187,7 +187,7 @@ def standardise_words(weights: Weights) -> Weights:
             tables.setdefault(owner, []).append(leaf)
     deviations = {}
     for owner, leaves in tables.items():
-        # "frozen" comes before "params", if there is any.
+        # "frozen", if present, comes before "params".
         *frozen, trained = leaves
         rows = [trained[1:]] + (frozen if len(trained) == 2 else [])
         deviations[owner] = jnp.std(jnp.concatenate(rows))
@@ -200,7 +200,7 @@ def standardise_words(weights: Weights) -> Weights:
 
 
 def _owner_of_words(path) -> str | None:
-    """Names the module that a table of word vectors belongs to; None for others."""
+    """Returns the path of the module that owns a word table; None for other arrays."""
     _, _, name = _name(path).partition("/")
     module, _, leaf = name.rpartition("/")
     is_table = leaf in ("trained", "vectors") and f"/{module}".endswith(
@@ -210,14 +210,14 @@ def _owner_of_words(path) -> str | None:
 
 
 def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
-    """Takes over the weights of another model that have the same name and shape.
+    """Returns weights copied from another model where name and shape agree.
 
     Args:
-        weights: Freshly drawn ones.
-        source: Those of a trained model.
+        weights: Freshly drawn weights.
+        source: Weights of a trained model.
 
     Returns:
-        New weights, and the names of those that stay as they were drawn.
+        New weights, and the names of the arrays that keep their drawn values.
 
     Example:
         >>> import jax.numpy as jnp
@@ -247,7 +247,7 @@ def _name(path) -> str:
 
 
 def character_readers(model: Model) -> list[Any]:
-    """Lists the modules of a model that read the characters of words."""
+    """Returns the modules of a model that read characters."""
     own = getattr(model.refinement, "representation", None)
     readers = (getattr(part, "chars", None) for part in (model.representation, own))
     return [reader for reader in readers if reader is not None]
@@ -256,21 +256,21 @@ def character_readers(model: Model) -> list[Any]:
 def apply_stages(
     model: Model, weights: Weights, sentence: Sentence, keys: Keys | None = None
 ) -> tuple[tuple[AnyPotentials, ...], dict[str, Array]]:
-    """Computes the potentials of every stage of one sentence, the last one last.
+    """Returns the potentials of every stage of one sentence, the final one last.
 
     Args:
         model: What `build` returned.
         weights: What `init` returned, or its like after training.
         sentence: One sentence; `jax.vmap` this function for a batch.
-        keys: Switch the kinds of noise on, one by one.
+        keys: PRNG keys, one for each kind of noise; None switches a kind off.
 
     Returns:
-        The potentials, and what the encoder lays open; `jit` removes what is not used.
+        The potentials, and the encoder's intermediates; `jit` removes unused ones.
     """
     rngs = {} if keys is None else keys.rngs()
     sentence = jax.tree.map(
         jnp.asarray, sentence
-    )  # what `vmap` leaves out may be NumPy's
+    )  # unmapped fields may be NumPy arrays
     output: Any = model.apply(weights, sentence, train="dropout" in rngs, rngs=rngs)
     return output
 
@@ -278,9 +278,9 @@ def apply_stages(
 def apply_with_intermediates(
     model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> tuple[AnyPotentials, dict[str, Array]]:
-    """Computes the potentials of one sentence, and what the encoder lays open.
+    """Returns the potentials of one sentence and the encoder's intermediates.
 
-    `jit` removes the intermediates that are not used.
+    `jit` removes unused intermediates.
 
     Args:
         model: What `build` returned.
@@ -296,16 +296,16 @@ def apply_with_intermediates(
 def apply(
     model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> AnyPotentials:
-    """Computes the potentials of one sentence; a key switches dropout on.
+    """Returns the potentials of one sentence; a key switches dropout on.
 
     Args:
         model: What `build` returned.
         weights: What `init` returned, or its like after training.
         sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Source of the dropout masks; None for none.
+        key: Draws the dropout masks; None for no dropout.
 
     Returns:
-        Scores of labels, and of label pairs where the head is a CRF, in nats.
+        Scores of labels in nats; also of label pairs if the head is a CRF.
 
     Example:
         >>> import jaxner

@@ -1,6 +1,6 @@
 """The LSTM kernel. `T` tokens, `D` input features, `N` state size of the cell.
 
-The gates of a cell stand side by side, `M` = 4 N: input, forget, output, candidate.
+The gates of a cell lie side by side, `M` = 4 N: input, forget, output, candidate.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ FORGET, OUTPUT, CANDIDATE = 1, 2, 3
 
 
 class Carry(NamedTuple):
-    """What a cell takes from one token to the next.
+    """The state and memory that a cell carries from one token to the next.
 
     Attributes:
         state: The output of the last token, h.
-        memory: c.
+        memory: The memory of the cell, c.
     """
 
     state: Float[Array, "*K N"]
@@ -37,21 +37,21 @@ def lstm_scan(
     mask: Bool[Array, " T"],
     state_mask: Float[Array, " N"],
 ) -> tuple[Float[Array, "T N"], Carry]:
-    """Runs one LSTM cell over one sentence, without peepholes.
+    """Returns the outputs of one LSTM cell (without peepholes) over one sentence.
 
     `jax.vmap` adds cells and sentences. The gradient of the recurrent kernel is one
-    product after the backward loop, where a plain scan adds up one product per token.
-    `state_mask` has no gradient: it is drawn, not trained.
+    product after the backward loop; a plain scan adds up one product per token.
+    `state_mask` has no gradient, since it is a random draw.
 
     Args:
-        carry: What the cell begins with.
+        carry: Initial state and memory.
         x: The input.
-        input_kernel: From the input to the gates' arguments.
-        bias: Of the gates' arguments.
-        kernel: From the state to the gates' arguments.
-        mask: Where it is False, the cell keeps its carry and returns zero.
-        state_mask: Multiplies the state h that the cell receives from its last step, or
-            begins with; neither its memory c nor its output.
+        input_kernel: Input to gates, before their activations.
+        bias: Bias of the gates.
+        kernel: State to gates.
+        mask: Where False, the cell keeps its carry and returns zero.
+        state_mask: Multiplies the state h that enters each step, but neither the memory
+            c nor the output.
 
     Returns:
         The outputs h, and the carry after the last token.
@@ -83,7 +83,7 @@ def lstm_scan(
 
 
 def _cell(carry, gates, real):
-    """Returns the new carry and the output, given the gates' arguments."""
+    """Returns the new carry and the output, given the gates before activation."""
     size = gates.shape[0] // 4
     i, f, o = jnp.split(jax.nn.sigmoid(gates[: CANDIDATE * size]), CANDIDATE)
     candidate = jnp.tanh(gates[CANDIDATE * size :])
@@ -95,7 +95,7 @@ def _cell(carry, gates, real):
 
 @lstm_scan.defjvp
 def _differentiate(primals, tangents):
-    """The derivative as a linear recurrence, which JAX transposes.
+    """Returns values and tangents; JAX transposes this linear recurrence.
 
     The kernel's tangent enters before the loop, for all tokens at once, so its gradient
     leaves the transpose after the loop. Under `vmap`, a shared kernel's gradient is one
@@ -115,8 +115,7 @@ def _differentiate(primals, tangents):
     d_gates = d_x @ input_kernel + x @ d_input_kernel + d_bias[None]
     d_gates = d_gates + (before.state * state_mask[None]) @ d_kernel
 
-    # The slopes are computed again in the backward loop: that takes less than to store
-    # them.
+    # The backward loop recomputes the slopes, which is faster than storing them.
     @partial(jax.checkpoint, prevent_cse=False)
     def follow(d_carry, inputs):
         d_gates, carry, gates, real = inputs

@@ -1,4 +1,4 @@
-"""Refinement: labelling a sentence once more, given the labels of a draft.
+"""Refinement: labels a sentence a second time, given draft labels.
 
 Gui, Ye, Zhang, Li, Fei, Gong and Huang, "Uncertainty-Aware Label Refinement for
 Sequence Labeling", EMNLP 2020. Shape letters: `T` tokens, `D` features of words, `L`
@@ -18,27 +18,27 @@ from jaxner.types import Potentials
 
 
 class Refinement(nn.Module):
-    """Reads words and drafted labels in two streams, and scores the labels anew.
+    """Scores labels from two streams, one of words and one of draft labels.
 
-    A draft label is read as the mean of the label vectors under the draft's
-    probabilities, as in the authors' code, or as the vector of the likeliest label, as
-    eq. 7 and 8 have it.
+    The input for a draft label is the mean of the label vectors under the draft's
+    probabilities, as in the authors' code, or the vector of the most probable label, as
+    in eq. 7 and 8.
 
-    The label vectors are drawn from U(±600), the code's default. Beside words of unit
-    scale that makes the labels' stream a hundred times as strong; the learning rate of
-    this part (1e-4) moves them little.
+    The label vectors are drawn from U(±600), the code's default. Next to words of unit
+    scale, this makes the label stream a hundred times as strong; the learning rate of
+    this part (1e-4) changes them little.
 
     Attributes:
-        representation: Its own features of the words; None: those of the draft, with
+        representation: Separate word features; None to share those of the draft, with
             the same weights.
         streams: `models.transformer.TwoStream`.
-        head: Scores labels, from the streams' features.
-        threshold: Γ, in nats: a label is replaced where the draft is more uncertain.
-            Negative: everywhere. Nothing is trained that depends on it.
+        head: Scores labels from the streams' features.
+        threshold: Γ, in nats: the refinement replaces draft labels with a higher
+            entropy; all labels if negative. Training does not depend on it.
         label_dim: Length of a label vector.
         label_scale: Label vectors are drawn from U(±label_scale).
-        soft: Whether drafted labels are read as mean vectors.
-        labels: Whether they are read at all (the paper's "label information").
+        soft: Whether the input for a draft label is a mean vector.
+        labels: Whether draft labels are an input (the paper's "label information").
     """
 
     representation: nn.Module | None
@@ -67,9 +67,9 @@ class Refinement(nn.Module):
 
         Args:
             x: Features of the words.
-            probabilities: Of the drafted labels; zero under padding.
-            mask: Of the sentence.
-            train: Whether there is dropout.
+            probabilities: Probabilities of the draft labels; zero under padding.
+            mask: False under padding.
+            train: Whether to apply dropout.
         """
         read = None
         if self.labels:

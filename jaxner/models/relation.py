@@ -1,4 +1,4 @@
-"""The sum under pairwise gates of the gated relation network, in linear memory.
+"""The pairwise gated sum of the gated relation network, in linear memory.
 
 Shape letters: `T` tokens, `H` features.
 """
@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# exp(±87) is a normal float32. Both factors stay inside, so neither is 0 or infinite;
-# their product may overflow, and the gate is then 0, which is right.
+# exp(±87) is a normal float32, so neither factor is 0 or infinite. Their product may
+# overflow; the gate is then 0, which is correct.
 _LARGEST = 87.0
-# Beyond this span of `a`, in nats, what is clipped in `b` may matter for some i.
+# If `a` spans more nats than this, clipping `b` may change some gates.
 _WIDEST = 140.0
 
 
@@ -20,21 +20,21 @@ _WIDEST = 140.0
 def gated_sum(
     a: Float[Array, "T H"], b: Float[Array, "T H"], x: Float[Array, "T H"]
 ) -> Float[Array, "T H"]:
-    """Computes Σ_j σ(a_i + b_j) ⊙ x_j for every i.
+    """Returns Σ_j σ(a_i + b_j) ⊙ x_j for every i.
 
     Forward and backward scan over the tokens and hold one `[T, H]` slice of the gates
-    at a time, so memory is O(T·H) where the plain form's gradient takes O(T²·H). Time
-    is O(T²·H). Reverse mode of the gradient is refused.
+    at a time: memory is O(T·H), while the plain form's gradient takes O(T²·H). Time is
+    O(T²·H). Reverse-mode differentiation of the gradient raises an error.
 
     Args:
-        a: What each token asks of the others.
-        b: What each token offers.
-        x: The features that are summed; zero under padding.
+        a: Term of the receiving token i.
+        b: Term of the contributing token j.
+        x: Features to sum; zero under padding.
 
     Example:
         >>> import jax.numpy as jnp
         >>> zero, x = jnp.zeros((2, 1)), jnp.array([[2.0], [4.0]])
-        >>> gated_sum(zero, zero, x).tolist()  # every gate is half open
+        >>> gated_sum(zero, zero, x).tolist()  # every gate is 0.5
         [[3.0], [3.0]]
 
     References:
@@ -63,9 +63,9 @@ def _backward(residuals, cotangent):
     if not x.shape[0]:
         return residuals
 
-    # A step adds the k-th token as the one that asks, and as the one that offers. That
-    # computes each gate twice; but nothing is summed over an axis, for which a slice of
-    # products would have to be stored.
+    # Step k adds token k both as receiver and as contributor. This computes each gate
+    # twice, but needs no sum over an axis, which would have to store a slice of
+    # products.
     def by(gate, left, right):
         def add(totals, inputs):
             grad_a, grad_b, grad_x = totals
@@ -86,15 +86,13 @@ def _backward(residuals, cotangent):
 
 
 def _by_fast_or_exact_gate(by, a: Float[Array, "T H"], b: Float[Array, "T H"]):
-    """Calls `by(gate, left, right)` with the fast gate where it is exact.
+    """Returns `by(gate, left, right)` with the fast gate where it is exact.
 
-    σ(a_i + b_j) = 1 / (1 + e^(-a_i) e^(-b_j)) takes T exponentials in place of T².
-    Centring `a` for each feature makes it exact to rounding while the values of `a`
-    span less than 140 nats: whatever is clipped in `b` is then saturated for every i.
-
-    The exact gate stands in a loop that runs once or not at all. Under `vmap` such a
-    loop is skipped if no sentence of the batch needs it, where both branches of a
-    `cond` would be computed.
+    σ(a_i + b_j) = 1 / (1 + e^(-a_i) e^(-b_j)) takes T exponentials instead of T². With
+    `a` centred for each feature, it is exact to rounding if the values of `a` span less
+    than 140 nats: gates with a clipped `b` are then saturated for every i. The exact
+    gate runs in a loop of at most one step. Under `vmap` the loop is skipped if no
+    sentence of the batch needs it, whereas `cond` would compute both branches.
     """
     low, high = jnp.min(a, 0, keepdims=True), jnp.max(a, 0, keepdims=True)
     centre = (low + high) / 2
@@ -103,7 +101,7 @@ def _by_fast_or_exact_gate(by, a: Float[Array, "T H"], b: Float[Array, "T H"]):
     fast = by(lambda left, right_j: 1 / (1 + left * right_j), left, right)
 
     def compute_exactly(carry):
-        # What does not depend on the carry, XLA would compute before the loop: always.
+        # XLA hoists whatever does not depend on the carry, and always computes it.
         asked = jnp.where(carry[0], a, 0.0)
         exact = by(lambda left, right_j: jax.nn.sigmoid(left + right_j), asked, b)
         return carry[0] & False, exact

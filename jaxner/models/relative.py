@@ -1,4 +1,4 @@
-"""Self-attention with relative positions, in the form of Gui et al. (UANet).
+"""Self-attention with relative positions, as in UANet.
 
 Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020, eq.
 7, on the relative positions of Dai et al., "Transformer-XL", ACL 2019.
@@ -19,23 +19,24 @@ from jaxner.models import layers
 from jaxner.models.attention import BLOCK, WHOLE, by_blocks
 from jaxner.types import FORBIDDEN
 
-# U(±1/√fan-in), in which the authors' code leaves its kernels (PyTorch's own draw).
+# U(±1/√fan-in), PyTorch's default, as in the authors' code.
 fan_in_uniform = layers.KERNELS["torch"](1)
-# The same for all heads at once, whose kernel is `[D, m, k]`.
+# The same for the kernel of all heads, `[D, m, k]`.
 _uniform_heads = nn.initializers.variance_scaling(
     1 / 3, "fan_in", "uniform", in_axis=0, out_axis=(1, 2)
 )
 
 
 def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}"]:
-    """Returns R: the sines, then the cosines of positions at dim / 2 frequencies.
+    """Returns R: sines, then cosines of positions at dim / 2 frequencies.
 
-    These fall from 1 to 1/10,000 geometrically, both included, as in tensor2tensor and
-    the code of Gui et al.; in Vaswani et al.'s formula the last one is not reached.
+    The frequencies fall geometrically from 1 to 1/10,000, both included, as in
+    tensor2tensor and the code of Gui et al.; Vaswani et al.'s formula does not reach
+    the last one.
 
     Args:
-        positions: Or distances; negative ones too.
-        dim: Even.
+        positions: Positions or distances; may be negative.
+        dim: Even number of dimensions.
 
     Example:
         >>> import jax.numpy as jnp
@@ -49,40 +50,40 @@ def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}
 
 
 def shift(by_distance: Float[Array, "m n P"]) -> Float[Array, "m n T"]:
-    """Turns scores by distance into scores by pair: `[i, j]` is that of j - i.
+    """Returns scores by pair from scores by distance: `[i, j]` is the score of j - i.
 
-    Row i starts i values further left than row 0. That is what the flat array gives
-    when it is read, from its n-th value on, in rows that are shorter by one. So this is
-    one copy, and so is its gradient; to gather each value would be slower by far.
+    Row i starts i values further left than row 0. Reading the flat array from its n-th
+    value on, in rows shorter by one, gives just that. This is one copy, and so is its
+    gradient; gathering each value would be much slower.
 
     Args:
-        by_distance: For each of n tokens the distances -n to T, P = n + T + 1.
+        by_distance: Scores of n tokens for distances -n to T, P = n + T + 1.
 
     Example:
         >>> import jax.numpy as jnp
         >>> shift(jnp.array([[[-2, -1, 0, 1, 2], [-2, -1, 0, 1, 2.0]]])).tolist()
         [[[0.0, 1.0], [-1.0, 0.0]]]
     """
-    heads, rows, places = by_distance.shape
-    flat = by_distance.reshape(heads, rows * places)[:, rows:]
-    return flat.reshape(heads, rows, places - 1)[:, :, : places - rows - 1]
+    heads, rows, count = by_distance.shape
+    flat = by_distance.reshape(heads, rows * count)[:, rows:]
+    return flat.reshape(heads, rows, count - 1)[:, :, : count - rows - 1]
 
 
 class RelativeAttention(nn.Module):
-    """Attention whose scores depend on content and on the distance of two tokens.
+    """Attention whose scores depend on content and on the distance between tokens.
 
     The score of query i and key j is ((q_i + u) · k_j + (q_i + v) · r_{j-i}) / √k, with
-    r = W_r R. No bias and no output projection. The paper's distance is i - j; and the
-    authors' code adds 257 to every distance. Either is the default seen through
-    another W_r, since it only rotates or mirrors the sine and cosine of each frequency.
-    Any length is possible. No array is larger than the scores by distance of a block
-    of n queries, `[m, n, n + T + 1]`, so that memory is linear in T, forward and
-    backward; a sentence of up to `attention.WHOLE` tokens is one block.
+    r = W_r R. There is no bias and no output projection. The paper's distance is i - j,
+    and the authors' code adds 257 to every distance. Both are equivalent to ours with
+    another W_r, since they only rotate or mirror the sine and cosine of each frequency.
+    Sentences may have any length. The largest array holds the scores by distance of a
+    block of n queries, `[m, n, n + T + 1]`: memory is linear in T, forward and
+    backward. A sentence of up to `attention.WHOLE` tokens is one block.
 
     Attributes:
         num_heads: Number of heads, m.
         head_dim: Dimensions of each head, k; even.
-        dropout: Rate on the attention weights.
+        dropout: Dropout rate on the attention weights.
     """
 
     num_heads: Size = 7
@@ -103,14 +104,14 @@ class RelativeAttention(nn.Module):
         train: bool,
         position: Float[Array, "k k"] | None = None,
     ) -> Float[Array, " T d"]:
-        """Returns what each token gathers from the keys, heads side by side.
+        """Returns the attention output of each token, heads side by side.
 
         Args:
-            queries: Features of the tokens that attend.
-            keys: Those of the same tokens that are attended to; the values too.
+            queries: Features of the tokens, for queries.
+            keys: Features of the same tokens, for keys and values.
             mask: False under padding, where the output is zero.
-            train: Whether weights are dropped.
-            position: W_r^T; None for one of its own.
+            train: Whether to apply dropout.
+            position: W_r^T; None for the module's own parameter.
         """
         q, k, v = (
             jnp.einsum("td,dmk->mtk", x, self._kernel(name, x.shape[1]))
@@ -122,10 +123,10 @@ class RelativeAttention(nn.Module):
         biases = self._bias("content_bias"), self._bias("position_bias")
         key = self.make_rng("dropout") if train and self.dropout else None
         length = len(mask)
-        # Queries from the tokens 0, n, 2 n, … on see distances from -n, -2 n, … on.
+        # Blocks of queries from token 0, n, 2 n, … see distances from -n, -2 n, ….
         rows = length if length <= WHOLE else BLOCK
         furthest = rows * -(-length // max(rows, 1))
-        # The same for all sentences of a batch, so that `vmap` leaves it one product.
+        # Does not depend on the sentence, so `vmap` computes it once for a batch.
         distances = jnp.arange(-furthest, length + 1, dtype=queries.dtype)
         relative = sinusoids(distances, self.head_dim) @ position
 
@@ -145,13 +146,13 @@ class RelativeAttention(nn.Module):
         return self.param(name, _uniform_heads, (size, self.num_heads, self.head_dim))
 
     def _bias(self, name):
-        """Returns u or v; as a matrix of heads by dimensions it is Xavier-normal."""
+        """Returns u or v, Xavier-normal as a matrix of heads by dimensions."""
         shape = (self.num_heads, self.head_dim)
         return self.param(name, nn.initializers.glorot_normal(), shape)[:, None, :]
 
 
 def _weigh(q, k, relative, mask, content_bias, position_bias) -> Float[Array, "n T m"]:
-    """Returns the weights of all keys for some queries, given their distances' r."""
+    """Returns the weights of all keys for a block of queries."""
     by_content = jnp.einsum("mtk,msk->mts", q + content_bias, k)
     by_distance = jnp.einsum("mtk,pk->mtp", q + position_bias, relative)
     scores = (by_content + shift(by_distance)) / q.shape[2] ** 0.5

@@ -1,4 +1,4 @@
-"""Representations: what a tagger knows of each token before it looks at the others.
+"""Representations: features of each token before the encoder adds its context.
 
 Shape letters: `T` tokens, `D` features; `S` layers of precomputed vectors.
 """
@@ -21,17 +21,18 @@ _PADDING, _UNKNOWN = 0, 1  # the first two word ids
 
 
 class Words(nn.Module):
-    """Looks up a vector for each word, in two tables.
+    """Word vectors in two tables, one trained and one frozen.
 
-    Only words of the training data can get a gradient. Their rows are parameters; all
-    other rows of a vector file lie in the collection `frozen`, where no optimizer step
-    pays for them. Without weight decay this is what training the whole table computes.
+    Only words of the training data receive gradients. Their rows are parameters; all
+    other rows of a vector file are in the collection `frozen`, which the optimizer
+    never touches. Without weight decay the result is the same as training the whole
+    table.
 
     Attributes:
-        num_trained: Rows that are parameters; their ids come first.
-        num_frozen: Rows that are not.
+        num_trained: Number of trained rows; their ids come first.
+        num_frozen: Number of frozen rows.
         dim: Length of a vector.
-        initializer: How trained vectors that are not given are drawn, one of
+        initializer: How trained rows without a pretrained vector are drawn, one of
             `layers.TABLES`.
     """
 
@@ -60,7 +61,7 @@ class Words(nn.Module):
         return jnp.where((words < self.num_trained)[:, None], vectors, others)
 
 
-# The class of each of `Caps`; 0 is none.
+# The class of each of `Caps`; 0 is no class.
 RULES = {
     # Strubell et al. (2017): all upper, initial upper, some upper, none: AA Aa aAa a
     "shape": {Caps.ALL: 1, Caps.ALL_FIRST: 2, Caps.FIRST: 2, Caps.ALL_LATER: 3}
@@ -73,13 +74,13 @@ _NUM_CLASSES = 4
 
 
 class Capitalisation(nn.Module):
-    """Tells how a word is capitalised, in the classes of a paper.
+    """Capitalisation features of words, by the classes of a paper.
 
     Attributes:
         rule: "shape" (Strubell et al., 2017) or "case" (Li, Fu and Ma, 2020).
         dim: Length of a learned vector; None: one-hot vectors.
-        unknown: Whether unknown words have a trained vector in place of their class's,
-            as in Li, Fu and Ma's code.
+        unknown: Whether unknown words get a trained vector instead of their class's, as
+            in Li, Fu and Ma's code.
     """
 
     rule: Annotated[str, OneOf(RULES)] = "shape"
@@ -94,13 +95,13 @@ class Capitalisation(nn.Module):
     def __call__(
         self, caps: Int[Array, " T"], words: Int[Array, " T"]
     ) -> Float[Array, " T D"]:
-        """Returns the features of each word; zero where there is none."""
+        """Returns the features of each word; zero at padding and separators."""
         rule = RULES[self.rule]
         classes = jnp.array([rule.get(kind, 0) for kind in Caps])[caps]
         if self.dim is None:
             x = jax.nn.one_hot(classes, _NUM_CLASSES + 1)[:, 1:]
         else:
-            # The first row, of no class, counts for the bounds of the draw only.
+            # Row 0 (no class) only affects the bounds of the draw.
             shape = (_NUM_CLASSES + 1, self.dim)
             table = self.param("table", layers.TABLES["glorot"], shape)
             x = jnp.where((classes > 0)[:, None], table[classes], 0.0)
@@ -114,15 +115,15 @@ LAYERS = ("top", "average", "mix")
 
 
 class Vectors(nn.Module):
-    """Takes vectors that were computed beforehand, of one or more layers.
+    """Features from precomputed vectors of one or more layers.
 
     "mix" is the learned sum of Peters et al. (2018), eq. 1: γ Σ_k softmax(w)_k h_k. It
-    begins as the average.
+    starts as the average.
 
     Attributes:
-        num_layers: Vectors of each token, S.
+        num_layers: Number of vectors for each token, S.
         dim: Dimensions of each, D.
-        layer: "top" (the last), "average", "mix", or the number of a layer from 0.
+        layer: "top" (the last), "average", "mix", or a layer's number from 0.
     """
 
     num_layers: Derived
@@ -142,7 +143,7 @@ class Vectors(nn.Module):
 
     @nn.compact
     def __call__(self, vectors: Float[Array, " T S D"]) -> Float[Array, " T D"]:
-        """Returns one vector of each token."""
+        """Returns one vector for each token."""
         if vectors.shape[1:] != (self.num_layers, self.dim):
             raise ValueError(
                 f"Expected vectors of {self.num_layers} layers and {self.dim} "
@@ -158,20 +159,20 @@ class Vectors(nn.Module):
 
 
 class Representation(nn.Module):
-    """Concatenates what is known of a word, and drops words and features.
+    """The concatenated features of each token, with dropout of words and features.
 
     Attributes:
         words: Word vectors, or None.
         chars: Character features, or None.
-        caps: Features of its capitalisation, or None.
-        vectors: Vectors that were computed beforehand, or None.
-        bert: Features of its word pieces (`bert.WordPieces`), or None.
+        caps: Capitalisation features, or None.
+        vectors: Precomputed vectors, or None.
+        bert: Features of word pieces (`bert.WordPieces`), or None.
         dropout: Probability of zeroing a feature.
-        word_dropout: Probability that a word counts as unknown.
-        singleton_dropout: The same of a word that occurs once in the training text, in
-            training alone. So the unknown word's vector is trained where all words of
-            the training text are known. Lample et al. (2016) have 0.5.
-        singletons: The first and, exclusive, the last id of these words (`Vocabulary`).
+        word_dropout: Probability of replacing a word by the unknown word.
+        singleton_dropout: The same for words that occur once in the training text, in
+            training only. This trains the unknown word's vector when the vocabulary
+            covers the whole training text. Lample et al. (2016) use 0.5.
+        singletons: First and last (exclusive) id of these words; see `Vocabulary`.
     """
 
     words: nn.Module | None
@@ -192,7 +193,7 @@ class Representation(nn.Module):
     def __call__(self, sentence: Sentence, *, train: bool) -> Float[Array, " T D"]:
         """Returns the features of each token; zero at separators and under padding."""
         words = sentence.words
-        # Has a key of its own: a pass without dropout may see the same words dropped.
+        # A separate key: a pass without dropout can drop the same words.
         if self.word_dropout and self.has_rng("words"):
             key = self.make_rng("words")
             dropped = jax.random.bernoulli(key, self.word_dropout, words.shape)
@@ -220,11 +221,11 @@ class Representation(nn.Module):
         return jnp.where(present[:, None], x, 0.0)
 
     def _read_characters(self, sentence: Sentence, train: bool):
-        """Reads each row of the characters once, for all tokens that it spells.
+        """Returns character features, reading each distinct word once.
 
-        With dropout, a token needs a mask of its own: in training each has a row to
-        itself and the batch one key for all rows; else the rows of a sentence are
-        copied to its tokens first.
+        With dropout, each token needs its own mask. In training each token has its own
+        row, and the batch one key for all rows; otherwise this function copies the rows
+        of a sentence to its tokens first.
         """
         is_drawn = train and getattr(self.chars, "dropout", 0)
         if is_drawn and not self.has_rng("chars"):
@@ -234,7 +235,7 @@ class Representation(nn.Module):
     def _contextual(self, sentence: Sentence, train: bool) -> list[Array]:
         vectors, pieces = sentence.vectors, sentence.pieces
         parts = []
-        if self.is_initializing():  # the sizes are known, whatever the sentence has
+        if self.is_initializing():  # sizes come from the module, not from the sentence
             vectors, pieces = self._blank(len(sentence.words))
         if self.vectors is not None:
             if vectors is None:

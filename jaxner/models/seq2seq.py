@@ -1,8 +1,8 @@
-"""A tag LSTM: the head of a tagger whose labels depend on all labels before them.
+"""A tag LSTM: a head whose labels depend on all labels before them.
 
 Zhang, Chen, Zhao, Liu and Yin, "Learning Tag Dependencies for Sequence Tagging", IJCAI
-2018. The three ways to join words and tags are those of its abstract; the formulas are
-a reading of it, and the sizes are ours. Shape letters: `T` tokens, `H` features, `L`
+2018. The three ways to join words and tags come from its abstract; the formulas are our
+reading of it, and the sizes are ours. Shape letters: `T` tokens, `H` features, `L`
 labels, `N` state size.
 """
 
@@ -23,26 +23,26 @@ FUSIONS = ("shared", "integrate", "joint")
 
 
 class Seq2seqHead(nn.Module):
-    """Reads the labels so far by an LSTM, and joins its state s_t with features h_t.
+    """A head that joins features h_t with an LSTM's state s_t over earlier labels.
 
-    With e(y) a label's vector and e_0 that of the place before the first token:
+    With e(y) the vector of a label and e_0 that before the first token:
 
     - "shared": s_t = LSTM([h_t; e(y_{t-1})], s_{t-1}), and the scores are U s_t + b:
       words and tags share one state.
-    - "integrate": s_t = LSTM(e(y_{t-1}), s_{t-1}), isolated from the words, and the
-      scores are W tanh(V [h_t; s_t] + b) + c: the features are integrated.
-    - "joint": isolated, too, and the scores are W h_t + U s_t + b: each scores the
-      labels by itself, and the decision is joint.
+    - "integrate": s_t = LSTM(e(y_{t-1}), s_{t-1}), which does not see the words, and
+      the scores are W tanh(V [h_t; s_t] + b) + c.
+    - "joint": the LSTM does not see the words either, and the scores are W h_t + U s_t
+      + b: each scores the labels, and the decision is joint.
 
-    Training reads the gold labels (teacher forcing). There is no dropout but that of
-    the features.
+    Training reads the gold labels (teacher forcing). Dropout applies only to the
+    features.
 
     Attributes:
         num_labels: Size of the label set.
         fusion: One of `FUSIONS`.
         tag_dim: Length of a label's vector.
         hidden_dim: State size, and the length of V's output.
-        beam_size: Hypotheses of the beam search; 1: greedy. It has no part in training.
+        beam_size: Hypotheses of the beam search; 1 is greedy. Unused in training.
         dropout: Probability of zeroing a feature on the way in.
         initializer: How linear layers are drawn, one of `layers.KERNELS`.
         table_initializer: How label vectors are drawn, one of `layers.TABLES`.
@@ -50,7 +50,7 @@ class Seq2seqHead(nn.Module):
         forget_bias: Initial bias of the forget gate.
 
     Raises:
-        ValueError: A choice is unknown, a size below 1, or a rate none.
+        ValueError: A choice is unknown, a size is below 1, or a rate is outside [0, 1).
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -98,7 +98,7 @@ class Seq2seqHead(nn.Module):
         )
 
     def _gates(self, x):
-        """Multiplies what the LSTM may read, all words and all tags, by its kernel."""
+        """Returns what all words and all tags add to the gates of the LSTM."""
         shape = (self.num_labels + 1, self.tag_dim)
         table = self.param("tags", layers.TABLES[self.table_initializer], shape)
         size = x.shape[1] if self.fusion == "shared" else 0
@@ -118,7 +118,7 @@ class Seq2seqHead(nn.Module):
         return jnp.einsum("th,hgn->tgn", x, kernel[:size]), previous, recurrent
 
     def _scores(self, x):
-        """The layers that lead to the scores; see `Autoregressive`."""
+        """Returns the layers that compute the scores; see `Autoregressive`."""
         kernel_init, zeros = layers.KERNELS[self.initializer](1), nn.initializers.zeros
         state, labels = self.hidden_dim, self.num_labels
 

@@ -1,11 +1,12 @@
 """Self-attention with relative positions: the Rel-Transformer, and UANet's two streams.
 
 Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020, eq.
-7-8. Where paper and authors' code differ, the code gave the published figures and is
-the default. Kernels and biases are drawn from U(±1/√fan-in), as there (PyTorch's own).
+7-8. Where paper and authors' code differ, the default is the code, which gave the
+published figures. Kernels and biases are drawn from U(±1/√fan-in), as there (PyTorch's
+default).
 
 Shape letters: `T` tokens, `m` heads of `k` dimensions, `d` = m · k features, `D` and
-`E` features of words and labels on the way in.
+`E` input features of words and labels.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ _EPSILON = 1e-12  # of layer normalisation
 
 
 class RelativeLayer(nn.Module):
-    """Attention and a feed-forward network, each in a residual sum.
+    """Attention and a feed-forward network, each with a residual sum.
 
     With "code": h' = LN(attention(h) + h), and the output is LN(h' + FFN(h')). With
-    "paper", eq. 8 to the letter: o = LN(Linear(attention(h)) + h), and the output is
+    "paper", literally eq. 8: o = LN(Linear(attention(h)) + h), and the output is
     FFN(o). FFN: d → 2 d → d, ReLU.
 
     Attributes:
         num_heads: Number of heads.
         head_dim: Dimensions of each head, even.
-        dropout: Rate behind either linear layer of the feed-forward network.
+        dropout: Rate after each linear layer of the feed-forward network.
         attention_dropout: Rate on the attention weights.
         form: "code" or "paper".
     """
@@ -66,9 +67,9 @@ class RelativeLayer(nn.Module):
         Args:
             x: Features of the tokens that attend; d must be num_heads · head_dim.
             mask: False under padding.
-            train: Whether there is dropout.
-            keys: Features that they attend to, and that enter the residual sum; None
-                for x itself.
+            train: Whether to apply dropout.
+            keys: Features that tokens attend to, also used in the residual sum; None
+                for x.
             position: See `RelativeAttention`.
         """
         dim = self.num_heads * self.head_dim
@@ -93,7 +94,7 @@ class RelativeLayer(nn.Module):
 
 
 class RelativeTransformer(nn.Module):
-    """The encoder of Rel-Transformer, UANet's rival: a projection, then layers.
+    """The encoder of Rel-Transformer, a baseline of UANet: a projection, then layers.
 
     Attributes:
         num_layers: Number of layers.
@@ -118,7 +119,7 @@ class RelativeTransformer(nn.Module):
     dropout: Rate = 0.15
     attention_dropout: Rate = 0.05
 
-    receptive_field = None  # every label is decided by all tokens
+    receptive_field = None  # all tokens decide every label
 
     def __post_init__(self):
         check_fields(self)
@@ -136,18 +137,18 @@ class RelativeTransformer(nn.Module):
 
 
 class TwoStream(nn.Module):
-    """UANet's refinement: words attend to words, and to the draft labels.
+    """UANet's refinement: words attend to words and to the draft labels.
 
-    N - 1 plain layers on the words, h; then Hx, one more of these on h, beside Hl,
-    gathered from the labels by queries from h. Both streams are projected to d
-    first. The authors' attention modules are copies of one draw; ours are all drawn
-    independently.
+    N - 1 plain layers on the words give h. One more such layer on h gives Hx; attention
+    with queries from h and keys from the labels gives Hl. Both streams are first
+    projected to d. The authors' attention modules start as copies of one draw; ours are
+    drawn independently.
 
-    "code": Hl is what attention with parameters of its own gathers, without residual
-    sum, normalisation or feed-forward network. "paper", eq. 7-8 to the letter: all
-    layers are those of `RelativeLayer`'s "paper"; Hl = FFN(LN(Linear(a_l) + labels)),
-    with parameters of its own except for W_r, which both streams of the last layer
-    share (the W_kR of eq. 7).
+    "code": Hl is the output of attention with its own parameters, without residual sum,
+    normalisation or feed-forward network. "paper", literally eq. 7-8: all layers are
+    `RelativeLayer`s with "paper"; Hl = FFN(LN(Linear(a_l) + labels)) has its own
+    parameters except for W_r, which both streams of the last layer share (the W_kR of
+    eq. 7).
 
     Attributes:
         num_layers: Number of layers, N; the last one has two streams.
@@ -155,8 +156,8 @@ class TwoStream(nn.Module):
         head_dim: Dimensions of each head, even.
         dropout: Rate inside the feed-forward networks.
         attention_dropout: Rate on the attention weights.
-        labels: Whether the label stream exists; without it, the paper's ablation
-            "without label information".
+        labels: Whether the label stream exists; False is the paper's ablation "without
+            label information".
         form: "code" or "paper".
 
     Example:
@@ -195,7 +196,7 @@ class TwoStream(nn.Module):
             words: Features of the words.
             labels: Vectors of the draft labels; None where the attribute is False.
             mask: False under padding.
-            train: Whether there is dropout.
+            train: Whether to apply dropout.
         """
         dim = self.num_heads * self.head_dim
         h = _dense(words.shape[1], dim, "input")(words)

@@ -1,8 +1,8 @@
-"""The papers' tables: what they published, what is run for them, and what came out.
+"""The papers' tables: published figures, the runs that reproduce them, and results.
 
-published.toml   every cell that has a config, and the orders that the papers claim
-plan.toml        with which stand-ins, epochs and seeds cells run here, in which order
-results/         one JSON line for each finished run; all tables are made from them
+published.toml   every cell with a config, and the orders that the papers claim
+plan.toml        stand-in vectors, epochs, seeds and order of the runs here
+results/         one JSON line for each finished run, the source of all tables
 
-`jaxner reproduce --list` shows where things stand.
+`jaxner reproduce --list` shows the state of each run.
 """

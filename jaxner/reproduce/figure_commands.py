@@ -1,11 +1,11 @@
 """The papers' other tables and figures: `jaxner reproduce NAME …`.
 
-sentence-length, mention-length   F1 by length, of kept predictions of several runs
-changes                           tokens that a refinement mends and breaks
+sentence-length, mention-length   F1 by length, from the stored predictions of runs
+changes                           tokens that a refinement corrects and breaks
 tokens                            draft, refined label and uncertainty token by token
 chunk-recall                      parts of an attention encoder, each alone
-heat-map                          relations or attention of a sentence, as a picture
-speed                             what `python -m benchmarks.papers` does, as an alias
+heat-map                          relations or attention of a sentence, as a plot
+speed                             alias of `python -m benchmarks.papers`
 
 Published values are in `figures.toml`.
 """
@@ -30,12 +30,12 @@ from jaxner.workdir import Workdir, names_of
 
 
 def sentence_length(options: argparse.Namespace) -> None:
-    """Does `reproduce sentence-length`."""
+    """Runs `reproduce sentence-length`."""
     _by_length(options, mentions=False)
 
 
 def mention_length(options: argparse.Namespace) -> None:
-    """Does `reproduce mention-length`."""
+    """Runs `reproduce mention-length`."""
     _by_length(options, mentions=True)
 
 
@@ -53,8 +53,8 @@ def _by_length(options: argparse.Namespace, mentions: bool) -> None:
         words = [len(x) for x in gold], _spans(gold, scheme)
         if first is not None and words != first:
             raise ValueError(
-                f"{folder} was scored on other sentences than {options.workdir[0]}: "
-                "their gold labels differ"
+                f"{folder} and {options.workdir[0]} were scored on different "
+                "sentences: their gold labels differ"
             )
         first, has_tags = words, scheme == schemes.TAGS
         found[name] = score(
@@ -76,11 +76,11 @@ def _by_length(options: argparse.Namespace, mentions: bool) -> None:
             "mentions" if mentions else "sentences",
             figure,
         )
-        printing.say(f"The plot is in {options.plot}")
+        printing.say(f"Plot written to {options.plot}")
 
 
 def changes(options: argparse.Namespace) -> None:
-    """Does `reproduce changes`."""
+    """Runs `reproduce changes`."""
     printing.check(options)
     params, split = tagging.load(options.workdir), _split(options)
     printing.say(split.summary())
@@ -91,19 +91,19 @@ def changes(options: argparse.Namespace) -> None:
     gamma = None if refinement is None else float(refinement.threshold)
     figure = figures.load("changes")
     rows = figure_tables.changes(its, figure, gamma)
-    told = its.detection
-    total = told.right + told.wrong
+    drafted = its.detection
+    total = drafted.right + drafted.wrong
     printing.show(
         f"{split.name} {options.split}: changed tokens", rows, figure, options
     )
     printing.say(
-        f"Of the draft's labels {told.right:,} of {total:,} are right; wrong ones are "
-        f"{told.ratio:.1f} times as uncertain"
+        f"{drafted.right:,} of {total:,} draft labels are right; wrong ones are "
+        f"{drafted.ratio:.1f} times as uncertain"
     )
 
 
 def tokens(options: argparse.Namespace) -> None:
-    """Does `reproduce tokens`."""
+    """Runs `reproduce tokens`."""
     printing.check(options)
     params, split = tagging.load(options.workdir), _chosen(options)
     figure = figures.load("tokens")
@@ -125,7 +125,7 @@ def tokens(options: argparse.Namespace) -> None:
 
 
 def chunk_recall(options: argparse.Namespace) -> None:
-    """Does `reproduce chunk-recall`."""
+    """Runs `reproduce chunk-recall`."""
     printing.check(options)
     params, split = tagging.load(options.workdir), _split(options)
     printing.say(split.summary())
@@ -136,8 +136,8 @@ def chunk_recall(options: argparse.Namespace) -> None:
         other = tagging.load(options.baseline)
         if other.vocabulary.scheme != params.vocabulary.scheme:
             raise ValueError(
-                f"The baseline labels in {other.vocabulary.scheme}, the run in "
-                f"{params.vocabulary.scheme}"
+                f"The baseline has scheme {other.vocabulary.scheme}, the run "
+                f"{params.vocabulary.scheme}; both need the same"
             )
         found[figure_tables.BASELINE] = parts.of_tagger(
             other, split, constrained=constrained
@@ -149,11 +149,11 @@ def chunk_recall(options: argparse.Namespace) -> None:
 
 
 def heat_map(options: argparse.Namespace) -> None:
-    """Does `reproduce heat-map`."""
+    """Runs `reproduce heat-map`."""
     printing.check(options)
     params, split = tagging.load(options.workdir), _chosen(options)
     if len(split.examples) != 1:
-        raise ValueError("A heat map is of one sentence: give one --text or --number")
+        raise ValueError("A heat map shows one sentence: give one --text or --number")
     words = list(split.examples[0].tokens)
     vectors = None if split.vectors is None else split.vectors[0]
     if parts.is_attentive(params):
@@ -167,10 +167,10 @@ def heat_map(options: argparse.Namespace) -> None:
     rows = list(range(len(words)))
     if options.rows == "entities":
         if params.vocabulary.scheme == schemes.TAGS:
-            raise ValueError("This tagger finds no entities: take --rows all")
+            raise ValueError("This run's labels are tags, not entities: use --rows all")
         rows = [i for i, name in enumerate(labels) if name != "O"]
         if not rows:
-            raise ValueError("The tagger finds no entity word here: take --rows all")
+            raise ValueError("No entities found in this sentence: use --rows all")
     named = [words[i] for i in rows]
     chosen = {title: matrix[rows] for title, matrix in maps.items()}
     plots.heat_maps(options.plot, chosen, named, words, label)
@@ -178,16 +178,16 @@ def heat_map(options: argparse.Namespace) -> None:
     printing.notes(figure)
     plain = {title or "relations": m.tolist() for title, m in chosen.items()}
     printing.write(options, {"rows": named, "columns": words, "maps": plain}, figure)
-    printing.say(f"The plot is in {options.plot}")
+    printing.say(f"Plot written to {options.plot}")
 
 
 def speed(options: argparse.Namespace) -> None:
-    """Does `reproduce speed`: calls `benchmarks.papers`."""
+    """Runs `reproduce speed`, an alias of `benchmarks.papers`."""
     printing.check(options)
     programs.benchmark(options.arguments)
 
 
-# --- What they share ---------------------------------------------------------------
+# --- Shared ---------------------------------------------------------------------
 
 
 def _split(options: argparse.Namespace) -> Split:
@@ -196,22 +196,22 @@ def _split(options: argparse.Namespace) -> Split:
 
 
 def _chosen(options: argparse.Namespace) -> Split:
-    """Returns the sentences of choice: a text, or some of a split."""
+    """Returns the chosen sentences: given texts, or some of a split."""
     if bool(options.text) == bool(options.number):
-        raise ValueError("Expected --text or --number (with --split), one of the two")
+        raise ValueError("Expected either --text or --number (with --split)")
     if options.text:
         examples = tuple(
             Example(tuple(text.split()), None, 0, 0) for text in options.text
         )
         if not all(example.tokens for example in examples):
-            raise ValueError("Expected tokens between blanks in --text, got none")
+            raise ValueError("--text is empty; expected tokens separated by spaces")
         return Split("text", "", Path(), examples, "BIO", 0, "")
     split = _split(options)
     count = len(split.examples)
     for number in options.number:
         if not 1 <= number <= count:
             raise ValueError(
-                f"{split.path} has sentences 1 to {count:,}; there is no {number}"
+                f"No sentence {number} in {split.path}; it has 1 to {count:,}"
             )
     places = [number - 1 for number in options.number]
     examples = tuple(split.examples[i] for i in places)
@@ -221,7 +221,7 @@ def _chosen(options: argparse.Namespace) -> Split:
 
 
 def _spans(gold: Any, scheme: str) -> Any:
-    """What is equal of gold labels in any scheme of spans."""
+    """Returns a form of gold labels that does not depend on the scheme."""
     if scheme == schemes.TAGS:
         return list(map(list, gold))
     return list(map(schemes.to_spans, gold))

@@ -15,10 +15,15 @@ _count = fields.argument(fields.Size)
 
 
 def declare(commands: Any) -> None:
-    """Adds the commands to the subparsers of `jaxner reproduce`."""
+    """Adds these commands to the subparsers of `jaxner reproduce`."""
     _declare_lengths(commands)
     for name, does, about, split in (
-        ("changes", run.changes, "tokens mended and broken (UANet, Table 1)", "test"),
+        (
+            "changes",
+            run.changes,
+            "tokens corrected and broken (UANet, Table 1)",
+            "test",
+        ),
         ("tokens", run.tokens, "draft and refinement of each (UANet, Table 7)", "dev"),
         ("chunk-recall", run.chunk_recall, "parts of the attention (Li et al.)", "dev"),
         ("heat-map", run.heat_map, "relations (GRN, Fig. 4) or attention", "dev"),
@@ -47,9 +52,9 @@ def declare(commands: Any) -> None:
                 "--rows",
                 default="all",
                 choices=("all", "entities"),
-                help="words on the y-axis; the GRN paper has those of entities",
+                help="words on the y-axis; the GRN paper shows entities",
             )
-    # What begins with a dash is for the benchmark, which has a parser of its own.
+    # Options go to the benchmark, which has its own parser.
     one = commands.add_parser(
         "speed",
         help="speed (UANet, Strubell et al., GRN)",
@@ -79,7 +84,8 @@ def _declare_lengths(commands: Any) -> None:
             "--bounds",
             type=fields.argument(fields.Size, "7,15,30"),
             default=list(bounds),
-            help=f"last length of each part; default {','.join(map(str, bounds))}",
+            help="largest length of each part, in tokens; default "
+            f"{','.join(map(str, bounds))}",
         )
         one.add_argument("--rule", default="conlleval", choices=known)
         one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")

@@ -17,11 +17,12 @@ BASELINE = "baseline"
 
 
 def by_length(runs: Mapping[str, Sequence[Part]], mentions: bool) -> list[Row]:
-    """Lays scores by length out, a column for each run.
+    """Returns scores by length, with a column for each run.
 
     Args:
-        runs: The parts of each run, of the same sentences.
-        mentions: Whether they are mentions: those of several tokens are also added up.
+        runs: The parts of each run, for the same sentences.
+        mentions: Whether parts are of mentions; adds a row for mentions of several
+            tokens.
 
     Example:
         >>> from jaxner.evaluation.scoring import Counts
@@ -44,15 +45,15 @@ def by_length(runs: Mapping[str, Sequence[Part]], mentions: bool) -> list[Row]:
 
 
 def changes(its: Table1, figure: Figure, threshold: float | None) -> list[Row]:
-    """Lays out what refining changes, as UANet's Table 1.
+    """Returns the changes by a refinement, as in UANet's Table 1.
 
-    A row has the changed tokens and their mean uncertainty; then all tokens whose draft
-    is right (✓) or wrong (✗) and theirs, which is what the paper compares.
+    A row has the changed tokens and their mean uncertainty, then all tokens with a
+    right (✓) or wrong (✗) draft and their mean uncertainty, which the paper compares.
 
     Args:
-        its: What was found.
-        figure: The published one, which refines everywhere.
-        threshold: The tagger's Γ; None: it refines everywhere.
+        its: Measured changes.
+        figure: Published values, for a refinement of all tokens.
+        threshold: The tagger's Γ; None if it refines all tokens.
 
     Example:
         >>> from jaxner.analysis import drafts
@@ -62,10 +63,10 @@ def changes(its: Table1, figure: Figure, threshold: float | None) -> list[Row]:
         >>> [(row["change"], row["tokens"], row["paper"]) for row in rows]
         [('✓ → ✗', 0, 39), ('✗ → ✓', 1, 54)]
     """
-    told = its.detection
+    drafted = its.detection
     kinds = (
-        ("✓ → ✗", "broken", told.mean_right, told.right),
-        ("✗ → ✓", "mended", told.mean_wrong, told.wrong),
+        ("✓ → ✗", "broken", drafted.mean_right, drafted.right),
+        ("✗ → ✓", "mended", drafted.mean_wrong, drafted.wrong),
     )
     rows = []
     settings: list[tuple[str, Changes]] = [("all", its.changes)]
@@ -94,16 +95,16 @@ def changes(its: Table1, figure: Figure, threshold: float | None) -> list[Row]:
 def tokens(
     words: Sequence[str], trace: Trace, figure: Figure, gold: Sequence[str] | None
 ) -> list[Row]:
-    """Lays a sentence out, a row for each token, as UANet's Table 7.
+    """Returns a sentence with a row for each token, as in UANet's Table 7.
 
-    Published labels and uncertainties, in the order of the other columns, stand beside
-    the mentions that the figure has, wherever the sentence holds their words.
+    Where the sentence has the words of a published mention, the rows also show its
+    published labels and uncertainties.
 
     Args:
         words: The tokens.
-        trace: Their labels.
-        figure: The published one.
-        gold: The right labels, if they are known.
+        trace: Labels of the tokens.
+        figure: Published values.
+        gold: Right labels, if known.
 
     Example:
         >>> from jaxner.reproduce import figures
@@ -134,11 +135,11 @@ def tokens(
 def chunk_recall(
     found: Mapping[str, Mapping[str, Recall]], figure: Figure
 ) -> list[Row]:
-    """Lays chunk recalls out: the whole tagger's, and what each part alone changes.
+    """Returns chunk recalls: the whole tagger's, and the change with each part alone.
 
     Args:
-        found: Recalls by chunk label, by part; `parts.WHOLE` is one.
-        figure: The published one; a row of its values follows where it has any.
+        found: Recalls by part, then by chunk label, including `parts.WHOLE`.
+        figure: Published values; available values follow in extra rows.
 
     Example:
         >>> from jaxner.reproduce import figures
@@ -163,7 +164,7 @@ def chunk_recall(
 
 
 def part_name(part: str) -> str:
-    """Names a part of [H; C] as the paper does; HC is the whole.
+    """Returns the paper's name for a part of [H; C]; HC is the whole.
 
     Example:
         >>> [part_name(x) for x in ("all", "hidden", "context", "context2", BASELINE)]
@@ -174,5 +175,5 @@ def part_name(part: str) -> str:
 
 
 def _columns(texts: Iterable[str]) -> list[tuple[str, ...]]:
-    """Turns texts of as many words into what stands at each place."""
+    """Returns the columns of texts that have the same number of words."""
     return list(zip(*(text.split() for text in texts), strict=True))

@@ -1,4 +1,4 @@
-"""What the papers published in their other tables and figures: `figures.toml`."""
+"""Published values of the papers' other tables and figures, from `figures.toml`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Figure:
 
     Attributes:
         paper: Authors and year.
-        source: Which table or figure it is, and of what.
-        absent: What the text at hand does not give.
-        says: What it says that is no value of a cell.
+        source: The table or figure, and its data.
+        absent: Values missing from the text that we have.
+        says: Statements of the text beyond the values of cells.
         values: Published values, by row and column.
     """
 
@@ -32,7 +32,7 @@ class Figure:
     values: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def value(self, row: str, column: str) -> Any:
-        """Returns a published value; None if the text does not give it.
+        """Returns a published value; None if the text lacks it.
 
         Example:
             >>> load("changes").value("✓ → ✗", "tokens")
@@ -43,7 +43,7 @@ class Figure:
         return self.values.get(row, {}).get(column)
 
     def notes(self) -> list[str]:
-        """Says where the values are from, and what there is not.
+        """Returns the source of the values, and which are missing.
 
         Example:
             >>> load("grn-6").notes()[1]
@@ -54,19 +54,19 @@ class Figure:
         return [*lines, *(f"The text says: {text}" for text in self.says)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives everything as JSON values."""
+        """Returns all fields as JSON values."""
         return dataclasses.asdict(self)
 
 
 def load(name: str, path: Path = FILE) -> Figure:
-    """Reads what is published of one table or figure.
+    """Returns the published values of one table or figure.
 
     Args:
-        name: Its key in the file.
-        path: The file.
+        name: Key of the table or figure in the file.
+        path: Path of the file.
 
     Raises:
-        ValueError: There is none of this name, or it has a field that there is not.
+        ValueError: The name or one of its fields is unknown.
 
     Example:
         >>> load("idcnn-2").value("ID-CNN", "ratio")

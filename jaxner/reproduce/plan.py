@@ -1,4 +1,4 @@
-"""How the cells are run here: stand-ins, epochs, patience, seeds, and the order."""
+"""The plan of runs: stand-in vectors, epochs, patience, seeds and order."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Job:
     """One run of a cell.
 
     Attributes:
-        cell: What is reproduced.
-        seed: Its seed.
+        cell: The cell to reproduce.
+        seed: Seed of the run.
     """
 
     cell: Cell
@@ -31,7 +31,7 @@ class Job:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells a job from others."""
+        """Cell and seed, which identify a job."""
         return self.cell.id, self.seed
 
     def folder(self, runs: Path) -> Path:
@@ -39,19 +39,19 @@ class Job:
         return runs / self.cell.id / f"seed-{self.seed}"
 
     def first_weights(self, runs: Path) -> Path | None:
-        """Returns the run folder that the weights begin with, if there is one."""
+        """Returns the run folder with the initial weights, or None."""
         source = self.cell.begins_with
         return runs / source / f"seed-{self.seed}" if source else None
 
 
 @dataclasses.dataclass(frozen=True)
 class StandIn:
-    """Vectors for those that are not at hand.
+    """Vectors that replace missing ones.
 
     Attributes:
-        names: Files that they stand in for.
-        use: Their file.
-        overrides: What else changes in a config.
+        names: Files to replace.
+        use: File to use instead.
+        overrides: Further changes to a config.
     """
 
     names: tuple[str, ...]
@@ -61,29 +61,29 @@ class StandIn:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """Overrides of some cells.
+    """Overrides for some cells.
 
     Attributes:
         cells: Patterns of ids, such as `grn*`.
-        overrides: Options of the config and their values.
+        overrides: Config options and values.
     """
 
     cells: tuple[str, ...]
     overrides: Mapping[str, Any]
 
     def fits(self, cell: Cell) -> bool:
-        """Tells whether a pattern is that of a cell."""
+        """Returns whether a pattern matches a cell."""
         return any(fnmatchcase(cell.id, pattern) for pattern in self.cells)
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Cells of the same worth: all get their first seed before one gets its second.
+    """Cells of equal priority: all get their first seed before any gets its second.
 
     Attributes:
-        name: What they show.
-        cells: Their ids.
-        seeds: How many runs each gets.
+        name: What the cells show.
+        cells: Ids of the cells.
+        seeds: Number of runs of each cell.
     """
 
     name: str
@@ -96,10 +96,10 @@ class Plan:
     """The content of `plan.toml`.
 
     Attributes:
-        stand_ins: Vectors for those that are not at hand.
-        settings: Overrides; of those that fit a cell, later ones win.
-        groups: In order of worth.
-        devices: Overrides of all cells on a kind of device.
+        stand_ins: Vectors that replace missing ones.
+        settings: Overrides; if several match a cell, later ones win.
+        groups: Groups by descending priority.
+        devices: Overrides for all cells on a kind of device.
     """
 
     stand_ins: tuple[StandIn, ...]
@@ -108,11 +108,11 @@ class Plan:
     devices: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:
-        """Lists all runs in order of worth.
+        """Returns all runs by descending priority.
 
         Args:
-            cells: All cells by their ids; those in no group come last, with one seed.
-            seeds: How many runs each cell gets, in the place of the groups' numbers.
+            cells: All cells by id; cells without a group come last, with one seed.
+            seeds: Number of runs of each cell; None for the numbers of the groups.
 
         Returns:
             The runs, each once.
@@ -129,12 +129,12 @@ class Plan:
     def overrides(
         self, cell: Cell, vectors: str | None, is_there: Callable[[str], bool]
     ) -> dict[str, Any]:
-        """Returns what a cell's config is changed by.
+        """Returns the overrides of a cell's config.
 
         Args:
             cell: The cell.
             vectors: The file that its config names.
-            is_there: Tells whether a file of vectors is at hand.
+            is_there: Returns whether a vector file exists.
         """
         changed: dict[str, Any] = {}
         for setting in self.settings:
@@ -150,15 +150,15 @@ class Plan:
 
 
 def load(cells: Iterable[str], path: Path = FILE) -> Plan:
-    """Reads the plan.
+    """Returns the plan of a file.
 
     Args:
-        cells: The ids that there are.
+        cells: Ids of all cells.
         path: The file.
 
     Raises:
-        ValueError: It names a cell twice or one that there is not, or a setting fits no
-            cell.
+        ValueError: The file names a cell twice or an unknown cell, or a setting matches
+            no cell.
     """
     content = tomllib.loads(path.read_text("utf-8"))
     plan = Plan(
@@ -178,17 +178,17 @@ def load(cells: Iterable[str], path: Path = FILE) -> Plan:
     for name in named:
         known("cell", name, cells)
         if named.count(name) > 1:
-            raise ValueError(f"{path}: the cell {name} is in two groups, or twice")
+            raise ValueError(f"{path}: the groups name the cell {name} twice")
     for pattern in (x for setting in plan.settings for x in setting.cells):
         if not any(fnmatchcase(name, pattern) for name in cells):
-            raise ValueError(f"{path}: the setting of {pattern!r} fits no cell")
+            raise ValueError(f"{path}: the setting {pattern!r} matches no cell")
     return plan
 
 
 def chosen(
     jobs: Sequence[Job], tables: Sequence[str] = (), cells: Sequence[str] = ()
 ) -> list[Job]:
-    """Keeps the jobs of some tables and cells; all, if none are named."""
+    """Returns the jobs of the named tables and cells; all jobs if both are empty."""
     if not (tables or cells):
         return list(jobs)
     return [job for job in jobs if job.cell.table in tables or job.cell.id in cells]

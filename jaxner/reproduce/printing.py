@@ -1,4 +1,4 @@
-"""What the commands print and store: tables, notes on what is published, JSON."""
+"""Printing and storing results: tables, notes on published values, JSON."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def check(options: argparse.Namespace) -> None:
-    """Checks, before any work is done, that files can be written.
+    """Raises an error, before any work, if an output file cannot be written.
 
     Raises:
-        FileNotFoundError: The folder of one is not there.
+        FileNotFoundError: The folder of an output file is missing.
         ValueError, ImportError: As `plots.check`.
     """
     files = [getattr(options, name, None) for name in ("plot", "json")]
     for path in filter(None, files):
         if not Path(path).absolute().parent.is_dir():
-            raise FileNotFoundError(f"There is no folder to write {path} into")
+            raise FileNotFoundError(f"No folder to write {path} into")
     if getattr(options, "plot", None):
         plots.check(options.plot)
 
@@ -37,20 +37,20 @@ def check(options: argparse.Namespace) -> None:
 def show(
     title: str, rows: list[dict[str, Any]], figure: Figure, options: argparse.Namespace
 ) -> None:
-    """Prints a table and what is published of it; stores both if that is wanted."""
+    """Prints a table and its published values; stores both for `--json`."""
     console.print(table(title, rows))
     notes(figure)
     write(options, {"title": title, "rows": rows}, figure)
 
 
 def notes(figure: Figure) -> None:
-    """Prints whence the published values are, and what there is not."""
+    """Prints the source of the published values, and which are missing."""
     for line in figure.notes():
         say(line)
 
 
 def table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
-    """Lays rows out, whose keys are the columns.
+    """Returns rows as a table, with their keys as columns.
 
     Example:
         >>> table("words", [{"word": "Rome"}]).row_count
@@ -66,7 +66,7 @@ def table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def cell(value: Any) -> str:
-    """Writes a cell; what there is not is a dash.
+    """Returns a cell as text; a dash for None.
 
     Example:
         >>> cell(91.4), cell(0.018), cell(1234), cell(None), cell("O")
@@ -82,7 +82,7 @@ def cell(value: Any) -> str:
 
 
 def write(options: argparse.Namespace, found: dict[str, Any], figure: Figure) -> None:
-    """Stores what was found, and what is published, in the file of `--json`."""
+    """Stores measured and published values in the file of `--json`."""
     if options.json:
         about = {"workdir": options.workdir, "split": getattr(options, "split", None)}
         content = plain({**about, **found, "published": figure.to_dict()})
@@ -91,7 +91,7 @@ def write(options: argparse.Namespace, found: dict[str, Any], figure: Figure) ->
 
 
 def plain(value: Any) -> Any:
-    """Makes numbers that are none null, for JSON.
+    """Returns values with null for numbers that are not finite, for JSON.
 
     Example:
         >>> plain({"u": [float("nan"), 1.0]})

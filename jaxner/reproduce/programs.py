@@ -1,7 +1,7 @@
-"""The only module that knows how a run is started.
+"""Starts runs, each in its own process: `python -m jaxner train …`.
 
-Each is a process of its own: `python -m jaxner train …`, as one would type it. So it
-has fresh memory, a crash ends nothing else, and the same command resumes it.
+A run has fresh memory, a crash does not affect other runs, and the same command resumes
+it. No other module starts runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda"}
 LOG = "train.log"
 STOPPED = (130, 143, -2, -15)
-"""Exit statuses of a run that was asked to stop: it can be resumed."""
+"""Exit statuses of a run that stopped on request and can be resumed."""
 _SAYS = "jaxner train: "
 _POLL = 0.5  # seconds
 
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         status: Exit status; negative: the signal that killed it.
-        error: What went wrong, in a line.
+        error: What went wrong, in one line.
     """
 
     status: int
@@ -43,17 +43,17 @@ class Outcome(NamedTuple):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the run was asked to stop."""
+        """Whether the run stopped on request."""
         return self.status in STOPPED
 
     @property
     def is_busy(self) -> bool:
-        """Whether another process was training the run already."""
+        """Whether another process is training the run."""
         return self.status != 0 and self.error.startswith(workdir.IS_LOCKED)
 
 
 def config_of(cell: Cell) -> Any:
-    """Returns the config of a cell, as the config file has it."""
+    """Returns the config of a cell, without overrides."""
     return shipped.load(cell.config)
 
 
@@ -61,17 +61,17 @@ def benchmark(arguments: Sequence[str]) -> None:
     """Runs `python -m benchmarks.papers` in this process.
 
     Args:
-        arguments: Of its command line.
+        arguments: Command-line arguments.
 
     Raises:
-        ImportError: The benchmarks are not beside the package.
+        ImportError: The folder `benchmarks/` is missing.
     """
     try:
         module = importlib.import_module("benchmarks.papers")
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"No benchmarks/papers.py to import ({error}): run `python -m jaxner "
-            "reproduce speed` in the folder of a clone, where benchmarks/ lies"
+            f"No benchmarks/papers.py ({error}): run `python -m jaxner reproduce "
+            "speed` in the root of a clone"
         ) from None
     module.main(list(arguments))
 
@@ -101,23 +101,23 @@ def train(
     device: str | None,
     must_stop: Callable[[], bool],
 ) -> Outcome:
-    """Trains, or resumes, a run to its end in another process.
+    """Trains or resumes a run in another process; returns how it ended.
 
     Args:
-        job: The run.
-        overrides: Options of its config.
+        job: Run to train.
+        overrides: Overrides of its config.
         runs: The folder of all runs.
-        device: A key of `PLATFORMS`; None: what JAX chooses.
-        must_stop: Tells whether the run is to stop; asked twice a second.
+        device: A key of `PLATFORMS`; None for JAX's choice.
+        must_stop: Returns whether the run must stop; called twice a second.
 
     Returns:
-        How it ended. What it printed is in its folder, in `train.log`.
+        How the run ended. Its output is in `train.log` in its folder.
     """
     runs = runs.absolute()
     folder = job.folder(runs)
     folder.mkdir(parents=True, exist_ok=True)
     environment = dict(os.environ)
-    # Seeds of a cell have the same programs.
+    # All seeds of a cell share compiled programs.
     environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(runs / "compiled"))
     if device:
         environment["JAX_PLATFORMS"] = PLATFORMS[device]
@@ -127,7 +127,7 @@ def train(
             env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is passed on once, and not by the shell
+            start_new_session=True,  # we pass Ctrl-C on, not the shell
         )
         status = _wait(process, must_stop)
     return Outcome(status, "" if status == 0 else _error(folder / LOG, status))
@@ -148,15 +148,15 @@ def _wait(process: subprocess.Popen[bytes], must_stop: Callable[[], bool]) -> in
 
 
 def _error(log: Path, status: int) -> str:
-    """Returns the last line of a log that says something, or the name of the signal."""
+    """Returns the last message of a log, or the name of the signal."""
     if status < 0:
-        return f"killed by signal {-status}; for want of memory?"
+        return f"killed by signal {-status}; out of memory?"
     lines = [x for x in log.read_text("utf-8", "replace").splitlines() if x.strip()]
-    told = [line for line in lines if line.startswith(_SAYS)]
-    last = (told or lines or [f"exit status {status}, and nothing said"])[-1]
-    places = {str(ROOT): ".", os.environ.get("JAXNER_DATA") or "data": "data"}
-    for place, name in places.items():  # no paths of one machine in the results
-        last = last.replace(place, name)
+    messages = [line for line in lines if line.startswith(_SAYS)]
+    last = (messages or lines or [f"exit status {status} without a message"])[-1]
+    names = {str(ROOT): ".", os.environ.get("JAXNER_DATA") or "data": "data"}
+    for path, name in names.items():  # no machine's paths in the results
+        last = last.replace(path, name)
     return last.removeprefix(_SAYS)[:500]
 
 

@@ -1,4 +1,4 @@
-"""What the papers published: cells of their tables, and orders that they claim."""
+"""The papers' published figures: cells of their tables, and claimed orders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxner.evaluation import rules
 FILE = Path(__file__).with_name("published.toml")
 FIGURES = ("f1", "accuracy")
 ACCURACY = "accuracy"
-"""The rule of cells whose labels are tags: there are no spans to read."""
+"""The rule of cells whose labels are tags."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,19 +25,19 @@ class Cell:
         id: Short and stable, such as `grn/conll2003`.
         table: Short name of the paper's tables, such as `grn`.
         paper: Authors and year.
-        system: As the paper calls it.
-        config: What stands after `configs/`, such as `grn:conll2003,elmo`.
-        figure: What is measured on test: "f1" or "accuracy".
-        rule: How the paper's own scorer reads spans, or "accuracy".
-        published: The figure in percent; None if no text at hand has one.
-        deviation: Its standard deviation over runs.
-        published_max: The best of the runs.
-        runs: How many there were; None if the paper does not say.
-        verified: Whether the figure stands in a text at hand.
+        system: The paper's name for the system.
+        config: Config below `configs/`, such as `grn:conll2003,elmo`.
+        figure: Measure on the test set: "f1" or "accuracy".
+        rule: How the paper's scorer reads spans, or "accuracy".
+        published: Figure in percent; None if our texts have none.
+        deviation: Standard deviation over runs, in points.
+        published_max: Figure of the best run, in percent.
+        runs: Number of runs; None if the paper does not say.
+        verified: Whether we read the figure in the paper's text.
         source: The paper's table.
-        note: What else one should know.
-        begins_with: The cell whose run gives the first weights.
-        main: Whether the README's short table has it.
+        note: Further remarks.
+        begins_with: Cell whose run provides the initial weights.
+        main: Whether the README's short table includes the cell.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Cell:
 
     @property
     def path(self) -> str:
-        """The config as `train.py --config` takes it.
+        """The value of `--config` for `train.py`.
 
         Example:
             >>> Cell("a/b", "a", "A 2000", "A", "grn:sample,elmo").path
@@ -80,8 +80,8 @@ class Claim:
 
     Attributes:
         better: Id of the cell with the higher figure.
-        worse: Id of the other one.
-        table: As in `Cell`: whose claim it is.
+        worse: Id of the other cell.
+        table: As in `Cell`: table of the paper that claims it.
         where: Section or table of the paper.
     """
 
@@ -93,11 +93,11 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """What another program reached with the data and vectors of our runs.
+    """Figures of another program with the data and vectors of our runs.
 
     Attributes:
-        cell: Id of the cell that it is held against.
-        system: Its name.
+        cell: Id of the cell to compare with.
+        system: Name of the program.
         dev: Figure on dev, in percent.
         test: Figure on test, in percent.
         note: How it was measured.
@@ -115,10 +115,10 @@ class Published:
     """The content of `published.toml`.
 
     Attributes:
-        cells: By their ids, in the order of the file.
+        cells: Cells by id, in the order of the file.
         papers: The paper of each table.
-        notes: What is to be said of a table as a whole.
-        claims: Orders of systems.
+        notes: Remarks on whole tables.
+        claims: Claimed orders of systems.
         references: Runs of other programs.
     """
 
@@ -129,21 +129,20 @@ class Published:
     references: tuple[Reference, ...]
 
     def cell(self, name: str) -> Cell:
-        """Returns a cell by its id; raises ValueError if there is none."""
+        """Returns a cell by its id; raises ValueError if the id is unknown."""
         return self.cells[known("cell", name, self.cells)]
 
     def of_table(self, table: str) -> list[Cell]:
-        """Returns the cells of a table; raises ValueError if there is no such table."""
+        """Returns the cells of a table; raises ValueError if the table is unknown."""
         known("table", table, self.papers)
         return [cell for cell in self.cells.values() if cell.table == table]
 
 
 def load(path: Path = FILE) -> Published:
-    """Reads the published figures.
+    """Returns the published figures of a file.
 
     Raises:
-        ValueError: A cell is there twice, names what there is not, or has a field that
-            there is not.
+        ValueError: A cell occurs twice, or has an unknown name or field.
 
     Example:
         >>> load().cell("grn/conll2003").published
@@ -156,7 +155,7 @@ def load(path: Path = FILE) -> Published:
         common = {k: v for k, v in tables[_table(entry, tables)].items() if k != "note"}
         cell = _made(Cell, common | entry, path)
         if cell.id in cells:
-            raise ValueError(f"{path}: the cell {cell.id} is there twice")
+            raise ValueError(f"{path}: the cell {cell.id} occurs twice")
         _check(cell, path)
         cells[cell.id] = cell
     claims = tuple(_made(Claim, entry, path) for entry in content["claim"])
@@ -175,10 +174,10 @@ def load(path: Path = FILE) -> Published:
 
 
 def known(what: str, name: str, names: Iterable[str]) -> str:
-    """Returns a name that is one of some.
+    """Returns `name` if it is in `names`.
 
     Raises:
-        ValueError: It is none of them; the message says which ones come close.
+        ValueError: The name is unknown; the message lists similar names.
     """
     names = list(names)
     if name not in names:
@@ -200,10 +199,10 @@ def _made(kind: Any, fields: Mapping[str, Any], path: Path) -> Any:
 
 def _check(cell: Cell, path: Path) -> None:
     if cell.figure not in FIGURES:
-        raise ValueError(f"{path}: {cell.id}: expected a figure of {FIGURES}")
+        raise ValueError(f"{path}: {cell.id}: figure must be one of {FIGURES}")
     expected = (ACCURACY,) if cell.figure == "accuracy" else rules.RULES
     if cell.rule not in expected:
         raise ValueError(
-            f"{path}: {cell.id}: expected a rule of {', '.join(expected)} for "
-            f"{cell.figure}, got {cell.rule!r}"
+            f"{path}: {cell.id}: rule of {cell.figure} must be one of "
+            f"{', '.join(expected)}, got {cell.rule!r}"
         )

@@ -1,4 +1,4 @@
-"""Runs what is missing, one cell after the other, and writes down what came out."""
+"""Trains all missing runs, one after another, and records their results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ STATES = (DONE, FAILED, MISSING, WAITING, SKIPPED)
 
 
 Trainer = Callable[..., Outcome]
-"""Trains, or resumes, a run to its end; called as `programs.train` is."""
+"""Trains or resumes a run; the signature is that of `programs.train`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """Where a job stands.
+    """The state of a job.
 
     Attributes:
-        name: `done`, `failed`, `missing` (to be run), `waiting` or `skipped`.
-        why: What this machine lacks, what it waits for, or what went wrong.
+        name: `done`, `failed`, `missing` (not run yet), `waiting` or `skipped`.
+        why: What this machine lacks, what the job waits for, or what went wrong.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Queue:
 
     Attributes:
         plan: Overrides of the configs.
-        results: Where lines go.
+        results: Receives the lines of finished runs.
         runs: The folder of all runs.
-        device: "cpu", "gpu" or None: what JAX chooses.
+        device: "cpu", "gpu" or None for JAX's choice.
         log: Gets lines for the user.
-        train: Does one run.
+        train: Trains one run.
         config_of: Returns the config of a cell.
     """
 
@@ -64,14 +64,14 @@ class Queue:
     config_of: Callable[[Cell], Any] = programs.config_of
 
     def overrides(self, job: Job) -> dict[str, Any]:
-        """Returns what the config of a job is changed by, on this machine."""
+        """Returns the overrides of a job's config on this machine."""
         config = self.config_of(job.cell)
         changed = self.plan.overrides(job.cell, config.data.vectors, _has_vectors)
         changed |= self.plan.devices.get(self.device or "", {})
         return {k: v for k, v in changed.items() if _option(config, k) != v}
 
     def state(self, job: Job) -> State:
-        """Tells where a job stands; opens no file of data."""
+        """Returns the state of a job, without opening data files."""
         line = self.results.by_job().get(job.key)
         if line is not None:
             return State(line["status"], line.get("error", ""))
@@ -79,29 +79,29 @@ class Queue:
             config = self.config_of(job.cell)
             config.update_from_flattened_dict(self.overrides(job))
         except (ValueError, KeyError, AttributeError, TypeError) as error:
-            return State(SKIPPED, f"its config cannot be made: {error}")
+            return State(SKIPPED, f"its config cannot be built: {error}")
         if lack := what_lacks(config):
             return State(SKIPPED, lack)
         weights = job.first_weights(self.runs)
         if weights is None or (weights / "result.json").is_file():
             return State(MISSING)
-        return State(WAITING, f"for {job.cell.begins_with}, to begin with its weights")
+        return State(WAITING, f"for the weights of {job.cell.begins_with}")
 
     def work(
         self, jobs: Sequence[Job], *, hours: float | None = None, retry: bool = False
     ) -> int:
-        """Does all jobs that are missing.
+        """Runs all missing jobs; returns an exit status.
 
         Args:
-            jobs: In order of worth.
-            hours: After so many, the run is stopped, to be resumed another time.
-            retry: Whether failed runs are begun once more.
+            jobs: Jobs by descending priority.
+            hours: Stops the current run after this many hours; a later call resumes it.
+            retry: Whether to start failed runs again.
 
         Returns:
-            The exit status: 0, or that of the signal that stopped the queue.
+            0, or the exit status for the signal that stopped the queue.
         """
         end = None if hours is None else time.monotonic() + 3600 * hours
-        told: set[str] = set()
+        logged: set[str] = set()
         with signals.stop_requests() as stop:
 
             def must_stop() -> bool:
@@ -111,23 +111,23 @@ class Queue:
                 if must_stop():
                     break
                 state = self.state(job)
-                if state.name in (SKIPPED, WAITING) and job.cell.id not in told:
-                    told.add(job.cell.id)
+                if state.name in (SKIPPED, WAITING) and job.cell.id not in logged:
+                    logged.add(job.cell.id)
                     self.log(f"{job.cell.id}: {state.name}, {state.why}")
                 is_wanted = state.name == MISSING or (retry and state.name == FAILED)
                 if is_wanted and self._run(job, must_stop).is_stopped:
                     break
             else:
-                self.log("Nothing more to do")
+                self.log("No jobs left")
                 return 0
-        self.log("Stopped; the same command goes on from here")
+        self.log("Stopped; the same command continues from here")
         return stop.exit_status if stop else 0
 
     def _run(self, job: Job, must_stop: Callable[[], bool]) -> Outcome:
         folder = job.folder(self.runs)
         with _locked(folder) as is_ours:
             if not is_ours:
-                self.log(f"{job}: another process trains it")
+                self.log(f"{job}: another process is training it")
                 return Outcome(0)
             overrides = self.overrides(job)
             begun = "resumed" if Workdir(folder).is_begun() else "begun"
@@ -136,7 +136,7 @@ class Queue:
                 job, overrides, self.runs, device=self.device, must_stop=must_stop
             )
             if outcome.is_busy:
-                self.log(f"{job}: another process trains it")
+                self.log(f"{job}: another process is training it")
             elif not outcome.is_stopped:
                 self._record(job, overrides, outcome)
         return outcome
@@ -161,10 +161,10 @@ class Queue:
 
 
 def what_lacks(config: Any) -> str:
-    """Says what a run needs and this machine has not; nothing if it has all.
+    """Returns what this machine lacks for a run; empty if nothing.
 
     Args:
-        config: The run's.
+        config: Config of the run.
 
     Example:
         >>> from jaxner.reproduce import programs, published
@@ -190,12 +190,12 @@ def what_lacks(config: Any) -> str:
     if config.model.representation.get("bert"):
         folder = data.pretrained
         if not folder or not Path(folder).is_dir():
-            return f"no pretrained encoder in a folder {folder}"
+            return f"no folder {folder} with a pretrained encoder"
     return ""
 
 
 def _option(config: Any, name: str) -> Any:
-    """Returns the value of an option such as `data.vectors`; None if there is none."""
+    """Returns the value of an option such as `data.vectors`; None if it is missing."""
     for part in name.split("."):
         config = config.get(part) if hasattr(config, "get") else None
     return config
@@ -215,9 +215,9 @@ def _listed(overrides: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Keeps other queues from a run; False if one has it.
+    """Yields whether this queue holds the lock of a run.
 
-    If a queue is killed, what it started trains on, and keeps the folder locked.
+    If a queue is killed, the run that it started continues and keeps the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(folder / ".queue")

@@ -1,4 +1,4 @@
-"""From the folder of a finished run to its line in the results."""
+"""Converts the folder of a finished run to its line in the results."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def done(
 
     Args:
         job: The run.
-        overrides: What its config was changed by.
+        overrides: Overrides of its config.
         folder: Its folder.
-        device: "cpu", "gpu", or "" for what JAX chose.
-        commit: That of the code.
+        device: "cpu", "gpu", or "" for JAX's choice.
+        commit: Commit of the code.
 
     Raises:
         FileNotFoundError: The run is not finished: a file is missing.
-        ValueError: The predictions are not those that were scored.
+        ValueError: The stored predictions do not match the run's scores.
     """
     run = Workdir(folder)
     result, about = run.read_json("result.json"), run.read_json("environment.json")
@@ -63,26 +63,26 @@ def done(
 def failed(
     job: Job, overrides: Mapping[str, Any], error: str, device: str, commit: str
 ) -> Line:
-    """Returns the line of a run that ended in an error; arguments as in `done`."""
+    """Returns the line of a failed run; see `done` for the arguments."""
     end = _end(device, commit)
     return {**_begin(job, overrides, FAILED), "error": error, **end}
 
 
 def sentence_counts(cell: Cell, rule: str, folder: Path, split: str):
-    """Counts what each sentence of a run's predictions has.
+    """Returns the counts of each sentence in a run's predictions.
 
     Args:
         cell: The cell.
-        rule: Another rule than its own, or that.
-        folder: The run's.
+        rule: How to read spans.
+        folder: Folder of the run.
         split: "dev" or "test".
 
     Returns:
-        Correct, predicted and gold spans (or tokens, if labels are tags) of each
-        sentence, `[sentences, 3]`.
+        Correct, predicted and gold spans of each sentence (tokens if labels are tags),
+        `[sentences, 3]`.
 
     Raises:
-        FileNotFoundError: The run, or its file of predictions, is not there.
+        FileNotFoundError: The run or its file of predictions is missing.
     """
     run = Workdir(folder)
     scheme = run.vocabulary().scheme
@@ -95,7 +95,7 @@ def sentence_counts(cell: Cell, rule: str, folder: Path, split: str):
 def _figures(
     cell: Cell, run: Workdir, result: Mapping[str, Any], split: str
 ) -> dict[str, float]:
-    """Scores the predictions under the paper's rule; the run itself had conlleval's."""
+    """Returns scores by the paper's rule; the run itself used conlleval's."""
     if cell.figure == "accuracy":
         return {cell.rule: round(result[split]["accuracy"], 4)}
     figures = {}
@@ -104,9 +104,9 @@ def _figures(
         figures[rule] = round(100 * (found.f1 or 0.0), 4)
     if abs(figures[CONLLEVAL] - result[split]["f1"]) > 1e-3:
         raise ValueError(
-            f"{run.predictions(split)} has F1 {figures[CONLLEVAL]} by conlleval's rule,"
-            f" result.json {result[split]['f1']}: they are of different runs. Remove "
-            "both and run the command again."
+            f"{run.predictions(split)} has F1 {figures[CONLLEVAL]} by conlleval's "
+            f"rule, result.json has {result[split]['f1']}: the files are from "
+            "different runs. Remove both and run the command again."
         )
     return figures
 

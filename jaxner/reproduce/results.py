@@ -17,23 +17,23 @@ COMPARED = "bootstrap.json"
 
 
 class Results:
-    """Reads and writes the lines.
+    """Reads and writes the lines of runs.
 
-    A run has one line, known by its cell and seed; a failed one gives way to one that
-    follows it. To measure a cell anew, remove its lines and its run folders.
+    Cell and seed identify the line of a run; a new line replaces that of a failed run.
+    To measure a cell again, remove its lines and its run folders.
 
     Args:
-        folder: Where the files lie; it is made with the first line.
+        folder: Folder of the files, created with the first line.
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
 
     def lines(self) -> list[Line]:
-        """Reads all lines of runs, table by table.
+        """Returns all lines of runs, table by table.
 
         Raises:
-            ValueError: A line is no JSON object.
+            ValueError: A line is not a JSON object.
         """
         files = sorted(self.folder.glob("*.jsonl"))
         return [x for file in files for x in _read(file) if "cell" in x]
@@ -43,16 +43,16 @@ class Results:
         return {_key(line): line for line in self.lines()}
 
     def add(self, table: str, line: Mapping[str, Any]) -> bool:
-        """Adds the line of a run, unless the run is there as done.
+        """Adds the line of a run unless the run is already done.
 
-        The file is there whole, with or without the line, and processes take turns.
+        The write is atomic, and processes take turns.
 
         Args:
-            table: The table's short name.
-            line: With `cell`, `seed` and `status`.
+            table: Short name of the table.
+            line: Line with `cell`, `seed` and `status`.
 
         Returns:
-            Whether it was added.
+            Whether the line was added.
         """
         with self._locked():
             file = self.folder / f"{table}.jsonl"
@@ -66,12 +66,12 @@ class Results:
         return True
 
     def compared(self) -> dict[str, float]:
-        """Reads what the bootstrap found of pairs of runs; see `verdicts.compare`."""
+        """Returns stored bootstrap results by pair of runs; see `verdicts.compare`."""
         file = self.folder / COMPARED
         return json.loads(file.read_text("utf-8")) if file.is_file() else {}
 
     def write_compared(self, found: Mapping[str, float]) -> None:
-        """Writes it; nothing, if nothing was found."""
+        """Writes bootstrap results, if there are any."""
         if found:
             text = json.dumps(found, indent=1) + "\n"
             write_text(self.folder / COMPARED, text)
@@ -84,12 +84,12 @@ class Results:
 
 
 def write(file: Path, lines: list[Line]) -> None:
-    """Writes lines, all or none."""
+    """Writes lines atomically."""
     write_text(file, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def write_text(file: Path, text: str) -> None:
-    """Writes a text file; it is there whole, or as it was before."""
+    """Writes a text file atomically."""
     temporary = file.with_name(f".{file.name}.tmp")
     with temporary.open("w", encoding="utf-8") as opened:
         opened.write(text)
@@ -108,7 +108,7 @@ def _read(file: Path) -> list[Line]:
         except json.JSONDecodeError as error:
             raise ValueError(
                 f"{file}:{number}: expected a JSON object, got {text[:60]!r} "
-                f"({error}); remove or mend the line"
+                f"({error}); fix or remove the line"
             ) from None
         read.append(line)
     return read

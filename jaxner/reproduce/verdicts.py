@@ -1,8 +1,8 @@
-"""Whether the orders that the papers claim hold here.
+"""Decides whether our runs confirm the orders that the papers claim.
 
-Where both systems have two runs or more, Welch's t-test compares the runs. Where one
-has a single run, a paired bootstrap over the sentences of test compares one run of
-each: that says nothing of other seeds, so the verdict says so.
+If both systems have two runs or more, Welch's t-test compares the runs. If one has a
+single run, a paired bootstrap over test sentences compares one run of each. Since this
+says nothing about other seeds, the verdict mentions it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not yet decidable"
 
 
 class Verdict(NamedTuple):
-    """What our runs say of a claim.
+    """The verdict of our runs on a claim.
 
     Attributes:
         claim: The claim.
         word: `HOLDS`, `FAILS` or `OPEN`.
-        difference: Mean of the better system less that of the other; None if one has
-            no run.
-        p: Of no difference, on both sides; None without a test.
-        test: What gave p.
-        numbers: How many runs each has.
+        difference: Mean of the better system minus that of the other, in points; None
+            if one has no run.
+        p: Two-sided p value of no difference; None without a test.
+        test: Name of the test.
+        numbers: Number of runs of each system.
     """
 
     claim: Claim
@@ -53,16 +53,16 @@ def verdict(
     lines: Sequence[Line],
     compared: Mapping[str, float],
 ) -> Verdict:
-    """Judges a claim by the lines of finished runs.
+    """Returns the verdict on a claim from the lines of finished runs.
 
     Args:
         claim: The claim.
         published: The cells that it names.
-        lines: Those of all runs.
-        compared: p of the bootstrap by pairs of runs; see `bootstrap`.
+        lines: Lines of all runs.
+        compared: p values of the bootstrap by pair of runs; see `bootstrap`.
 
     Returns:
-        The verdict: an order holds or does not where p is below 0.05.
+        The verdict; an order is decided if p is below 0.05.
     """
     cells = [published.cell(name) for name in (claim.better, claim.worse)]
     rule = common_rule(*cells)
@@ -86,16 +86,16 @@ def verdict(
 def bootstrap(
     first: np.ndarray, second: np.ndarray, rounds: int = ROUNDS, seed: int = 0
 ) -> float:
-    """Returns p of a paired bootstrap over sentences, on both sides.
+    """Returns the two-sided p value of a paired bootstrap over sentences.
 
     Args:
         first: Correct, predicted and gold spans of each sentence, `[sentences, 3]`.
-        second: The same of another run, for the same sentences.
-        rounds: How many times sentences are drawn.
-        seed: Of the draws.
+        second: The same for another run on the same sentences.
+        rounds: Number of resamples.
+        seed: Seed of the resamples.
 
     Raises:
-        ValueError: The runs have other sentences.
+        ValueError: The runs have different sentences.
     """
     one, other = (tally.of_counts(counts) for counts in (first, second))
     return comparing.bootstrap([one], [other], "f1", rounds=rounds, seed=seed)
@@ -104,16 +104,16 @@ def bootstrap(
 def compare(
     published: Published, lines: Sequence[Line], runs: Path, known: Mapping[str, float]
 ) -> dict[str, float]:
-    """Compares single runs of a claim's systems by the predictions kept beside them.
+    """Returns bootstrap results for claims with single runs, from stored predictions.
 
     Args:
         published: Claims and cells.
-        lines: Those of all runs.
-        runs: The folder of all runs; pairs whose predictions are not there are left.
-        known: What was found before, which is not done again.
+        lines: Lines of all runs.
+        runs: Folder of all runs; skips pairs without predictions.
+        known: Earlier results, which are not computed again.
 
     Returns:
-        p by pairs of runs, `known` among them.
+        p values by pair of runs, including `known`.
     """
     found: dict[str, float] = {}
     for claim in published.claims:
@@ -138,12 +138,12 @@ def compare(
 
 
 def common_rule(first: Cell, second: Cell) -> str:
-    """Returns the rule under which both are compared: their own, else conlleval's."""
+    """Returns the rule for comparing both: their own if equal, else conlleval's."""
     return first.rule if first.rule == second.rule else record.CONLLEVAL
 
 
 def pair_name(better: Line, worse: Line, rule: str) -> str:
-    """Names two runs by what they are and what they reached."""
+    """Returns a name for two runs, from their cells, seeds and figures."""
     runs = [f"{x['cell']} {x['seed']} {x['test'][rule]}" for x in (better, worse)]
     return f"{rule}: {runs[0]} > {runs[1]}"
 
@@ -154,13 +154,13 @@ def _counts(cell: Cell, rule: str, line: Line, runs: Path) -> np.ndarray:
     figure = 100 * (rules.total(counts).f1 or 0.0)
     if abs(figure - line["test"][rule]) > 1e-3:
         raise ValueError(
-            f"{folder} has predictions of F1 {figure:.4f}, the results have "
-            f"{line['test'][rule]}: they are of different runs"
+            f"The predictions in {folder} have F1 {figure:.4f}, the results "
+            f"{line['test'][rule]}: they are from different runs"
         )
     return counts
 
 
 def finished(cell: Cell, lines: Sequence[Line]) -> list[Line]:
-    """Returns the lines of a cell's finished runs, by their seeds."""
+    """Returns the lines of a cell's finished runs, sorted by seed."""
     mine = [x for x in lines if x["cell"] == cell.id and x["status"] == DONE]
     return sorted(mine, key=lambda line: line["seed"])

@@ -66,7 +66,7 @@ def test_passes_with_dropout_depend_on_the_key_alone(lan, split):
 
 
 def test_a_layer_that_is_not_there(lan, split):
-    with pytest.raises(ValueError, match=r"layer from 1 to 2.*got 3"):
+    with pytest.raises(ValueError, match=r"layer from 1 to 2 .*got 3"):
         drafts.traces(lan, split, layer=3)
 
 

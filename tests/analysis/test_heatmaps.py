@@ -82,7 +82,9 @@ def test_a_tagger_of_documents_shows_the_sentence_alone():
 
 def test_taggers_without_say_so(attentive):
     plain = tagger(PLAIN)
-    with pytest.raises(ValueError, match="no attention: it needs the encoder"):
+    with pytest.raises(
+        ValueError, match="no attention; heat maps of attention need the encoder"
+    ):
         jaxner.attention(plain, ["Rome"])
     with pytest.raises(ValueError, match="no relation layer"):
         jaxner.relations(attentive, ["Rome"])

@@ -51,11 +51,11 @@ def test_parts_by_mention_add_up_to_the_whole(rule):
 
 
 def test_what_cannot_be_counted_is_refused():
-    with pytest.raises(ValueError, match="rise from 1"):
+    with pytest.raises(ValueError, match="ascending bounds from 1"):
         lengths.by_sentence([["O"]], [["O"]], [3, 2])
     with pytest.raises(ValueError, match="tags"):
         lengths.by_mention([["NN"]], [["NN"]], scheme="tags")
-    with pytest.raises(ValueError, match="take one of conlleval, strict"):
+    with pytest.raises(ValueError, match="choose one of conlleval, strict"):
         lengths.by_mention([["O"]], [["O"]], rule="ncrfpp")
     with pytest.raises(ValueError, match="gold has 2 labels, predicted 1"):
         lengths.by_mention([["O", "O"]], [["O"]])

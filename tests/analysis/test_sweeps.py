@@ -143,7 +143,7 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
 
 @pytest.mark.parametrize("samples", [(), (0, 2)])
 def test_numbers_of_passes_that_are_none(refining, dev, samples):
-    with pytest.raises(ValueError, match="numbers of passes from 1"):
+    with pytest.raises(ValueError, match="numbers of passes ≥ 1"):
         sweeps.sweep(jaxner.load(refining), dev, samples=samples)
 
 
@@ -176,8 +176,8 @@ def test_the_command_prints_tables_and_writes_plot_and_figures(
     ("arguments", "message"),
     [
         (["--plot", "sweep.bmp"], "Expected a plot with the suffix .png, .pdf, .svg"),
-        (["--plot", "nowhere/sweep.png"], "There is no folder to write"),
-        (["--samples=0"], "numbers of passes from 1"),
+        (["--plot", "nowhere/sweep.png"], "No folder to write"),
+        (["--samples=0"], "numbers of passes ≥ 1"),
         (["--thresholds=nan"], "finite thresholds"),
     ],
 )

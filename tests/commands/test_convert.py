@@ -85,11 +85,14 @@ def test_what_cannot_be_done_is_told(source, monkeypatch, capsys, arguments, mes
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a B-ORG\nb I-ORG\xa0\n", r":2: Label .* cannot be seen \(U\+00A0\)\nRemove"),
+        (
+            "a B-ORG\nb I-ORG\xa0\n",
+            r":2: Label .* invisible character \(U\+00A0\)\nRemove",
+        ),
         ("a B-ORG\nb B-OR\u200bG\n", r":2: Label .* \(U\+200B\)"),
-        ("a\tB-ORG\nb\tB-ORG \n", r":2: Label 'B-ORG ' holds .* \(U\+0020\)"),
-        ("a b-per\nb o\n", "Prefixes, and O, are upper-case: write B-per"),
-        ("a 1\nb 0\n", "Numbers are no labels: write what they stand for"),
+        ("a\tB-ORG\nb\tB-ORG \n", r":2: Label 'B-ORG ' contains .* \(U\+0020\)"),
+        ("a b-per\nb o\n", "Prefixes and O are upper-case: write B-per"),
+        ("a 1\nb 0\n", "Labels must not be numbers: write their names"),
         ("a NN\nb VB\n", "Are they tags without spans"),
     ],
 )
@@ -104,7 +107,7 @@ def test_labels_that_look_right_are_told(tmp_path, text, message):
 def test_hidden_characters_are_told_in_tags_too(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("a NN\xa0\n")
-    with pytest.raises(ValueError, match="holds a character that cannot be seen"):
+    with pytest.raises(ValueError, match="contains an invisible character"):
         splits.read(path, scheme="tags")
 
 
@@ -113,5 +116,5 @@ def test_spans_that_do_not_fit_are_noted_in_a_split(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([json.dumps(record)] * 9))
     split = splits.read(path, unfit="widen")
-    assert split.notes[0] == "9 spans do not fit the tokens, the first of them:"
+    assert split.notes[0] == "9 spans do not fit the tokens; the first are:"
     assert len(split.notes) == 6

@@ -200,8 +200,8 @@ def test_stack_keeps_the_words_of_each_sentence():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "Expected batch_size of at least 1, got 0"),
-        ({"num_blocks": 0}, "Expected num_blocks of at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"num_blocks": 0}, "num_blocks must be at least 1, got 0"),
         ({"num_shapes": 0}, "at least 1 shape"),
         ({"chars": "all"}, "Unknown chars 'all'; known: distinct, token, none"),
     ],
@@ -212,5 +212,5 @@ def test_wrong_numbers_are_errors(options, message):
 
 
 def test_no_sentence_is_an_error():
-    with pytest.raises(ValueError, match=r"at least one training sentence"):
+    with pytest.raises(ValueError, match="training data have no sentences"):
         make([])

@@ -77,15 +77,15 @@ def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
         path = elmo(tmp_path / "a.hdf5", [np.zeros((2, 4))] * len(text), text)
         assert len(contextual.read(path, text)) == len(text)
         for other in others:
-            with pytest.raises(ValueError, match=r"a\.hdf5 is of another text"):
+            with pytest.raises(ValueError, match=r"a\.hdf5 belongs to another text"):
                 contextual.read(path, other)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TEXT[:2], "vectors of 3 sentences, the text has 2"),
-        ([*TEXT, ["x"]], "vectors of 3 sentences, the text has 4"),
+        (TEXT[:2], "vectors of 3 sentences, but the text has 2"),
+        ([*TEXT, ["x"]], "vectors of 3 sentences, but the text has 4"),
         ([TEXT[0], ["Old", "x"], TEXT[2]], r"sentence 2 \(key '1'\): expected vectors"),
         ([TEXT[1], TEXT[0], TEXT[2]], r"sentence 1 .* of 1 tokens, got 3"),
         (
@@ -100,7 +100,7 @@ def test_files_of_another_text_are_refused(text, message, tmp_path):
     path = elmo(tmp_path / "a.hdf5", arrays())
     with pytest.raises(ValueError, match=message) as error:
         contextual.read(path, text)
-    assert "one sentence a line" in str(error.value)
+    assert "one sentence per line" in str(error.value)
 
 
 def test_malformed_files(tmp_path):
@@ -111,17 +111,17 @@ def test_malformed_files(tmp_path):
 
     with refused("unknown ending '.txt'; known: .hdf5, .h5, .npz, .safetensors"):
         contextual.read(tmp_path / "a.txt", TEXT)
-    with refused("no file of vectors", FileNotFoundError):
+    with refused("No file of vectors", FileNotFoundError):
         contextual.read(path, TEXT)
     path.write_bytes(b"PK")
     with refused(r"a\.npz cannot be read"):
         contextual.read(path, TEXT)
     vectors = arrays()
     np.savez(path, **{str(i + 1): array for i, array in enumerate(vectors)})
-    with refused("expected the keys '0' to '2', got also 3"):
+    with refused("expected only the keys '0' to '2', got also 3"):
         contextual.read(path, TEXT)
     np.savez(path, **{"0": vectors[0], "1": vectors[1][:, :2], "2": vectors[2]})
-    with refused(r"as many layers .* got \(1, 2\) and \(1, 4\)"):
+    with refused(r"equal layers .* got \(1, 2\) and \(1, 4\)"):
         contextual.read(path, TEXT)
     np.savez(path, **{str(i): array[None, None] for i, array in enumerate(vectors)})
     with refused(r"expected the shape \(tokens, dim.*got \(1, 1, 3, 4\)"):
@@ -148,7 +148,7 @@ def test_vectors_of_a_sentence_are_checked():
         (
             None,
             (3, 5),
-            "needs vectors of 3 layers and 5 dim.* got none. Give `vectors`",
+            "needs vectors of 3 layers and 5 dim.* got none. Pass `vectors`",
         ),
         (np.zeros((2, 5)), None, "takes no vectors"),
         (np.zeros((2, 5)), (3, 5), "expected 3 layers of 5 dimensions, got 1 of 5"),
@@ -193,7 +193,10 @@ def test_what_single_precision_cannot_hold_is_not_finite(tmp_path):
         ([["EU"], ["rejects"], ["call"]], "'tokens' cannot be read: expected a list w"),
         (np.array([["EU"], None], object), "'tokens' cannot be read: Object arrays"),
         ([1, 2, 3], "'tokens' cannot be read: expected a list w"),
-        (["EU rejects call"], "'tokens' lists 1 sentences, there are vectors of 3"),
+        (
+            ["EU rejects call"],
+            "'tokens' lists 1 sentences, but the file has vectors of 3",
+        ),
     ],
 )
 def test_malformed_tokens(tokens, message, tmp_path):

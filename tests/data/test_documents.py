@@ -151,7 +151,7 @@ def test_a_single_document_is_one(vocabulary, tmp_path):
 
 def test_a_file_without_documents_is_refused(vocabulary, tmp_path):
     split = read(tmp_path, TWO.replace("-DOCSTART- O\n\n", ""))
-    with pytest.raises(ValueError, match=r"train\.conll does not say .* -DOCSTART-"):
+    with pytest.raises(ValueError, match=r"train\.conll does not mark .* -DOCSTART-"):
         prepare.encode_split(split, vocabulary)
     with pytest.raises(ValueError, match=r"--config\.data\.unit=sentence"):
         documents.of_examples(split.path, split.examples)

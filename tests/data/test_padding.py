@@ -1,4 +1,4 @@
-"""Padding of contextual inputs: whatever the padding, places lead to the same piece."""
+"""Padding of contextual inputs: with any padding, positions lead to the same piece."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,11 +11,11 @@ from tests.sentences import spelled
 
 
 def draw(rng, tokens):
-    """A sentence whose places point anywhere into its windows; ids tell all apart."""
+    """A sentence with arbitrary positions in its windows; all ids differ."""
     count, width, longest = rng.integers(1, 4), rng.integers(3, 7), rng.integers(1, 4)
     windows = rng.integers(1, 10**6, (count, width)).astype(np.int32)
-    places = rng.integers(-1, count * width, (tokens, longest)).astype(np.int32)
-    pieces = Pieces(windows, rng.random((count, width)) < 0.8, places)
+    positions = rng.integers(-1, count * width, (tokens, longest)).astype(np.int32)
+    pieces = Pieces(windows, rng.random((count, width)) < 0.8, positions)
     words = np.arange(1, tokens + 1, dtype=np.int32)
     chars = np.ones((tokens, 2), np.int32)
     vectors = rng.normal(size=(tokens, 2, 3))
@@ -23,9 +23,9 @@ def draw(rng, tokens):
 
 
 def found(pieces):
-    """For each token the ids and masks that its places lead to."""
+    """For each token the ids and masks that its positions lead to."""
     ids, mask = pieces.windows.ravel(), pieces.mask.ravel()
-    return [[(ids[i], mask[i]) for i in row if i >= 0] for row in pieces.places]
+    return [[(ids[i], mask[i]) for i in row if i >= 0] for row in pieces.positions]
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(0, 10**6))
@@ -51,7 +51,7 @@ def test_places_lead_to_the_same_pieces(lengths, seed):
     words = joined.words != 0
     of_words = [f for f, w in zip(found(joined.pieces), words, strict=True) if w]
     assert of_words == [f for one in all_found for f in one]
-    assert (joined.pieces.places[~words] == -1).all()
+    assert (joined.pieces.positions[~words] == -1).all()
     right = np.concatenate([s.vectors for s in sentences]).astype(np.float32)
     np.testing.assert_array_equal(joined.vectors[words], right)
     assert not joined.vectors[~words].any()
@@ -76,7 +76,7 @@ def test_shapes_of_pieces():
     drawn = [b for one in batches.draw(0, 0) for b in batches.blocks(one)]
     for _, (batch, _, _) in drawn:
         assert batch.pieces.windows.shape[1:] == right[:2]
-        assert batch.pieces.places.shape[2] == right.longest
+        assert batch.pieces.positions.shape[2] == right.longest
         contents += [p for ids in batch.pieces.windows for p in ids[ids > 0].tolist()]
     ids = np.concatenate([s.pieces.windows.ravel() for s in sentences])
     assert sorted(contents) == sorted(ids.tolist())

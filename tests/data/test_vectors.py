@@ -129,7 +129,7 @@ def test_the_first_of_equal_words_counts(file):
 def test_a_header_that_announces_other_rows_is_noted(file):
     result = vectors.read(file("3 2\na 1 2\nb 3 4\n"))
     assert result.words == ("a", "b")
-    assert result.notes == ("the header announces 3 rows, there are 2",)
+    assert result.notes == ("the header announces 3 rows, but the file has 2",)
 
 
 def test_numbers_may_be_words_of_one_dimension(file):

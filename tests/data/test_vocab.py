@@ -154,7 +154,9 @@ def test_labels_both_ways():
         "B-LOC",
         "I-LOC",
     ]
-    with pytest.raises(ValueError, match=r"'B-PER' is not in the label set.*I-LOC"):
+    with pytest.raises(
+        ValueError, match=r"'B-PER' does not occur in the training data.*I-LOC"
+    ):
         vocabulary.label_ids(["B-PER"])
 
 
@@ -353,7 +355,7 @@ def test_tags_are_labels_as_they_are():
     assert vocab.Vocabulary.from_json(vocabulary.to_json()) == vocabulary
     documents, _ = vocab.build(SENTENCES, tags, scheme="tags", documents=True)
     assert documents.label_names == ("''", "NN", "VB", vocab.SEPARATOR)
-    with pytest.raises(ValueError, match="'<sep>' is the label of what stands between"):
+    with pytest.raises(ValueError, match="'<sep>' is reserved for separators"):
         vocab.build(SENTENCES, ["NN", "<sep>"], scheme="tags")
 
 

@@ -66,7 +66,7 @@ def test_pieces_are_those_of_transformers(lower, tmp_path):
             assert found.windows.tolist() == [right["input_ids"]]
             assert found.mask.all()
             firsts = [right.word_ids().index(i) for i in range(len(words))]
-            assert found.places[:, 0].tolist() == firsts
+            assert found.positions[:, 0].tolist() == firsts
 
 
 # --- Windows -------------------------------------------------------------------------
@@ -115,20 +115,20 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
     tokens = [token if n else "\u200b" for token, n in zip(tokens, sizes, strict=True)]
     split = ours.split(tokens)
     assert [len(ids) for ids in split] == [max(n, 1) for n in sizes]
-    windows, mask, places = ours.encode(tokens)
+    windows, mask, positions = ours.encode(tokens)
     assert mask.sum(axis=1).max() == mask.shape[1] <= max_length
     flat = windows.ravel()
-    for ids, row in zip(split, places, strict=True):
+    for ids, row in zip(split, positions, strict=True):
         assert flat[row[row >= 0]].tolist() == ids  # all of them, in order
     for ids, present in zip(windows, mask, strict=True):
         size = present.sum()
         assert present[:size].all()
         assert not ids[size:].any()
         assert (VOCAB[ids[0]], VOCAB[ids[size - 1]]) == ("[CLS]", "[SEP]")
-    check_rooms(split, max_length - 2, places, mask.shape[1])
+    check_capacity(split, max_length - 2, positions, mask.shape[1])
 
 
-def check_rooms(split, capacity, places, width):
+def check_capacity(split, capacity, positions, width):
     """Compares what each token sees with the best that any window would show."""
     if any(len(ids) > capacity for ids in split):
         return  # its pieces are read one by one
@@ -140,7 +140,7 @@ def check_rooms(split, capacity, places, width):
         right = sum(lengths[token + 1 : end]) if end < len(lengths) else np.inf
         return min(left, right)
 
-    for token, row in enumerate(places):
+    for token, row in enumerate(positions):
         rooms = [
             room(token, start, end) if start <= token < end else -1
             for start, end in chosen
@@ -153,7 +153,7 @@ def check_rooms(split, capacity, places, width):
 def test_a_token_longer_than_a_window_is_read_piece_by_piece():
     found = make(max_length=6).encode(["a", "b.b.b.b", "c"])
     flat = [VOCAB[i] for i in found.windows.ravel()]
-    rows = [[flat[i] for i in row if i >= 0] for row in found.places]
+    rows = [[flat[i] for i in row if i >= 0] for row in found.positions]
     assert rows == [["a"], [*"b.b.b.b"], ["c"]]
     assert len(found.windows) > 1
 
@@ -161,7 +161,7 @@ def test_a_token_longer_than_a_window_is_read_piece_by_piece():
 def test_no_token_is_an_empty_window():
     found = make().encode([])
     assert [VOCAB[i] for i in found.windows[0]] == ["[CLS]", "[SEP]"]
-    assert found.places.shape == (0, 1)
+    assert found.positions.shape == (0, 1)
 
 
 # --- Folders -------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_folders_that_cannot_be_read(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"expected tokenizer\.json or vocab"):
         wordpiece.read(tmp_path)
     (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
-    with pytest.raises(ValueError, match=r"got none for \[CLS\], \[SEP\]"):
+    with pytest.raises(ValueError, match=r"missing: \[CLS\], \[SEP\]"):
         wordpiece.read(tmp_path)
     model = {"type": "BPE", "vocab": {}}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model}))
@@ -189,7 +189,7 @@ def test_folders_that_cannot_be_read(tmp_path):
         wordpiece.read(tmp_path)
     model = {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 2}}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model}))
-    with pytest.raises(ValueError, match="ids of its pieces are not 0, 1, 2"):
+    with pytest.raises(ValueError, match="ids of pieces must be 0, 1, 2"):
         wordpiece.read(tmp_path)
     with pytest.raises(ValueError, match="windows of at least 3 pieces, got 2"):
         make(max_length=2)
@@ -203,17 +203,17 @@ def test_malformed_files_are_named(tmp_path):
         assert str(tmp_path) in str(error.value)
 
     refused("vocab.txt", "[UNK]\n\xe9\n", r"vocab\.txt is not UTF-8")
-    refused("vocab.txt", "[UNK]\n", "got none for")
+    refused("vocab.txt", "[UNK]\n", "missing: ")
     (tmp_path / "vocab.txt").write_text("\n".join(VOCAB), "utf-8")
     name = "tokenizer_config.json"
-    refused(name, "{", r"tokenizer_config\.json is no JSON")
+    refused(name, "{", r"tokenizer_config\.json is not JSON")
     refused(name, '{"do_lower_case": "no"}', "expected true, false or null as do_lower")
     name = "tokenizer.json"
-    refused(name, "", r"tokenizer\.json is no JSON")
+    refused(name, "", r"tokenizer\.json is not JSON")
     refused(name, "[]", r"tokenizer\.json: expected a JSON object, got '\[\]'")
     refused(name, "{}", r"tokenizer\.json, model: expected a JSON object, got 'None'")
     refused(name, '{"model": {}}', "json, model, vocab: expected a JSON object")
-    refused(name, '{"model": {"vocab": {"a": "0"}}}', "ids of its pieces are not 0, 1")
+    refused(name, '{"model": {"vocab": {"a": "0"}}}', "ids of pieces must be 0, 1")
     model = '{"model": {"vocab": {"a": 0}, "max_input_chars_per_word": "9"}'
     refused(name, f"{model}}}", "whole number above 0 as max_input_chars_per_word")
     model = '{"model": {"vocab": {"a": 0}}, "normalizer": '

@@ -157,8 +157,8 @@ def test_dropout_is_drawn_anew_in_each_layer():
 def two_windows():
     ids, mask = zip(window([1, 7, 2, 3, 4], 6), window([1, 2, 9, 4], 6), strict=True)
     # The first token has two pieces, the second one, the third two in both windows.
-    places = np.array([[1, 2], [3, -1], [3, 8], [-1, -1]], np.int32)
-    return Pieces(np.stack(ids), np.stack(mask), places)
+    positions = np.array([[1, 2], [3, -1], [3, 8], [-1, -1]], np.int32)
+    return Pieces(np.stack(ids), np.stack(mask), positions)
 
 
 @pytest.mark.parametrize("pool", ["first", "mean"])
@@ -294,7 +294,7 @@ def test_folders_that_cannot_be_read(tmp_path):
         ({"is_decoder": True}, "expected is_decoder False, got True"),
         ({"hidden_size": "12"}, "a whole number above 0 as hidden_size, got '12'"),
         ({"num_attention_heads": 0}, "a whole number above 0 as num_attention_heads"),
-        ({"num_attention_heads": 5}, "hidden_size 12 does not divide by num_att"),
+        ({"num_attention_heads": 5}, "hidden_size 12 is not divisible by num_att"),
         ({"vocab_size": True}, "a whole number above 0 as vocab_size, got True"),
         ({"layer_norm_eps": None}, "a number from 0 to below 1 as layer_norm_eps"),
         ({"hidden_dropout_prob": 1}, "from 0 to below 1 as hidden_dropout_prob, got 1"),
@@ -303,18 +303,16 @@ def test_folders_that_cannot_be_read(tmp_path):
         config(**changes)
         with pytest.raises(ValueError, match=rf"config\.json: .*{message}"):
             pretrained.sizes(tmp_path)
-    for content, message in (("[]", ": expected a JSON object"), ("{", " is no JSON")):
+    for content, message in (("[]", ": expected a JSON object"), ("{", " is not JSON")):
         (tmp_path / "config.json").write_text(content)
         with pytest.raises(ValueError, match=rf"config\.json{message}"):
             pretrained.sizes(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert", "vocab_size": 3}')
-    with pytest.raises(ValueError, match="does not say hidden_size, num_hidden_layers"):
+    with pytest.raises(ValueError, match="lacks hidden_size, num_hidden_layers"):
         pretrained.sizes(tmp_path)
     config()
     pytest.importorskip("safetensors")
-    with pytest.raises(
-        FileNotFoundError, match=r"model\.safetensors is missing, and s"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"Neither model\.safetensors nor"):
         pretrained.read(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle is opened")
     with pytest.raises(

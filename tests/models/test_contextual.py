@@ -94,10 +94,10 @@ def sentence(tokens, padding=0):
     size = tokens + padding
     words = np.where(np.arange(size) < tokens, np.arange(size) + 2, 0)
     ids = np.array([[1, 4, 5, 6, 2, 0, 0]], np.int32)
-    places = np.where(np.arange(size) < tokens, np.arange(size) + 1, -1)[:, None]
+    positions = np.where(np.arange(size) < tokens, np.arange(size) + 1, -1)[:, None]
     vectors = np.zeros((size, 3, 5), np.float32)
     vectors[:tokens] = draw(3)[:tokens]
-    pieces = Pieces(ids, ids > 0, places.astype(np.int32))
+    pieces = Pieces(ids, ids > 0, positions.astype(np.int32))
     parts = (words.astype(np.int32), np.zeros((size, 1), np.int32))
     full = spelled(*parts, np.arange(size) < tokens, None, vectors, pieces)
     return jax.tree.map(jnp.asarray, full)
@@ -153,7 +153,9 @@ def test_what_a_sentence_lacks_is_told():
 
 
 def test_wrong_sections():
-    with pytest.raises(ValueError, match="words, chars, vectors or bert; all are None"):
+    with pytest.raises(
+        ValueError, match="words, chars, vectors and bert; all are None"
+    ):
         build(words=False, vectors=False, bert=None)
     with pytest.raises(ValueError, match=r"Unknown option representation\.bert\.layer"):
         build(bert={"layer": 3})

@@ -221,7 +221,9 @@ def test_its_scores_are_the_potentials():
 
 
 def test_wrong_settings_say_what_would_work():
-    with pytest.raises(ValueError, match=r"400 features do not divide by num_heads=3 "):
+    with pytest.raises(
+        ValueError, match=r"400 features are not divisible by num_heads=3 "
+    ):
         LabelAttention(LABELS, num_heads=3)
     with pytest.raises(ValueError, match="num_layers of LabelAttention must be at lea"):
         LabelAttention(LABELS, num_layers=0)

@@ -346,7 +346,7 @@ def test_wrong_parts_and_schedules(options, message):
         ),
         ({"soft": "nope"}, "soft of Refinement must be true or false, got 'nope'"),
         ({"label_dim": 0}, "label_dim of Refinement must be at least 1, got 0"),
-        ({"head": {"name": "seq2seq"}}, "take head 'softmax' or 'crf'"),
+        ({"head": {"name": "seq2seq"}}, "needs head 'softmax' or 'crf'"),
         ({"treshold": 0.3}, r"Unknown option refinement\.treshold; known: .*threshold"),
         ({"head_dims": 4}, r"Unknown option refinement\.head_dims; known: .*head_dim"),
         ({"form": "letter"}, "Unknown form 'letter'"),

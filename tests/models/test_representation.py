@@ -681,7 +681,9 @@ def test_a_sentence_without_what_the_model_asks_for():
 
 
 def test_errors_of_a_representation():
-    with pytest.raises(ValueError, match="words, chars, vectors or bert; all are None"):
+    with pytest.raises(
+        ValueError, match="words, chars, vectors and bert; all are None"
+    ):
         tagger(words=None)
     with pytest.raises(ValueError, match=r"representation\.chars 'rnn'; known: cnn, i"):
         tagger(chars={"name": "rnn"})

@@ -211,10 +211,10 @@ def test_unknown_names_are_told_with_the_close_ones():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"bilstm-crf/conll2003"', '"bilstm/conll2003"', "is there twice"),
+        ('"bilstm-crf/conll2003"', '"bilstm/conll2003"', "occurs twice"),
         ('table = "grn"', 'table = "gnr"', "Unknown table 'gnr'"),
         ("published = 91.44", "publisht = 91.44", "publisht"),
-        ('rule = "idcnn"', 'rule = "iob"', "expected a rule of conlleval"),
+        ('rule = "idcnn"', 'rule = "iob"', "rule of f1 must be one of conlleval"),
         ('better = "grn/', 'better = "grm/', "Unknown cell 'grm/"),
     ],
 )

@@ -95,8 +95,12 @@ def test_the_papers_vectors_come_first():
     ("old", "new", "message"),
     [
         ('"grn/conll2003"', '"grn/conll"', "Unknown cell 'grn/conll'"),
-        ('"grn-fusion/conll2003"', '"lan/conll2003"', "in two groups, or twice"),
-        ('cells = ["grn*"', 'cells = ["gnr*"', "setting of 'gnr\\*' fits no cell"),
+        (
+            '"grn-fusion/conll2003"',
+            '"lan/conll2003"',
+            "name the cell lan/conll2003 twice",
+        ),
+        ('cells = ["grn*"', 'cells = ["gnr*"', "setting 'gnr\\*' matches no cell"),
     ],
 )
 def test_a_wrong_plan_is_refused(tmp_path, old, new, message):
@@ -163,7 +167,7 @@ def test_overrides_are_what_differs_from_the_config(tmp_path, monkeypatch):
 def test_a_finished_run_has_a_line(tmp_path):
     line, said = queue_of(tmp_path, Fake(), device="cpu")
     assert line.work(JOBS) == 0
-    assert said[-1] == "Nothing more to do"
+    assert said[-1] == "No jobs left"
     found = line.results.by_job()
     assert set(found) == {job.key for job in JOBS}
     its = found["ncrfpp/sample", 0]
@@ -229,7 +233,7 @@ def test_the_hours_end(tmp_path):
     line, said = queue_of(tmp_path, fake := Fake())
     assert line.work(JOBS, hours=0.0) == 0
     assert not fake.calls
-    assert said == ["Stopped; the same command goes on from here"]
+    assert said == ["Stopped; the same command continues from here"]
 
 
 def test_a_failing_run_is_recorded_and_not_retried(tmp_path):
@@ -253,13 +257,14 @@ def test_predictions_of_another_run_are_a_failure(tmp_path):
         def __call__(self, job, overrides, runs, **options):
             super().__call__(job, overrides, runs, **options)
             file = job.folder(runs) / "result.json"
-            text = file.read_text().replace('"f1": 100.0', '"f1": 80.0')
-            file.write_text(text)
+            content = json.loads(file.read_text().replace('"f1": 100.0', '"f1": 80.0'))
+            del content["checksum"]
+            file.write_text(json.dumps(content))
             return Outcome(0)
 
     line, _ = queue_of(tmp_path, Wrong())
     line.work(JOBS[:1])
-    assert "they are of different runs" in line.results.lines()[0]["error"]
+    assert "the files are from different runs" in line.results.lines()[0]["error"]
 
 
 def test_a_run_without_result_is_a_failure(tmp_path):
@@ -277,7 +282,7 @@ def test_what_the_machine_lacks_is_skipped_with_a_word(tmp_path, monkeypatch):
     assert said == [
         "grn/conll2003: skipped, no train split of conll2003",
         "lan/wsj: skipped, no train split of wsj",
-        "Nothing more to do",
+        "No jobs left",
     ]
 
 
@@ -288,7 +293,7 @@ def test_missing_vectors_and_encoders_are_told(tmp_path):
     assert queue.what_lacks(config) == "no vectors no-such.txt"
     config = programs.config_of(KNOWN.cell("bert/conll2003"))
     config.data.name = "sample"
-    assert "no pretrained encoder" in queue.what_lacks(config)
+    assert "with a pretrained encoder" in queue.what_lacks(config)
     config.data.pretrained = str(tmp_path)
     assert queue.what_lacks(config) == ""
 
@@ -298,7 +303,7 @@ def test_documents_wait_for_sentences(tmp_path):
     line, said = queue_of(tmp_path, fake := Fake())
     line.work([Job(later, 0)])
     assert not fake.calls
-    assert said[0] == "d/sample: waiting, for s, to begin with its weights"
+    assert said[0] == "d/sample: waiting, for the weights of s"
     (tmp_path / "runs" / "s" / "seed-0").mkdir(parents=True)
     (tmp_path / "runs" / "s" / "seed-0" / "result.json").write_text("{}")
     assert line.state(Job(later, 0)).name == "missing"
@@ -311,7 +316,7 @@ def test_a_config_that_cannot_be_made_stops_nothing(tmp_path):
     line, said = queue_of(tmp_path, fake := Fake(), wrong)
     assert line.work(JOBS) == 0
     assert fake.calls == [OTHER_KEY]
-    assert said[0].startswith("grn/sample: skipped, its config cannot be made:")
+    assert said[0].startswith("grn/sample: skipped, its config cannot be built:")
 
 
 def test_two_queues_do_not_train_the_same_run(tmp_path):
@@ -321,7 +326,7 @@ def test_two_queues_do_not_train_the_same_run(tmp_path):
         line, said = queue_of(tmp_path, fake := Fake())
         line.work([job])
     assert not fake.calls
-    assert "another process trains it" in said[0]
+    assert "another process is training it" in said[0]
 
 
 # --- The command -------------------------------------------------------------------
@@ -423,7 +428,7 @@ def test_a_run_that_another_process_trains_has_not_failed(tmp_path):
     busy = Outcome(1, f"{workdir.IS_LOCKED} runs/a. Wait for it")
     line, said = queue_of(tmp_path, lambda *_, **__: busy)
     assert line.work(JOBS[:1]) == 0
-    assert "another process trains it" in said[1]
+    assert "another process is training it" in said[1]
     assert not line.results.lines()
 
 

@@ -186,7 +186,7 @@ def test_predictions_of_another_run_are_refused(tmp_path):
         lines.line(name, test={"conlleval": 50.0})
         for name in (CLAIM.better, CLAIM.worse)
     ]
-    with pytest.raises(ValueError, match="they are of different runs"):
+    with pytest.raises(ValueError, match="they are from different runs"):
         verdicts.compare(KNOWN, found, tmp_path, {})
 
 

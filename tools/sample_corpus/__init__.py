@@ -1,1 +1,1 @@
-"""The generator of the embedded corpus: every sentence was written for this project."""
+"""The generator of the embedded corpus, whose sentences we wrote for this project."""

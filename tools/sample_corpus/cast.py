@@ -1,7 +1,7 @@
 """The people, places and organisations of one document, and the forms of their names.
 
-Every choice is made from ``Random.random()`` alone: it is the one method whose
-sequence Python promises to keep for a given seed, whatever the version.
+All choices use ``Random.random()`` alone: Python keeps only this method's sequence for
+a given seed across versions.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,18 +12,18 @@ from typing import TypeVar
 from tools.sample_corpus import names
 
 T = TypeVar("T")
-# How often a split that has names of its own uses them rather than training's.
+# How often a split uses its own names rather than training's.
 OWN_SHARE = {"train": 1.0, "dev": 0.5, "test": 0.65}
 PARTICLES = {"of": "IN", "for": "IN", "on": "IN", "in": "IN", "under": "IN", "to": "TO"}
 NAME_TAGS = PARTICLES | {"and": "CC", "&": "CC", "'s": "POS", "'": "POS", "the": "DT"}
 
 
 def pick(rng: Random, items: Sequence[T]) -> T:
-    """Chooses one item.
+    """Returns one item, chosen at random.
 
     Args:
-        rng: Source of randomness.
-        items: What to choose from.
+        rng: Random number generator.
+        items: Items to choose from.
 
     Returns:
         One of ``items``.
@@ -49,10 +49,10 @@ class Entity:
 
 
 def name_form(text: str, label: str, tag: str = "NNP") -> Form:
-    """Makes the form of a name.
+    """Returns the form of a name.
 
     Args:
-        text: The words, with blanks between.
+        text: The words, separated by spaces.
         label: Entity type.
         tag: Part of speech of an ordinary word of the name.
 
@@ -68,13 +68,13 @@ def name_form(text: str, label: str, tag: str = "NNP") -> Form:
 
 
 def _named(full: str, label: str, short: str | None = None) -> Entity:
-    """Makes an entity with a full and a short form."""
+    """Returns an entity with a full and a short form."""
     short_form = name_form(short or full, label)
     return Entity({"full": name_form(full, label), "short": short_form})
 
 
 def _with_acronym(full: str, short: str) -> Entity:
-    """Makes an organisation whose acronym, if it has three letters, may stand in."""
+    """Returns an organisation, with a short acronym if it has three letters."""
     letters = "".join(word[0] for word in full.split() if word[0].isupper())
     entity = _named(full, "ORG", short)
     if len(letters) < 3:
@@ -93,11 +93,11 @@ class Cast:
         self._taken: set[str] = set()
 
     def member(self, letter: str, *, fresh: bool = False) -> Entity:
-        """Finds or makes a member of the cast.
+        """Returns a member of the cast, new if necessary.
 
         Args:
             letter: Letter of the pattern's slot.
-            fresh: Make a new one, which will not be remembered.
+            fresh: Whether to return a new member without adding it to the cast.
 
         Returns:
             The entity.
@@ -109,7 +109,7 @@ class Cast:
         return self._members[letter]
 
     def name(self, table: names.Table) -> str:
-        """Draws a name of this split, or sometimes one of training's.
+        """Returns a name of this split, or sometimes one of training's.
 
         Args:
             table: Names of each split.
@@ -122,7 +122,7 @@ class Cast:
         return name.replace("@", self.name(names.CITIES)) if "@" in name else name
 
     def _new(self, letter: str) -> Entity:
-        """Makes an entity with a name that the document has not used."""
+        """Returns an entity with a name new to the document."""
         while True:
             entity = MAKERS[letter](self)
             keys = [
@@ -136,7 +136,7 @@ class Cast:
 
 
 def _person(cast: Cast) -> Entity:
-    """Makes a person."""
+    """Returns a person."""
     rng = cast.rng
     woman = rng.random() < 0.45
     given = cast.name(names.WOMEN if woman else names.MEN)
@@ -170,7 +170,7 @@ def _person(cast: Cast) -> Entity:
 
 
 def _city(cast: Cast) -> Entity:
-    """Makes a city, with the council and the adjective that come with it."""
+    """Returns a city, with its council and adjective."""
     city = cast.name(names.CITIES)
     entity = _named(city, "LOC")
     entity.forms["council"] = name_form(f"{city} City Council", "ORG")
@@ -179,7 +179,7 @@ def _city(cast: Cast) -> Entity:
 
 
 def _country(cast: Cast) -> Entity:
-    """Makes a country, with its adjective and its people."""
+    """Returns a country, with its adjective and its people."""
     country, adjective, people = cast.name(names.COUNTRIES).split(":")
     entity = _named(country, "LOC")
     entity.forms["adj"] = name_form(adjective, "MISC", "JJ")
@@ -188,7 +188,7 @@ def _country(cast: Cast) -> Entity:
 
 
 def _company(cast: Cast) -> Entity:
-    """Makes a company: a brand, a family firm, a bank of a country, a city's works."""
+    """Returns a company: a brand, a family firm, a country's bank or a city's works."""
     style = cast.rng.random()
     if style < 0.40:
         brand = cast.name(names.BRANDS)
@@ -209,7 +209,7 @@ def _company(cast: Cast) -> Entity:
 
 
 def _team(cast: Cast) -> Entity:
-    """Makes a club, called by its city alone about half of the time."""
+    """Returns a club, called by its city alone about half of the time."""
     city = cast.name(names.CITIES)
     full = city
     if cast.rng.random() < 0.45:
@@ -222,7 +222,7 @@ def _team(cast: Cast) -> Entity:
 def _from(
     table: names.Table, label: str, *, acronym: bool = False
 ) -> Callable[[Cast], Entity]:
-    """Makes the maker of entities whose names stand in a table."""
+    """Returns a function that makes entities with names from a table."""
 
     def make(cast: Cast) -> Entity:
         name = cast.name(table)

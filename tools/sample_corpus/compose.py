@@ -1,8 +1,8 @@
 """Composes the embedded corpus: ``python -m tools.sample_corpus.compose [--out DIR]``.
 
-A document picks a genre, opens with a pattern that introduces its people, places and
-organisations, and goes on with patterns that call them by short forms. The three
-files depend on nothing but the tables of this folder and the seeds below.
+A document has a genre. Its first pattern introduces people, places and organisations;
+later patterns use their short forms. The three files depend only on the tables in this
+folder and the seeds below.
 """
 
 import argparse
@@ -17,14 +17,14 @@ from tools.sample_corpus.cast import pick
 from tools.sample_corpus.writer import TITLES, Sentence, Writer
 
 SEEDS = {"train": 1301, "dev": 1302, "test": 1303}
-# How many of the body sentences take one of the general endings.
+# Share of body sentences with one of the general endings.
 TAIL_SHARE = 0.5
-# Sentences at the least, headlines and datelines among them.
+# Minimum number of sentences, including headlines and datelines.
 SIZES = {"train": 1500, "dev": 350, "test": 400}
 
 
 class Deck:
-    """Deals items in random order, each once before any comes again."""
+    """Items in random order; each comes once before any comes again."""
 
     def __init__(self, rng: Random, items: Sequence[str]):
         self.rng = rng
@@ -32,14 +32,14 @@ class Deck:
         self.left: list[str] = []
 
     def draw(self) -> str:
-        """Deals one item."""
+        """Returns the next item."""
         if not self.left:
             self.left = list(self.items)
         return self.left.pop(int(self.rng.random() * len(self.left)))
 
 
 class Newsroom:
-    """Writes the documents of one split, using every pattern about as often."""
+    """Writes the documents of one split, with all patterns about equally often."""
 
     def __init__(self, split: str):
         self.rng = Random(SEEDS[split])
@@ -54,7 +54,7 @@ class Newsroom:
         self.genres = Deck(self.rng, tuple(TITLES))
 
     def document(self) -> list[Sentence]:
-        """Writes one document.
+        """Returns one document.
 
         Returns:
             Its sentences, three to ten.
@@ -69,8 +69,8 @@ class Newsroom:
         sentences.append(writer.write(self._draw(genre, "open"), "open"))
         length = len(sentences) + 2 + int(self.rng.random() * 6)
         used: set[str] = set()
-        # A deck may deal a pattern that does not fit; the tries are bounded because
-        # development's own table is short.
+        # A deck may return a pattern that does not fit; development's table is short,
+        # so tries are bounded.
         for _ in range(40):
             if len(sentences) >= min(length, 10):
                 break
@@ -81,11 +81,11 @@ class Newsroom:
         return sentences[:10]
 
     def _body(self, writer: Writer, pattern: str, genre: str) -> list[Sentence]:
-        """Writes a pattern: once, or for tables of results on a few lines."""
+        """Returns a pattern's sentences: one, or a few lines for a table of results."""
         if genre == "results":
             lines = 1 + int(self.rng.random() * 3)
             return [writer.write(pattern, "body") for _ in range(lines)]
-        # A sentence that already says who said it takes no ending that does.
+        # A sentence that names its source gets no ending that names one.
         plain = pattern.endswith(" .") and not re.search(
             r'[":]| (said|told|say|to {A} ,) ', pattern
         )
@@ -96,12 +96,12 @@ class Newsroom:
         return [writer.write(pattern, "body")]
 
     def _draw(self, genre: str, kind: str) -> str:
-        """Deals a pattern, from one of the split's tables."""
+        """Returns a pattern from one of the split's tables."""
         return pick(self.rng, self.decks[genre, kind]).draw()
 
 
 def compose(split: str) -> str:
-    """Composes one split.
+    """Returns the text of one split.
 
     Args:
         split: ``"train"``, ``"dev"`` or ``"test"``.
@@ -124,7 +124,7 @@ def write_files(folder: Path) -> None:
     """Writes the three files.
 
     Args:
-        folder: Where to; made if it is not there.
+        folder: Target folder; created if missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for split in SPLITS:

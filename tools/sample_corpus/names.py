@@ -1,9 +1,9 @@
 """Name tables of the embedded corpus, one list per split.
 
-Training draws from ``train`` alone. The development and test splits draw from their
-own list and, some of the time, from ``train``, so that part of their names is known.
-Names of people are a random given name beside a random surname; companies, clubs and
-institutions are put together from parts in :mod:`tools.sample_corpus.cast`.
+Training draws from ``train`` only. The development and test splits draw from their own
+list and sometimes from ``train``, so that some of their names occur in training. People
+have a random given name and a random surname; :mod:`tools.sample_corpus.cast` composes
+companies, clubs and institutions from parts.
 """
 
 Table = dict[str, tuple[str, ...]]
