@@ -5,24 +5,24 @@ r"""BERT-Softmax, BERT-CRF and BERT-UANet (the last rows of Gui et al.'s, 2020, 
 
 Published: entity F1 on CoNLL-2003 test 91.62, 91.71 and 92.02.
 
-`data.pretrained` is a local folder in the layout of Hugging Face: config.json,
-model.safetensors and vocab.txt. Its weights are the start of the run, which then holds
-all that it needs. A token is read from its first word piece, or from the mean of them;
-a sentence that is longer than the encoder allows is read in overlapping windows.
+`data.pretrained` is a local folder in Hugging Face's layout: config.json,
+model.safetensors and vocab.txt. The run starts from its weights and then needs the
+folder no more. A token's features come from its first word piece, or from the mean of
+its pieces; sentences too long for the encoder are split into overlapping windows.
 
-What is done to words before they are looked up (lower case, digits) does not concern
-word pieces. Rates of learning (`optimizer.parts.bert.learning_rate`, decay on all
-weights) and numbers of epochs are ours: the text and the authors' code do not say them.
-UANet's draft is a variational LSTM on BERT's vectors; its refinement reads the same
-vectors, from the same BERT. Its label vectors begin in U(±1), not in U(±600) as in
-`configs/uanet.py`: the gradient of those would leave BERT hardly any of the joint clip.
-(Not measured with BERT's weights, which are not at hand.)
+Options for looking up words (lower case, digits) do not apply to word pieces. Learning
+rates (`optimizer.parts.bert.learning_rate`, decay on all weights) and numbers of epochs
+are ours: neither the paper nor the authors' code gives them. UANet's draft is a
+variational LSTM on BERT's vectors; its refinement reads the same vectors, from the same
+BERT. Its label vectors start from U(±1), not U(±600) as in `configs/uanet.py`: with the
+latter, their gradient would take almost all of the joint clip and leave little for
+BERT. (Not measured with BERT's weights, which we do not have.)
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
 
     model=softmax    a linear layer on BERT's vectors (the default)
-    model=crf        and a CRF
+    model=crf        the same under a CRF
     model=uanet      draft and refinement
     pool=mean        a token is the mean of its word pieces
 """

@@ -1,4 +1,4 @@
-r"""Bi-LSTM and Bi-LSTM-CRF as Strubell et al. (EMNLP 2017) have them as baselines.
+r"""Bi-LSTM and Bi-LSTM-CRF, the baselines of Strubell et al. (EMNLP 2017).
 
     python train.py --config configs/bilstm.py                   # the embedded sample
     python train.py --config configs/bilstm.py:conll2003,crf
@@ -7,17 +7,17 @@ Published: entity F1 on CoNLL-2003 test 89.34 ± .28 (greedy) and 90.43 ± .12 (
 OntoNotes 5 test 83.76 ± .10 and 86.99 ± .22. Means of 10 runs, best dev epoch of 100,
 with Lample et al.'s (2016) vectors of 100 dimensions.
 
-One BiLSTM of 150 features a direction, and a tanh layer of 150. Representation, look-up
-of words, dropout regulariser, batches and Adam (whose ε of 1e-4 is added before the
-bias correction, as in TensorFlow) are those of `configs/idcnn.py`.
+One BiLSTM of 150 features per direction, and a tanh layer of 150. Representation,
+look-up of words, dropout regulariser, batches and Adam (which adds its ε of 1e-4 before
+the bias correction, as in TensorFlow) are as in `configs/idcnn.py`.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and
 
-    crf               CRF in place of independent labels
-    document          documents of sentences with separators; begin with a trained
-                      sentence model: --config.init_from=RUN. (There are no published
-                      settings for greedy documents; they have those of the CRF.)
+    crf               CRF instead of independent labels
+    document          documents of sentences with separators; start from a trained
+                      sentence model: --config.init_from=RUN. (The authors publish no
+                      settings for greedy documents; we use those of the CRF.)
     dr=false          without the dropout regulariser
 
 Published F1 on CoNLL-2003 test of each (OntoNotes 5 in brackets):

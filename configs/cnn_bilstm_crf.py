@@ -5,17 +5,17 @@ r"""CNN-BiLSTM-CRF, the baselines of Chen et al. (AAAI 2019, the paper of GRN).
 
 Published: entity F1 on CoNLL-2003 test 91.17 ± .18, mean of 5 runs, best dev epoch of
 200, with GloVe 6B vectors of 100 dimensions: the tagger of Ma and Hovy (2016) with a
-BiLSTM of 200 features a direction in the place of GRN's two layers.
+BiLSTM of 200 features per direction instead of GRN's two layers.
 
-Everything but the encoder is as in `configs/grn.py`. Kernels are drawn as in the
-authors' helper (kaiming; the forget gate's bias is 1 twice). The sizes of the attention
-are not published: here 8 heads of 50, and the scores read [H; C].
+Everything but the encoder is as in `configs/grn.py`. Kernels are drawn as by the
+authors' helper (kaiming; the forget gate has a bias of 1 twice). The paper does not
+give the sizes of the attention: we take 8 heads of 50, and the scores read [H; C].
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and
 
     attention    self-attention on the BiLSTM        90.24 ± .15 (OntoNotes 5: 87.25)
-    softmax      independent labels in place of the CRF
+    softmax      independent labels instead of the CRF
 """
 
 from jaxner.configuration import chen, system

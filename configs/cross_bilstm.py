@@ -4,22 +4,22 @@ r"""Cross- and Att-BiLSTM-CNN (Li, Fu and Ma, AAAI 2020), and their baseline.
     python train.py --config configs/cross_bilstm.py:wnut17
     python train.py --config configs/cross_bilstm.py:ontonotes5,model=cross
 
-The tables of the paper are not in the text at hand: on OntoNotes 5 the best is given as
-1.4 above the best comparable system before, and .7 above the baseline; on WNUT-17 as
-4.6 and 2.2. With Strubell et al.'s Bi-LSTM-CRF (86.99) for the former that is about
-88.4 for the best and 87.7 for the baseline on OntoNotes 5 (derived, not published).
-Means of 6 runs, best dev epoch of 400 (OntoNotes 5, GloVe vectors of 300 dimensions) or
-1,600 (WNUT-17, Godin's Twitter vectors of 400 dimensions).
+The text that we have lacks the paper's tables. It says that the best system is 1.4
+points above the best comparable earlier system on OntoNotes 5 and .7 above the
+baseline; on WNUT-17 4.6 and 2.2. If the earlier system is Strubell et al.'s Bi-LSTM-CRF
+(86.99), the best has about 88.4 on OntoNotes 5 and the baseline 87.7 (derived, not
+published). Means of 6 runs, best dev epoch of 400 (OntoNotes 5, GloVe vectors of 300
+dimensions) or 1,600 (WNUT-17, Godin's Twitter vectors of 400 dimensions).
 
 Vectors are frozen; all words without one share a trained vector, also in training, and
-a word is looked up as it is. On WNUT-17 that vector is met by 17 % of the entity tokens
-of test; --config.model.representation.singleton_dropout=.5 lets it learn from words
-that occur once in training, too (not in the authors' code; not measured yet).
-As in the authors' program, a batch of 32 is a random draw from the whole corpus.
-Characters are those of the authors' alphabet of 85; ASCII punctuation beyond it has the
-vector of the unknown character and the type of punctuation. Dropout masks are shared by
-the batch, as in their code. Best epoch and figures are by the strict rule, as in the
-paper (--config.evaluation.rule=conlleval for the other).
+look-up is case-sensitive. On WNUT-17, 17 % of the entity tokens of test get this
+vector; --config.model.representation.singleton_dropout=.5 also trains it on words that
+occur once in training (not in the authors' code; not measured yet). As in the authors'
+program, a batch of 32 is a random draw from the whole corpus. The alphabet is the
+authors', with 85 characters; other ASCII punctuation gets the vector of the unknown
+character and the type of punctuation. All sentences of a batch share dropout masks, as
+in their code. Best epoch and figures use the strict rule, as in the paper
+(--config.evaluation.rule=conlleval for the other rule).
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and
@@ -31,8 +31,8 @@ ontonotes5, or files for a folder of your own, --config.data.dir), and
     model=direction   the baseline with a softmax for each direction, probabilities
                       summed (Chiu and Nichols, 2016)
 
-What the parts of the attention model do (the paper's table of chunk recalls, which is
-of OntoNotes 5 dev) is seen without retraining, with `hidden`, `context` (all heads),
+To see what the parts of the attention model do (the paper's table of chunk recalls on
+OntoNotes 5 dev), evaluate without retraining, with `hidden`, `context` (all heads) or
 `context1` … `context5`:
 
     python evaluate.py --workdir RUN --split dev --chunks \
@@ -59,7 +59,7 @@ def get_config(config, arg):
     config.data.unescape = arg.dataset == "ontonotes5"
     dim = 300
     if arg.dataset == "sample":
-        # There are no vectors, so words are trained.
+        # Without vectors, words must be trained.
         dim = 100
         config.num_epochs = 30
         config.batch_size = 16

@@ -21,11 +21,11 @@ ablations, with their F1 on CoNLL-2003 / OntoNotes 5:
 
 and
 
-    elmo                      GRN*: vectors of ELMo beside the others      92.34 ± .10
+    elmo                      GRN*: with additional ELMo vectors           92.34 ± .10
 
-whose files, one for each split, are made beforehand (`elmo/train.hdf5`, … in the data,
-or --config.data.contextual=…/{split}.hdf5; also .npz or .safetensors). The paper does
-not say which layer; here a learned mix of them.
+which needs precomputed files, one for each split (`elmo/train.hdf5`, … in the data
+folder, or --config.data.contextual=…/{split}.hdf5; also .npz or .safetensors). The
+paper does not say which layer it uses; we use a learned mix.
 """
 
 from jaxner.configuration import arguments, chen, system

@@ -10,37 +10,37 @@ whole documents, 90.65 ± .15; on OntoNotes 5 test 85.27 ± .24 (3 blocks), 86.8
 (CRF, 1 block) and 85.76 ± .13 (documents). Means of 10 runs of 100 epochs, best dev
 epoch, with Lample et al.'s (2016) vectors of 100 dimensions.
 
-As in the authors' code, a word has a learned shape (of four) beside its vector, which
-the paper does not mention; the sentence model of CoNLL-2003 is one block; that of
-documents begins with the weights of a trained sentence model (`init_from`) and adds the
-losses of its blocks up (eq. 11 has the mean: --config.objective.stages=mean).
+As in the authors' code, a word has a learned vector for its shape (one of four), which
+the paper does not mention; the sentence model of CoNLL-2003 has one block; the document
+model starts from a trained sentence model (`init_from`) and sums the losses of its
+blocks (eq. 11 has the mean: --config.objective.stages=mean).
 
-A word is looked up as it is, else it is unknown (no lower case stands in). Adam's ε is
-added before the bias correction, as TensorFlow does: at 1e-6 and 1e-4 that matters.
+Look-up is case-sensitive: a word without its own entry is unknown. Adam adds ε before
+the bias correction, as in TensorFlow, which matters at 1e-6 and 1e-4.
 
-Of these there are no settings by the authors, so they are borrowed: the greedy ID-CNN
-of one block on OntoNotes 5 has those of three blocks; documents with cnn4, cnn5,
-noshare or loss=last those of `document`; three blocks on documents of OntoNotes 5, the
-paper's number, those of the authors' file for four.
+Some variants have no settings by the authors, so they borrow others': the greedy ID-CNN
+of one block on OntoNotes 5 those of three blocks; documents with cnn4, cnn5, noshare or
+loss=last those of `document`; three blocks on documents of OntoNotes 5, the paper's
+number, those of the authors' file for four.
 
-What differs: each batch is a random draw from the whole corpus. The authors' program
-cuts the file into runs of neighbours as long as a batch, pools the runs whose longest
-sentences are equal, and draws a batch from one pool: often neighbours, of any length.
-Where the authors draw vectors of words from U(±√(6/(V+D))), V counts the
-words of the vector file, too; here only those of the training text. The loss is over
-tokens alone; theirs also trains the padding before and after a sentence.
+Differences: each batch is a random draw from the whole corpus. The authors' program
+cuts the file into batch-sized runs of neighbours, pools runs with equally long longest
+sentences, and draws a batch from one pool: often neighbours, of any length. In the
+authors' draw of word vectors from U(±√(6/(V+D))), V includes the words of the vector
+file; ours counts only those of the training text. Our loss covers only tokens; theirs
+also trains the padding before and after a sentence.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and
 
-    crf               CRF in place of independent labels
+    crf               CRF instead of independent labels
     document          documents of sentences with separators, 3 blocks (OntoNotes: 4)
     block=cnn4        4-layer CNN: dilations 1, 1, 1
     block=cnn5        5-layer CNN: dilations 1, 1, 1, 1
-    blocks=N          how often the block is applied, if not as the paper has it
-    noshare           each block has weights and a head of its own, which a sentence
-                      model has nothing for: only the first layer is taken over
-    loss=last         "1-loss": the last block alone is held against the labels
+    blocks=N          number of applications of the block, if not the paper's
+    noshare           separate weights and head for each block; a sentence model then
+                      provides only the first layer
+    loss=last         "1-loss": train only the last block on the labels
     dr=false          without the dropout regulariser
 
 Published F1 on CoNLL-2003 test of each:

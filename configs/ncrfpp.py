@@ -3,7 +3,7 @@ r"""BiLSTM-Softmax and BiLSTM-CRF as in NCRF++ (Yang and Zhang, ACL 2018).
     python train.py --config configs/ncrfpp.py                   # the embedded sample
     python train.py --config configs/ncrfpp.py:conll2003,crf
 
-The rivals of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
+Baselines of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
 90.77 and 91.21, on OntoNotes 5 83.76 and 86.99 (which are figures of Strubell et al.
 for a model without characters), accuracy on WSJ 97.51 for both. NCRF++ itself gives
 90.73 and 91.35 for CoNLL-2003 with these settings.
@@ -14,7 +14,7 @@ SGD without momentum or clipping, the loss summed over a batch of ten sentences.
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
 
-    crf             a CRF in the place of independent labels
+    crf             a CRF instead of independent labels
     chars=intnet    IntNet's character features (Xin et al., 2018)
                     on CoNLL-2003 91.43, with a CRF 91.64
 """

@@ -6,49 +6,51 @@ r"""Parallel recurrent networks (Žukov-Gregorič, Bachrach and Coope, ACL 2018)
 Published: entity F1 on CoNLL-2003 test 91.48 ± .22, mean of 10 runs, with Lample et
 al.'s (2016) vectors of 100 dimensions.
 
-16 BiLSTMs side by side on the same input, each with an output of 64, that is a state of
-32 in each direction (16 of 64 and 1 of 1024 are of the same size in the paper's Table
-3). The penalty compares the units of one direction.
+16 BiLSTMs in parallel on the same input, each with an output of 64, that is a state of
+32 in each direction (16 of 64 and 1 of 1024 have the same size in the paper's Table 3).
+The penalty compares the units of one direction.
 
-The paper leaves open the batches, the epochs and the label scheme: here 16 sentences,
-50 epochs, BIOES, digits as 0 (as in Lample et al., whose preprocessing is named), and
-the loss is the mean over sentences of the sum over words. What replaces Glorot's draw
-in the ablation is not said either; the forget gates' biases begin at 1.
+The paper does not give batch size, epochs and label scheme: we use 16 sentences, 50
+epochs, BIOES, digits as 0 (as in Lample et al., whose preprocessing the paper names),
+and a loss that is the mean over sentences of the sum over words. Nor does it say what
+replaces Glorot's draw in the ablation; our forget gates' biases start at 1.
 
-Where the paper's letter costs much, or it has none, the choice was made by measurement
-(an eighth of CoNLL-2003, 4 units, mean of two seeds, 10 to 18 epochs, dev/test F1):
+Where the paper's literal choice costs much, or is missing, we chose by measurement (an
+eighth of CoNLL-2003, 4 units, mean of two seeds, 10 to 18 epochs, dev/test F1):
 
 - The penalty is over pairs of units. The diagonal of the paper's ‖ΦΦᵀ - I‖² (--config.
   objective.orthogonality_form=identity) pulls the squared norm of each unit's candidate
-  kernel from about 32 to 1, and starves it: 83.4/75.8 with it, 84.9/78.3 without, and
-  85.2/78.6 without any penalty. The paper wants pairs near 0, and gains .7 by that.
-- Word vectors are frozen where there are any (--config.data.train_words=True trains
-  them). Under Adam trained ones drift away from those of words that only dev and test
-  have, 27.8 % of the entity tokens of test: 83.4/75.8 trained, 84.7/78.8 frozen, and
+  kernel from about 32 to 1, and starves the unit: 83.4/75.8 with the diagonal,
+  84.9/78.3 without it, and 85.2/78.6 without any penalty. The paper wants pairs near 0,
+  and reports a gain of .7.
+- Pretrained word vectors are frozen (--config.data.train_words=True trains them). With
+  Adam, trained vectors drift away from those of words that occur only in dev and test,
+  27.8 % of the entity tokens of test: 83.4/75.8 trained, 84.7/78.8 frozen, and
   85.5/81.0 frozen without a penalty. On all of CoNLL-2003 with the diagonal, test F1
   was 85.28 trained and 87.98 frozen. The one public reimplementation freezes them.
-- Gradients are clipped at 5. Without, an outlier late in training costs 3 points. This
-  library had 81.4/74.6 by the letter, 83.0/78.7 with the changes above, and 84.5/79.2
-  when gradients were clipped, too.
+- Gradients are clipped at 5. Without clipping, an outlier late in training costs 3
+  points. This library has 81.4/74.6 with the paper's literal choices, 83.0/78.7 with
+  the changes above, and 84.5/79.2 with clipped gradients as well.
 - A word that occurs once in training counts as unknown with a probability of .5, as in
-  Lample et al.'s program; else the vector of the unknown word, which is met by 3.5 % of
-  the entity tokens of test, is hardly ever trained. Not measured yet
+  Lample et al.'s program; otherwise the vector of the unknown word, which 3.5 % of the
+  entity tokens of test get, is hardly ever trained. Not measured yet
   (--config.model.representation.singleton_dropout=0).
-- Each cell has an input mask of its own; --config.model.encoder.input_mask=shared gives
-  all units the same, which the paper does not rule out. Not measured yet.
+- Each cell has its own input mask; --config.model.encoder.input_mask=shared gives all
+  units the same mask, which the paper does not rule out. Not measured yet.
 
-16 units had 81.6/74.9 by the letter and 85.2/80.4 so changed (but for singletons).
-Adam's ε is added after the bias correction (the paper names neither ε nor program).
+16 units have 81.6/74.9 with the paper's literal choices and 85.2/80.4 with these
+changes (except for singletons). Adam adds ε after the bias correction (the paper names
+neither ε nor a program).
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, or files for a folder of your own, --config.data.dir), and
 
-    units=N size=N       how many units, and the output of each (both directions)
+    units=N size=N       number of units, and the output size of each (both directions)
     chars=false          no character features                            90.39
     orthogonal=false     no penalty                                       90.79
     init=normal          N(0, 1) for all LSTM kernels (paper: "no Xavier") 91.09
     dropout=false        no variational dropout                           91.03
-    pool=mean            the mean of the units' outputs in their place    90.49
+    pool=mean            the mean of the units' outputs                   90.49
 
 Published F1 of other sizes (units x size):
 
@@ -66,7 +68,7 @@ from jaxner.configuration import arguments, system
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
     if arg.size % 2:
-        raise ValueError(f"Expected an even size, half for each direction: {arg.size}")
+        raise ValueError(f"size must be even, half for each direction, got {arg.size}")
     arguments.known("init", arg.init, ("glorot", "normal"))
     arguments.known("pool", arg.pool, ("concat", "mean"))
     config.batch_size = 16

@@ -3,21 +3,21 @@ r"""BiLSTM-Seq2seq: labels that depend on all labels before them (Zhang et al., 
     python train.py --config configs/seq2seq.py                  # the embedded sample
     python train.py --config configs/seq2seq.py:conll2003,fusion=joint,beam=4
 
-A rival of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
+A baseline of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
 91.22, accuracy on WSJ 97.59.
 
 A BiLSTM reads the words, an LSTM the labels so far. Zhang, Chen, Zhao, Liu and Yin
-(IJCAI 2018) join the two in three ways, of which only the abstract is at hand: the
-formulas and all sizes are ours (see `jaxner.models.seq2seq`), the other settings those
-of NCRF++ with clipped gradients. Training reads the gold labels (teacher forcing).
+(IJCAI 2018) join the two in three ways. Since we only have the abstract, the formulas
+and all sizes are ours (see `jaxner.models.seq2seq`); the other settings are those of
+NCRF++ with clipped gradients. Training reads the gold labels (teacher forcing).
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
 
-    fusion=shared       the tag LSTM reads the words, too (the default)
-    fusion=integrate    it does not; its state and the words' features are one layer
-    fusion=joint        it does not; words and labels score by themselves, and add up
-    beam=N              hypotheses of the beam search; 1, the default, is greedy
+    fusion=shared       the tag LSTM also reads the words (the default)
+    fusion=integrate    it does not; one layer joins its state and the words' features
+    fusion=joint        it does not; words and labels have separate scores, which add up
+    beam=N              hypotheses of the beam search; the default, 1, is greedy
 """
 
 from jaxner.configuration import arguments, gui, system

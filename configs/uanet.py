@@ -5,30 +5,29 @@ r"""UANet: uncertainty-aware label refinement (Gui et al., EMNLP 2020), and abla
     python train.py --config configs/uanet.py:conll2003,model=transformer,crf
 
 Published: entity F1 on CoNLL-2003 test 91.60, on OntoNotes 5 88.39; tagging accuracy on
-WSJ 97.62 (the number of runs is not stated).
+WSJ 97.62 (the paper does not give the number of runs).
 
-A variational LSTM drafts labels in M = 8 passes with dropout; a two-stream Transformer
-labels the sentence once more from its words and the draft; its label is taken where the
-entropy of the draft is above Γ. Both are trained together: SGD for the draft, AdamW
-with warm-up for the refinement, gradients clipped together (their norms before that are
-in metrics.jsonl, `gradient_norm_refinement` and `gradient_norm_rest`). The scores are
-the sums over a batch of ten sentences. Where paper and authors' code differ, the values
-are the code's with the flags of its README (Γ .45, 7 heads of 160), which gave the
-figures.
+A variational LSTM drafts labels in M = 8 passes with dropout. A two-stream Transformer
+labels the sentence again from the words and the draft; its label replaces the draft's
+where the entropy of the draft is above Γ. Both train together: SGD for the draft, AdamW
+with warm-up for the refinement, gradients clipped jointly (metrics.jsonl has their
+norms before clipping, `gradient_norm_refinement` and `gradient_norm_rest`). Losses are
+sums over a batch of ten sentences. Where paper and authors' code differ, the values are
+the code's with the flags of its README (Γ .45, 7 heads of 160), which gave the figures.
 
-What differs from the code: words are known from training and the vector file, not from
-dev and test (so vectors are divided by the standard deviation of the training words',
-drawn ones included); there is no class for padding, no padding in the characters'
-maximum, and no line -DOCSTART- as a sentence; nothing is left out for its length; all
-attention layers are drawn by themselves; scores are conlleval's, not those of the
-code's scorer.
+Differences from the code: the vocabulary comes from training and the vector file, not
+from dev and test (so vectors are divided by the standard deviation of the training
+words' vectors, including drawn ones); there is no class for padding, no padding in the
+characters' maximum, and no sentence from -DOCSTART- lines; no sentence is skipped for
+its length; all attention layers are drawn independently; the scorer is conlleval, not
+the code's.
 
-With label vectors from U(±600), as in the code, the refinement has 83 to 99.9 % of the
-joint clip at the start, so that the draft learns slowly: 20 epochs show nothing of what
-100 give. --config.optimizer.clip=parts clips the two by themselves (not in the paper;
-not measured yet).
+With label vectors from U(±600), as in the code, the refinement takes 83 to 99.9 % of
+the joint clip at the start, so that the draft learns slowly: 20 epochs do not show what
+100 epochs give. --config.optimizer.clip=parts clips the two separately (not in the
+paper; not measured yet).
 
-Γ and M are chosen when the tagger is used, without training: `jaxner sweep`.
+Choose Γ and M after training, with `jaxner sweep`.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
@@ -37,12 +36,12 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     model=variational     the draft alone: Variational LSTM        90.83; crf 91.20
     model=transformer     the refinement's words alone             90.70; crf 91.22
     crf                   the draft's labels depend on each other
-    labels=false          the refinement does not read the draft             91.23
+    labels=false          a refinement without the draft's labels                91.23
     draft=grn             another encoder drafts: grn or idcnn (not in the paper)
     chars=intnet          IntNet's character features                        91.80
-    form=paper            the letter of the paper, where the code differs: recurrent
-                          dropout (eq. 3), labels by mean probabilities (eq. 4), the
-                          likeliest draft label's vector (eq. 7), layers as in eq. 8,
+    form=paper            the paper's form where the code differs: recurrent dropout
+                          (eq. 3), labels by mean probabilities (eq. 4), the vector of
+                          the most probable draft label (eq. 7), layers as in eq. 8,
                           Γ = .35
 """
 
@@ -101,11 +100,11 @@ def _refine(config, arg, is_paper):
 
 
 def _shorten(config):
-    """Learns faster, for 2,000 steps in the place of 150,000.
+    """Sets faster learning, for 2,000 steps instead of 150,000.
 
     The gradient of label vectors from U(±600) is a hundred times that of the draft, so
-    that the joint clip leaves the draft almost no step: it takes the paper's 100 epochs
-    of a large corpus to come off its first labels.
+    that the joint clip leaves almost no step for the draft: it needs the paper's 100
+    epochs of a large corpus to move away from its first labels.
     """
     config.optimizer.learning_rate = 0.03
     if "refinement" in config.model:

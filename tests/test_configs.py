@@ -198,7 +198,7 @@ def test_unknown_values_name_the_known_ones():
         (idcnn, "conll2003,block=x", "Unknown block 'x'; known: idcnn, cnn4, cnn5"),
         (cross_bilstm, "sample,model=x", "Unknown model 'x'; known: att, cross, base"),
         (parallel_rnn, "sample,init=x", "Unknown init 'x'; known: glorot, normal"),
-        (parallel_rnn, "sample,size=7", "Expected an even size, .*: 7"),
+        (parallel_rnn, "sample,size=7", "size must be even, .* got 7"),
     ):
         with pytest.raises(ValueError, match=message):
             module.get_config(arg)
@@ -613,7 +613,7 @@ def test_options_of_uanet_change_what_they_name():
         ("sample,form=x", "Unknown form 'x'; known: code, paper"),
         ("sample,chars=x", "Unknown chars 'x'; known: cnn, intnet"),
         ("sample,model=variational,labels=false", "options of model=uanet"),
-        ("sample,model=transformer,draft=grn", "drafts nothing"),
+        ("sample,model=transformer,draft=grn", "has no draft"),
     ):
         with pytest.raises(ValueError, match=message):
             uanet.get_config(arg)

@@ -1,1 +1,1 @@
-"""What config files are made of, and the configs that jaxner brings along."""
+"""Building blocks of config files, and the configs that come with jaxner."""

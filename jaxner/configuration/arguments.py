@@ -9,12 +9,12 @@ from ml_collections import ConfigDict
 
 
 def parse_arg(arg: str | None, **defaults: Any) -> Any:
-    """Reads the part of `--config file.py:ARG` after the colon.
+    """Returns the options in the part of `--config file.py:ARG` after the colon.
 
     Args:
-        arg: Comma-separated `name=value`; the first option may be given bare,
-            and so may a switch that is to be True.
-        **defaults: The options; a value is read as the type of its default.
+        arg: Comma-separated `name=value`; the first option needs no name, and a switch
+            needs no value to be True.
+        **defaults: The options; their defaults determine the types.
 
     Returns:
         The options.
@@ -60,7 +60,7 @@ def _unknown(name: str, defaults: dict[str, Any]) -> str:
 
 
 def known(name: str, value: str, values: Any) -> None:
-    """Raises ValueError if an option's value is not one of some."""
+    """Raises ValueError if an option's value is not in `values`."""
     if value not in values:
         raise ValueError(
             f"Unknown {name} {value!r}; known: {', '.join(filter(None, values))}"

@@ -1,4 +1,4 @@
-"""What the systems of Chen et al. (2019) share."""
+"""Common settings of the systems of Chen et al. (2019)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 def settings(config: Any) -> None:
     """Sets all but the encoder and the head."""
     if config.data.name == "sample":
-        # There are no vectors, so every training word is known, and only the characters
-        # tell anything of a word that is not.
+        # Without vectors, every training word is known, and unknown words have only
+        # their characters.
         config.num_epochs = 15
         config.data.num_shapes = 4  # a small corpus compiles longer than it trains
     else:

@@ -1,4 +1,4 @@
-"""What the systems of Gui et al. (2020) share, as their code has it."""
+"""Common settings of the systems of Gui et al. (2020), from their code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ DRAWN = {"initializer": "torch", "table_initializer": "lecun", "dropout": 0.5}
 def settings(config: Any) -> None:
     """Sets data, batches, representation and the sum over a batch as its loss.
 
-    Characters and words are drawn as in NCRF++. One departure stays in all systems that
-    use this: biases of LSTMs and linear layers begin at 0, where PyTorch draws them
+    Draws characters and words as in NCRF++. All systems with these settings have one
+    departure: biases of LSTMs and linear layers start at 0, where PyTorch draws them
     from U(±1/√fan-in).
     """
     config.num_epochs = 100
@@ -51,7 +51,7 @@ def head(crf: bool, dropout: float) -> dict[str, Any]:
 
 
 def transformer(config: Any) -> dict[str, int]:
-    """Returns the sizes of the Transformer: on the embedded sample, small ones."""
+    """Returns the sizes of the Transformer; small ones for the embedded sample."""
     if config.data.name == "sample":
         return {"num_layers": 2, "num_heads": 2, "head_dim": 32}
     layers = 3 if config.data.name == "ontonotes5" else 2

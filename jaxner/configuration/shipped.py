@@ -1,4 +1,4 @@
-"""The configs that jaxner brings along, one for each published system."""
+"""The configs that come with jaxner, one for each published system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def folder() -> Path:
-    """Returns the folder of the configs: in the package, or beside it in a clone."""
+    """Returns the folder of the configs: in the package, or next to it in a clone."""
     package = Path(__file__).parents[1]
     installed = package / "configs"
     return installed if installed.is_dir() else package.parent / "configs"
@@ -26,7 +26,7 @@ def names() -> list[str]:
 
 
 def split(text: str) -> tuple[str, str]:
-    r"""Splits what `--config` takes into a file or name, and the argument after it.
+    r"""Returns file or name, and the argument after it, from a value of `--config`.
 
     Example:
         >>> split("grn:conll2003,elmo"), split("configs/grn.py")
@@ -47,11 +47,11 @@ def find(text: str) -> Path:
     """Returns the file of a config.
 
     Args:
-        text: A path, or the name of a config that jaxner brings along; what follows a
-            colon does not matter.
+        text: A path, or the name of a config that comes with jaxner; text after a colon
+            is ignored.
 
     Raises:
-        ValueError: There is none; the message says which there are.
+        ValueError: The config is unknown; the message lists the known ones.
 
     Example:
         >>> find("grn:conll2003").name
@@ -69,13 +69,13 @@ def find(text: str) -> Path:
 
 
 def load(text: str) -> Any:
-    """Returns what a config file says.
+    """Returns the config of a file.
 
     Args:
         text: A path or name, and an argument after a colon.
 
     Raises:
-        ValueError: There is no such config, or it does not take the argument.
+        ValueError: The config is unknown, or does not accept the argument.
 
     Example:
         >>> load("grn:wnut17").data.name
@@ -84,7 +84,7 @@ def load(text: str) -> Any:
     file = find(text)
     spec = importlib.util.spec_from_file_location(f"jaxner_{file.stem}_config", file)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{file} is no Python file")
+        raise ValueError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.get_config(split(text)[1])

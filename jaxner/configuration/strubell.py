@@ -1,4 +1,4 @@
-"""What the systems of Strubell et al. (2017) share, as their code has it."""
+"""Common settings of the systems of Strubell et al. (2017), from their code."""
 
 from __future__ import annotations
 
