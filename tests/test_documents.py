@@ -475,7 +475,7 @@ def test_weights_are_taken_over_exactly(marked, sentence_run, begin, capsys):
     old, new = source["head"]["transitions"], taken["head"]["transitions"]
     assert new.shape == (len(old) + 1, len(old) + 1)
     names = [f"params/head/{n}" for n in ("emissions/bias", "emissions/kernel")]
-    message = f"drawn anew: {', '.join(names)}, params/head/transitions\n"
+    message = f"freshly drawn: {', '.join(names)}, params/head/transitions\n"
     assert message in capsys.readouterr().out
 
 
@@ -484,7 +484,7 @@ def test_what_has_no_counterpart_is_told(marked, sentence_run, begin, capsys):
     config = tiny.idcnn_config(marked, arg)
     config.init_from = str(sentence_run)
     begin(config)
-    told = capsys.readouterr().out.partition("drawn anew: ")[2]
+    told = capsys.readouterr().out.partition("freshly drawn: ")[2]
     assert "params/encoder/block1/conv1/kernel" in told
     assert "params/encoder/block2/conv3/bias" in told
     assert "params/encoder/initial" not in told
@@ -498,7 +498,7 @@ def test_what_has_no_counterpart_is_told(marked, sentence_run, begin, capsys):
 def test_a_run_of_other_words_is_refused(marked, sentence_run, change, tmp_path):
     config = document_config(marked, sentence_run)
     config.data[change[0]] = change[1]
-    with pytest.raises(ValueError, match="knows other words or characters"):
+    with pytest.raises(ValueError, match="has other words or characters"):
         train.main_run(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -532,12 +532,12 @@ def test_a_head_of_other_labels_is_drawn_anew():
     )
     assert merged["params"]["encoder"].tolist() == [1, 1]
     assert merged["params"]["head"].tolist() == [2, 2]
-    assert told == ["Begins with trained weights; drawn anew: params/head"]
+    assert told == ["Started from trained weights; freshly drawn: params/head"]
 
 
 def test_weights_of_which_none_fits_are_refused():
     vocabulary, _ = vocab.build([WORDS], ["A"])
     old = {"params": {"a": jnp.zeros(2)}, "frozen": {}}
     new = {"params": {"a": jnp.zeros(3), "b": jnp.zeros(1)}, "frozen": {}}
-    with pytest.raises(ValueError, match="No weight of the run to begin with fits"):
+    with pytest.raises(ValueError, match="No weights of the run in --config.init_from fit"):
         prepare.start_from((old, vocabulary), new, vocabulary, print)

@@ -105,7 +105,7 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
     scores = json.loads(json.dumps(evaluated("--workdir", finished)))
     assert {name: scores[name] for name in result} == result
     out = capsys.readouterr().out
-    assert "test has tags that train lacks, all to be missed: RARE" in out
+    assert "test has tags that train lacks, which the tagger will miss: RARE" in out
     assert f"accuracy, all tokens: {scores['accuracy']:.2f} of" in out
     assert f"accuracy, out of vocabulary: {scores['oov_accuracy']:.2f} of" in out
     assert scores["by_type"]["RARE"]["gold"] == 1
@@ -177,7 +177,7 @@ def test_a_resumed_run_stops_when_accuracy_no_longer_rises(
     result = train.main_run(config, run)
     out = capsys.readouterr().out
     assert "No better dev accuracy in 1 epochs" in out
-    assert "test has tags that train lacks, all to be missed: RARE" in out
+    assert "test has tags that train lacks, which the tagger will miss: RARE" in out
     accuracies = [line["dev_accuracy"] for line in Workdir(run).metrics()]
     assert accuracies[:3] == [m["dev_accuracy"] for m in Workdir(finished).metrics()]
     assert result["best_epoch"] == 1 + int(np.argmax(accuracies)) < 40
@@ -204,7 +204,7 @@ def test_wrong_settings_leave_no_run_behind(changes, message, treebank, tmp_path
 def test_a_single_tag_is_suspected(tmp_path):
     for split in ("train", "dev"):
         (tmp_path / f"{split}.txt").write_text("a X\nb X\n\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="has a single tag: all its labels are X"):
+    with pytest.raises(ValueError, match="has only one tag, X"):
         train.main_run(config_of(tmp_path), tmp_path / "run")
 
 
@@ -214,7 +214,7 @@ def test_tags_that_only_dev_has_are_told(tmp_path):
     options = config_of(tmp_path).data.to_dict()
     told = []
     data = prepare.load_data(options, word_dim=8, log=told.append)
-    assert "dev has tags that train lacks, all to be missed: W, Z" in told
+    assert "dev has tags that train lacks, which the tagger will miss: W, Z" in told
     assert data.words == {"a", "b"}
 
 

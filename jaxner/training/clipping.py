@@ -1,4 +1,4 @@
-"""Clips of gradients whose parameters have several optimizers, and their norms."""
+"""Gradient clipping and gradient norms for parameters with several optimizers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import optax
 from jaxtyping import Array, Float, Int
 
 REST = ""
-"""The name of what lies below no path."""
+"""Name for the parameters below no path."""
 
 CLIPS = ("joint", "parts")
-"""Whether gradients are clipped by their global norm, or the parts of an optimizer each
-by its own."""
+"""Clip gradients by their global norm, or each part of an optimizer by its own."""
 
 
 def part_of_each(params: Any, paths: tuple[str, ...]) -> Any:
-    """Names the part of every parameter: the longest path that it lies below.
+    """Returns the part of every parameter: the longest path above it.
 
-    A path may begin anywhere in the tree: "bert" is that of the representation, and of
-    a refinement with a representation of its own.
+    A path may begin anywhere in the tree: "bert" matches the representation's, and that
+    of a refinement with its own representation.
     """
     used = set()
 
@@ -36,8 +35,8 @@ def part_of_each(params: Any, paths: tuple[str, ...]) -> Any:
     for path in paths:
         if path not in used:
             raise ValueError(
-                f"optimizer.parts has {path!r}, but the model has no parameter below "
-                f"it; it has {', '.join(sorted(params))} at the top."
+                f"optimizer.parts has {path!r}, but the model has no parameters below "
+                f"this path; its top level has {', '.join(sorted(params))}"
             )
     return labels
 
@@ -46,8 +45,8 @@ class NormsState(NamedTuple):
     """The state of `clip_parts`.
 
     Attributes:
-        count: Steps since the epoch began.
-        sums: The sum of the norms over these steps, of each part and of the rest.
+        count: Steps since the start of the epoch.
+        sums: Sums of the norms over these steps, for each part and the rest.
     """
 
     count: Int[Array, ""]
@@ -57,19 +56,18 @@ class NormsState(NamedTuple):
 def clip_parts(
     paths: tuple[str, ...], clip_norm: float, clip: str, steps_per_epoch: int
 ) -> optax.GradientTransformation:
-    """Clips gradients, and records the norm of each part before that.
+    """Returns a transformation that clips gradients and records norms before clipping.
 
-    The squares that both need are summed once, so that the record costs nothing beside
-    the clip.
+    Clip and record share the sums of squares, so that the record is free.
 
     Args:
-        paths: Of the parts; what lies below none of them is "rest".
-        clip_norm: The largest norm; 0: any.
+        paths: Paths of the parts; all other parameters are "rest".
+        clip_norm: Maximum norm; 0 for no limit.
         clip: One of `CLIPS`.
-        steps_per_epoch: After so many steps the record begins anew.
+        steps_per_epoch: The record restarts after this many steps.
 
     Raises:
-        ValueError: When the state is made, if no parameter lies below a path.
+        ValueError: From `init`, if a path has no parameters below it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -101,7 +99,7 @@ def clip_parts(
             limited = norms
 
         def scale(name, leaf):
-            # As in Optax: untouched below the limit, and no division by zero above it.
+            # As in Optax: unchanged below the limit, and no division by zero.
             norm = limited[name]
             clipped = (leaf / norm.astype(leaf.dtype)) * clip_norm
             return jnp.where(norm < clip_norm, leaf, clipped)
@@ -124,15 +122,15 @@ def _norm_names(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def gradient_norms(opt_state: Any) -> dict[str, float]:
-    """Reads the mean norms of the gradients off the state of an optimizer.
+    """Returns the mean gradient norms recorded in the state of an optimizer.
 
     Args:
-        opt_state: Of what `optim.build` returned.
+        opt_state: State of an optimizer from `optim.build`.
 
     Returns:
-        For each of the optimizer's parts, and for the "rest" of the parameters, the
-        norm of the gradient before it was clipped: the mean over the steps since the
-        epoch began. Empty for an optimizer without parts, or before its first step.
+        For each part of the optimizer and the "rest", the norm of the gradient before
+        clipping: the mean over the steps since the start of the epoch. Empty for an
+        optimizer without parts, or before the first step.
     """
     leaves = jax.tree.leaves(opt_state, is_leaf=lambda x: isinstance(x, NormsState))
     means: dict[str, float] = {}

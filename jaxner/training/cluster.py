@@ -1,8 +1,8 @@
-"""Where the arrays of a run lie: devices, hosts, and who writes.
+"""Placement of a run's arrays on devices and hosts, and which process writes.
 
-One mesh has two axes: `seed`, over which restarts are split, and `data`, over which the
-sentences of a batch are. JAX's compiler adds the sums between devices. A run on one
-device has no mesh, and its arrays are placed by JAX itself.
+The mesh has two axes: `seed` for restarts and `data` for the sentences of a batch.
+JAX's compiler inserts the sums between devices. A run on one device has no mesh, and
+JAX places its arrays.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SEED, DATA = "seed", "data"
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where arrays lie; hashable, so that programs can be kept by it.
+    """The placement of arrays; hashable, as a key for compiled programs.
 
     Attributes:
         mesh: The devices, on the axes `SEED` and `DATA`; None for one device.
-        num_seeds: Restarts that are trained in one program, on a leading axis of every
-            array of theirs; 0: one run, without that axis.
-        own_frozen: Whether each restart has frozen weights of its own.
+        num_seeds: Number of restarts in one program, on a leading axis of all their
+            arrays; 0 for one run without this axis.
+        own_frozen: Whether each restart has its own frozen weights.
     """
 
     mesh: Mesh | None = None
@@ -38,43 +38,43 @@ class Placement:
 
     @property
     def num_parts(self) -> int:
-        """Parts that a batch is split into."""
+        """Number of parts of a batch."""
         return 1 if self.mesh is None else self.mesh.shape[DATA]
 
     def batches(self, arrays: Any, *, several: bool = False) -> Any:
-        """Places NumPy arrays of batches, split by their sentences or distinct words.
+        """Returns placed arrays of batches, split by sentences or distinct words.
 
         Args:
-            arrays: With a leading axis of sentences, or of distinct words; before it,
-                that of the seeds, if there is one, and that of the batches.
+            arrays: NumPy arrays with an axis of sentences or distinct words, after the
+                axes of seeds and batches, if any.
             several: Whether there is an axis of batches.
         """
         axes = (DATA,) if not several else (None, DATA)
         return self._put(arrays, self._spec(*axes))
 
     def batch_types(self, arrays: Any, *, several: bool = False) -> Any:
-        """Describes arrays that `batches` has placed, for a program to be compiled."""
+        """Returns types of arrays placed by `batches`, for compiling a program."""
         axes = (DATA,) if not several else (None, DATA)
         return jax.tree.map(lambda a: self._type(a, self._spec(*axes)), arrays)
 
     def weight_types(self, arrays: Any) -> Any:
-        """Describes arrays that `weights` has placed, for a program to be compiled."""
+        """Returns types of arrays placed by `weights`, for compiling a program."""
         return jax.tree.map(lambda a: self._type(a, self._spec()), arrays)
 
     def weights(self, arrays: Any) -> Any:
-        """Places arrays of which each seed has its own: on all devices of the seed."""
+        """Returns the arrays of each seed, placed on all devices of that seed."""
         return self._put(arrays, self._spec())
 
     def frozen(self, arrays: Any) -> Any:
-        """Places the weights that no step changes."""
+        """Returns the placed frozen weights."""
         return self.weights(arrays) if self.own_frozen else self.everywhere(arrays)
 
     def everywhere(self, arrays: Any) -> Any:
-        """Places arrays whole on every device."""
+        """Returns arrays placed whole on every device."""
         return self._put(arrays, PartitionSpec())
 
     def state(self, state: Any) -> Any:
-        """Places the state of a run; what the host reads is on every device."""
+        """Returns the placed state of a run; values for the host are on every device."""
         if self.mesh is None:
             return state
         return state._replace(
@@ -92,7 +92,7 @@ class Placement:
         return _one_of(arrays, number, every)
 
     def shardings(self, state_type: Any = None) -> Any:
-        """Returns how a program returns arrays: like weights, or like a state.
+        """Returns the shardings of a program's results: those of weights or of a state.
 
         Args:
             state_type: The class of the state, if it is one.
@@ -106,7 +106,7 @@ class Placement:
         return state_type(step=every, params=own, opt_state=own, loss=every)
 
     def types(self, arrays: Any) -> Any:
-        """Describes placed arrays, for a program to be compiled."""
+        """Returns types of placed arrays, for compiling a program."""
         if self.mesh is None:
             return jax.tree.map(jax.typeof, arrays)
         return jax.tree.map(
@@ -145,16 +145,16 @@ def _one_of(arrays: Any, number: Any, sharding: Any) -> Any:
 
 
 def placement(num_devices: int | None = None, num_seeds: int = 0) -> Placement:
-    """Chooses the mesh of a run.
+    """Returns the placement of a run.
 
     Args:
-        num_devices: How many devices to use; None for all, but for a CPU's, which share
-            its cores: of a process that is alone one is used.
-        num_seeds: As in `Placement`. The mesh has as many rows as divide both the seeds
-            and the devices.
+        num_devices: Number of devices to use. None for all; a single process uses only
+            one CPU device, since CPU devices share the cores.
+        num_seeds: As in `Placement`. The number of mesh rows divides both seeds and
+            devices.
 
     Raises:
-        ValueError: There are not so many devices, or processes would be left without.
+        ValueError: JAX has fewer devices, or some process would get none.
 
     Example:
         >>> placement(1).mesh is None
@@ -178,9 +178,10 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
         return every[:1] if alone and every[0].platform == "cpu" else every
     if not 1 <= count <= len(every):
         raise ValueError(
-            f"Expected --config.num_devices from 1 to {len(every)}, the devices that "
-            f"JAX sees, got {count}. On a CPU, XLA_FLAGS=--xla_force_host_platform_"
-            f"device_count={count} simulates so many."
+            f"--config.num_devices must be from 1 to {len(every)} (the devices that "
+            f"JAX sees), got {count}. On a CPU, "
+            f"XLA_FLAGS=--xla_force_host_platform_device_count={count} simulates this "
+            "number."
         )
     if not alone and count < len(every):
         raise ValueError(
@@ -191,5 +192,5 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
 
 
 def is_writer() -> bool:
-    """Tells whether this process writes logs and reports: the first one does."""
+    """Returns whether this process, the first, writes logs and reports."""
     return jax.process_index() == 0

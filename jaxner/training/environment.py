@@ -19,16 +19,17 @@ from jaxner.data.vocab import Vocabulary
 from jaxner.training import schema
 from jaxner.workdir import Workdir
 
-# A run may be prolonged; nothing else of its config may change.
+# A run may get more epochs; nothing else in its config may change.
 _MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")
 _PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 
 
 def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
-    """Checks that a folder is new, or holds a run of this config.
+    """Raises ValueError unless a folder is new or holds a run of this config.
 
     Raises:
-        ValueError: It holds a run of another config; the message lists what differs.
+        ValueError: The folder has a run of another config; the message lists the
+            differences.
     """
     if not (folder.path / "config.json").exists():
         return
@@ -45,23 +46,23 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     if different:
         lines = "\n".join(different)
         raise ValueError(
-            f"{folder.path} holds a run of another config:\n{lines}\n"
-            "Choose another --workdir, or remove that folder to start anew."
+            f"{folder.path} holds a run of another config:\n{lines}\nChoose another "
+            "--workdir, or remove this folder to start over."
         )
 
 
 def check_same_data(
     folder: Workdir, record: dict[str, Any], vocabulary: Vocabulary
 ) -> None:
-    """Checks that the data of a resumed run are still what they were.
+    """Raises ValueError if the data of a resumed run have changed.
 
     Args:
-        folder: The run's.
-        record: What `describe` returned, now.
-        vocabulary: What the data give, now.
+        folder: Folder of the run.
+        record: What `describe` returns now.
+        vocabulary: Vocabulary of the data now.
 
     Raises:
-        ValueError: A file has changed, or is read in another way than before.
+        ValueError: A file has changed, or jaxner reads it differently.
     """
     if not (folder.path / "environment.json").exists():
         return
@@ -79,13 +80,13 @@ def check_same_data(
     if changed or folder.vocabulary() != vocabulary:
         what = ", ".join(changed) or "how this version of jaxner reads the data"
         raise ValueError(
-            f"Since the run in {folder.path} began, this has changed: {what}. So it "
-            "cannot be resumed. Choose another --workdir, or remove that folder."
+            f"Cannot resume the run in {folder.path}: since its start, this has "
+            f"changed: {what}. Choose another --workdir, or remove this folder."
         )
 
 
 def describe(splits: Iterable[Split], vectors: Path | None) -> dict[str, Any]:
-    """Lists versions, devices and the hashes of the data."""
+    """Returns versions, devices and the hashes of the data."""
     data = {s.split: {"path": str(s.path), "sha256": s.sha256} for s in splits}
     if vectors is not None:
         with vectors.open("rb") as file:
@@ -102,10 +103,10 @@ def describe(splits: Iterable[Split], vectors: Path | None) -> dict[str, Any]:
 
 
 def peak_memory_mb() -> int | None:
-    """Returns the most memory that this process has held, in MiB; None on Windows."""
+    """Returns the peak memory of this process, in MiB; None on Windows."""
     if sys.platform == "win32":
         return None
-    import resource  # Windows has none
+    import resource  # not on Windows
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unit = 1 if platform.system() == "Darwin" else 1024  # bytes there, kibibytes here

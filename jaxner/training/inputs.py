@@ -1,4 +1,4 @@
-"""Contextual inputs of a run: files of vectors, and the folder of an encoder."""
+"""Contextual inputs of a run: vector files, and the folder of an encoder."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _MARK = "{split}"
 
 
 def find(options: Mapping[str, Any], split: str) -> Path | None:
-    """Finds the file of a split's vectors.
+    """Returns the file of a split's vectors.
 
     Args:
-        options: The section `data` of a config: `contextual`, a path in which {split}
-            stands for the name of the split, and `dir`. The path is looked for as it
-            is, in the corpus's own folder, and where data lie.
+        options: The section `data` of a config: `contextual`, a path with {split} for
+            the name of the split, and `dir`. Tries the path itself, the corpus's
+            folder, and the data folder.
         split: "train", "dev" or "test".
 
     Returns:
-        The file; None if the run has no such vectors.
+        The file; None if the run uses no such vectors.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file is missing.
         ValueError: The path is the same for all splits.
     """
     pattern = options.get("contextual")
@@ -37,8 +37,8 @@ def find(options: Mapping[str, Any], split: str) -> Path | None:
         return None
     if _MARK not in pattern:
         raise ValueError(
-            f"Expected {_MARK} in --config.data.contextual, for each split has a file "
-            f"of its own, got {pattern!r}; elmo/{_MARK}.hdf5 would do"
+            f"Expected {_MARK} in --config.data.contextual, since each split has its "
+            f"own file, got {pattern!r}; an example is elmo/{_MARK}.hdf5"
         )
     name = pattern.replace(_MARK, split)
     own = [Path(options["dir"])] if options.get("dir") else []
@@ -47,11 +47,11 @@ def find(options: Mapping[str, Any], split: str) -> Path | None:
     if there := [path for path in tried if path.is_file()]:
         return there[0]
     sought = ", ".join(dict.fromkeys(map(str, tried)))
-    raise FileNotFoundError(f"There is no file of vectors for {split}; tried {sought}")
+    raise FileNotFoundError(f"No file of vectors for {split}; tried {sought}")
 
 
 def with_vectors(split: Split, path: str | Path | None) -> Split:
-    """Adds the vectors of a file to a split, after a check that it is of that text.
+    """Returns a split with the vectors of a file, after checking that they match.
 
     Raises:
         FileNotFoundError, ImportError, ValueError: As for `contextual.read`.
@@ -69,19 +69,19 @@ def complete(
     log: Callable[[str], object],
     dev: Split | None = None,
 ) -> Vocabulary:
-    """Adds to a vocabulary what it has to know of the contextual inputs.
+    """Returns a vocabulary with the facts of the contextual inputs.
 
     Args:
-        vocabulary: Of the words.
+        vocabulary: Vocabulary of the words.
         options: The section `data` of a config: `pretrained`, a Hugging Face folder.
-        train: With its vectors, if the run has such.
-        log: Is called with lines for the user.
-        dev: Likewise; if it is given, the sizes of its vectors, and of those of test,
-            are compared with those of train before anything is trained.
+        train: Training split, with vectors if the run uses them.
+        log: Gets lines for the user.
+        dev: Dev split; if given, compares the sizes of its vectors, and of test's, with
+            train's before training.
 
     Raises:
         FileNotFoundError, ImportError, ValueError: As for `pretrained.sizes` and
-            `wordpiece.read`; or the two do not suit each other; or the splits have
+            `wordpiece.read`; or config and vocabulary do not fit; or the splits have
             vectors of different sizes.
     """
     if train.vectors is not None:
@@ -115,20 +115,20 @@ def complete(
 def _check_others(
     sizes: tuple[int, int], options: Mapping[str, Any], dev: Split
 ) -> None:
-    """Checks the sizes of dev's vectors; of test's, the head of the file."""
+    """Raises ValueError if dev's or test's vectors have other sizes than train's."""
     if dev.vectors is not None:
         contextual.check_sizes(dev.vectors.path, dev.vectors.sizes, sizes)
     try:
         corpora.find(options["dir"] or options["name"], "test")
         path = find(options, "test")
     except FileNotFoundError:
-        return  # then test is not scored
+        return  # the run does not score test
     if path is not None:
         contextual.check_sizes(path, contextual.sizes_of(path), sizes)
 
 
 def describe(options: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Gives paths and checksums of the files, for the record of a run."""
+    """Returns paths and checksums of the files, for the record of a run."""
     files = {f"contextual {name}": find(options, name) for name in ("train", "dev")}
     if folder := options.get("pretrained"):
         for path in sorted(Path(folder).iterdir()):

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a progress bar, a line for each epoch, scalars."""
+"""Progress of a run: a progress bar, a line for each epoch, and scalars."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Monitor:
     """A context that shows the progress of a run.
 
     Args:
-        console: Where to.
+        console: Console to print to.
         steps_per_epoch: Optimizer steps in an epoch.
-        num_epochs: Epochs in the run, for the time that is left.
+        num_epochs: Epochs in the run, for the remaining time.
         tensorboard: Folder for TensorBoard's scalars, or None.
 
     Raises:
-        ImportError: TensorBoard is wanted and tensorboardX is not installed.
+        ImportError: `tensorboard` is set, but tensorboardX is not installed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Monitor:
             self._writer.close()
 
     def begin(self, epoch: int, done: int) -> None:
-        """Starts an epoch (from 0), `done` steps of which lie behind."""
+        """Starts an epoch (from 0) of which `done` steps are already done."""
         self._before = epoch * self._steps
         if not self._progress.task_ids:
             self._progress.add_task(
@@ -73,12 +73,12 @@ class Monitor:
         self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
 
     def advance(self, tokens: int, total_loss: Any, done: int) -> None:
-        """Moves the bar by a step; looks at the loss twice a second at the most.
+        """Moves the bar by a step; reads the loss at most twice a second.
 
         Args:
-            tokens: In the batch.
-            total_loss: Sum over the epoch so far, perhaps still being computed; of
-                restarts, of each.
+            tokens: Tokens in the batch.
+            total_loss: Sum of losses over the epoch so far, for each restart; may still
+                be computing.
             done: Steps of the epoch so far.
 
         Raises:
@@ -92,9 +92,9 @@ class Monitor:
         loss = float(np.mean(total_loss)) / done
         if not math.isfinite(loss):
             raise FloatingPointError(
-                f"The loss is {loss} at step {done} of the epoch, or since shortly "
-                "before. Try a lower --config.optimizer.learning_rate or a lower "
-                "--config.optimizer.clip_norm; the last checkpoint is kept."
+                f"The loss is {loss} at or shortly before step {done} of the epoch. "
+                "Try a lower --config.optimizer.learning_rate or a lower "
+                "--config.optimizer.clip_norm. The last checkpoint is unchanged."
             )
         speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
         self._progress.update(
@@ -112,7 +112,9 @@ class Monitor:
         )
         if self._writer is not None:
             for name, value in metrics.items():
-                if value is None:  # undefined, such as precision without predictions
+                if (
+                    value is None
+                ):  # undefined, for example precision without predictions
                     continue
                 self._writer.add_scalar(name, value, metrics["step"])
 

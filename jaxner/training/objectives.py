@@ -21,31 +21,31 @@ from jaxner.models import Keys
 from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, batch_axes
 
 REDUCTIONS = ("sentence", "token", "sum")
-"""How the papers add sentences up: the mean over the sentences of a batch, the mean
-over its tokens, or the sum. Published learning rates are tied to them."""
+"""How a batch's losses combine: mean over sentences, mean over tokens, or sum.
+
+Each published learning rate belongs to one of these.
+"""
 
 STAGES = ("last", "mean", "sum")
-"""Which stages of a model are held against the labels: the last one alone, all with
-equal weights that sum to 1, or all with a weight of 1."""
+"""Stages that train on the labels: the last, the mean of all, or the sum of all."""
 
 DROPOUT_PENALTIES = ("strubell", "ma")
-"""How expectation-linear dropout is scaled; see `dropout_gap`."""
+"""Scales of expectation-linear dropout; see `dropout_gap`."""
 
 ORTHOGONALITY_FORMS = ("pairs", "identity")
-"""What the penalty on the units of an LSTM wants: that each two are orthogonal, or also
-that the kernel of each has a norm of 1; see `orthogonality`."""
+"""Penalties on LSTM units: orthogonal pairs, or kernels of norm 1 as well."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """What is minimised; hashable, so that a compiled step can depend on it.
+    """The terms of the loss; hashable, so that a compiled step can depend on them.
 
     Attributes:
         reduction: One of `REDUCTIONS`.
-        stages: One of `STAGES`. The dropout penalty is over the same stages.
-        dropout_penalty: Weight of expectation-linear dropout; 0: none.
+        stages: One of `STAGES`, also for the dropout penalty.
+        dropout_penalty: Weight of expectation-linear dropout; 0 for none.
         dropout_penalty_form: One of `DROPOUT_PENALTIES`.
-        orthogonality: Weight of `orthogonality`; 0: none.
+        orthogonality: Weight of `orthogonality`; 0 for none.
         orthogonality_form: One of `ORTHOGONALITY_FORMS`.
 
     Example:
@@ -65,7 +65,7 @@ class Objective:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Objective:
-        """Reads the section `objective` of a config.
+        """Returns the objective of a config's section `objective`.
 
         Raises:
             ValueError: An option or a value is unknown.
@@ -80,7 +80,7 @@ class Objective:
 def negative_log_likelihood(
     potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes -log p(labels | sentence), in nats; 0 for a sentence without tokens.
+    """Returns -log p(labels | sentence), in nats; 0 for a sentence without tokens.
 
     Example:
         >>> import jax.numpy as jnp
@@ -95,12 +95,12 @@ def negative_log_likelihood(
 def dropout_gap(
     dropped: AnyPotentials, full: AnyPotentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes the squared distance of the emissions with dropout and without.
+    """Returns the squared distance between the emissions with and without dropout.
 
-    Its expectation is what expectation-linear dropout keeps small, and one draw of the
-    masks estimates it. Strubell et al. add half of it for each sentence of the batch,
-    whatever the batch's size; Ma et al. the mean over the sentences. Both gradients go
-    through both passes. (The authors' code of the former counts padding, too.)
+    Expectation-linear dropout keeps the expectation of this distance small; one draw of
+    the masks estimates it. Strubell et al. add half the distance for each sentence,
+    regardless of batch size; Ma et al. add the mean over the sentences. The gradient
+    flows through both passes. (Strubell et al.'s code also counts padding.)
 
     Example:
         >>> import jax.numpy as jnp
@@ -114,8 +114,8 @@ def dropout_gap(
     """
     if not (isinstance(dropped, Potentials) and isinstance(full, Potentials)):
         raise ValueError(
-            "objective.dropout_penalty compares scores of labels, which head 'seq2seq' "
-            "has none of before its labels are known; set it to 0"
+            "objective.dropout_penalty needs scores of labels that do not depend on "
+            "earlier labels, which head 'seq2seq' lacks; set it to 0"
         )
     gap = jnp.sum((dropped.emissions - full.emissions) ** 2, axis=1)
     return jnp.sum(jnp.where(mask, gap, 0.0))
@@ -124,24 +124,23 @@ def dropout_gap(
 def orthogonality(
     kernels: Sequence[Float[Array, "K N N"]], form: str = "pairs"
 ) -> Float[Array, ""]:
-    """Computes the penalty on units that compute alike, over all layers and directions.
+    """Returns the penalty on similar units, summed over layers and directions.
 
-    The rows of Φ are the recurrent kernels of the units' cell candidates, flattened.
-    The paper does not say whether Φ is one per direction; here it is.
-
-    "identity" is the letter of the paper's equation, ‖ΦΦᵀ - I‖². Its diagonal also
-    pulls the squared norm of each kernel to 1, where Glorot's draw gives about the size
-    of the state, 32: that starves the units. "pairs", the default, leaves the diagonal
-    out, and so is what the paper's text wants: the sum over all pairs of units of their
-    squared product, each pair in both orders.
+    The rows of Φ are the flattened recurrent kernels of the units' cell candidates. The
+    paper does not say whether each direction has its own Φ; here it has. "identity" is
+    literally the paper's equation, ‖ΦΦᵀ - I‖². Its diagonal pulls the squared norm of
+    each kernel to 1, whereas Glorot's draw gives about the size of the state, 32; this
+    starves the units. "pairs", the default, excludes the diagonal, in line with the
+    paper's text: the sum over all pairs of units of their squared product, each pair in
+    both orders.
 
     Args:
-        kernels: Those of the units, for each layer and direction, as
-            `models.candidate_kernels` returns them.
+        kernels: Kernels of the units, for each layer and direction, from
+            `models.candidate_kernels`.
         form: One of `ORTHOGONALITY_FORMS`.
 
     Raises:
-        ValueError: There are none.
+        ValueError: `kernels` is empty.
 
     Example:
         >>> import jax.numpy as jnp
@@ -157,7 +156,7 @@ def orthogonality(
         occur in it.
     """
     if not kernels:
-        raise ValueError("objective.orthogonality needs an encoder with LSTMs.")
+        raise ValueError("objective.orthogonality needs an encoder with LSTMs")
     total = jnp.zeros(())
     for kernel in kernels:
         rows = kernel.reshape(kernel.shape[0], -1)
@@ -177,18 +176,18 @@ def batch_loss(
     key: Array | None = None,
     objective: Objective = Objective(),
 ) -> Float[Array, ""]:
-    """Computes the loss of one batch; sentences without tokens do not count.
+    """Returns the loss of one batch, in nats; ignores sentences without tokens.
 
     Args:
         model: What `models.build` returned.
         weights: Its weights.
         batch: Sentences with a leading batch axis.
         labels: Label ids; ignored under padding.
-        key: Source of all dropout; None for none.
+        key: Draws the dropout masks; None for no dropout.
         objective: The terms.
 
     Returns:
-        In nats; by default the mean over the sentences.
+        The loss in nats; by default the mean over the sentences.
 
     Example:
         >>> import jaxner
@@ -206,15 +205,14 @@ def batch_loss(
 
 
 class Sizes(NamedTuple):
-    """What the sums over a batch are divided by, if the objective asks for a mean.
+    """Divisors of the sums over a batch, for objectives with a mean.
 
-    In training these are the same for all batches of a corpus, so that every sentence,
-    or token, counts as much as any other, and the gradients of parts of a batch can be
-    added.
+    In training they are the same for all batches of a corpus, so that all sentences, or
+    tokens, have equal weight, and gradients of parts of a batch can be added.
 
     Attributes:
-        sentences: In a batch.
-        tokens: In a batch, on average.
+        sentences: Sentences in a batch.
+        tokens: Mean number of tokens in a batch.
     """
 
     sentences: Any
@@ -222,7 +220,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(batch: Sentence) -> Sizes:
-    """Counts what a batch holds; at least 1 of each."""
+    """Returns the numbers of sentences and tokens in a batch, at least 1 each."""
     return Sizes(
         sentences=jnp.maximum(jnp.sum(batch.mask[:, 0]), 1),
         tokens=jnp.maximum(jnp.sum(batch.mask), 1),
@@ -232,7 +230,7 @@ def sizes_of(batch: Sentence) -> Sizes:
 def weight_loss(
     model: models.Model, params: Any, objective: Objective
 ) -> Float[Array, ""]:
-    """Computes the terms that depend on the weights alone."""
+    """Returns the terms that depend on the weights alone."""
     if not objective.orthogonality:
         return jnp.zeros(())
     kernels = models.candidate_kernels(model.encoder, params["encoder"])
@@ -250,17 +248,17 @@ def sentence_loss(
     objective: Objective,
     sizes: Sizes,
 ) -> Float[Array, ""]:
-    """Computes the terms that are sums over sentences, of a batch or of a part of it.
+    """Returns the terms that are sums over sentences, for a batch or a part of it.
 
     Args:
         model: What `models.build` returned.
         weights: Its weights.
         batch: Sentences with a leading batch axis.
         labels: Label ids; ignored under padding.
-        rows: The place of each sentence in its batch, which decides its masks.
-        key: Of the batch: source of all dropout; None for none.
+        rows: Index of each sentence in its batch, which determines its masks.
+        key: The batch's key, which draws the dropout masks; None for no dropout.
         objective: The terms.
-        sizes: What the sums are divided by.
+        sizes: Divisors of the sums.
     """
     losses, gaps = _sentence_terms(model, weights, batch, labels, rows, key, objective)
     size = {"sum": 1, "token": sizes.tokens, "sentence": sizes.sentences}
@@ -273,7 +271,7 @@ def sentence_loss(
 
 
 def _sentence_terms(model, weights, batch, labels, rows, key, objective):
-    """Computes for each sentence the terms that are sums over sentences, [B] each."""
+    """Returns the terms of each sentence, [B] each."""
 
     def one(sentence, labels, keys):
         def over_stages(term, *stages):
@@ -303,6 +301,8 @@ def _sentence_terms(model, weights, batch, labels, rows, key, objective):
     keys = own._replace(shared=shared)
     if batch.chars.ndim == 2:
         chars = jax.random.fold_in(jax.random.fold_in(shared, 1), rows[0])
-        keys = keys._replace(chars=chars)  # other blocks draw other masks
-    key_axes: Any = Keys()._replace(dropout=0, words=0)  # others are the batch's
+        keys = keys._replace(chars=chars)  # each block draws its own masks
+    key_axes: Any = Keys()._replace(
+        dropout=0, words=0
+    )  # the other keys are the batch's
     return jax.vmap(one, in_axes=(axes, 0, key_axes))(batch, labels, keys)

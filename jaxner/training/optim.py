@@ -1,4 +1,4 @@
-"""Optimizers as the papers use them, put together from Optax's parts."""
+"""The papers' optimizers, built from Optax's parts."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def adam_eps_hat(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> optax.GradientTransformation:
-    """Returns Adam whose epsilon is added before the bias of √v is corrected.
+    """Returns Adam with epsilon added before the bias correction of √v.
 
-    The step is α_t m_t / (√v_t + ε), where α_t = α √(1 - β2^t) / (1 - β1^t). It is what
-    TensorFlow computes. `optax.adam` adds ε to √v_t / √(1 - β2^t), so that the same ε
-    damps a step less: 32 times less at the first one, for β2 = 0.999. The ε of 1e-4 or
-    1e-6 in Strubell et al. (2017) is meant as here.
+    The step is α_t m_t / (√v_t + ε), where α_t = α √(1 - β2^t) / (1 - β1^t), as in
+    TensorFlow. `optax.adam` adds ε to √v_t / √(1 - β2^t), where the same ε damps a step
+    less: 32 times less in the first step, for β2 = 0.999. Strubell et al.'s (2017) ε of
+    1e-4 or 1e-6 is for the form here.
 
     Args:
-        learning_rate: α, or a schedule of it over steps.
-        b1: β1, the decay of the mean m of the gradient.
-        b2: β2, the decay of the mean v of its square.
+        learning_rate: α, or a schedule over steps.
+        b1: β1, decay of the mean m of the gradient.
+        b2: β2, decay of the mean v of the squared gradient.
         eps: ε (the paper's ε̂).
 
     References:
@@ -59,15 +59,15 @@ def nadam(
     """Returns Adam with Nesterov momentum, as in TensorFlow's contrib package.
 
     The step is α_t (β1 m_t + (1 - β1) g_t) / (√v_t + ε), with the α_t and the ε of
-    `adam_eps_hat`. `optax.nadam` corrects the bias of m_t by 1 - β1^(t+1), while that
-    of g_t is 1 - β1^t as here, so that its first steps are shorter; and it adds ε to
-    the corrected √v_t. Neither has the momentum schedule of Dozat's report, which
-    Keras follows.
+    `adam_eps_hat`. `optax.nadam` corrects the bias of m_t by 1 - β1^(t+1), but that of
+    g_t by 1 - β1^t as here, which shortens its first steps; and it adds ε to the
+    corrected √v_t. Neither has the momentum schedule of Dozat's report, which Keras
+    follows.
 
     Args:
-        learning_rate: α, or a schedule of it over steps.
-        b1: β1, the decay of the mean m of the gradient g.
-        b2: β2, the decay of the mean v of its square.
+        learning_rate: α, or a schedule over steps.
+        b1: β1, decay of the mean m of the gradient g.
+        b2: β2, decay of the mean v of the squared gradient.
         eps: ε.
 
     References:
@@ -87,7 +87,7 @@ def nadam(
 
 
 def _adam_like(learning_rate, b1, b2, eps, nesterov):
-    """Adam in the order of computation that has one bias correction, that of α."""
+    """Returns Adam in the form whose only bias correction is that of α."""
 
     def init(params):
         zeros = optax.tree.zeros_like
@@ -100,7 +100,7 @@ def _adam_like(learning_rate, b1, b2, eps, nesterov):
         count = optax.safe_increment(state.count)
         mu = optax.tree.update_moment(updates, state.mu, b1, 1)
         nu = optax.tree.update_moment(updates, state.nu, b2, 2)
-        # Nesterov's look ahead: m as if the same gradient came once more.
+        # Nesterov's look-ahead: m as if the same gradient came again.
         ahead = optax.tree.update_moment(updates, mu, b1, 1) if nesterov else mu
         scale = jnp.sqrt(1 - b2**count) / (1 - b1**count)
 
@@ -179,12 +179,12 @@ def inverse_epoch_decay(
 
 
 def warmup_linear(learning_rate: float, warmup: float, num_steps: int):
-    """Returns a schedule that rises linearly to a rate, and falls linearly to zero.
+    """Returns a schedule that rises linearly to a rate, then falls linearly to zero.
 
     Args:
-        learning_rate: The highest.
-        warmup: Share of the steps in which it rises.
-        num_steps: All steps of the run.
+        learning_rate: Highest rate.
+        warmup: Share of the steps in which the rate rises.
+        num_steps: Number of steps in the run.
 
     Example:
         >>> schedule = warmup_linear(1.0, 0.2, num_steps=10)
@@ -204,17 +204,17 @@ def warmup_linear(learning_rate: float, warmup: float, num_steps: int):
 def build(
     options: Mapping[str, Any], steps_per_epoch: int, num_epochs: int | None = None
 ) -> optax.GradientTransformation:
-    """Builds an optimizer from the options of a config.
+    """Returns the optimizer of a config's options.
 
     Args:
         options: `name`, those of `Options`, and `parts`, such options for the
             parameters below a path ("refinement", "bert").
         steps_per_epoch: Number of batches.
-        num_epochs: Of the run; needed for `warmup`.
+        num_epochs: Epochs of the run; needed for `warmup`.
 
     Raises:
-        ValueError: The name or an option is unknown; or, when the state is made, no
-            parameter lies below the path of a part.
+        ValueError: The name or an option is unknown; or, from `init`, a part has no
+            parameters below its path.
 
     Example:
         >>> tx = build({"name": "sgd", "learning_rate": 0.1, "momentum": 0.9}, 10)
@@ -224,7 +224,7 @@ def build(
 
 
 def _freeze(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Makes options hashable; those that are None are left out."""
+    """Returns options in a hashable form, without those that are None."""
     return tuple(
         (name, _freeze(value) if isinstance(value, Mapping) else value)
         for name, value in sorted(options.items())
@@ -232,7 +232,7 @@ def _freeze(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     )
 
 
-@functools.cache  # equal options give the same object, and so share compiled steps
+@functools.cache  # equal options give the same object and share compiled steps
 def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
     clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
@@ -263,7 +263,7 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
 def _one(
     section: str, options: dict[str, Any], steps_per_epoch: int, epochs: int | None
 ):
-    """Builds the optimizer of one section, without clipping."""
+    """Returns the optimizer of one section, without clipping."""
     name, rate = options.pop("name"), options.pop("learning_rate")
     if name not in OPTIMIZERS:
         known = ", ".join(sorted(OPTIMIZERS))
@@ -272,8 +272,8 @@ def _one(
     schedule = _schedule(section, rate, options, steps_per_epoch, epochs)
     if section != "optimizer" and "clip_norm" in options:
         raise ValueError(
-            f"{section}.clip_norm: all parts have one limit; set optimizer.clip_norm, "
-            "and optimizer.clip='parts' to clip each by itself"
+            f"{section}.clip_norm: all parts share one limit; set optimizer.clip_norm, "
+            "and optimizer.clip='parts' to clip each part separately"
         )
     decay = 0.0 if "weight_decay" in known else options.pop("weight_decay", 0.0)
     for option in options:
@@ -296,8 +296,8 @@ def _schedule(section, rate, options, steps_per_epoch, epochs):
         return inverse_epoch_decay(rate, decay or 0.0, steps_per_epoch)
     if decay or not 0 <= warmup <= 1 or epochs is None:
         raise ValueError(
-            f"{section}.warmup is a share of all steps: expected one from 0 to 1, a "
-            f"number of epochs, and no decay; got warmup={warmup}, decay={decay} and "
+            f"{section}.warmup is a share of all steps: expected a number from 0 to 1, "
+            f"a number of epochs, and no decay; got warmup={warmup}, decay={decay} and "
             f"{epochs} epochs"
         )
     return warmup_linear(rate, warmup, steps_per_epoch * epochs)

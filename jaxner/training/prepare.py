@@ -1,4 +1,4 @@
-"""From the data options of a config to what a run trains on."""
+"""Loads the data of a run, from the data options of its config."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from jaxner.types import Sentence, Weights, WordVectors
 
 
 def splits_to_score(options: Mapping[str, Any], log: Callable[[str], object]):
-    """Lists the splits that are scored at the end; opens no file.
+    """Returns the splits to score at the end, without opening a file.
 
     Args:
         options: The section `data` of a config.
-        log: Is called with a line for the user if there is no test split.
+        log: Gets a line for the user if there is no test split.
     """
     try:
         corpora.find(options["dir"] or options["name"], "test")
         inputs.find(options, "test")
     except FileNotFoundError as error:
-        log(f"Only dev will be scored at the end. {error}")
+        log(f"No test split, so the run scores only dev at the end. {error}")
         return ("dev",)
     return ("dev", "test")
 
 
 def read_vectors(path: Path, word_dim: int | None) -> Vectors:
-    """Reads a vector file, and checks that it suits the model.
+    """Returns the vectors of a file, after checking their length.
 
     Args:
         path: The file.
@@ -54,31 +54,31 @@ def read_vectors(path: Path, word_dim: int | None) -> Vectors:
     dim = given.values.shape[1]
     if word_dim is None:
         raise ValueError(
-            f"{path} is given, but the model has no words: leave --config.data.vectors "
-            "out, or take a config whose representation has words."
+            f"The model has no words, so {path} is of no use: leave out "
+            "--config.data.vectors, or choose a config whose representation has words"
         )
     if word_dim != dim:
         raise ValueError(
-            f"{path} has vectors of {dim} dimensions, the model expects {word_dim}. "
-            f"Set --config.model.representation.words.dim={dim}."
+            f"{path} has vectors of {dim} dimensions, but the model expects "
+            f"{word_dim}. Set --config.model.representation.words.dim={dim}."
         )
     return given
 
 
 def describe_vectors(path: Path, given: Vectors) -> str:
-    """Says what was read, and in further lines what was odd."""
+    """Returns a line about the vectors, and a line for each note."""
     size, dim = given.values.shape
     line = f"{path.name}: {size:,} vectors of {dim} dimensions"
     if given.malformed or given.duplicates:
         line += f"; {given.malformed:,} malformed rows and {given.duplicates:,} words"
-        line += " that came before were left out"
+        line += " that occurred before were skipped"
     return "\n  ".join([line, *given.notes])
 
 
 def build_vocabulary(
     options: Mapping[str, Any], train: Split, given: Vectors | None
 ) -> tuple[Vocabulary, WordVectors | None]:
-    """Builds the vocabulary from the training split and the word vectors.
+    """Returns the vocabulary of the training split and the word vectors.
 
     Args:
         options: `min_vector_match`, the share of the distinct training words that must
@@ -89,11 +89,11 @@ def build_vocabulary(
         given: Pretrained vectors.
 
     Raises:
-        ValueError: The vectors match too few words, or no word can be known.
+        ValueError: The vectors match too few words, or the vocabulary would be empty.
     """
     if given is None and not options["train_words"]:
         raise ValueError(
-            "Without word vectors and without training them every word is unknown: set "
+            "Without pretrained or trained word vectors, every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
     look_up = {name: options[name] for name in _LOOK_UP}
@@ -110,8 +110,8 @@ def build_vocabulary(
     if aligned is not None and aligned.types_matched < floor:
         raise ValueError(
             f"{describe_match(aligned)}; expected at least {floor:.0%} of the words. "
-            "Are the vectors of the same language, and is --config.data.lowercase "
-            "right for them? --config.data.min_vector_match sets the floor."
+            "Do the vectors have the same language, and does --config.data.lowercase "
+            "suit them? --config.data.min_vector_match sets this minimum."
         )
     return vocabulary, aligned
 
@@ -122,26 +122,26 @@ def start_from(
     vocabulary: Vocabulary,
     log: Callable[[str], object],
 ) -> Weights:
-    """Takes over the weights of a trained run, where names and shapes agree.
+    """Returns weights copied from a trained run where names and shapes agree.
 
-    Heads are drawn anew if the labels are others. The optimizer begins anew; in the
-    code of Strubell et al. (2017) it goes on.
+    Heads keep their drawn weights if the labels differ. The optimizer starts fresh; in
+    the code of Strubell et al. (2017) it continues.
 
     Args:
         trained: Weights and vocabulary of that run.
-        weights: Freshly drawn ones.
-        vocabulary: That they are for.
-        log: Is called with a line for the user.
+        weights: Freshly drawn weights.
+        vocabulary: Vocabulary of these weights.
+        log: Gets a line for the user.
 
     Raises:
-        ValueError: That run knows other words or characters, or nothing agrees.
+        ValueError: The trained run has other words or characters, or no weights agree.
     """
     source, old = trained
     known = ("words", "chars", "pieces")
     if any(getattr(old, name) != getattr(vocabulary, name) for name in known):
         raise ValueError(
-            f"The run to begin with knows other words or characters ({old!r}) than "
-            f"this one ({vocabulary!r}), so that its weights mean others. Train it on "
+            f"The run in --config.init_from has other words or characters ({old!r}) "
+            f"than this run ({vocabulary!r}), so its weights do not fit. Train it on "
             "the same data, with the same vectors and look-up rules."
         )
     if old.label_names != vocabulary.label_names:
@@ -150,8 +150,8 @@ def start_from(
     merged, kept = models.transfer(weights, source)
     drawn = [name for name in kept if name.startswith("params/")]
     if len(drawn) == len(jax.tree.leaves(weights["params"])):
-        raise ValueError("No weight of the run to begin with fits this model.")
-    log(f"Begins with trained weights; drawn anew: {', '.join(drawn) or 'none'}")
+        raise ValueError("No weights of the run in --config.init_from fit this model")
+    log(f"Started from trained weights; freshly drawn: {', '.join(drawn) or 'none'}")
     return merged
 
 
@@ -185,18 +185,18 @@ _LOOK_UP = (
 
 
 def describe_match(aligned: WordVectors) -> str:
-    """Says how many training words have a vector."""
+    """Returns a line on how many training words have a vector."""
     return (
         f"vectors: {aligned.types_matched:.1%} of the distinct training words and "
-        f"{aligned.tokens_matched:.1%} of the tokens have one; {len(aligned.frozen):,} "
-        "words are known from the vectors alone"
+        f"{aligned.tokens_matched:.1%} of the tokens have a vector; "
+        f"{len(aligned.frozen):,} known words occur only in the vector file"
     )
 
 
 def log_unknown_tags(
     split: Split, vocabulary: Vocabulary, log: Callable[[str], object]
 ) -> None:
-    """Tells which tags of a split no training token had; of types a table tells."""
+    """Logs tags of a split that do not occur in training (a table shows types)."""
     if vocabulary.scheme == schemes.TAGS:
         _log_unseen(split, vocabulary.label_names, "tags", log)
 
@@ -206,19 +206,19 @@ def _log_unseen(split: Split, known: Iterable[str], what: str, log) -> None:
     if unseen:
         name = split.split or split.name
         names = ", ".join(unseen)
-        log(f"{name} has {what} that train lacks, all to be missed: {names}")
+        log(f"{name} has {what} that train lacks, which the tagger will miss: {names}")
 
 
 def _check_types(train: Split, dev: Split, log: Callable[[str], object]) -> None:
     has_tags = train.scheme == schemes.TAGS
     if has_tags and len(train.types()) < 2:
         raise ValueError(
-            f"{train.path} has a single tag: all its labels are {train.types()[0]}. Is "
+            f"{train.path} has only one tag, {train.types()[0]}. Is "
             "--config.data.label_column right?"
         )
     if not train.types():
         raise ValueError(
-            f"{train.path} has no entity: all its labels are O. Is "
+            f"{train.path} has no entities: all its labels are O. Is "
             "--config.data.label_column right?"
         )
     _log_unseen(dev, train.types(), "tags" if has_tags else "types", log)
@@ -227,10 +227,10 @@ def _check_types(train: Split, dev: Split, log: Callable[[str], object]) -> None
 def encode_split(
     split: Split, vocabulary: Vocabulary
 ) -> tuple[list[Sentence], list[np.ndarray]]:
-    """Encodes sentences and labels; documents, if that is what the vocabulary is for.
+    """Returns encoded sentences and labels, or documents if the vocabulary needs them.
 
     Raises:
-        ValueError: Documents are wanted, and the file does not say where they begin.
+        ValueError: The vocabulary needs documents, but the file does not mark them.
     """
     examples = split.to_scheme(vocabulary.scheme)
     vectors = split.vectors or [None] * len(examples)
@@ -254,13 +254,13 @@ def encode_split(
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """What a run trains on.
+    """The data of a run.
 
     Attributes:
-        vocabulary: From the training split and the vectors.
-        vectors: Those of the vocabulary's words, if any were given.
+        vocabulary: Vocabulary of the training split and the vectors.
+        vectors: Vectors of the vocabulary's words, or None.
         sentences: The training split.
-        labels: The label ids of each.
+        labels: Label ids of each sentence.
         dev: The split that picks the best epoch.
         words: The distinct words of the training split.
         record: Versions, devices, and hashes of the files; see `environment.describe`.
@@ -281,16 +281,16 @@ def load_data(
     word_dim: int | None,
     log: Callable[[str], object],
 ) -> Data:
-    """Loads all that a run trains on, and tells what was found.
+    """Returns the data of a run; logs what it finds.
 
     Args:
         options: The section `data` of a config.
         word_dim: Length of the model's word vectors; None if it has none.
-        log: Is called with lines for the user.
+        log: Gets lines for the user.
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: A file is malformed, or the vectors do not suit the model or the
+        ValueError: A file is malformed, or the vectors do not fit the model or the
             corpus.
     """
     train, dev = (load_split(options, name) for name in ("train", "dev"))

@@ -1,4 +1,4 @@
-"""Probing: trains a small model on a probe, in one compiled loop, and asks it.
+"""Probing: trains a small model on a probe, in one compiled loop, and tests it.
 
 Shape letters: `B` sentences, `T` tokens.
 """
@@ -29,11 +29,11 @@ WORDS = {"words": {"dim": 16}}
 
 
 class Result(NamedTuple):
-    """How a model did on a probe.
+    """The result of a model on a probe.
 
     Attributes:
-        accuracy: Share of the scored test tokens that have the right label.
-        labels: The labels that the model gives to each test sentence.
+        accuracy: Share of scored test tokens with the right label.
+        labels: Predicted labels of each test sentence.
     """
 
     accuracy: float
@@ -52,25 +52,25 @@ def fit(
     seed: int = 0,
     documents: bool = False,
 ) -> Result:
-    """Trains a model on a probe by Adam, and tags the test sentences.
+    """Returns the test labels of a model trained on a probe with Adam.
 
-    Every step is on all training sentences. There is no noise, whatever rates of
-    dropout the options name. What fits shows that a model can; what does not, only that
-    it did not learn to, unless there is a proof as for the pairs of `probes.cue`. Many
-    blocks that begin as the identity, the IDCNN's default, hardly learn from the far
-    end of their field: all taps on the way there are zero.
+    Every step uses all training sentences, without dropout, whatever the options say.
+    Success shows that a model can do the task. Failure only shows that it did not learn
+    the task, unless there is a proof, as for the pairs of `probes.cue`. Many blocks
+    with identity initialisation, IDCNN's default, hardly learn from the far end of
+    their field, since all taps on the way are zero.
 
     Args:
         probe: One of `jaxner.data.probes`, or your own.
-        encoder: As `models.build` takes it: options, or a module of your own.
-        head: As `models.build` takes it.
-        representation: As `models.build` takes it.
+        encoder: Options or your own module, as for `models.build`.
+        head: As for `models.build`.
+        representation: As for `models.build`.
         objective: Options of `Objective`.
-        steps: How many.
-        learning_rate: Adam's at the first step; it falls linearly to zero.
-        seed: Decides the weights that training begins with.
-        documents: Whether the sentences of a document are read as one sequence, with
-            separators, or each by itself.
+        steps: Number of steps.
+        learning_rate: Adam's initial rate, which falls linearly to zero.
+        seed: Seed of the initial weights.
+        documents: Whether to read the sentences of a document as one sequence with
+            separators, or separately.
 
     Raises:
         ValueError: An option is unknown.
@@ -106,13 +106,13 @@ def build(
     representation: Mapping[str, Any] = WORDS,
     documents: bool = False,
 ) -> tuple[Vocabulary, models.Model]:
-    """Builds what `fit` trains: the vocabulary of a probe, and the model of its size.
+    """Returns the vocabulary of a probe, and the model that `fit` trains.
 
     Args:
         probe: One of `jaxner.data.probes`, or your own.
-        encoder: As `models.build` takes it: options, or a module of your own.
-        head: As `models.build` takes it.
-        representation: As `models.build` takes it.
+        encoder: Options or your own module, as for `models.build`.
+        head: As for `models.build`.
+        representation: As for `models.build`.
         documents: As in `fit`.
 
     Raises:
@@ -147,7 +147,7 @@ def build(
 def encode(
     vocabulary: Vocabulary, cases: Sequence[Case]
 ) -> tuple[Sentence, Int[np.ndarray, "B T"]]:
-    """Encodes sentences (or documents, if the vocabulary is for them) as one batch.
+    """Returns sentences (or documents, if the vocabulary needs them) as one batch.
 
     Returns:
         The batch, and the label ids.
@@ -180,7 +180,7 @@ def encode(
 def _decode(
     vocabulary: Vocabulary, cases: Sequence[Case], ids: Int[np.ndarray, "B T"]
 ) -> tuple[tuple[str, ...], ...]:
-    """Gives the labels of each case, of all its sentences."""
+    """Returns the labels of each case, over all its sentences."""
     rows = iter(ids)
     predicted = []
     for case in cases:
@@ -204,11 +204,11 @@ def _fit(
     steps: int | Int[Array, ""],
     learning_rate: float | Float[Array, ""],
 ) -> Int[Array, "B T"]:
-    """Takes all steps and decodes; one program for any number of steps, and rate."""
-    # A context that many layers carry has a small gradient at first. Adam takes long
-    # steps along it once β2 lets it forget the large ones before: 0.9, as in Strubell
-    # et al. (2017); with 0.999 most deep encoders stay at chance. The rate falls, so
-    # that the long steps end.
+    """Returns test labels after all steps; one program for any steps and rate."""
+    # Context through many layers has a small gradient at first. Adam takes long steps
+    # along it once β2 lets it forget earlier large gradients: 0.9, as in Strubell et
+    # al. (2017); with 0.999, most deep encoders stay at chance. The falling rate ends
+    # the long steps.
     tx = optax.adam(lambda count: learning_rate * (1 - count / steps), b2=0.9)
     frozen = weights["frozen"]
 

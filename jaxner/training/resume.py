@@ -1,4 +1,4 @@
-"""What a run goes on from, and what it writes down before its first step."""
+"""Resumes a run, and writes its records before the first step."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def resumed(
     best: Checkpoints,
     log: Callable[[str], object],
 ) -> tuple[step.State, dict[str, Any]]:
-    """Returns the state and the progress to go on from; begins anew without any.
+    """Returns state and progress to continue from; initial ones without a checkpoint.
 
     Args:
-        run: What is trained.
-        state: Before the first step.
+        run: The run.
+        state: State before the first step.
         latest: The checkpoint to resume from.
-        best: That of the best dev score. If it is gone, the latest one stands in.
-        log: Is called with lines for the user.
+        best: Checkpoint with the best dev score; replaced by the latest if missing.
+        log: Gets lines for the user.
 
     Raises:
-        DamagedFileError: A checkpoint is damaged, or is of another run.
+        DamagedFileError: A checkpoint is damaged, or belongs to another run.
     """
     progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
     if latest.step is None:
@@ -68,10 +68,10 @@ def _is_right(run: Run, checkpoints: Checkpoints) -> bool:
 def _stand_in(
     run: Run, state: step.State, progress: dict[str, Any], best: Checkpoints, log
 ) -> dict[str, Any]:
-    """Saves the latest checkpoint as the best one, which is gone."""
+    """Saves the latest checkpoint as the best, which is missing."""
     epoch, lost = progress["epoch"], progress["best_epoch"]
     figure = f"dev_{run.task.main_figure}"
-    score = -1.0  # within an epoch: the next one is better
+    score = -1.0  # within an epoch: the next epoch is better
     if int(state.step) == epoch * run.corpus.batches.num_batches:
         scores = (
             m.get(figure, -1.0) for m in run.folder.metrics() if m["epoch"] == epoch
@@ -86,10 +86,10 @@ def _stand_in(
 
 
 def write_down(run: Run) -> None:
-    """Writes what the run is, now that nothing refuses it.
+    """Writes the records of a run, after all checks.
 
     Raises:
-        DamagedFileError: The vectors that no step changes are damaged.
+        DamagedFileError: The frozen vectors are damaged.
     """
     folder = run.folder
     folder.write_json("config.json", run.config.to_dict())

@@ -1,4 +1,4 @@
-"""Stopping politely: Ctrl-C and SIGTERM become a request that the loop reads."""
+"""Turns Ctrl-C and SIGTERM into a request that the training loop reads."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 
 class StopRequest:
-    """Whether, and by which signal, the run was asked to stop."""
+    """Whether a signal asked the run to stop, and which."""
 
     signal: int | None = None
 
     @property
     def exit_status(self) -> int:
-        """What a shell expects of a process that ended on the signal."""
+        """The exit status that shells expect after this signal."""
         return 128 + (self.signal or 0)
 
     def __bool__(self) -> bool:
@@ -23,7 +23,7 @@ class StopRequest:
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once."""
+    """Yields a request set by the first Ctrl-C or SIGTERM; a second acts at once."""
     request = StopRequest()
     watched = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in watched}

@@ -1,7 +1,7 @@
-"""Optimizer steps: the only place where training meets `jit`.
+"""Optimizer steps: the only place where training uses `jit`.
 
-A step adds the gradients of the blocks of its batch, one block after the other, and
-then updates the parameters once. Shape letters: `B` sentences, `T` tokens.
+A step adds the gradients of its batch's blocks, one block after another, and then
+updates the parameters once. Shape letters: `B` sentences, `T` tokens.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from jaxner.types import Sentence
 
 
 class State(NamedTuple):
-    """All that a run needs to go on, besides its config.
+    """Everything that a run needs to continue, besides its config.
 
     Attributes:
-        step: Optimizer steps so far; decides the dropout masks and the batches to come.
+        step: Optimizer steps so far; determines dropout masks and the following
+            batches.
         params: The trained arrays.
-        opt_state: The optimizer's.
-        loss: Sum of the batch losses since the epoch began, in nats. Kept on the
-            device, so that no step waits for the host.
+        opt_state: State of the optimizer.
+        loss: Sum of batch losses since the start of the epoch, in nats; on the device,
+            so that no step waits for the host.
     """
 
     step: Int[Array, ""]
@@ -41,11 +42,11 @@ class State(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the blocks of a batch have added up so far.
+    """Sums over the blocks of a batch so far.
 
     Attributes:
-        grads: Like the parameters.
-        loss: In nats.
+        grads: Gradients, with the structure of the parameters.
+        loss: Loss in nats.
     """
 
     grads: Any
@@ -53,13 +54,13 @@ class Sums(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """What stays the same in all steps, and what programs are compiled for.
+    """The constants of all steps, for which programs are compiled.
 
     Attributes:
         model: What `models.build` returned.
         tx: The optimizer.
-        objective: What is minimised.
-        sizes: What sums over a batch are divided by.
+        objective: Terms of the loss.
+        sizes: Divisors of the sums over a batch.
     """
 
     model: models.Model
@@ -69,7 +70,7 @@ class Recipe(NamedTuple):
 
 
 def character_rows(model: models.Model) -> str:
-    """Returns how a model wants characters listed, one of `batching.CHARS`."""
+    """Returns the rows of characters that a model needs, one of `batching.CHARS`."""
     readers = models.character_readers(model)
     if not readers:
         return "none"
@@ -78,7 +79,7 @@ def character_rows(model: models.Model) -> str:
 
 def init(params: Any, tx: optax.GradientTransformation) -> State:
     """Returns the state before the first step."""
-    # One array each: the state is donated, and a buffer cannot be donated twice.
+    # Separate arrays, since a donated state must not contain a buffer twice.
     return State(jnp.zeros((), jnp.int32), params, tx.init(params), jnp.zeros(()))
 
 
@@ -89,7 +90,7 @@ def reset_loss(state: State) -> State:
 
 
 def count(state: State) -> int:
-    """Returns how many steps were taken; all restarts take as many."""
+    """Returns the number of steps, which is the same for all restarts."""
     return int(np.max(state.step))
 
 
@@ -107,16 +108,16 @@ def add_block(
     key: Array,
     sums: Sums,
 ) -> Sums:
-    """Adds the loss and the gradients of a block.
+    """Returns sums with the loss and the gradients of a block added.
 
     Args:
-        recipe: What is trained, and how.
+        recipe: Model, optimizer and objective.
         params: The trained arrays.
-        frozen: The weights that no step changes.
+        frozen: The frozen weights.
         block: Sentences of the batch.
         step: Optimizer steps so far.
-        key: The run's; the step is folded in.
-        sums: Of the blocks before it.
+        key: Key of the run, to be folded with the step.
+        sums: Sums over the earlier blocks.
     """
 
     def loss_of(params):
@@ -130,12 +131,12 @@ def add_block(
         )
 
     loss, grads = jax.value_and_grad(loss_of)(params)
-    # XLA adds the rows of a table where they stand, and makes no table of zeros first.
+    # XLA adds rows of a table in place, without a table of zeros.
     return Sums(jax.tree.map(jnp.add, sums.grads, grads), sums.loss + loss)
 
 
 def apply(recipe: Recipe, state: State, sums: Sums) -> State:
-    """Updates the parameters once, given the sums over all blocks of a batch."""
+    """Returns the state after an update with the sums over all blocks of a batch."""
     penalty, by_weights = jax.value_and_grad(objectives.weight_loss, argnums=1)(
         recipe.model, state.params, recipe.objective
     )
@@ -148,14 +149,14 @@ def apply(recipe: Recipe, state: State, sums: Sums) -> State:
 def update(
     recipe: Recipe, state: State, frozen: Any, blocks: Sequence[Block], key: Array
 ) -> State:
-    """Updates the parameters on one batch.
+    """Returns the state after an update on one batch.
 
     Args:
-        recipe: What is trained, and how.
-        state: Before the step.
-        frozen: The weights that no step changes.
+        recipe: Model, optimizer and objective.
+        state: State before the step.
+        frozen: The frozen weights.
         blocks: The batch.
-        key: The run's; the step number is folded in.
+        key: Key of the run, to be folded with the step.
     """
     sums = no_sums(state.params)
     for block in blocks:
@@ -177,10 +178,10 @@ def train_step(
     *,
     objective: objectives.Objective,
 ) -> State:
-    """Compiles `update`, for a loop of one's own; `state` is given up.
+    """Returns the state after a compiled `update`, for your own loop; donates `state`.
 
-    The divisor of a mean is what the batch holds. The arguments are those of `Recipe`
-    and of `update`.
+    A mean divides by the sizes of the batch. The arguments are those of `Recipe` and
+    `update`.
     """
     sizes = objectives.sizes_of(batch)
     block = Block(batch, labels, jnp.arange(labels.shape[0]))
@@ -188,16 +189,16 @@ def train_step(
 
 
 class Programs(NamedTuple):
-    """The parts of a run's steps under `jit`.
+    """The compiled parts of a run's steps.
 
-    What is given up is used again: the sums by the next block, the state by the next
-    step, and the sums' memory by the sums of the next batch.
+    Donation reuses memory: of the sums for the next block, of the state for the next
+    step, and of the sums for the next batch.
 
     Attributes:
         begin: `no_sums`.
-        add: `add_block`; gives up the sums.
-        apply: `apply`, and empty sums; gives up the state and the sums.
-        several: `several`; gives up the state.
+        add: `add_block`; donates the sums.
+        apply: `apply`, and empty sums; donates the state and the sums.
+        several: `several`; donates the state.
     """
 
     begin: Any
@@ -206,14 +207,14 @@ class Programs(NamedTuple):
     several: Any
 
 
-@functools.cache  # runs of equal recipes share what JAX has traced
+@functools.cache  # runs with equal recipes share traced programs
 def programs(recipe: Recipe, place: Placement = ALONE) -> Programs:
     """Returns the programs of a run, or of several restarts at once.
 
     Args:
-        recipe: What is trained, and how.
-        place: Where arrays lie. With an axis of seeds, every argument has it, but for
-            `count`, and for frozen weights that all seeds share.
+        recipe: Model, optimizer and objective.
+        place: Placement of arrays. With an axis of seeds, every argument has this axis,
+            except `count` and frozen weights that all seeds share.
     """
 
     def again(state: State, sums: Sums) -> tuple[State, Sums]:
@@ -245,15 +246,15 @@ def several(
     count: Int[Array, ""],
     key: Array,
 ) -> State:
-    """Updates the parameters on several batches of one shape, in one call.
+    """Returns the state after updates on several batches of one shape, in one call.
 
     Args:
-        recipe: What is trained, and how.
-        state: Before the steps.
-        frozen: The weights that no step changes.
-        batches: One block each, with a leading axis.
-        count: How many of them are taken.
-        key: The run's.
+        recipe: Model, optimizer and objective.
+        state: State before the steps.
+        frozen: The frozen weights.
+        batches: One block for each batch, with a leading axis.
+        count: Number of batches to use.
+        key: Key of the run.
     """
 
     def one(i, state):

@@ -289,5 +289,5 @@ def test_a_head_without_scores_labels_no_documents_and_has_no_dropout_gap():
         build_model(vocabulary, options)
     model = build(head="seq2seq")
     one = models.apply(model, weights_of(model), sentence())
-    with pytest.raises(ValueError, match="dropout_penalty compares scores"):
+    with pytest.raises(ValueError, match="dropout_penalty needs scores"):
         objectives.dropout_gap(one, one, sentence().mask)

@@ -321,13 +321,13 @@ def test_one_optimizer_for_each_part_and_one_clip_for_both():
     ("options", "message"),
     [
         ({"parts": {"refinment": {"name": "sgd", "learning_rate": 1.0}}},
-         "'refinment', but the model has no parameter below it; it has encoder"),
+         "'refinment', but the model has no parameters below this path; its top level has encoder"),
         ({"parts": {"encoder": {"name": "adamx", "learning_rate": 1.0}}},
          "Unknown optimizer 'adamx'"),
         ({"parts": {"encoder": {"name": "sgd", "learning_rate": 1.0, "b1": 0.9}}},
          r"Unknown option optimizer\.parts\.encoder\.b1 of sgd"),
         ({"warmup": 0.1, "decay": 0.1}, "no decay; got warmup=0.1, decay=0.1"),
-        ({"warmup": 1.5}, "a share of all steps: expected one from 0 to 1"),
+        ({"warmup": 1.5}, "a share of all steps: expected a number from 0 to 1"),
     ],
 )  # fmt: skip
 def test_wrong_parts_and_schedules(options, message):

@@ -370,4 +370,4 @@ def test_the_test_split_needs_its_vectors_too(short, vectors):
     assert prepare.splits_to_score(options, told.append) == ("dev", "test")
     options["contextual"] = "nowhere/{split}.npz"
     assert prepare.splits_to_score(options, told.append) == ("dev",)
-    assert "no file of vectors for test" in told[0]
+    assert "No file of vectors for test" in told[0]

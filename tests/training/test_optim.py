@@ -234,7 +234,7 @@ def test_wrong_clips_say_what_would_work():
         ({"clip": "each"}, "Unknown optimizer.clip 'each'; known: joint, parts$"),
         ({"clip": "parts", "clip_norm": 1.0}, "needs optimizer.parts and"),
         ({"clip": "parts", "parts": {"a": part}}, "and optimizer.clip_norm$"),
-        ({"parts": {"a": {**part, "clip_norm": 1.0}}}, "all parts have one limit"),
+        ({"parts": {"a": {**part, "clip_norm": 1.0}}}, "all parts share one limit"),
     ):
         with pytest.raises(ValueError, match=message):
             optim.build(part | options, 1)

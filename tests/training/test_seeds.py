@@ -132,7 +132,7 @@ def test_each_seed_has_its_patience(corpus, tmp_path):
     [
         ("restarts", "parallel", "'parallel'; known: auto, together, in_turn"),
         ("num_seeds", 0, "num_seeds of at least 1, got 0"),
-        ("num_devices", 99, "num_devices from 1 to"),
+        ("num_devices", 99, "num_devices must be from 1 to"),
     ],
 )
 def test_unusable_values_are_refused(name, value, message, corpus, tmp_path):

@@ -240,7 +240,7 @@ def test_without_a_test_split_only_dev_is_scored(corpus, tmp_path, capsys):
     assert "test" not in result
     assert result["dev"]["gold"] > 0
     out = capsys.readouterr().out
-    assert out.index("Only dev will be scored") < out.index("epoch   1")
+    assert out.index("the run scores only dev") < out.index("epoch   1")
 
 
 def test_a_malformed_test_split_costs_no_dev_score(corpus, tmp_path):
@@ -258,7 +258,7 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
     with (folder / "dev.conll").open("a") as file:
         file.write("\nSmaug S-DRAGON\n")
     train.main_run(tiny.config(folder, num_epochs=1), tmp_path / "run")
-    assert "dev has types that train lacks, all to be missed: DRAGON" in (
+    assert "dev has types that train lacks, which the tagger will miss: DRAGON" in (
         capsys.readouterr().out
     )
 
@@ -266,7 +266,7 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("num_epochs", 0, "num_epochs of at least 1, got 0"),
+        ("num_epochs", 0, "num_epochs must be at least 1, got 0"),
         ("batch_size", 0, "batch_size of at least 1, got 0"),
         ("num_blocks", 0, "num_blocks of at least 1, got 0"),
         ("data.num_shapes", 0, "at least 1 shape, got num_shapes=0"),
@@ -290,7 +290,7 @@ def test_unusable_values_leave_no_run_behind(path, value, message, corpus, tmp_p
 def test_a_training_split_without_entities_is_refused(tmp_path):
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.conll").write_text("Nothing O\n\n")
-    with pytest.raises(ValueError, match="no entity: all its labels are O"):
+    with pytest.raises(ValueError, match="no entities: all its labels are O"):
         train.main_run(tiny.config(tmp_path), tmp_path / "run")
 
 
@@ -359,7 +359,7 @@ def test_changed_data_are_refused(split, corpus, tmp_path):
     with (tmp_path / "corpus" / f"{split}.conll").open("a", encoding="utf-8") as file:
         file.write("\nMore O\n")
     config.num_epochs = 2
-    with pytest.raises(ValueError, match=rf"has changed: {split} \(.*{split}\.conll"):
+    with pytest.raises(ValueError, match=rf"this has changed: {split} \(.*{split}\.conll"):
         train.main_run(config, tmp_path / "run")
 
 
