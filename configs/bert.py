@@ -56,7 +56,7 @@ def get_config(config, arg):
 
 
 def _refine(config, tuned):
-    """UANet on BERT's vectors, with its settings but for batches and epochs."""
+    """Sets UANet on BERT's vectors, with UANet's settings except batches and epochs."""
     config.model.encoder = gui.variational_lstm()
     config.model.head.dropout = 0.0
     config.model.mc_dropout = {"num_samples": 8, "parts": ("encoder",)}

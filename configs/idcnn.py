@@ -82,12 +82,12 @@ def get_config(config, arg):
     elif family == "onto":
         variant = "crf" if arg.crf else "greedy"
     else:
-        variant = arg.block  # greedy and CRF alike
+        variant = arg.block  # for greedy and CRF
     settings = SETTINGS[f"{family}-{variant}"]
     strubell.settings(config, arg, settings)
     config.model.encoder = {
         "name": "idcnn",
-        # The authors' OntoNotes CRF is wider than what the paper says.
+        # The authors' OntoNotes CRF is wider than in the paper.
         "hidden_dim": 400 if family == "onto" and arg.crf else 300,
         "dilations": BLOCKS[arg.block],
         "num_blocks": arg.blocks or settings.blocks,

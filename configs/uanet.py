@@ -61,7 +61,7 @@ def get_config(config, arg):
     if arg.model != "uanet" and not (arg.labels and arg.form == "code"):
         raise ValueError(f"labels and form are options of model=uanet, not {arg.model}")
     if arg.model == "transformer" and arg.encoder:
-        raise ValueError("model=transformer drafts nothing: leave draft out")
+        raise ValueError("model=transformer has no draft: remove draft=")
     gui.settings(config)
     config.data.standardise_vectors = arg.dataset != "sample"
     if arg.model == "transformer":

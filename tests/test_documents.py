@@ -539,5 +539,7 @@ def test_weights_of_which_none_fits_are_refused():
     vocabulary, _ = vocab.build([WORDS], ["A"])
     old = {"params": {"a": jnp.zeros(2)}, "frozen": {}}
     new = {"params": {"a": jnp.zeros(3), "b": jnp.zeros(1)}, "frozen": {}}
-    with pytest.raises(ValueError, match="No weights of the run in --config.init_from fit"):
+    with pytest.raises(
+        ValueError, match=r"No weights of the run in --config\.init_from fit"
+    ):
         prepare.start_from((old, vocabulary), new, vocabulary, print)

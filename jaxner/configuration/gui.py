@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-# NCRF++ leaves convolutions to PyTorch, U(±1/√fan-in), and draws the vectors of words
-# and characters from U(±√(3/dim)). Kaiming's filters, which are the modules' default,
-# begin √6 times as large and on vectors √2 times as large.
+# NCRF++ draws convolutions by PyTorch's default, U(±1/√fan-in), and vectors of words
+# and characters from U(±√(3/dim)). Kaiming's draw, our modules' default, makes filters
+# √6 times and vectors √2 times as large.
 DRAWN = {"initializer": "torch", "table_initializer": "lecun", "dropout": 0.5}
 """How characters are drawn and dropped."""
 
 
 def settings(config: Any) -> None:
-    """Sets data, batches, representation and the sum over a batch as its loss.
+    """Sets data, batches, representation and a loss summed over the batch.
 
     Draws characters and words as in NCRF++. All systems with these settings have one
     departure: biases of LSTMs and linear layers start at 0, where PyTorch draws them

@@ -32,15 +32,15 @@ def table(text: str) -> dict[str, Any]:
 def settings(config: Any, arg: Any, given: Any) -> None:
     """Sets all but the encoder.
 
-    A word is looked up as it is, or is unknown: the authors' program knows no lower
-    case. (It gives the vector of a file's word to its lower case if the vocabulary
-    lacks the word itself, which never happens: all words of the file belong to it.) So
-    training words without a vector of their own begin with a drawn one.
+    Look-up is case-sensitive, as in the authors' program. (Their program would give a
+    vector to a word's lower case if the vocabulary lacked the word, but the vocabulary
+    has all words of the file.) Training words without a pretrained vector therefore
+    start from a drawn one.
 
     The optimizer is TensorFlow's Adam. It adds ε to √v before the bias correction,
-    where optax and PyTorch add it after; so the authors' 1e-4 and 1e-6 damp the first
+    while optax and PyTorch add it after; the authors' 1e-4 and 1e-6 thus damp the first
     steps much more. See `jaxner.training.optim.adam_eps_hat`;
-    `--config.optimizer.name=adam` is the other.
+    `--config.optimizer.name=adam` selects the other form.
 
     Args:
         config: What `sections.base` returned.

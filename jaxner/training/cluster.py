@@ -74,7 +74,7 @@ class Placement:
         return self._put(arrays, PartitionSpec())
 
     def state(self, state: Any) -> Any:
-        """Returns the placed state of a run; values for the host are on every device."""
+        """Returns the placed state of a run; all devices hold values for the host."""
         if self.mesh is None:
             return state
         return state._replace(

@@ -58,7 +58,7 @@ def resumed(
 
 
 def _is_right(run: Run, checkpoints: Checkpoints) -> bool:
-    """Checks a checkpoint; tells whether there are checksums of it."""
+    """Checks a checkpoint; returns whether it has checksums."""
     about, model = tagger.whole(checkpoints.check()), run.config.model.to_dict()
     return run.folder.check_about(
         checkpoints.name, about, options.completed(model), run.start.vocabulary

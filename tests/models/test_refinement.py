@@ -321,7 +321,7 @@ def test_one_optimizer_for_each_part_and_one_clip_for_both():
     ("options", "message"),
     [
         ({"parts": {"refinment": {"name": "sgd", "learning_rate": 1.0}}},
-         "'refinment', but the model has no parameters below this path; its top level has encoder"),
+         "'refinment', but the model has no parameters below this path"),
         ({"parts": {"encoder": {"name": "adamx", "learning_rate": 1.0}}},
          "Unknown optimizer 'adamx'"),
         ({"parts": {"encoder": {"name": "sgd", "learning_rate": 1.0, "b1": 0.9}}},

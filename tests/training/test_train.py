@@ -267,8 +267,8 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
     ("path", "value", "message"),
     [
         ("num_epochs", 0, "num_epochs must be at least 1, got 0"),
-        ("batch_size", 0, "batch_size of at least 1, got 0"),
-        ("num_blocks", 0, "num_blocks of at least 1, got 0"),
+        ("batch_size", 0, "batch_size must be at least 1, got 0"),
+        ("num_blocks", 0, "num_blocks must be at least 1, got 0"),
         ("data.num_shapes", 0, "at least 1 shape, got num_shapes=0"),
         ("steps_per_call", 8, "--config.num_blocks=1, or steps_per_call=1"),
         ("steps_per_call", 0, "steps_per_call must be at least 1, got 0"),
@@ -359,7 +359,9 @@ def test_changed_data_are_refused(split, corpus, tmp_path):
     with (tmp_path / "corpus" / f"{split}.conll").open("a", encoding="utf-8") as file:
         file.write("\nMore O\n")
     config.num_epochs = 2
-    with pytest.raises(ValueError, match=rf"this has changed: {split} \(.*{split}\.conll"):
+    with pytest.raises(
+        ValueError, match=rf"this has changed: {split} \(.*{split}\.conll"
+    ):
         train.main_run(config, tmp_path / "run")
 
 
