@@ -1,6 +1,6 @@
 """The command line: `jaxner COMMAND …`, or `python -m jaxner COMMAND …`.
 
-Each command is a module of `jaxner.commands`; only that of the command is imported.
+Each command is a module of `jaxner.commands`; a call imports only its own module.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from absl import logging
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs what the command line says.
+    """Runs the command line.
 
     Args:
-        arguments: By default, the script's.
+        arguments: By default, those of the script.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     command, rest = (given[0], given[1:]) if given else ("", [])
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Declares the command line; train and evaluate have flags of absl's beyond it."""
+    """Returns the parser; train and evaluate also have absl flags."""
     from jaxner.commands import (
         cache,
         calibrate,

@@ -1,7 +1,8 @@
-"""Checkpoints: arrays of a run on disk, by Orbax. Imported when they are first needed.
+"""Checkpoints: a run's arrays on disk, by Orbax.
 
-Orbax takes longer to import than the rest of the library. Each checkpoint has a list of
-checksums beside its arrays, written once Orbax has committed it; see `integrity`.
+Import this module lazily, since Orbax takes longer to import than the rest of the
+library. Each checkpoint has a list of checksums, written after Orbax has committed the
+arrays; see `integrity`.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from absl import logging
 from jaxner import integrity
 from jaxner.integrity import DamagedFileError, MissingFileError
 
-# What goes wrong with a disk: full, a quota, a largest file, read only, forbidden.
+# Disk errors: full, over quota, file too large, read-only, forbidden.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 _COMMITTED = "_CHECKPOINT_METADATA"
 
 
 def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any], remedy: str) -> None:
-    """Saves the arrays that no step changes, once for the whole run.
+    """Saves the frozen arrays, once for the whole run.
 
     Args:
-        path: Their folder.
+        path: Folder of the arrays.
         frozen: A pytree.
         about: What the arrays belong to, as JSON; `load_frozen` returns it.
-        remedy: What to do if those that are there are damaged.
+        remedy: What to do if existing arrays are damaged.
 
     Raises:
-        DamagedFileError: They are there, and damaged.
-        OSError: The disk is full, or cannot be written.
+        DamagedFileError: Existing arrays are damaged.
+        OSError: The disk is full or not writable.
     """
     if not frozen:
         return
@@ -54,15 +55,15 @@ def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any], remedy: str) 
 
 
 def load_frozen(path: Path, like: Any, remedy: str) -> tuple[Any, dict | None]:
-    """Restores them.
+    """Returns the frozen arrays, and what they belong to.
 
     Args:
-        path: Their folder.
+        path: Folder of the arrays.
         like: A pytree of the same structure, shapes and dtypes.
         remedy: What to do if a file is missing or damaged.
 
     Returns:
-        The arrays, and what they belong to (None: they have no checksums).
+        The arrays, and what they belong to (None without checksums).
 
     Raises:
         DamagedFileError: A file is missing, damaged, or holds other arrays.
@@ -78,12 +79,12 @@ def load_frozen(path: Path, like: Any, remedy: str) -> tuple[Any, dict | None]:
 
 
 class Checkpoints:
-    """The newest of a series of checkpoints; older ones are deleted after each save.
+    """A series of checkpoints that keeps only the newest.
 
     Args:
-        path: Their folder.
-        read_only: Whether nothing is to be written. A writer removes what a killed one
-            left half-written; a reader must not, for another process may be writing.
+        path: Folder of the arrays.
+        read_only: Whether to write nothing. A writer removes half-written files of a
+            killed process; a reader must not, since another process may be writing.
         about: What the arrays belong to, as JSON, for `check` to return later.
         remedy: What to do if a file is missing or damaged, in sentences.
     """
@@ -106,7 +107,7 @@ class Checkpoints:
             read_only=read_only,
             cleanup_tmp_directories=not read_only,
             # The next step reuses the arrays' memory (donation), so they must be on
-            # disk before it begins.
+            # disk first.
             enable_async_checkpointing=False,
         )
         with quiet():
@@ -127,7 +128,7 @@ class Checkpoints:
         """Returns the folder of the newest checkpoint.
 
         Raises:
-            MissingFileError: There is none.
+            MissingFileError: The series has no checkpoint.
         """
         series = Path(self._manager.directory)
         if self.step is None:
@@ -135,17 +136,17 @@ class Checkpoints:
         return series / str(self.step)
 
     def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
-        """Saves; a kill at any moment leaves the last one whole.
+        """Saves a checkpoint; a kill at any moment leaves the last one intact.
 
         Args:
             step: Optimizer steps so far.
             arrays: A pytree.
-            progress: What else belongs to the moment, as JSON.
+            progress: Further state of the run, as JSON.
 
         Raises:
             OSError: The disk is full, or cannot be written.
         """
-        # Resumed just before it: the same run saves the same arrays.
+        # After resuming just before this step, the same run saves the same arrays.
         if step not in self._manager.all_steps():
             with _saving(Path(self._manager.directory)):
                 self._manager.save(
@@ -158,15 +159,15 @@ class Checkpoints:
         self.seal()
 
     def seal(self) -> None:
-        """Writes the checksums of the newest checkpoint, if it has none."""
+        """Writes the checksums of the newest checkpoint, if missing."""
         if not integrity.is_sealed(self.folder()):
             integrity.seal(self.folder(), self._about)
 
     def check(self) -> dict[str, Any] | None:
-        """Compares the newest checkpoint with its checksums.
+        """Returns what the newest checkpoint belongs to, after checking its checksums.
 
         Returns:
-            What its arrays belong to; None: it has no checksums.
+            What the arrays belong to; None without checksums.
 
         Raises:
             DamagedFileError: A file is missing or damaged.
@@ -178,10 +179,10 @@ class Checkpoints:
         return about
 
     def progress(self) -> dict[str, Any]:
-        """Reads the progress of the newest checkpoint alone.
+        """Returns only the progress of the newest checkpoint.
 
         Raises:
-            DamagedFileError: It cannot be read.
+            DamagedFileError: The checkpoint cannot be read.
         """
 
         def restore():
@@ -192,7 +193,7 @@ class Checkpoints:
             return integrity.reading(self.folder() / "progress", self._remedy, restore)
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
-        """Restores the newest checkpoint onto the default device; `check` comes before.
+        """Returns the newest checkpoint on the default device; call `check` first.
 
         Args:
             like: A pytree of the same structure, shapes and dtypes.
@@ -201,16 +202,16 @@ class Checkpoints:
             The arrays, and the progress.
 
         Raises:
-            DamagedFileError: There is none, or its arrays are others.
+            DamagedFileError: The checkpoint is missing, or has other arrays.
         """
         arrays = _restore(self.folder() / "arrays", like, self._remedy)
         return arrays, self.progress()
 
     def check_finite(self, weights: Any) -> None:
-        """Checks that restored weights are numbers.
+        """Raises DamagedFileError if restored weights are not finite.
 
         Raises:
-            DamagedFileError: One is infinite or NaN.
+            DamagedFileError: A weight is infinite or NaN.
         """
         _check_finite(self.folder(), weights, self._remedy)
 
@@ -218,12 +219,12 @@ class Checkpoints:
 def _check_finite(path: Path, weights: Any, remedy: str) -> None:
     for name, leaf in _named(weights).items():
         if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
-            reason = f"holds weights that are infinite or NaN, in {name}"
+            reason = f"has infinite or NaN weights in {name}"
             raise DamagedFileError(path, reason, remedy)
 
 
 def _restore(path: Path, like: Any, remedy: str) -> Any:
-    """Restores arrays once their names, shapes and sizes are known to be right."""
+    """Returns restored arrays, after checking names, shapes and sizes."""
 
     def shapes():
         with ocp.StandardCheckpointer() as checkpointer:
@@ -249,7 +250,7 @@ def _restore(path: Path, like: Any, remedy: str) -> Any:
 
 
 def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """Says in what arrays differ first; an empty string if in nothing."""
+    """Returns the first difference between arrays; empty if there is none."""
     for name in sorted(stored.keys() | wanted.keys()):
         if name not in stored:
             return f"{name} of the model is not in the checkpoint"
@@ -258,7 +259,7 @@ def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
         here, there = stored[name], wanted[name]
         if tuple(here.shape) != tuple(there.shape):
             return f"{name} is {list(here.shape)} there, {list(there.shape)} in it"
-        # Floats of another precision are converted.
+        # Floats of another precision are converted on load.
         if here.dtype != there.dtype and not all(
             jnp.issubdtype(x.dtype, jnp.floating) for x in (here, there)
         ):
@@ -267,7 +268,7 @@ def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
 
 def _named(tree: Any) -> dict[str, Any]:
-    """Lists arrays, or what describes them, by the path in their tree."""
+    """Returns arrays, or their descriptions, by path in the tree."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {
         jax.tree_util.keystr(path, simple=True, separator="/"): leaf
@@ -278,23 +279,24 @@ def _named(tree: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _saving(path: Path) -> Iterator[None]:
-    """Turns what Orbax says of a full disk into one line."""
+    """Turns Orbax's errors for a full disk into one line."""
     try:
         with quiet():
             yield
-    except Exception as error:  # of several libraries, each with its own
+    except Exception as error:  # errors of several libraries
         text = " ".join(str(error).split())
         known = (os.strerror(number) for number in _DISK_ERRORS)
         reason = next((name for name in known if name in text), text[:200])
         raise OSError(
-            f"{path}: the checkpoint could not be written: {reason}. The one before is "
-            "kept. Make room or choose another --workdir, and run the same command."
+            f"{path}: cannot write the checkpoint: {reason}. The previous checkpoint "
+            "is unchanged. Free some space or choose another --workdir, and run the "
+            "same command."
         ) from None
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps warnings of Orbax from the user, such as that a folder is only read."""
+    """Hides Orbax's warnings from the user, such as that a folder is read-only."""
     before, disabled = logging.get_verbosity(), logs.root.manager.disable
     logging.set_verbosity(logging.FATAL)
     logs.disable(logs.CRITICAL)
@@ -306,14 +308,14 @@ def quiet() -> Iterator[None]:
 
 
 def _target(like: Any) -> Any:
-    """Describes arrays for Orbax: they come as NumPy's, wherever they were saved."""
+    """Returns a description of arrays for Orbax, to restore them as NumPy arrays."""
     return jax.tree.map(lambda leaf: np.empty(np.shape(leaf), leaf.dtype), like)
 
 
 def _placed(arrays: Any) -> Any:
-    """Copies NumPy arrays to the default device, free to follow others elsewhere.
+    """Returns NumPy arrays copied to the default device, uncommitted.
 
-    Restored straight onto a device, they would be committed to it, and could not meet a
-    batch that is sharded over several.
+    Arrays restored directly onto a device would be committed to it, and could not
+    combine with a batch sharded over several devices.
     """
     return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), arrays)

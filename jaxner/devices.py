@@ -1,7 +1,7 @@
-"""Arrays on several devices: how they are placed, and how they come back to the host.
+"""Placement of arrays on several devices, and fetching them to the host.
 
-A computation takes place where its weights lie: on one device by default, or on all
-devices of a mesh, over which the sentences of a batch are then split.
+A computation runs where its weights are: on one device by default, or on all devices of
+a mesh, with the sentences of a batch split over them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def mesh_of(weights: Any) -> Mesh | None:
-    """Returns the mesh that weights lie on; None if they lie on one device.
+    """Returns the mesh of some weights; None if they are on one device.
 
     Example:
         >>> import jax.numpy as jnp
@@ -32,12 +32,12 @@ def mesh_of(weights: Any) -> Mesh | None:
 
 
 def split(arrays: Any, mesh: Mesh) -> Any:
-    """Splits the first axis of arrays over all devices of a mesh."""
+    """Returns arrays with their first axis split over all devices of a mesh."""
     return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
 
 
 def put(arrays: Any, sharding: NamedSharding) -> Any:
-    """Places arrays that every process has whole; each copies its own part of them."""
+    """Returns placed arrays; each process has them whole and copies its own part."""
     if sharding.is_fully_addressable:
         return jax.device_put(arrays, sharding)
 
@@ -54,7 +54,7 @@ def put(arrays: Any, sharding: NamedSharding) -> Any:
 
 
 def put_like(array: np.ndarray, other: jax.Array) -> jax.Array:
-    """Places an array where another lies."""
+    """Returns an array with the placement of another."""
     mesh = mesh_of(other)
     if mesh is None:
         return jnp.asarray(array)
@@ -63,7 +63,7 @@ def put_like(array: np.ndarray, other: jax.Array) -> jax.Array:
 
 
 def fetch(arrays: Any) -> Any:
-    """Copies arrays to the host, whole, from whatever devices and hosts they lie on."""
+    """Returns whole arrays on the host, from any devices and hosts."""
 
     def one(array):
         is_split = isinstance(array, jax.Array) and not (

@@ -51,7 +51,7 @@ def over_tokens(
     if isinstance(tokens, Sentence):
         if documents is not None or vectors is not None:
             raise TypeError(
-                "Encoded sentences take no documents and no vectors: give strings."
+                "documents and vectors need strings, but tokens are encoded sentences"
             )
         rank = np.ndim(tokens.words)
         if rank not in (1, 2):

@@ -1,4 +1,4 @@
-"""A trained tagger as one pytree, and how it is loaded from the folder of its run."""
+"""A trained tagger as one pytree; saving and loading."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Tagger:
 
     Attributes:
         weights: Arrays.
-        model: Computes potentials from them.
-        vocabulary: Turns tokens into ids, and ids into labels.
+        model: Computes potentials from the weights.
+        vocabulary: Maps tokens to ids, and ids to labels.
         temperature: What scores are divided by before they become probabilities; see
             `jaxner.calibrating.fit`.
     """
@@ -55,11 +55,11 @@ class Tagger:
 
 
 def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model:
-    """Builds a model whose sizes are those of a vocabulary.
+    """Returns a model with the sizes of a vocabulary.
 
     Args:
-        vocabulary: Gives the sizes.
-        options: `representation`, `encoder` and `head`, as in `models.build`.
+        vocabulary: Determines the sizes. options: `representation`, `encoder` and
+            `head`, as in `models.build`.
 
     Raises:
         ValueError: As `models.build`; or the head cannot label documents.
@@ -68,8 +68,8 @@ def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model
     is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
     if vocabulary.reads_documents and is_seq2seq:
         raise ValueError(
-            "A tagger of documents gives separators their label after the model has "
-            "scored it, which head 'seq2seq' has no scores for; take 'softmax' or 'crf'"
+            "A tagger of documents needs head 'softmax' or 'crf': head 'seq2seq' has "
+            "no scores for the labels of separators"
         )
     return models.build(
         num_labels=len(vocabulary.label_names),
@@ -86,16 +86,16 @@ def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model
 
 
 def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
-    """Builds a model for a vocabulary from choices of its parts.
+    """Returns a model for a vocabulary, built from choices of its parts.
 
     Args:
-        vocabulary: What `build_vocabulary` returned; gives the sizes.
-        **parts: `representation`, `encoder` and `head`, each the name of a choice and
-            its options, or a Linen module of your own; and what else `models.build`
-            takes (`mc_dropout`, `refinement`).
+        vocabulary: What `build_vocabulary` returned; determines the sizes.
+        **parts: `representation`, `encoder` and `head`, each a choice's name and
+            options, or your own Linen module; and further arguments of `models.build`
+            (`mc_dropout`, `refinement`).
 
     Returns:
-        A Linen module that compares and hashes by value: a static argument of `jit`.
+        A Linen module, compared and hashed by value: a static argument of `jit`.
 
     Raises:
         ValueError: A name or an option is unknown; the error lists the known ones.
@@ -118,17 +118,17 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
 
 
 def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
-    """Saves a tagger to a folder of its own, which `load` reads.
+    """Saves a tagger to a new folder, for `load`.
 
-    A model of this library's modules is saved with its weights; of one with a module of
-    your own, `load` wants the model.
+    The folder includes the model if all modules are this library's; if a module is your
+    own, pass the model to `load`.
 
     Args:
-        workdir: A folder that is empty, or not there yet.
+        workdir: A folder that is empty or does not exist.
         tagger: Weights, model and vocabulary.
 
     Raises:
-        FileExistsError: The folder holds something.
+        FileExistsError: The folder is not empty.
 
     Example:
         >>> import tempfile, jaxner
@@ -140,13 +140,12 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     folder = Workdir(workdir)
     if folder.path.exists() and any(folder.path.iterdir()):
         raise FileExistsError(
-            f"{folder.path} holds something already: save to a folder that is empty or "
-            "not there yet."
+            f"{folder.path} is not empty: save to an empty or new folder"
         )
     try:
         description = models.describe(tagger.model, models.MODULES)
     except TypeError:
-        description = None  # has a module of the caller's
+        description = None  # has the caller's own module
     about = belongs_to(tagger.vocabulary, description)
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
     folder.save_frozen(tagger.weights["frozen"], about)
@@ -155,15 +154,15 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     if tagger.temperature != 1.0:
         calibration = {"temperature": tagger.temperature, "step": 0}
         folder.write_json(CALIBRATION, calibration)
-    # Last, since a folder with it is complete.
+    # Last, since this file marks a complete folder.
     folder.write_json("model.json", {"model": description})
 
 
 def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
-    """Returns what is kept with weights to tell whose they are.
+    """Returns the identity stored with weights.
 
     Args:
-        vocabulary: That they were trained with.
+        vocabulary: Vocabulary of the weights.
         model: The section `model` of the config, or the description of the model.
     """
     model = json.loads(json.dumps(model))
@@ -187,26 +186,26 @@ def load(
     *,
     model: models.Model | None = None,
 ) -> Tagger:
-    """Loads a tagger: the best checkpoint of a run, or what `save` saved.
+    """Returns the tagger in a folder: a run's best checkpoint, or what `save` saved.
 
     Args:
-        workdir: The folder that `train.py` or `save` wrote.
-        changes: Options of the model that are to differ from the run's config, such as
-            `{"encoder.then.keep": "hidden"}`; the weights must stay as they are.
-        model: That of the weights, where it has modules of your own.
+        workdir: Folder written by `train.py` or `save`.
+        changes: Model options to change from the run's config, such as
+            `{"encoder.then.keep": "hidden"}`; they must not change the weights.
+        model: The model, if it has your own modules.
 
     Returns:
         The tagger, on the default device.
 
     Raises:
-        DamagedFileError: A file is damaged, or there is no checkpoint (yet); or
+        DamagedFileError: A file is damaged, the folder has no checkpoint (yet), or
             weights, vocabulary and model do not belong together.
-        FileNotFoundError: The folder holds no tagger.
-        ValueError: A change is not one of an option, or needs other weights; or the
-            model has modules of your own, and is not given.
+        FileNotFoundError: The folder has no tagger.
+        ValueError: A change names no option or needs other weights; or the model has
+            your own modules but `model` is missing.
 
     Warns:
-        UserWarning: The weights have no checksums, so that damage cannot be seen.
+        UserWarning: The weights have no checksums, so damage cannot be detected.
 
     Example:
         >>> load("runs/grn").vocabulary.scheme
@@ -267,7 +266,7 @@ NO_CHECKSUMS = (
 
 
 def _described(folder: Workdir) -> Any:
-    """Returns what a folder says of its model: options of a config, or modules."""
+    """Returns a folder's description of its model: config options or modules."""
     if (folder.path / "model.json").is_file():
         return folder.read_json("model.json").get("model")
     config = folder.read_json("config.json")
@@ -279,14 +278,14 @@ def _described(folder: Workdir) -> Any:
 
 
 def _model_of(folder: Workdir, described: Any, vocabulary: Vocabulary) -> models.Model:
-    """Builds the model that a folder describes."""
+    """Returns the model that a folder describes."""
     if not (folder.path / "model.json").is_file():
         file = folder.path / "config.json"
         build = functools.partial(build_model, vocabulary, described)
     elif described is None:
         raise ValueError(
-            f"The model in {folder.path} has a module of your own: build it as before, "
-            "and call load(folder, model=model)."
+            f"The model in {folder.path} has a module of your own: build the model as "
+            "before, and call load(folder, model=model)."
         )
     else:
         file = folder.path / "model.json"
@@ -300,11 +299,11 @@ def _changed_model(
     vocabulary: Vocabulary,
     changes: Mapping[str, Any],
 ) -> models.Model:
-    """Builds the model of a run's config with other options."""
+    """Returns the model of a run's config with changed options."""
     if (folder.path / "model.json").is_file():
         raise ValueError(
-            f"{folder.path} was saved without a config, so that nothing can be changed "
-            "by name: build the model that you want, and give it as `model`."
+            f"{folder.path} was saved without a config, so options cannot be changed "
+            "by name: build the model that you want, and pass it as `model`."
         )
     return build_model(vocabulary, _changed(described, changes))
 
@@ -314,7 +313,7 @@ def _like(model: models.Model) -> Any:
 
 
 def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Sets options that are named by their path, as on the command line."""
+    """Returns options with changes, named by path as on the command line."""
     changed = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")

@@ -1,4 +1,4 @@
-"""Tagging: where strings meet arrays.
+"""Tagging: from strings to labels.
 
 Shape letters: `B` sentences, `T` tokens, `C` characters.
 """
@@ -31,7 +31,7 @@ def encode(
     *,
     vectors: Any = None,
 ) -> Sentence:
-    """Encodes tokens for `tag` under a transformation of the caller's.
+    """Returns encoded tokens, for `tag` inside your own transformations.
 
     Args:
         params: What `load` returned.
@@ -39,14 +39,14 @@ def encode(
         vectors: As in `tag`.
 
     Returns:
-        Arrays for one sentence, or a batch padded to its longest sentence, where every
-        field has a leading batch axis, so that a plain `jax.vmap` maps over it. For a
-        tagger of documents a sentence stands between two separators, so T counts two
-        more than its tokens.
+        Arrays for one sentence, or a batch padded to its longest sentence with a
+        leading batch axis on every field, so that a plain `jax.vmap` maps over it. A
+        tagger of documents adds a separator before and after the sentence, so T is two
+        more than the number of tokens.
 
     Raises:
-        TypeError: The argument is neither.
-        ValueError: Vectors are missing, of another size, or not asked for.
+        TypeError: `sentences` has another type.
+        ValueError: Vectors are missing, unexpected, or of another size.
 
     Example:
         >>> params = load("runs/grn")
@@ -64,7 +64,7 @@ def encode(
 
 
 def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sentence]:
-    """Encodes one sentence or several, each by itself, without padding.
+    """Returns each sentence encoded separately, without padding.
 
     Args:
         params: What `load` returned.
@@ -79,7 +79,7 @@ def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sen
     given = [None] * len(sentences) if vectors is None else vectors
     if len(given) != len(sentences):
         raise ValueError(
-            f"Expected the vectors of each of {len(sentences)} sentences, got those of "
+            f"Expected vectors for each of {len(sentences)} sentences, got vectors for "
             f"{len(given)}."
         )
     return [
@@ -89,13 +89,13 @@ def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sen
 
 
 def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
-    """Encodes one sentence, padded to one of few shapes, without any separator.
+    """Returns one encoded sentence, padded to one of few shapes, without separators.
 
     Raises:
-        TypeError: It is not one sentence.
+        TypeError: `tokens` is not one sentence.
     """
     if len(tokens) and not is_one_sentence(tokens):
-        raise TypeError("Expected one sentence, a list of strings, got several.")
+        raise TypeError("Expected one sentence (a list of strings), got several")
     sentence = params.vocabulary.encode(tokens, vectors)
     length, width = batched.round_up(len(tokens), sentence.chars.shape[1])
     shape = shapes.Shape(length, length + 1, width)
@@ -144,12 +144,11 @@ def tag(
     key: Array | None = None,
     vectors: Any = None,
 ) -> Any:
-    """Labels tokens.
+    """Returns the labels of tokens.
 
-    Strings are labelled in batches of similar length, each padded to one of few shapes;
-    nothing is truncated, and neither the padding nor the batch changes a label. Arrays
-    are labelled as they are, so the call can stand inside the caller's `jit`, `vmap` or
-    `shard_map`.
+    Strings go through the model in batches of similar length, padded to few shapes. No
+    sentence is truncated, and neither padding nor batch changes a label. With encoded
+    arrays, the call works inside your own `jit`, `vmap` or `shard_map`.
 
     Args:
         params: What `load` returned.
@@ -160,26 +159,26 @@ def tag(
             transitions), "max_marginal" (each token's most probable label) or
             "sampled" (drawn with its probability). Under `jit`, bind it with
             `functools.partial`.
-        constrained: Whether labellings that are ill-formed in the label scheme are
-            ruled out, in any decoding; of tags none is. A Python bool, to be bound as
-            `decoding`.
-        documents: The document of each sentence, for a tagger that reads documents;
-            without them each sentence is one.
-        key: Of the dropout masks, for a tagger that samples; None: those of its config,
-            the same in every call. Also of the draws of "sampled", which needs it.
-        vectors: For a tagger of vectors that were computed beforehand: an array [T, D]
-            or, of S layers, [S, T, D], for each sentence.
+        constrained: Whether to exclude ill-formed labellings (tags have none), in any
+            decoding. A Python bool, to be bound like `decoding`.
+        documents: Document of each sentence, for a tagger of documents; by default,
+            each sentence is a document.
+        key: Draws the dropout masks, for a tagger with dropout passes; None for a key
+            from its config, the same in every call. Also draws for "sampled", which
+            needs a key.
+        vectors: For a tagger with precomputed vectors: an array [T, D] or, with S
+            layers, [S, T, D], for each sentence.
 
     Returns:
         A list of label strings, a list of such lists, or label ids of the shape of
         `tokens.words`, 0 under padding.
 
     Raises:
-        TypeError: `tokens` is none of these, or there are documents or vectors of
-            encoded ones.
+        TypeError: `tokens` has another type, or `documents` or `vectors` come with
+            encoded sentences.
         ValueError: The decoding is unknown, or needs a key or a head with label
-            probabilities; or the documents are not as many as the sentences; or the
-            vectors, which may also be missing, of another size, or not asked for.
+            probabilities; or the number of documents or vectors is wrong; or vectors
+            are missing, unexpected, or of another size.
 
     Example:
         >>> params = load("runs/grn")
@@ -192,9 +191,12 @@ def tag(
     """
     if isinstance(tokens, Sentence):
         if documents is not None:
-            raise TypeError("Encoded sentences take no documents: give strings.")
+            raise TypeError("documents needs strings, but tokens are encoded sentences")
         if vectors is not None:
-            raise TypeError("Encoded sentences have their vectors: see `encode`.")
+            raise TypeError(
+                "vectors needs strings; encoded sentences contain their vectors, see "
+                "`encode`"
+            )
         rank = np.ndim(tokens.words)
         if rank not in (1, 2):
             raise TypeError(
@@ -227,7 +229,7 @@ def label_split(
     constrained: bool = False,
     key: Array | None = None,
 ) -> tuple[Sequence[Sequence[str]], Sequence[list[str]]]:
-    """Labels the sentences of a split.
+    """Returns the gold and the predicted labels of a split.
 
     Args:
         params: What `load` returned.
@@ -258,16 +260,16 @@ def label_split(
 def over_split(
     params: Tagger, split: Split, compute: Callable[[Sentence], Any], passes: int = 0
 ) -> list[Any]:
-    """Computes something of each sentence of a split; see `batched.over`.
+    """Returns the results of a function for each sentence of a split.
 
     Args:
         params: What `load` returned.
-        split: Its sentences and, where it has them, documents and vectors.
-        compute: From a batch to a tree of arrays `[B, T, …]`.
-        passes: With dropout; 0: one without.
+        split: Sentences, with documents and vectors if any.
+        compute: Maps a batch to a tree of arrays `[B, T, …]`.
+        passes: Number of passes with dropout; 0 for one pass without dropout.
     """
     sentences = encode_each(params, [e.tokens for e in split.examples], split.vectors)
-    # A file need not say where documents begin; each sentence then is one.
+    # If the file does not mark documents, each sentence is a document.
     numbers = [example.document for example in split.examples]
     documents = numbers if any(numbers) else None
     return batched.over_documents(params, compute, sentences, documents, passes)
@@ -282,7 +284,7 @@ def label_ids(
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
 ) -> list[Int[np.ndarray, " T"]]:
-    """Labels encoded sentences of any lengths; answers in the order of the input.
+    """Returns the label ids of encoded sentences, in the order of the input.
 
     Args:
         params: What `load` returned.
@@ -310,7 +312,7 @@ def _map(one: Callable[[Sentence], Any], batch: Sentence) -> Any:
 
 
 def is_one_sentence(tokens: Any) -> bool:
-    """Tells a list of strings from a list of lists; anything else is an error."""
+    """Returns whether tokens are one sentence; raises TypeError if neither."""
     wanted = (
         "Expected a list of strings (one sentence), a list of such lists, or what "
         "jaxner.encode returned; got "

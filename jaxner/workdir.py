@@ -1,4 +1,4 @@
-"""The folder of a run: what lies where, written so that a kill never leaves half of it.
+"""The folder of a run, written so that a kill never leaves partial files.
 
 config.json        the resolved config
 environment.json   versions, devices and hashes of the data
@@ -36,19 +36,19 @@ class Workdir:
     """Reads and writes the folder of a run.
 
     Args:
-        path: The folder; it is made when something is first written.
+        path: The folder; created on the first write.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path).absolute()
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Reads a JSON file of the folder.
+        """Returns the content of a JSON file in the folder.
 
         Raises:
-            DamagedFileError: It is no JSON object, or not as it was written.
-            FileNotFoundError: The folder holds no such file; the message says what it
-                holds.
+            DamagedFileError: The file is not a JSON object, or was changed.
+            FileNotFoundError: The file is missing; the message lists the folder's
+                files.
         """
         file = self._present(name)
         return integrity.read_json(file, self.remedy())
@@ -69,10 +69,10 @@ class Workdir:
         return f"A finished or resumable run has it; {self.path} holds: {found}."
 
     def remedy(self, part: str = "") -> str:
-        """Says what to do about a damaged file.
+        """Returns what to do about a damaged file.
 
         Args:
-            part: "best", "latest" or "frozen", if it is of a checkpoint.
+            part: "best", "latest" or "frozen", for a checkpoint's file.
         """
         again = f"run `jaxner train` with its --config and --workdir={self.path}"
         copy = "Copy it again from where it came, or remove"
@@ -94,12 +94,12 @@ class Workdir:
         return f"{copy} {self.path} and {again}."
 
     def write_json(self, name: str, content: Any) -> None:
-        """Writes a JSON file; it is there whole, or as it was before."""
+        """Writes a JSON file atomically."""
         self._make()
         integrity.write_json(self.path / name, content)
 
     def write_text(self, name: str, text: str) -> None:
-        """Writes a text file; it is there whole, or as it was before."""
+        """Writes a text file atomically."""
         self._make()
         writing.write_text(self.path / name, text)
 
@@ -113,13 +113,13 @@ class Workdir:
         writing.append_line(file, json.dumps(metrics))
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Reads `metrics.jsonl`; a last line that a kill cut off is left out.
+        """Returns the lines of `metrics.jsonl`, without a last line cut off by a kill.
 
         Raises:
-            DamagedFileError: A line before it is no JSON object with an epoch.
+            DamagedFileError: An earlier line is not a JSON object with an epoch.
         """
         file = self.path / "metrics.jsonl"
-        remedy = "Remove the line, or the file: training goes on without it."
+        remedy = "Remove the line or the file; training continues without it."
         if not file.exists() or not file.stat().st_size:
             return []
         lines = integrity.read_text(file, remedy).splitlines()
@@ -138,7 +138,7 @@ class Workdir:
         return found
 
     def forget_after(self, epoch: int) -> None:
-        """Drops the metrics of later epochs, which a resumed run computes again."""
+        """Removes the metrics of later epochs, which a resumed run computes again."""
         kept = [json.dumps(m) + "\n" for m in self.metrics() if m["epoch"] <= epoch]
         self.write_text("metrics.jsonl", "".join(kept))
 
@@ -151,32 +151,32 @@ class Workdir:
         return self.path / f"predictions-{split}.conll"
 
     def vocabulary(self) -> Vocabulary:
-        """Reads the vocabulary.
+        """Returns the vocabulary.
 
         Raises:
-            DamagedFileError: It is not one.
+            DamagedFileError: The file is not a vocabulary.
         """
         if not (self.path / "model.json").is_file():
-            self._present("config.json")  # says what is missing if this is no run
+            self._present("config.json")  # raises a clear error if this is not a run
         file, remedy = self._present("vocabulary.json"), self.remedy()
         text = integrity.read_text(file, remedy)
         integrity.parse(file, text, remedy)
         return integrity.reading(file, remedy, lambda: Vocabulary.from_json(text))
 
     def check_about(self, part: str, about: Any, model: Any, vocab: Vocabulary) -> bool:
-        """Holds what a checkpoint belongs to against what the folder has beside it.
+        """Checks that a checkpoint belongs to the folder's vocabulary and model.
 
         Args:
             part: "best", "latest" or "frozen".
-            about: What it was sealed with; None: it has no checksums.
-            model: The section `model` of the config, or what `model.json` says.
+            about: Identity sealed with the checkpoint; None without checksums.
+            model: The section `model` of the config, or the content of `model.json`.
             vocab: The vocabulary.
 
         Returns:
-            Whether there was something to compare.
+            Whether there was an identity to compare.
 
         Raises:
-            DamagedFileError: They are others.
+            DamagedFileError: Vocabulary or model differ.
         """
         if about is None:
             return False
@@ -200,7 +200,7 @@ class Workdir:
         return True
 
     def save_frozen(self, frozen: Any, about: Mapping[str, Any]) -> None:
-        """Saves the arrays that no step changes, once for the whole run.
+        """Saves the frozen arrays, once for the whole run.
 
         Args:
             frozen: A pytree.
@@ -212,29 +212,29 @@ class Workdir:
         checkpoints.save_frozen(place, frozen, about, remedy)
 
     def load_frozen(self, like: Any) -> tuple[Any, dict[str, Any] | None]:
-        """Restores them, and what they belong to."""
+        """Returns the frozen arrays, and what they belong to."""
         from jaxner import checkpoints
 
         place = self.path / "checkpoints" / "frozen"
         return checkpoints.load_frozen(place, like, self.remedy("frozen"))
 
     def is_begun(self) -> bool:
-        """Tells whether there is a checkpoint to resume from; opens nothing."""
+        """Returns whether there is a checkpoint to resume from; opens no file."""
         path = self.path / "checkpoints" / "latest"
         return path.is_dir() and any(entry.name.isdigit() for entry in path.iterdir())
 
     def latest(self, about: Mapping[str, Any] | None = None) -> Checkpoints:
-        """Opens the checkpoints to resume from, to write them.
+        """Returns the checkpoints to resume from, for writing.
 
         Args:
-            about: What they belong to; see `save_frozen`.
+            about: What the checkpoints belong to; see `save_frozen`.
         """
         return self._checkpoints(self._writable("latest"), about=about)
 
     def best(
         self, about: Mapping[str, Any] | None = None, *, read_only: bool = False
     ) -> Checkpoints:
-        """Opens the checkpoint of the best dev score; arguments as in `latest`.
+        """Returns the checkpoint with the best dev score; see `latest` for arguments.
 
         Raises:
             DamagedFileError: It is only read, and there is none.
@@ -258,10 +258,10 @@ class Workdir:
     def locked(self) -> Iterator[None]:
         """Keeps other processes from training in the folder.
 
-        Nothing is left behind in a folder in which nothing was written meanwhile.
+        Leaves no files behind if nothing was written meanwhile.
 
         Raises:
-            BlockingIOError: One already does.
+            BlockingIOError: Another process is training in the folder.
             DamagedFileError: The lock is a symbolic link.
         """
         is_new = not self.path.exists()
@@ -273,7 +273,8 @@ class Workdir:
             lock.acquire(timeout=0)
         except filelock.Timeout:
             raise BlockingIOError(
-                f"{IS_LOCKED} {self.path}. Wait for it, or choose another --workdir."
+                f"{IS_LOCKED} {self.path}. Wait until it ends, or choose another "
+                "--workdir."
             ) from None
         try:
             for stale in self.path.glob(".*.tmp"):  # of a killed process
@@ -286,7 +287,7 @@ class Workdir:
                 self.path.rmdir()
 
     def is_locked(self) -> bool:
-        """Tells whether a process is training in the folder."""
+        """Returns whether a process is training in the folder."""
         if not self.path.is_dir():
             return False
         try:

@@ -1,6 +1,7 @@
-"""Files written so that a kill or a crash never leaves half of one.
+"""Atomic writes: a kill or a crash never leaves a partial file.
 
-They take their name last, and are on the disk before. Symbolic links are not followed.
+A file gets its name last, after its content is on disk. Symbolic links are not
+followed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file; it is there whole, or as it was before, also after a crash.
+    """Writes a text file atomically, even if the system crashes.
 
-    A symbolic link of that name is replaced, and not followed.
+    Replaces a symbolic link of this name instead of following it.
     """
     with replacing(path) as file:
         file.write(text.encode("utf-8"))
@@ -26,9 +27,9 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path):
-    """Opens a file to write bytes to; in the end it takes the place of another.
+    """Yields a file for bytes, which replaces `path` at the end.
 
-    Until then it has a name that nobody can guess. An error leaves all as it was.
+    Until then, the file has an unguessable name. An error leaves `path` unchanged.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -44,7 +45,7 @@ def replacing(path: Path):
 
 
 def _sync_folder(path: Path) -> None:
-    """Makes new names in a folder last; a system that cannot do so is let be."""
+    """Flushes new names in a folder to disk, if the system supports it."""
     with contextlib.suppress(OSError):
         number = os.open(path, os.O_RDONLY)
         try:
@@ -54,7 +55,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def append_line(path: Path, text: str) -> None:
-    """Appends a line to a file, and writes through to the disk; no link is followed."""
+    """Appends a line to a file and flushes to disk, without following links."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY | _NO_LINK
     with os.fdopen(os.open(path, flags, 0o666), "ab") as file:
         file.write(f"{text}\n".encode())

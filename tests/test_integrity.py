@@ -331,13 +331,13 @@ def test_a_full_disk_is_told_in_a_line(tmp_path):
         noise = jax.random.normal(jax.random.key(0), (1 << 18,))
         try:
             with pytest.raises(
-                OSError, match="could not be written: File too large"
+                OSError, match="cannot write the checkpoint: File too large"
             ) as e:
                 latest.save(2, {"a": noise}, {"epoch": 2})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len(str(e.value).splitlines()) == 1
-    assert "The one before is kept" in str(e.value)
+    assert "The previous checkpoint is unchanged" in str(e.value)
     with Checkpoints(tmp_path / "latest") as latest:
         assert latest.step == 1
         assert latest.check() == {}

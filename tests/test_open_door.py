@@ -136,7 +136,7 @@ def test_the_loop_of_your_own_is_short():
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="holds something already"):
+    with pytest.raises(FileExistsError, match="is not empty: save to an empty"):
         jaxner.save(tmp_path, random_tagger())
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

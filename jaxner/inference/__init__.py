@@ -1,9 +1,9 @@
 """Inference over the label sequences of one sentence.
 
-Each function takes what any head returns. Potentials without transitions bypass all
-scans, and those of an autoregressive head have a beam search and no marginals, which is
-settled while tracing. Shape letters: `T` tokens, `L` labels, `N` labellings or spans,
-`K` types, `W` widths.
+Each function takes the output of any head. Potentials without transitions skip all
+scans, and those of an autoregressive head have a beam search and no marginals; tracing
+decides which. Shape letters: `T` tokens, `L` labels, `N` labellings or spans, `K`
+types, `W` widths.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def _kernels(potentials: AnyPotentials) -> Any:
 
 
 def _closed(potentials: AnyPotentials, wanted: str) -> Potentials:
-    """Returns the potentials of a head whose labellings can be summed over."""
+    """Returns potentials with sums over labellings; raises ValueError otherwise."""
     if isinstance(potentials, Autoregressive):
         raise ValueError(
-            f"{wanted} needs sums or maxima over all L^T labellings, and those of an "
-            "autoregressive head (head 'seq2seq') have no closed form. Take the head "
+            f"{wanted} needs sums or maxima over all L^T labellings, which have no "
+            "closed form for an autoregressive head (head 'seq2seq'). Use head "
             "'softmax' or 'crf'."
         )
     return potentials
@@ -48,7 +48,7 @@ def _closed_kernels(potentials: AnyPotentials, wanted: str) -> Any:
 
 
 def constrain(potentials: AnyPotentials, constraints: Constraints) -> AnyPotentials:
-    """Forbids what the constraints rule out; see `crf.constrain`."""
+    """Returns potentials that obey the constraints; see `crf.constrain`."""
     if isinstance(potentials, Autoregressive):
         return autoregressive.constrain(potentials, constraints)
     return crf.constrain(potentials, constraints)
@@ -57,9 +57,9 @@ def constrain(potentials: AnyPotentials, constraints: Constraints) -> AnyPotenti
 def score(
     potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Scores one labelling, in nats, unnormalised; see `crf.score`.
+    """Returns the unnormalised score of one labelling, in nats; see `crf.score`.
 
-    That of an autoregressive head is normalised: its log partition is 0.
+    For an autoregressive head, the score is normalised: the log partition is 0.
     """
     return _kernels(potentials).score(potentials, labels, mask)
 
@@ -67,14 +67,14 @@ def score(
 def log_partition(
     potentials: AnyPotentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes log Z, in nats; see `crf.log_partition`."""
+    """Returns log Z, in nats; see `crf.log_partition`."""
     return _kernels(potentials).log_partition(potentials, mask)
 
 
 def marginals(
     potentials: AnyPotentials, mask: Bool[Array, " T"]
 ) -> Float[Array, "T L"]:
-    """Computes p(label at t), zero under padding; see `crf.marginals`.
+    """Returns p(label at t), zero under padding; see `crf.marginals`.
 
     Raises:
         ValueError: The head is autoregressive.
@@ -83,9 +83,9 @@ def marginals(
 
 
 def viterbi(potentials: AnyPotentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
-    """Finds the best labelling, 0 under padding; see `crf.viterbi`.
+    """Returns the best labelling, 0 under padding; see `crf.viterbi`.
 
-    That of an autoregressive head is found by beam search, and need not be the best.
+    For an autoregressive head, this uses beam search and may miss the best.
     """
     return _kernels(potentials).viterbi(potentials, mask)
 
@@ -93,7 +93,7 @@ def viterbi(potentials: AnyPotentials, mask: Bool[Array, " T"]) -> Int[Array, " 
 def n_best(
     potentials: AnyPotentials, mask: Bool[Array, " T"], n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Finds the n best labellings and their scores, in nats; see `crf.n_best`.
+    """Returns the n best labellings and their scores, in nats; see `crf.n_best`.
 
     Raises:
         ValueError: n is below 1, or the head is autoregressive.
@@ -104,7 +104,7 @@ def n_best(
 def sample(
     potentials: AnyPotentials, mask: Bool[Array, " T"], key: Key[Array, ""]
 ) -> Int[Array, " T"]:
-    """Draws a labelling with its probability, 0 under padding; see `crf.sample`.
+    """Returns a labelling drawn by its probability, 0 under padding; see `crf.sample`.
 
     Raises:
         ValueError: The head is autoregressive.
@@ -115,10 +115,9 @@ def sample(
 def labelling_entropy(
     potentials: AnyPotentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes the entropy of the distribution over whole labellings, in nats.
+    """Returns the entropy of the distribution over whole labellings, in nats.
 
-    `entropy` is that of single probabilities, token by token; see
-    `crf.labelling_entropy`.
+    For the entropy at each token, use `entropy`; see `crf.labelling_entropy`.
 
     Raises:
         ValueError: The head is autoregressive.
@@ -130,13 +129,13 @@ def labelling_entropy(
 def log_probability(
     potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes the log-probability of one labelling, in nats.
+    """Returns the log-probability of one labelling, in nats.
 
-    It is `score` less `log_partition`, with more digits in float32. That of a labelling
-    that is forbidden is a large negative number.
+    This is `score` minus `log_partition`, more precise in float32. A forbidden
+    labelling has a large negative number.
 
     Args:
-        potentials: What any head returns.
+        potentials: Output of any head.
         labels: Label ids; ignored under padding.
         mask: True at the tokens.
 
@@ -156,7 +155,7 @@ def log_probability(
 def entity_bounds(
     labels: Int[Array, " T"], mask: Bool[Array, " T"], label_spans: LabelSpans
 ) -> tuple[Bool[Array, " T"], Int[Array, " T"], Int[Array, " T"]]:
-    """Reads the entities of a labelling.
+    """Returns the entities of a labelling.
 
     Args:
         labels: Label ids; ignored under padding.
@@ -183,20 +182,20 @@ def entity_probabilities(
     mask: Bool[Array, " T"],
     label_spans: LabelSpans,
 ) -> Float[Array, " T"]:
-    """Computes the probability of each entity of a labelling, in one pass.
+    """Returns the probability of each entity of a labelling, in one pass.
 
-    That is the summed probability of all labellings in which the same entity stands:
-    same first token, same last token, same type, whatever the labels that write it.
+    This is the total probability of all labellings with the same entity: same first
+    token, same last token and same type, with any labels.
 
     Args:
-        potentials: Those of a CRF or of independent labels.
-        labels: The labelling, such as that of `viterbi`; ignored under padding.
+        potentials: Potentials of a CRF or of independent labels.
+        labels: A labelling, such as that of `viterbi`; ignored under padding.
         mask: True at the tokens.
         label_spans: Which spans labels write.
 
     Returns:
-        The probability at the first token of each entity; 0 at all others. May be
-        differentiated in either mode.
+        The probability at the first token of each entity; 0 elsewhere. Differentiable
+        in forward and reverse mode.
 
     Raises:
         ValueError: The head is autoregressive.
@@ -222,10 +221,10 @@ def span_probabilities(
     mask: Bool[Array, " T"],
     label_spans: LabelSpans,
 ) -> Float[Array, " N"]:
-    """Computes the probability that each given span is an entity, in one pass.
+    """Returns the probability that each given span is an entity, in one pass.
 
     Args:
-        potentials: Those of a CRF or of independent labels.
+        potentials: Potentials of a CRF or of independent labels.
         given: First token, last token plus one, and type id of each span; they may
             overlap. A span that does not fit the sentence has the probability 0.
         mask: True at the tokens.
@@ -253,18 +252,18 @@ def span_table(
     num_types: int,
     max_width: int,
 ) -> Float[Array, "T W K"]:
-    """Computes the probability of every span of up to `max_width` tokens, in one pass.
+    """Returns the probability of every span of up to `max_width` tokens, in one pass.
 
     Args:
-        potentials: Those of a CRF or of independent labels.
+        potentials: Potentials of a CRF or of independent labels.
         mask: True at the tokens.
         label_spans: Which spans labels write.
-        num_types: How many types there are, K; static.
-        max_width: Tokens of the longest span, W; static. Longer ones are in no entry.
+        num_types: Number of types, K; static.
+        max_width: Tokens of the longest span, W; static. Longer spans have no entry.
 
     Returns:
-        At `[t, w, k]` the probability that tokens t to t + w, w + 1 of them, are an
-        entity of type k; 0 where they do not fit the sentence.
+        At `[t, w, k]` the probability that the w + 1 tokens from t to t + w are an
+        entity of type k; 0 if they exceed the sentence.
 
     Raises:
         ValueError: `max_width` is below 1, or the head is autoregressive.
@@ -285,13 +284,13 @@ def span_table(
 def at_temperature(
     potentials: AnyPotentials, temperature: float | Float[Array, ""]
 ) -> AnyPotentials:
-    """Divides all scores by a temperature, which leaves the best labelling as it is.
+    """Returns all scores divided by a temperature; the best labelling stays the same.
 
-    Probabilities become p(y)^(1/temperature), normalised anew: nearer to each other
-    above 1, further apart below.
+    Probabilities become p(y)^(1/temperature), renormalised: closer to each other above
+    1, further apart below.
 
     Args:
-        potentials: Those of a CRF or of independent labels.
+        potentials: Potentials of a CRF or of independent labels.
         temperature: Above 0.
 
     Raises:

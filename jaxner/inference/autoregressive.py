@@ -1,9 +1,9 @@
-"""Inference where each label depends on all before it; see `types.Autoregressive`.
+"""Inference for labels that depend on all labels before; see `types.Autoregressive`.
 
-Nothing has to be summed over labellings, since the probabilities of the labels of a
-token sum to one; and nothing can be maximised over them exactly, since no two histories
-of labels leave the same state. Hence the beam search. Shape letters: `T` tokens, `L`
-labels, `N` state size, `K` hypotheses of the beam.
+No sums over labellings are needed, since the label probabilities of a token sum to one.
+Exact maxima are not possible, since each history of labels has its own state; hence the
+beam search. Shape letters: `T` tokens, `L` labels, `N` state size, `K` hypotheses of
+the beam.
 
 References:
     Zhang, Chen, Zhao, Liu and Yin, "Learning Tag Dependencies for Sequence Tagging",
@@ -23,7 +23,7 @@ from jaxner.types import FORBIDDEN, Autoregressive
 
 
 def _read(potentials: Autoregressive, carry, gates):
-    """One step of the LSTM, of any number of hypotheses: the new h and c."""
+    """Returns the new h and c after an LSTM step, for any number of hypotheses."""
     state, memory = carry
     gates = gates + jnp.einsum("...n,ngm->...gm", state, potentials.recurrent)
     i, f, o = (jax.nn.sigmoid(gates[..., k, :]) for k in range(3))
@@ -32,7 +32,7 @@ def _read(potentials: Autoregressive, carry, gates):
 
 
 def _log_probabilities(potentials: Autoregressive, words, states):
-    """Computes log p(label) from what the words give, [B, M], and states [B, N]."""
+    """Returns log p(label) from the words' terms [B, M] and states [B, N]."""
     sums = words + states @ potentials.from_state
     kernel, bias = potentials.output_kernel, potentials.output_bias
     if kernel is not None and bias is not None:
@@ -43,12 +43,12 @@ def _log_probabilities(potentials: Autoregressive, words, states):
 def score(
     potentials: Autoregressive, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes the log-probability of one labelling, in nats.
+    """Returns the log-probability of one labelling, in nats.
 
-    Constraints do not change it.
+    Constraints have no effect on it.
 
     Args:
-        potentials: What the words and the labels add up to.
+        potentials: Potentials of the sentence.
         labels: Label ids; ignored under padding.
         mask: True at the tokens.
 
@@ -91,25 +91,24 @@ def log_partition(
 
 
 def marginals(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Any:
-    """Raises ValueError: they are sums over all labellings, of which none can be saved.
+    """Raises ValueError: marginals need sums over all L^T labellings.
 
-    Sums over the hypotheses of a beam would be none of the model's probabilities.
+    Sums over the hypotheses of a beam would not be probabilities of the model.
     """
     raise ValueError(
-        "The probability of a label is not defined by fewer than all L^T labellings "
-        "where each label depends on all before it (head 'seq2seq'). Take the head "
-        "'softmax' or 'crf' for whatever needs label probabilities: uncertainty, a "
-        "refinement, or `marginals`."
+        "Label probabilities need sums over all L^T labellings if each label depends "
+        "on all before it (head 'seq2seq'). For uncertainty, a refinement or "
+        "`marginals`, use head 'softmax' or 'crf'."
     )
 
 
 def constrain(potentials: Autoregressive, constraints: Constraints) -> Autoregressive:
-    """Forbids in the beam search what the constraints rule out.
+    """Returns potentials whose beam search obeys the constraints.
 
-    The probabilities of the labels stay as they are.
+    The probabilities of the labels do not change.
 
     Args:
-        potentials: Those of the model.
+        potentials: Potentials of the model.
         constraints: See `crf.constrain`.
     """
     allowed = jnp.concatenate([constraints.transitions, constraints.start[None]])
@@ -120,14 +119,14 @@ def constrain(potentials: Autoregressive, constraints: Constraints) -> Autoregre
 
 
 def viterbi(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
-    """Finds a probable labelling by beam search; 0 under padding.
+    """Returns a probable labelling, by beam search; 0 under padding.
 
-    With one hypothesis it takes the best label of each token, given those before; with
-    as many as there are labellings it is exact. A label from which no end can be
-    reached is not taken, so constraints hold if any labelling obeys them.
+    With one hypothesis, the search takes the best label of each token, given those
+    before; with as many hypotheses as labellings, it is exact. It avoids labels from
+    which no allowed end is reachable, so constraints hold if any labelling obeys them.
 
     Args:
-        potentials: The width of the beam is the length of `beam`.
+        potentials: Potentials; the length of `beam` is the beam width.
         mask: True at the tokens.
 
     Example:
@@ -156,14 +155,14 @@ def viterbi(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Int[Array, "
         parents, labels = inputs
         return parents[place], labels[place]
 
-    # Hypotheses are sorted, so the best one is the first.
+    # Hypotheses are sorted, the best first.
     first = jnp.zeros((), jnp.int32)
     _, best = jax.lax.scan(back, first, (parents, labels), reverse=True)
     return jnp.where(mask, best, 0)
 
 
 def _hopeful(potentials: Autoregressive, mask) -> Bool[Array, "T L"] | None:
-    """Tells which label of each token some allowed end can be reached from."""
+    """Returns from which labels of each token an allowed end is reachable."""
     if potentials.allowed is None:
         return None
     allowed = potentials.allowed[:-1]
@@ -176,7 +175,7 @@ def _hopeful(potentials: Autoregressive, mask) -> Bool[Array, "T L"] | None:
 
 
 def _extend(potentials: Autoregressive, beam, inputs):
-    """Takes the best extensions of all hypotheses by one token."""
+    """Returns the best extensions of all hypotheses by one token."""
     scores, last, carry = beam
     words, word_gates, hopeful, is_token = inputs
     gates = potentials.previous[last]
@@ -189,8 +188,8 @@ def _extend(potentials: Autoregressive, beam, inputs):
     totals = scores[:, None] + logs
     best, places = jax.lax.top_k(totals.reshape(totals.size), len(scores))
     parents, labels = jnp.divmod(places.astype(jnp.int32), totals.shape[1])
-    # The best one's score is taken out at each token: scores that grow with T would
-    # swallow the differences that decide.
+    # Subtract the best score at each token: scores that grow with T would swamp the
+    # deciding differences.
     extended = (best - best[0], labels, jax.tree.map(lambda x: x[parents], read))
     kept = jax.tree.map(lambda x, y: jnp.where(is_token, x, y), extended, beam)
     itself = jnp.arange(len(scores), dtype=jnp.int32)

@@ -2,13 +2,13 @@
 
 Shape letters: `T` tokens, `L` labels, `N` labellings. Costs are O(T·L²) time and, with
 gradient, O(T·L) memory. Messages are normalised at each token and the normalisers are
-summed once at the end, which keeps float32 exact to rounding for long sentences. No
-marginal is ever formed as exp(alpha + beta - log Z), which loses all digits in float32.
-`jaxner.inference.messages` holds the sums, in a fast and in an exact form, and
+summed once at the end, which keeps float32 exact to rounding for long sentences.
+Marginals are never computed as exp(alpha + beta - log Z), which loses all digits in
+float32. `jaxner.inference.messages` holds the sums, in a fast and in an exact form, and
 `jaxner.inference.labellings` the searches.
 
-Padding stands on the right, and what stands there is ignored. A sentence without a
-token has exactly one labelling, the empty one: its score and log partition are 0.
+Padding is on the right and ignored. A sentence without tokens has exactly one
+labelling, the empty one, with score and log partition 0.
 
 References:
     Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001.
@@ -28,7 +28,7 @@ from jaxner.types import FORBIDDEN, Potentials
 
 
 class Constraints(NamedTuple):
-    """What the label scheme allows; True where allowed."""
+    """The constraints of a label scheme; True where allowed."""
 
     start: Bool[Array, " L"]
     transitions: Bool[Array, "L L"]
@@ -36,12 +36,12 @@ class Constraints(NamedTuple):
 
 
 def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
-    """Forbids what the constraints rule out.
+    """Returns potentials that forbid what the constraints exclude.
 
-    Independent potentials become those of a chain whose allowed transitions score 0.
+    Independent potentials become a chain whose allowed transitions score 0.
 
     Args:
-        potentials: Those of a CRF or of independent labels.
+        potentials: Potentials of a CRF or of independent labels.
         constraints: `start[j]`, `transitions[i, j]` from row to column, and `end[i]`.
 
     Returns:
@@ -75,10 +75,10 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
 def score(
     potentials: Potentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Scores one labelling, unnormalised, in nats.
+    """Returns the unnormalised score of one labelling, in nats.
 
     Args:
-        potentials: Those of a CRF.
+        potentials: Potentials of a CRF.
         labels: Label ids; ignored under padding.
         mask: True at the tokens.
 
@@ -105,14 +105,14 @@ def score(
 
 
 def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
-    """Computes the log of the summed exponentiated scores of all labellings, in nats.
+    """Returns log Z, the log of the summed exponentiated scores, in nats.
 
-    Its gradient is computed from the posteriors and needs O(T·L) memory. Second
-    derivatives (reverse mode over reverse mode) are exact too; JAX refuses forward mode
+    The gradient comes from the posteriors and needs O(T·L) memory. Second derivatives
+    (reverse mode over reverse mode) are exact too. Forward mode raises an error
     (`jax.jvp`, `jax.jacfwd`, `jax.hessian`).
 
     Args:
-        potentials: Those of a CRF, finite (`FORBIDDEN` counts as finite).
+        potentials: Potentials of a CRF, all finite (`FORBIDDEN` is finite).
         mask: True at the tokens.
 
     Example:
@@ -131,12 +131,12 @@ def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Arra
 
 
 def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
-    """Computes p(label at t); zero under padding.
+    """Returns p(label at t); zero under padding.
 
-    May be differentiated as `log_partition` may, in reverse mode.
+    Differentiable in reverse mode, like `log_partition`.
 
     Args:
-        potentials: Those of a CRF.
+        potentials: Potentials of a CRF.
         mask: True at the tokens.
 
     Example:
@@ -154,10 +154,10 @@ def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "
 
 
 def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
-    """Finds the best labelling; 0 under padding, the lowest label id among equals.
+    """Returns the best labelling; 0 under padding, the lowest label id on ties.
 
     Args:
-        potentials: Those of a CRF.
+        potentials: Potentials of a CRF.
         mask: True at the tokens.
 
     Example:
@@ -178,17 +178,16 @@ def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]
 def n_best(
     potentials: Potentials, mask: Bool[Array, " T"], n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Finds the n best labellings and their scores, in nats, best first.
+    """Returns the n best labellings and their scores, in nats, best first.
 
-    The first is that of `viterbi`. Where there are fewer than n, the others have the
-    score -inf and the label 0 everywhere. What must not happen is no labelling: one
-    with a score of `FORBIDDEN` is not among them. Time is O(T·n·L² log(n·L)), memory
-    O(T·n·L).
+    The first is the result of `viterbi`. If there are fewer than n labellings, the
+    others have score -inf and label 0 everywhere. Forbidden labellings (with a score of
+    `FORBIDDEN`) do not count. Time is O(T·n·L² log(n·L)), memory O(T·n·L).
 
     Args:
-        potentials: Those of a CRF.
+        potentials: Potentials of a CRF.
         mask: True at the tokens.
-        n: How many; static.
+        n: Number of labellings; static.
 
     Returns:
         Labellings, 0 under padding, and scores as `score` computes them.
@@ -217,15 +216,15 @@ def n_best(
 def sample(
     potentials: Potentials, mask: Bool[Array, " T"], key: Key[Array, ""]
 ) -> Int[Array, " T"]:
-    """Draws a labelling with its probability; 0 under padding.
+    """Returns a labelling drawn by its probability; 0 under padding.
 
-    The last label is drawn first, and each of the others given the one that follows.
-    For several draws, `jax.vmap` over keys; the messages are computed once for all.
+    Draws the last label first, then each label given the next. For several draws,
+    `jax.vmap` over keys computes the messages only once.
 
     Args:
-        potentials: Those of a CRF.
+        potentials: Potentials of a CRF.
         mask: True at the tokens.
-        key: The same key draws the same labels, however much padding there is.
+        key: The same key draws the same labels for any padding.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -249,14 +248,14 @@ def sample(
 def labelling_entropy(
     potentials: Potentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes the entropy of the distribution over whole labellings, in nats.
+    """Returns the entropy of the distribution over whole labellings, in nats.
 
-    It is at most the sum of the tokens' entropies (`jaxner.inference.entropy` of the
-    marginals), which is what it would be if the labels were independent. It may be
-    differentiated in either mode.
+    At most the sum of the tokens' entropies (`jaxner.inference.entropy` of the
+    marginals), with equality for independent labels. Differentiable in forward and
+    reverse mode.
 
     Args:
-        potentials: Those of a CRF.
+        potentials: Potentials of a CRF.
         mask: True at the tokens.
 
     Example:

@@ -17,7 +17,7 @@ from jaxner.types import Potentials
 def score(
     potentials: Potentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Scores one labelling, unnormalised, in nats; see `crf.score`.
+    """Returns the unnormalised score of one labelling, in nats; see `crf.score`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -30,7 +30,7 @@ def score(
 
 
 def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
-    """Computes the sum of the tokens' logsumexps, in nats; see `crf.log_partition`.
+    """Returns the sum of the tokens' logsumexps, in nats; see `crf.log_partition`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -43,7 +43,7 @@ def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Arra
 
 
 def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
-    """Computes p(label at t); zero under padding.
+    """Returns p(label at t); zero under padding.
 
     Example:
         >>> import jax.numpy as jnp
@@ -55,7 +55,7 @@ def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "
 
 
 def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]:
-    """Finds the best label of each token; 0 under padding.
+    """Returns the best label of each token; 0 under padding.
 
     Example:
         >>> import jax.numpy as jnp
@@ -70,7 +70,7 @@ def viterbi(potentials: Potentials, mask: Bool[Array, " T"]) -> Int[Array, " T"]
 def n_best(
     potentials: Potentials, mask: Bool[Array, " T"], n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Finds the n best labellings and their scores, in nats; see `crf.n_best`.
+    """Returns the n best labellings and their scores, in nats; see `crf.n_best`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -83,7 +83,7 @@ def n_best(
 
 
 def _n_best(potentials: Potentials, mask: Bool[Array, " T"], n: int):
-    """Goes on from the n best beginnings, token by token."""
+    """Returns the n best labellings, extending the n best prefixes token by token."""
     itself = jnp.arange(n, dtype=jnp.int32)
 
     def step(best, inputs):
@@ -108,7 +108,7 @@ def _n_best(potentials: Potentials, mask: Bool[Array, " T"], n: int):
 def sample(
     potentials: Potentials, mask: Bool[Array, " T"], key: Key[Array, ""]
 ) -> Int[Array, " T"]:
-    """Draws a labelling with its probability; 0 under padding; see `crf.sample`.
+    """Returns a labelling drawn by its probability; see `crf.sample`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -124,7 +124,7 @@ def sample(
 def labelling_entropy(
     potentials: Potentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Computes the sum of the tokens' entropies, in nats; see `crf.labelling_entropy`.
+    """Returns the sum of the tokens' entropies, in nats; see `crf.labelling_entropy`.
 
     Example:
         >>> import jax.numpy as jnp

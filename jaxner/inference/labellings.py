@@ -1,4 +1,4 @@
-"""Whole labellings of a linear chain: the best, the n best, drawn ones, their entropy.
+"""Whole labellings of a linear chain: the best, the n best, draws, and entropy.
 
 Shape letters: `T` tokens, `L` labels, `N` labellings. Sums are in the exact form of
 `jaxner.inference.messages`, whatever the potentials. Each function needs at least one
@@ -21,18 +21,18 @@ Mask = Bool[Array, " T"]
 
 
 def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
-    """Finds the best labelling; see `crf.viterbi`.
+    """Returns the best labelling; see `crf.viterbi`.
 
-    The forward scan keeps the best scores and the backward scan recomputes the argmax
-    along the best path alone, which is cheaper than keeping L² back-pointers.
+    The forward scan keeps the best scores; the backward scan recomputes the argmax
+    along the best path only, which is cheaper than storing L² back-pointers.
     """
     emissions, transitions, start, end = messages.chain(potentials)
 
     def forward(best, inputs):
         emission, is_token = inputs
         scores = _best_way(best, transitions) + emission
-        # The maximum is taken out at each token: scores that grow with T would swallow
-        # the differences that decide.
+        # Subtract the maximum at each token: scores that grow with T would swamp the
+        # deciding differences.
         best = jnp.where(is_token, scores - jnp.max(scores), best)
         return best, best
 
@@ -52,20 +52,20 @@ def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
 
 
 def _best_way(best: Float[Array, " L"], transitions: Float[Array, "L L"]):
-    """Returns the best score with which each label is reached."""
+    """Returns the best score of a path to each label."""
     if len(best) > messages.FEW:
         return jnp.max(best[:, None] + transitions, axis=0)
-    # Written out, it is fused with the rest of the loop's body.
+    # Written out, XLA fuses it with the rest of the loop's body.
     ways = [score + row for score, row in zip(best, transitions, strict=True)]
     return functools.reduce(jnp.maximum, ways)
 
 
 def n_best(potentials: Potentials, mask: Mask, n: int) -> Int[Array, "N T"]:
-    """Finds the n best labellings, best first; see `crf.n_best`.
+    """Returns the n best labellings, best first; see `crf.n_best`.
 
-    The forward scan keeps the n best beginnings that end in each label, and for each
-    the place (label · n + rank) of the beginning that it goes on from. Beginnings that
-    do not exist have the score -inf; whatever their labellings are, they come last.
+    The forward scan keeps the n best prefixes that end in each label, and for each the
+    index (label · n + rank) of the prefix that it extends. Missing prefixes have score
+    -inf and so come last.
     """
     emissions, transitions, start, end = messages.chain(potentials)
     size = emissions.shape[-1]
@@ -97,26 +97,26 @@ def n_best(potentials: Potentials, mask: Mask, n: int) -> Int[Array, "N T"]:
 def ranked(
     potentials: Potentials, mask: Mask, n: int, search: Callable, score: Callable
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Scores what a search finds, and marks what is no labelling.
+    """Returns labellings and scores, with -inf for those that are not labellings.
 
-    That is all but the first L^length, and whatever is forbidden.
+    These are all but the first L^length, and all forbidden ones.
     """
     if n < 1:
-        raise ValueError(f"Expected the number of labellings to be at least 1, got {n}")
+        raise ValueError(f"The number of labellings must be at least 1, got {n}")
     length, size = potentials.emissions.shape
     found = jnp.zeros((n, 0), jnp.int32)
     if length:
         found = search(potentials, mask, n)
     scores = jax.vmap(lambda labels: score(potentials, labels, mask))(found)
     exists = jnp.arange(n) < _count_labellings(size, n, mask)
-    # Rounding may have put sums of so many scores out of order by a digit.
+    # Rounding of long sums may have swapped close scores.
     scores = jax.lax.cummin(jnp.where(exists, scores, -jnp.inf))
     exists = scores > FORBIDDEN / 2
     return jnp.where(exists[:, None], found, 0), jnp.where(exists, scores, -jnp.inf)
 
 
 def _count_labellings(size: int, n: int, mask: Mask) -> Int[Array, ""]:
-    """Counts the labellings, up to n."""
+    """Returns the number of labellings, at most n."""
     powers = [1]
     while powers[-1] < n and size > 1:
         powers.append(min(n, powers[-1] * size))
@@ -124,9 +124,9 @@ def _count_labellings(size: int, n: int, mask: Mask) -> Int[Array, ""]:
 
 
 def gumbels(key: Key[Array, ""], like: Float[Array, "T L"]) -> Float[Array, "T L"]:
-    """Draws noise for which the argmax of scores + noise is a draw from their softmax.
+    """Returns noise such that argmax(scores + noise) is a draw from their softmax.
 
-    That of a token depends on its place only, so that padding changes no draw.
+    A token's noise depends only on its position, so padding changes no draw.
     """
 
     def draw(t):
@@ -137,7 +137,7 @@ def gumbels(key: Key[Array, ""], like: Float[Array, "T L"]) -> Float[Array, "T L
 
 
 def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]):
-    """Draws one labelling; see `crf.sample`."""
+    """Returns one drawn labelling; see `crf.sample`."""
     emissions, transitions, _, end = messages.chain(potentials)
     alphas = messages.filter_exactly(potentials, mask)
     noise = gumbels(key, emissions)
@@ -156,10 +156,10 @@ def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]):
 
 
 def entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
-    """Computes the entropy over labellings; see `crf.labelling_entropy`.
+    """Returns the entropy over labellings; see `crf.labelling_entropy`.
 
     H(y) = H(y_n) + Σ_t Σ_j p(y_{t+1} = j) H(y_t | y_{t+1} = j, the past): no term is
-    negative, where the difference of log Z and the expected score would cancel.
+    negative, whereas log Z minus the expected score would cancel.
     """
     _, transitions, _, end = messages.chain(potentials)
     alphas = messages.filter_exactly(potentials, mask)

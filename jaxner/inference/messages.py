@@ -6,30 +6,31 @@ and costs L² exponentials for each token. The fast form keeps that probability 
     reached = a_t E,    a_{t+1} = reached ∘ w_{t+1} / c_{t+1},
     E = exp(transitions - their maximum),    w_t = exp(emissions_t - their maximum),
 
-so that a token costs one product with a matrix that all tokens, and under `jax.vmap`
-all sentences, share; the normalisers c and the maxima are summed as logs at the end.
+so that a token costs one product with a matrix shared by all tokens and, under
+`jax.vmap`, by all sentences; the logs of the normalisers c and the maxima are summed at
+the end.
 
-What is lost by underflow in the fast form, and where it is taken. Let R be the range
-(maximum less minimum) of the transitions or of `end`, whichever is larger, and δ the
-least normal number. Emissions and `start` may be anything.
+Underflow in the fast form, and when the form is used. Let R be the range (maximum less
+minimum) of the transitions or of `end`, whichever is larger, and δ the least normal
+number. Emissions and `start` may be anything.
 
 1. No entry of E is below e^-R and a_t sums to one, so all entries of `reached` are in
    [e^-R, 1]. The best emission has w = 1, so c ≥ e^-R. Neither divisor can vanish.
-2. Whatever comes later is common to two labels i and k of a token but for the
-   transition out of them (or `end`), so the scores of their futures differ by at most
-   R nats. A label which has a share q of the mass of a_t thus has a posterior of at
-   most q e^R: none can be left over because all others have no future.
-3. What underflows before the division by c is below δ, so the share of its label is
+2. Two labels i and k of a token share their future except for the transition out of
+them (or `end`), so the scores of their futures differ by at most R nats. A label with a
+share q of the mass of a_t thus has a posterior of at most q e^R: no label can survive
+only because all others have no future. 3. What underflows before the division by c is
+below δ, so the share of its label is
    below δ e^R and its posterior below δ e^2R. What underflows in a term of `reached` is
    below δ beside a sum of at least e^-R.
 4. Backwards, p_t = a_t ∘ E (p_{t+1} / reached). A quotient is at most e^R. A posterior
    that underflows is below δ and adds at most δ e^R to any other.
 
-So log Z and the posteriors change by at most T L δ e^2R, each. The fast form is taken
-where e^2R ≤ e^-14 ε / δ, with ε the precision of the type: R ≤ 28.7 for float32 and 329
-for float64. What underflows in a token is then L millionths of a rounding error, and
-nothing overflows, since no quotient is above e^R. Beyond, and for NaN, the exact form
-is taken: it needs no bound, since its softmaxes take their own maxima out.
+So log Z and the posteriors each change by at most T L δ e^2R. The fast form is used if
+e^2R ≤ e^-14 ε / δ, with ε the precision of the type: R ≤ 28.7 for float32 and 329 for
+float64. The underflow in a token is then L millionths of a rounding error, and nothing
+overflows, since no quotient is above e^R. For larger R, and for NaN, the exact form is
+used: it needs no bound, since its softmaxes subtract their own maxima.
 
 References:
     Rabiner, "A Tutorial on Hidden Markov Models", Proc. IEEE 77(2), 1989, V.A: scaling.
@@ -48,19 +49,19 @@ from jaxtyping import Array, Bool, Float
 
 from jaxner.types import Potentials
 
-# Up to this number of labels a sum or maximum over labels is written out, so that it is
-# fused with the rest of a loop's body: faster than what has a call of its own.
+# Up to this number of labels, sums and maxima over labels are written out, so that XLA
+# fuses them with the rest of the loop's body, which is faster than separate calls.
 FEW = 20
 
 
 class Messages(NamedTuple):
-    """What the backward pass needs of the forward pass.
+    """The results of the forward pass that the backward pass needs.
 
     Attributes:
-        is_fast: Which form the others are of.
-        alphas: p(label at t | potentials up to t), in the exact form its log. Under
-            padding those of the last token are repeated.
-        reached: What the fast form divides by; zero in the exact form.
+        is_fast: Whether the other fields are of the fast form. alphas: p(label at t |
+            potentials up to t), in the exact form its log; repeats the last token's
+            under padding.
+        reached: Divisors of the fast form; zero in the exact form.
     """
 
     is_fast: Bool[Array, ""]
@@ -72,7 +73,7 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
     """Returns emissions, transitions, start and end.
 
     Raises:
-        ValueError: The potentials are those of independent labels.
+        ValueError: The potentials are for independent labels.
     """
     emissions, transitions, start, end = potentials
     if transitions is None or start is None or end is None:
@@ -84,7 +85,7 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
 
 
 def largest_range(dtype: Any) -> float:
-    """Returns the largest R, in nats, for which the fast form is taken.
+    """Returns the largest R, in nats, for which the fast form is used.
 
     Example:
         >>> round(largest_range(jnp.float32), 1), round(largest_range(jnp.float64), 1)
@@ -103,11 +104,11 @@ def _is_narrow(potentials: Potentials) -> Bool[Array, ""]:
 
 @custom_vmap
 def _everywhere(flag: Bool[Array, ""]) -> Bool[Array, ""]:
-    """Tells whether the flag is set for all sentences of the batch.
+    """Returns whether the flag is set for all sentences of the batch.
 
-    A `cond` whose predicate differs within a batch computes both branches for all of
-    it. This one never differs: a batch whose sentences have transitions of their own
-    is computed by the exact form if one of them needs it.
+    A `cond` whose predicate differs within a batch computes both branches for the whole
+    batch. This predicate never differs: a batch with separate transitions uses the
+    exact form if one sentence needs it.
     """
     return flag
 
@@ -121,10 +122,10 @@ def _everywhere_in_batch(axis_size: int, is_batched: Any, flag: Any) -> Any:
 def times(
     vector: Float[Array, " L"], matrix: Float[Array, "L L"]
 ) -> Float[Array, " L"]:
-    """Multiplies a vector by a matrix, in the form that is fast for few labels."""
+    """Returns the product of vector and matrix, in a fast form for few labels."""
     if matrix.shape[0] <= FEW:
         return jnp.sum(vector[:, None] * matrix, axis=0)
-    # Accelerators would round to fewer digits by default.
+    # By default, accelerators would round to fewer digits.
     return jnp.dot(vector, matrix, precision=jax.lax.Precision.HIGHEST)
 
 
@@ -188,7 +189,7 @@ def _smooth_fast(potentials: Potentials, alphas, reached, mask) -> Potentials:
     inputs = (alphas[:-1], reached, mask[1:])
     _, posteriors = jax.lax.scan(step, last, inputs, reverse=True)
     posteriors = jnp.concatenate([posteriors, last[None]])
-    # Each is linear in the next, so one division mends what rounding added up.
+    # Each is linear in the next, so one division corrects accumulated rounding.
     posteriors = posteriors / jnp.sum(posteriors, axis=1, keepdims=True)
     quotients = jnp.where(mask[1:, None], posteriors[1:] / reached, 0.0)
     products = jnp.dot(alphas[:-1].T, quotients, precision=jax.lax.Precision.HIGHEST)
@@ -224,7 +225,7 @@ def _expected(posteriors, counts, last, mask) -> Potentials:
 def _filter(
     potentials: Potentials, mask: Bool[Array, " T"]
 ) -> tuple[Float[Array, ""], Messages]:
-    # Derivatives are those of the rules below and never go through the loops here.
+    # Derivatives use the rules below and never go through the loops here.
     potentials = jax.lax.stop_gradient(potentials)
     is_fast = _everywhere(_is_narrow(potentials))
     alphas, reached, total = jax.lax.cond(
@@ -236,7 +237,7 @@ def _filter(
 
 @jax.custom_vjp
 def _log_partition(potentials: Potentials, mask: Bool[Array, " T"]):
-    # Apart from `_filter`, so that no loop stores messages that nothing reads.
+    # Separate from `_filter`, so that no loop stores unused messages.
     total = jax.lax.cond(
         _everywhere(_is_narrow(potentials)),
         lambda: _filter_fast(potentials, mask)[2],
@@ -247,7 +248,7 @@ def _log_partition(potentials: Potentials, mask: Bool[Array, " T"]):
 
 def _log_partition_forward(potentials: Potentials, mask: Bool[Array, " T"]):
     total, messages = _filter(potentials, mask)
-    # The rule is attached again, for derivatives of what is made of value and slope.
+    # Attach the rule again, for derivatives of functions of value and slope.
     total = _with_slope(total, potentials, mask, messages)
     return total, (potentials, mask, messages)
 
@@ -296,7 +297,7 @@ def _expectations_backward(residuals, cotangent):
     # derivative in a direction is also the gradient of their product with it.
     potentials, mask = residuals
 
-    # By the exact form, since what the fast one loses in a derivative has no bound.
+    # In the exact form, since the error of the fast form's derivative has no bound.
     def compute(potentials):
         alphas, reached, _ = _filter_exactly(potentials, mask)
         return _smooth_exactly(potentials, alphas, reached, mask)
@@ -308,12 +309,12 @@ _expectations.defvjp(_expectations_forward, _expectations_backward)
 
 
 def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
-    """Computes log Z of at least one token; see `crf.log_partition`."""
+    """Returns log Z for at least one token; see `crf.log_partition`."""
     return _log_partition(potentials, mask)
 
 
 def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
-    """Computes p(label at t) of at least one token; see `crf.marginals`."""
+    """Returns p(label at t) for at least one token; see `crf.marginals`."""
     _, messages = _filter(potentials, mask)
     return _expectations(potentials, mask, messages).emissions
 
@@ -321,5 +322,5 @@ def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "
 def filter_exactly(
     potentials: Potentials, mask: Bool[Array, " T"]
 ) -> Float[Array, "T L"]:
-    """Computes log p(label at t | potentials up to t); repeated under padding."""
+    """Returns log p(label at t | potentials up to t), repeated under padding."""
     return _filter_exactly(potentials, mask)[0]

@@ -1,4 +1,4 @@
-"""The steps of a run over its training corpus, and the programs that take them."""
+"""The steps of a run over its training corpus, and their programs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from jaxner.training.cluster import ALONE, Placement
 class Corpus:
     """Takes the steps of a run, or of several restarts at once.
 
-    The programs, one for each shape, are compiled side by side in the background, the
-    most frequent shapes first; a step waits for those that it needs, and no others.
+    The programs, one for each shape, compile in parallel in the background, the most
+    frequent shapes first; a step waits only for the programs it needs.
 
     Attributes:
-        batches: What is trained on.
-        steps_per_call: Steps that are taken in one call.
-        frozen: The weights that no step changes, where they are used.
-        place: Where arrays lie.
+        batches: The training corpus.
+        steps_per_call: Number of steps in one call.
+        frozen: The frozen weights, placed.
+        place: Placement of arrays.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class Corpus:
         """
         if steps_per_call < 1:
             raise ValueError(
-                f"steps_per_call must be at least 1, got {steps_per_call}: so many "
-                "batches are taken in one call"
+                f"steps_per_call must be at least 1, got {steps_per_call}: the number "
+                "of batches in one call"
             )
         if steps_per_call > 1 and batches.rows < batches.batch_size:
             raise ValueError(
@@ -78,19 +78,19 @@ class Corpus:
         self._sums: step.Sums | None = None
 
     def placed(self, tagger: Tagger) -> Tagger:
-        """Returns a tagger whose frozen weights are those of the steps."""
+        """Returns a tagger with the frozen weights of the steps."""
         weights = {**tagger.weights, "frozen": self.frozen}
         return dataclasses.replace(tagger, weights=weights)
 
     def close(self) -> None:
-        """Compiles nothing more."""
+        """Stops compiling."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def compile(self, state: step.State) -> None:
-        """Begins to compile the programs of all shapes; returns at once.
+        """Starts compiling the programs of all shapes, and returns at once.
 
         Args:
-            state: One like those of the steps.
+            state: A state like those of the steps.
         """
         like = self.place.types(state)
         shares = self.batches.expected_shapes()
@@ -100,7 +100,7 @@ class Corpus:
             self._programs[None] = self._pool.submit(self._compile_apply, like)
 
     def num_compiled(self) -> tuple[int, int]:
-        """Counts the programs that are compiled, and all."""
+        """Returns the numbers of compiled programs and of all programs."""
         return sum(p.done() for p in self._programs.values()), len(self._programs)
 
     def epoch(

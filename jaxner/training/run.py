@@ -1,4 +1,4 @@
-"""The run of a config as a story: data, model, epochs, scores of the best one."""
+"""The run of a config: data, model, epochs, and scores of the best epoch."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ console = Console(highlight=False, soft_wrap=True)
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What stays the same while a run trains."""
+    """The constants of a run."""
 
-    config: Any  # a ConfigDict, whose attributes no type checker knows
+    config: Any  # a ConfigDict; type checkers do not know its attributes
     folder: Workdir
     corpus: Corpus
     dev: Split
@@ -51,20 +51,20 @@ class Run:
     record: dict[str, Any]  # the content of environment.json
 
     def about(self) -> dict[str, Any]:
-        """Returns what is kept with each checkpoint to tell whose it is."""
+        """Returns the identity stored with each checkpoint."""
         options = self.config.model.to_dict()
         return tagger.belongs_to(self.start.vocabulary, options)
 
     def params(self, state: step.State) -> tagging.Tagger:
-        """Returns the tagger as it is now."""
+        """Returns the current tagger."""
         weights = {**self.start.weights, "params": state.params}
         return dataclasses.replace(self.start, weights=weights)
 
 
 def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
-    """Trains, or resumes, the run of a config, and scores its best checkpoint.
+    """Trains or resumes the run of a config, and scores its best checkpoint.
 
-    `seeds.main_run` does the same of a config with several seeds.
+    For a config with several seeds, use `seeds.main_run`.
 
     Args:
         config: What a config file returned.
@@ -74,11 +74,11 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         The content of `result.json`.
 
     Raises:
-        SystemExit: The run was asked to stop (Ctrl-C, SIGTERM); it can be resumed.
-        ValueError: The folder holds a run of another config or of other data.
+        SystemExit: A signal (Ctrl-C, SIGTERM) stopped the run, which can be resumed.
+        ValueError: The folder has a run with another config or other data.
     """
     folder = Workdir(workdir)
-    # Before anything is compared or written: two runs may begin at the same moment.
+    # Before any comparison or write, since two runs may start at the same moment.
     with folder.locked():
         result = locked_run(config, folder)
     console.print(f"Everything is in {folder.path}")
@@ -86,23 +86,23 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
 
 def locked_run(config: Any, folder: Workdir) -> dict[str, Any]:
-    """Does what `main_run` does, in a folder that no other process trains in."""
+    """Returns what `main_run` returns, for a locked folder."""
     data, task, to_score = load(config, folder)
     start = untrained(config, data, is_begun=folder.is_begun())
-    tell_size(start)
+    print_size(start)
     place = cluster.placement(config.num_devices)
     corpus, tx = batches_and_optimizer(config, data, start, place, config.seed)
     start = corpus.placed(start)
     train(Run(config, folder, corpus, data.dev, task, tx, start, data.record))
-    # The test split is opened here, and only here.
+    # The only place that opens the test split.
     return final_scores(config, folder, to_score, task)
 
 
 def load(config: Any, folder: Workdir) -> tuple[prepare.Data, Task, tuple[str, ...]]:
-    """Checks a config and loads its data; writes nothing.
+    """Returns the data of a config, after checking it; writes nothing.
 
     Returns:
-        The data, how they are scored, and the splits to score in the end.
+        The data, the scoring task, and the splits to score at the end.
 
     Raises:
         ValueError: As `main_run`.
@@ -127,10 +127,10 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
     """Returns the tagger of a config before its first step.
 
     Args:
-        config: Of the run.
+        config: Config of the run.
         data: What `prepare.load_data` returned.
         is_begun: Whether there is a checkpoint, so that the weights of another run
-            (`init_from`) are not needed any more.
+            (`init_from`) are no longer needed.
     """
     model = tagging.build_model(data.vocabulary, config.model.to_dict())
     weights = models.init(model, jax.random.key(config.seed))
@@ -147,8 +147,8 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
     return tagging.Tagger(weights, model, data.vocabulary)
 
 
-def tell_size(start: tagging.Tagger) -> None:
-    """Tells how many weights are trained, and on what."""
+def print_size(start: tagging.Tagger) -> None:
+    """Prints the number of trained weights, and the device."""
     size = sum(leaf.size for leaf in jax.tree.leaves(start.weights["params"]))
     console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
 
@@ -160,10 +160,10 @@ def batches_and_optimizer(
     place: cluster.Placement,
     seed: int | Sequence[int],
 ) -> tuple[Corpus, optax.GradientTransformation]:
-    """Returns the training text, ready to take steps on, and what makes the steps.
+    """Returns the training corpus, and the optimizer.
 
     Args:
-        config: Of the run.
+        config: Config of the run.
         data: What `prepare.load_data` returned.
         start: The tagger before the first step; of restarts, with frozen weights as
             they use them.
@@ -199,7 +199,7 @@ def batches_and_optimizer(
 
 
 def train(run: Run) -> None:
-    """Trains until the last epoch, or until the dev score has stopped rising."""
+    """Trains until the last epoch, or until the dev score stops rising."""
     config, folder, steps = run.config, run.folder, run.corpus.batches.num_batches
     state = step.init(run.start.weights["params"], run.tx)
     about = run.about()
@@ -240,11 +240,13 @@ def train(run: Run) -> None:
 
 
 def is_patient_no_more(run: Run, epochs: int) -> bool:
-    """Tells whether so many epochs without a better dev score are enough."""
+    """Returns whether to stop after so many epochs without a better dev score."""
     if not 0 < run.config.patience <= epochs:
         return False
     name = "accuracy" if run.task.has_tags else "F1"
-    console.print(f"No better dev {name} in {run.config.patience} epochs")
+    console.print(
+        f"Stopped: dev {name} has not improved for {run.config.patience} epochs"
+    )
     return True
 
 
@@ -252,7 +254,7 @@ def compared(
     run: Run, progress: dict[str, Any], metrics: dict[str, Any]
 ) -> tuple[dict[str, Any], bool]:
     """Returns the progress after an epoch, and whether it is the best one so far."""
-    score = metrics[f"dev_{run.task.main_figure}"] or 0.0  # None: nothing to find
+    score = metrics[f"dev_{run.task.main_figure}"] or 0.0  # None: no spans
     progress = {**progress, "epoch": metrics["epoch"]}
     is_better = score > progress["best_score"]
     if is_better:
@@ -261,7 +263,7 @@ def compared(
 
 
 def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
-    """Takes the steps that are left of an epoch; fewer if the run is asked to stop."""
+    """Takes the remaining steps of an epoch; fewer after a request to stop."""
     done = step.count(state) - epoch * run.corpus.batches.num_batches
     show.begin(epoch, done)
     start = time.perf_counter()
@@ -275,7 +277,7 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
 
 
 def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
-    """Scores the dev split, and gathers what is written down of an epoch."""
+    """Scores the dev split, and returns the record of an epoch."""
     gold, predicted = tagging.label_split(
         run.params(state), run.dev, constrained=run.config.evaluation.constrained
     )
@@ -288,7 +290,7 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
         "seconds": round(seconds, 2),
         **{f"dev_{name}": figure for name, figure in scores.figures().items()},
     }
-    norms = clipping.gradient_norms(state.opt_state)  # of the optimizer's parts
+    norms = clipping.gradient_norms(state.opt_state)  # for the optimizer's parts
     metrics |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
     return metrics, scores
 
@@ -297,8 +299,8 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
     """Scores dev and test with the best checkpoint.
 
     Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
-    The figures are those of the run's rule; if that is the strict one, `by_conlleval`
-    is F1 by conlleval's.
+    Figures use the run's rule; with the strict rule, `by_conlleval` is F1 by
+    conlleval's rule.
     """
     params = tagging.load(folder.path)
     with folder.best(read_only=True) as best:
@@ -315,13 +317,13 @@ def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, A
         scores = task.score(tokens, *labels, rule="seqeval")
         about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
         if task.rule == "strict" and not task.has_tags:
-            # Figures of systems with different rules can be compared.
+            # For comparing systems with different rules.
             about["by_conlleval"] = scores.to_dict()["f1"]
             scores = task.score(tokens, *labels)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         result[name] = {**scores.to_dict(), **about}
         result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)
-        # As the tagger gave them, so that other rules can be applied without a rerun.
+        # The tagger's own labels, so that other rules need no rerun.
         predictions.write(folder.predictions(name), split, *labels)
     return result

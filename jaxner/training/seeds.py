@@ -1,7 +1,7 @@
 """Restarts: one config with several seeds, in turn or together in one program.
 
-Each seed has a folder of its own, `seed-0` and so on, which holds all that a single run
-writes. The folder above them holds the config and the summary of their results.
+Each seed has its own folder, `seed-0` and so on, with the files of a single run. The
+folder above has the config and the summary of the results.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ LEVEL = 0.95
 
 
 def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
-    """Trains, or resumes, the run of a config, or all of its restarts.
+    """Trains or resumes the run of a config, or all of its restarts.
 
     Args:
-        config: What a config file returned; with `num_seeds` above 1, there is a run of
-            each seed from `seed` on.
-        workdir: The run folder; of restarts, that of their folders.
+        config: What a config file returned; with `num_seeds` above 1, runs each seed
+            from `seed` on.
+        workdir: The run folder; for restarts, the folder above theirs.
 
     Returns:
-        The content of `result.json`: of restarts, what `summarise` returned.
+        The content of `result.json`; for restarts, what `summarise` returned.
 
     Raises:
-        SystemExit: The run was asked to stop (Ctrl-C, SIGTERM); it can be resumed.
-        ValueError: The folder holds a run of another config or of other data, or an
-            option of the restarts is unknown.
+        SystemExit: A signal (Ctrl-C, SIGTERM) stopped the run, which can be resumed.
+        ValueError: The folder has a run with another config or other data, or an option
+            of the restarts is unknown.
     """
     checks.check(config.to_dict())
     if config.num_seeds == 1:
@@ -106,12 +106,12 @@ def _together(config: Any, top: Workdir) -> dict[int, Any]:
     starts = [
         run.untrained(own, data, is_begun=top.is_begun()) for own in configs.values()
     ]
-    run.tell_size(starts[0])
+    run.print_size(starts[0])
     place, common = _placement(config, starts)
     corpus, tx = run.batches_and_optimizer(config, data, common, place, list(configs))
     runs = []
     for start, (seed, own) in zip(starts, configs.items(), strict=True):
-        # Frozen weights that all have in common lie on the devices once.
+        # Shared frozen weights are on the devices only once.
         start = start if place.own_frozen else corpus.placed(start)
         shared = corpus, data.dev, task, tx, start, data.record
         runs.append(Run(own, folders[seed], *shared))
@@ -126,7 +126,7 @@ def _together(config: Any, top: Workdir) -> dict[int, Any]:
 
 
 def _placement(config: Any, starts: Sequence[Any]) -> tuple[cluster.Placement, Any]:
-    """Chooses where arrays lie; returns a tagger with frozen weights for all seeds."""
+    """Returns the placement, and a tagger with frozen weights for all seeds."""
     place = cluster.placement(config.num_devices, len(starts))
     first, *others = (start.weights["frozen"] for start in starts)
     pairs = [
@@ -142,19 +142,19 @@ def _placement(config: Any, starts: Sequence[Any]) -> tuple[cluster.Placement, A
 
 
 def stack(trees: Sequence[Any]) -> Any:
-    """Stacks the arrays of trees that are alike, on a new leading axis."""
+    """Returns trees of equal structure with their arrays stacked on a leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def train(runs: Sequence[Run], top: Workdir) -> None:
     """Trains all restarts in one program, each until it would stop alone.
 
-    A restart that is patient no more still takes part in the steps until the last one
-    stops, but nothing more is scored or written of it.
+    A restart that has stopped still takes part in the steps until the last one stops,
+    but is no longer scored or written.
 
     Args:
-        runs: One of each seed; they share their corpus.
-        top: The folder above theirs, for the checkpoint that all resume from.
+        runs: One run for each seed, with a shared corpus.
+        top: The folder above theirs, with the common checkpoint to resume from.
     """
     corpus, config = runs[0].corpus, runs[0].config
     steps = corpus.batches.num_batches
@@ -190,7 +190,7 @@ def train(runs: Sequence[Run], top: Workdir) -> None:
 
 
 def _resumed(runs: Sequence[Run], state: step.State, latest: Any):
-    """Returns the state of all restarts and the progress of each, to go on from."""
+    """Returns state and progress of all restarts, to continue from."""
     if latest.step is None:
         fresh = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
         return state, [dict(fresh) for _ in runs]
@@ -209,7 +209,7 @@ def _goes_on(config: Any, progress: Mapping[str, Any]) -> bool:
 def _end_of_epoch(
     own: Run, state: step.State, progress: dict[str, Any], seconds: float
 ) -> dict[str, Any]:
-    """Scores a restart, and keeps its weights if they are its best; its progress."""
+    """Scores a restart, and saves its weights if they are its best."""
     epoch = progress["epoch"] + 1
     metrics, _ = run.end_of_epoch(own, state, epoch, seconds)
     progress, is_better = run.compared(own, progress, metrics)
@@ -231,7 +231,7 @@ def _epoch_line(progress, active: Sequence[int], epoch: int, seconds: float) -> 
 
 
 def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """Summarises the results of restarts.
+    """Returns a summary of the results of restarts.
 
     Args:
         results: The content of each one's `result.json`, by seed.
@@ -288,7 +288,7 @@ def _statistics(values: Sequence[float]) -> dict[str, Any]:
 
 
 def table_of(summary: Mapping[str, Any]) -> Table:
-    """Lays a summary out: a row for each seed, and one for all."""
+    """Returns a summary as a table: a row for each seed, and one for all."""
     splits = [name for name in ("dev", "test") if name in summary]
     count, figure = len(summary["seeds"]), summary["figure"]
     table = Table(title=f"{count} seeds, {figure} in percent")

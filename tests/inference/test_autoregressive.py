@@ -351,7 +351,7 @@ def test_wrong_settings_say_what_would_work():
         build("shared", dropout=1.0)
     x, mask = draw(2)
     potentials = apply(build("shared"), draw_weights(build("shared")), x)
-    with pytest.raises(ValueError, match="Take the head 'softmax' or 'crf' for"):
+    with pytest.raises(ValueError, match="use head 'softmax' or 'crf'"):
         inference.marginals(potentials, mask)
     with pytest.raises(ValueError, match=r"Unknown option head\.transitions"):
         models.build(

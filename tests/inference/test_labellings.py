@@ -323,7 +323,7 @@ def test_independent_labels_need_no_scan():
 def test_what_cannot_be_answered_says_so():
     p, mask = potentials(2, 2, dtype=np.float32), jnp.ones(2, bool)
     with pytest.raises(
-        ValueError, match="number of labellings to be at least 1, got 0"
+        ValueError, match="number of labellings must be at least 1, got 0"
     ):
         inference.n_best(p, mask, 0)
     zero = jnp.zeros

@@ -237,10 +237,10 @@ def test_vectors_that_do_not_suit_the_sentences(vector_run):
     ):
         with pytest.raises(ValueError, match=message):
             jaxner.tag(params, ["a", "b"], **arguments)
-    with pytest.raises(ValueError, match="each of 2 sentences, got those of 1"):
+    with pytest.raises(ValueError, match="each of 2 sentences, got vectors for 1"):
         jaxner.tag(params, [["a"], ["b"]], vectors=[right])
     encoded = jaxner.encode(params, ["a", "b"], vectors=right)
-    with pytest.raises(TypeError, match="Encoded sentences have their vectors"):
+    with pytest.raises(TypeError, match="encoded sentences contain their vectors"):
         jaxner.tag(params, encoded, vectors=right)
 
 
