@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from jaxner import calibrating, tagger
+from jaxner import calibrating, fields, tagger
 from jaxner.calibrating import Measured
 from jaxner.evaluation.calibration import Calibration
 from jaxner.training import prepare
@@ -40,11 +40,12 @@ def declare(commands: Any) -> None:
     )
     one.add_argument("--workdir", required=True, help="folder of the run")
     one.add_argument("--test", action="store_true", help="measure on test, too")
+    share, size = fields.argument(fields.Share), fields.argument(fields.Size)
     wanted = "print the threshold that reaches this %s on dev, from 0 to 1"
-    one.add_argument("--precision", type=_share, help=wanted % "precision")
-    one.add_argument("--recall", type=_share, help=wanted % "recall")
+    one.add_argument("--precision", type=share, help=wanted % "precision")
+    one.add_argument("--recall", type=share, help=wanted % "recall")
     about = "take entities from the N best labellings for thresholds; default 1"
-    one.add_argument("--n-best", type=int, default=1, metavar="N", help=about)
+    one.add_argument("--n-best", type=size, default=1, metavar="N", help=about)
     one.add_argument("--json", help="file for figures, bins and threshold curves")
     one.set_defaults(run=calibrate)
 
@@ -161,13 +162,3 @@ def _thresholds(options: argparse.Namespace, curve) -> dict[str, float | None]:
             f"{100 * curve.recall[i]:.2f}"
         )
     return found
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share from 0 to 1, got {text!r}")
-    return value

@@ -22,7 +22,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxner import tagging
+from jaxner import fields, tagging
 from jaxner.analysis import suspects
 from jaxner.commands import convert
 from jaxner.data import audit, corpora, vectors
@@ -46,7 +46,8 @@ def declare(commands: Any) -> None:
     one.add_argument("paths", nargs="*", metavar="FILE|FOLDER", help="what to check")
     one.add_argument("--workdir", help="folder of a run, whose tagger looks for errors")
     one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
-    one.add_argument("--limit", type=int, default=20, help="lines shown; default: 20")
+    limit = fields.argument(fields.Count)
+    one.add_argument("--limit", type=limit, default=20, help="lines shown; default: 20")
     one.add_argument("--vectors", help="word vectors: how many words have one")
     one.add_argument("--json", help="file for the findings")
     one.add_argument("--html", help="file for a page of the findings")

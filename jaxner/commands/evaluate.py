@@ -154,13 +154,8 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     if values.decoding == "n_best":
         console.print(f"Of the {values.n} best labellings, the one nearest to the gold")
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
-    about = {
-        "decoding": values.decoding,
-        "file": str(split.path),
-        "sha256": split.sha256,
-        "notes": split.notes,
-    }
-    result = {**scores.to_dict(), **about}
+    about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
+    result = {**scores.to_dict(), "decoding": values.decoding, **about}
     result["figures"] = figures_of(params, split, predicted, rule)
     if values.chunks:
         gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
@@ -219,7 +214,10 @@ def check_rule(values: flags.FlagValues, has_tags: bool) -> None:
 
 def check(values: flags.FlagValues) -> None:
     """Checks what can be known to be wrong before the tagger is loaded."""
-    checks.check_folder("--workdir", values.workdir)
+    for folder in values.workdir.split(","):
+        checks.check_folder("--workdir", folder)
+    fields.check("--n", values.n, fields.Size)
+    fields.check("--seed", values.seed, fields.Seed)
     if values.encoding:
         fields.check("--encoding", values.encoding, fields.Encoding)
     for option in ("token_column", "label_column"):
@@ -283,20 +281,12 @@ def define_flags(values: flags.FlagValues) -> None:
     define("output", None, "File for token, gold and predicted label.")
     define("json", None, "File for the scores as JSON.")
     define("report", None, "File for the report, .html; also .json and .csv.")
-    choice(
-        "rule",
-        None,
-        ["seqeval", *rules.RULES],
-        "How spans count; default: as the run did.",
-    )
+    known = ["seqeval", *rules.RULES]
+    choice("rule", None, known, "How spans count; default: as the run did.")
     about = "Rule out ill-formed labellings; default: as the run did."
     switch("constrained", None, about)
-    choice(
-        "decoding",
-        "viterbi",
-        [*decodings.DECODINGS, "n_best"],
-        "How labels are chosen.",
-    )
+    known = [*decodings.DECODINGS, "n_best"]
+    choice("decoding", "viterbi", known, "How labels are chosen.")
     column("n", 10, "Labellings of --decoding=n_best; the nearest to the gold counts.")
     column("seed", 0, "Of the draws of --decoding=sampled.")
     switch("chunks", False, "Add the recall of each chunk label.")

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxner import tagger
+from jaxner import fields, tagger
 from jaxner.data import tokens
 from jaxner.entity import Entity, entities
 from jaxner.entity_arrays import entity_types
@@ -64,7 +64,8 @@ def declare(commands: Any) -> None:
     one.add_argument("--workdir", required=True, help="folder of the run")
     one.add_argument("--html", help="file for a page, in the place of the terminal")
     about = "leave less probable entities out; from 0 to 1"
-    one.add_argument("--min-probability", type=float, default=0.0, help=about)
+    share = fields.argument(fields.Share)
+    one.add_argument("--min-probability", type=share, default=0.0, help=about)
     about = "each line of the text is a sentence"
     one.add_argument("--one-sentence-a-line", action="store_true", help=about)
     one.set_defaults(run=show)

@@ -48,15 +48,20 @@ def declare(commands: Any) -> None:
     one.set_defaults(run=sweep)
 
 
-def sweep(options: argparse.Namespace) -> None:
-    """Does `jaxner sweep`."""
+def check(options: argparse.Namespace) -> None:
+    """Checks what can be known to be wrong before the tagger is loaded."""
     checks.check_folder("--workdir", options.workdir)
-    for path in filter(None, (options.plot, options.json)):
-        checks.check_file("--plot or --json", path)
-        if not Path(path).absolute().parent.is_dir():
+    for flag, path in (("--plot", options.plot), ("--json", options.json)):
+        checks.check_file(flag, path)
+        if path and not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"There is no folder to write {path} into")
     if options.plot:
         plots.check(options.plot)
+
+
+def sweep(options: argparse.Namespace) -> None:
+    """Does `jaxner sweep`."""
+    check(options)
     params = tagging.load(options.workdir)
     config = Workdir(options.workdir).read_json("config.json")
     split = prepare.load_split(config["data"], options.split)

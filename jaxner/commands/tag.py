@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxner import streaming, tagging
+from jaxner import fields, streaming, tagging
 from jaxner.data import schemes, streams
 from jaxner.data.readers import spans
 from jaxner.streaming import Progress
@@ -47,8 +47,13 @@ def declare(commands: Any) -> None:
     one.add_argument("--from", dest="source", choices=streams.FORMATS, help=about)
     about = "format of the output; default: conll for conll, else jsonl"
     one.add_argument("--to", choices=("conll", "jsonl"), help=about)
-    one.add_argument("--token-column", type=int, default=0, help="from 0; default: 0")
-    one.add_argument("--encoding", default="utf-8", help="default: utf-8")
+    column, encoding = map(fields.argument, (fields.Column, fields.Encoding))
+    one.add_argument(
+        "--token-column", type=column, default=0, help="from 0; default: 0"
+    )
+    one.add_argument(
+        "--encoding", type=encoding, default="utf-8", help="default: utf-8"
+    )
     about = "what cuts text into tokens; default: words"
     one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
     about = "cut each text into sentences, too"

@@ -54,6 +54,10 @@ def declare(commands: Any) -> None:
                 choices=("all", "entities"),
                 help="words on the y-axis; the GRN paper shows entities",
             )
+    _declare_speed(commands)
+
+
+def _declare_speed(commands: Any) -> None:
     # Options go to the benchmark, which has its own parser.
     one = commands.add_parser(
         "speed",

@@ -143,7 +143,7 @@ def test_passes_differ_whatever_drafts():
         ("grn:sample,context=none,encoder=idcnn", "context=none changes nothing"),
         ("idcnn:sample,blocks=2,encoder=grn", "blocks=2 changes nothing beside enc"),
         ("uanet:sample,draft=grn,encoder=idcnn", "draft=grn changes nothing beside"),
-        ("uanet:sample,model=transformer,encoder=grn", "drafts nothing: leave draft"),
+        ("uanet:sample,model=transformer,encoder=grn", "has no draft: remove draft="),
     ],
 )
 def test_what_cannot_be_is_said_when_the_config_is_made(arg, message):
