@@ -147,14 +147,19 @@ def test_without_the_training_text_words_are_not_told_apart(
     scores = evaluated("--workdir", run, "--data", file)
     assert "oov_accuracy" not in scores
     assert scores["oov_tokens"] is None
-    assert "The training file is missing: known words" in capsys.readouterr().out
+    assert (
+        "The training file is missing: no separate accuracy" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--chunks"], "--chunks counts prefixes of spans; this tagger gives tags"),
-        (["--rule=strict"], "--rule=strict reads spans; this tagger gives tags"),
+        (["--chunks"], "--chunks needs spans; the labels of this tagger are tags"),
+        (
+            ["--rule=strict"],
+            "--rule=strict needs spans; the labels of this tagger are tags",
+        ),
         (["--label_column=5"], r"dev\.conllu:\d+: expected a label in FEATS, got _"),
         (["--data={}/nowhere.conllu"], r"No file .*nowhere\.conllu; beside it: xx_ti"),
     ],

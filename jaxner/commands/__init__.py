@@ -1,1 +1,1 @@
-"""What `jaxner …` does: flags in, one call out."""
+"""The commands of `jaxner`: each turns flags into one call."""

@@ -1,4 +1,4 @@
-"""Compiled programs are kept from one command to the next, in a user's cache folder."""
+"""Keeps compiled programs between commands, in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 import jax
 
 HELP = "Folder of compiled programs, or off; default: a user's cache folder."
-_MIN_SECONDS = 0.5  # a program that compiles faster is not kept
+_MIN_SECONDS = 0.5  # minimum compile time of a stored program
 
 
 def folder() -> Path:
-    """Returns the folder by default: where the system keeps a user's caches.
+    """Returns the default folder: the system's folder for user caches.
 
-    `$XDG_CACHE_HOME` counts on every system.
+    `$XDG_CACHE_HOME` overrides it on every system.
     """
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given) / "jaxner"
@@ -27,14 +27,14 @@ def folder() -> Path:
 
 
 def enable(choice: str | None) -> None:
-    """Makes JAX keep compiled programs.
+    """Makes JAX store compiled programs.
 
     Args:
-        choice: A folder, or "off". None is the folder of `JAX_COMPILATION_CACHE_DIR`,
-            else `folder()`; if that cannot be written, nothing is kept.
+        choice: A folder, or "off". None for the folder of `JAX_COMPILATION_CACHE_DIR`,
+            else `folder()`; if that is not writable, nothing is stored.
 
     Raises:
-        OSError: The folder of choice cannot be made.
+        OSError: The chosen folder cannot be created.
     """
     if choice == "off":
         jax.config.update("jax_enable_compilation_cache", False)
@@ -44,7 +44,7 @@ def enable(choice: str | None) -> None:
     try:
         path = Path(choice) if choice else folder()
         path.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
         if choice:
             raise
         return

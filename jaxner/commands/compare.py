@@ -5,8 +5,9 @@
     jaxner compare a.conll b.conll --rule strict      two files of predictions
     jaxner compare runs/a-1,runs/a-2 runs/b-1,runs/b-2      several seeds on a side
 
-With a run on each side the tests draw and swap sentences, which says nothing of other
-seeds. With several, figures are means over runs, and the tests draw and move runs, too.
+With one run on each side, the tests resample and swap sentences, which says nothing
+about other seeds. With several runs, figures are means over runs, and the tests also
+resample and move runs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def declare(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    about = "run folder or file of predictions; several seeds by commas"
+    about = "run folder or file of predictions; several seeds separated by commas"
     one.add_argument("first", help=about)
     one.add_argument("second", help=about)
     one.add_argument("--split", default="test", choices=("dev", "test"), help="of runs")
@@ -46,7 +47,7 @@ def declare(commands: Any) -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Does `jaxner compare`."""
+    """Runs `jaxner compare`."""
     if options.json and not Path(options.json).absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder to write {options.json} into")
     sides = [text.split(",") for text in (options.first, options.second)]
@@ -75,10 +76,10 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def predictions_of(path: str, split: str) -> str:
-    """Returns the file of predictions: of a run's folder that of the split.
+    """Returns the file of predictions; for a run folder, that of the split.
 
     Raises:
-        FileNotFoundError: There is neither such a file nor such a run.
+        FileNotFoundError: The file or run is missing.
     """
     if not Path(path).is_dir():
         return path

@@ -4,8 +4,8 @@
     jaxner convert eng.train bioes.conll --scheme BIOES
     jaxner convert annotated/ train.jsonl --from brat --unfit widen
 
-The name says which format it is: `.conll`, `.txt` and others are columns, `_conll` is
-CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines, `.tsv` a table (with a header, if
+The file name determines the format: `.conll`, `.txt` and others are columns, `_conll`
+is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines, `.tsv` a table (with a header, if
 its first line is one); a folder is brat's.
 """
 
@@ -42,7 +42,7 @@ def declare(commands: Any) -> None:
 
 
 def add_reading(one: argparse.ArgumentParser) -> None:
-    """Adds the options that say how labelled text is read."""
+    """Adds the options for reading labelled text."""
     one.add_argument("--from", dest="format", choices=readers.FORMATS, help="format")
     one.add_argument("--tags", action="store_true", help="labels are tags, not spans")
     column = fields.argument(fields.Column)
@@ -60,7 +60,7 @@ def add_reading(one: argparse.ArgumentParser) -> None:
 
 
 def reading(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns what `add_reading` added, as `splits.read` wants it."""
+    """Returns the options of `add_reading`, as keywords of `splits.read`."""
     names = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
     given = {name: getattr(options, name) for name in names}
     given["tokenise"] = spans.TOKENISERS[options.tokeniser or "words"]
@@ -69,7 +69,7 @@ def reading(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def convert(options: argparse.Namespace) -> None:
-    """Does `jaxner convert`."""
+    """Runs `jaxner convert`."""
     source, target = Path(options.source), Path(options.target)
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder to write {target} into")
@@ -79,7 +79,7 @@ def convert(options: argparse.Namespace) -> None:
     console.print(split.summary(), markup=False)
     examples = split.examples
     if options.scheme and split.scheme == schemes.TAGS:
-        raise ValueError("Tags have no scheme to convert: leave --scheme out")
+        raise ValueError("Tags have no scheme to convert: remove --scheme")
     if options.scheme:
         examples = split.to_scheme(options.scheme)
         if split.ill_formed:

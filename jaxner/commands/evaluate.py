@@ -3,26 +3,26 @@ r"""Scores a trained tagger.
     jaxner evaluate --workdir runs/grn                          # its test split
     jaxner evaluate --workdir runs/grn --data my/test.conll --output predicted.conll
 
-Spans are read by the rule that picked the run's best epoch. `--rule` takes another:
-`conlleval`, `seqeval` (the same, counted by that library), `strict`, which counts only
-spans that are well-formed in the tagger's label scheme, `idcnn` or `ncrfpp`.
+The rule for reading spans is the one that picked the run's best epoch. `--rule` selects
+another: `conlleval`, `seqeval` (the same, counted by that library), `strict`, which
+counts only well-formed spans in the tagger's label scheme, `idcnn` or `ncrfpp`.
 
-`--report report.html` writes a page with errors, groups, calibration and what the model
-has inside, and the same as report.json and report.csv; of several runs side by side:
+`--report report.html` writes a page with errors, groups, calibration and a look inside
+the model, and the same as report.json and report.csv. Several runs appear side by side:
 
     jaxner evaluate --workdir runs/grn,runs/bilstm --report report.html
 
-Of a tagger of parts of speech it is the accuracy that is told, also of words that the
-training text lacks; neither the rule nor chunks concern it.
+For part-of-speech taggers, the command reports accuracy, also for words that the
+training text lacks; rule and chunks do not apply.
 
-`--decoding` chooses labels otherwise: `constrained`, `independent` (each token's best
-label by its own scores), `max_marginal` (each token's most probable label), `sampled`
-(drawn with their probability) or `n_best` (what a perfect choice among the n best
-labellings would reach).
+`--decoding` selects another way to choose labels: `constrained`, `independent` (each
+token's best label by its own scores), `max_marginal` (each token's most probable
+label), `sampled` (drawn by probability) or `n_best` (the result of a perfect choice
+among the n best labellings).
 
-`--chunks` adds the recall of each chunk label, whatever the type. `--model` changes an
-option of the model that needs no training, such as which parts of an attention encoder
-are kept (the others are zeroed):
+`--chunks` adds the recall of each chunk label for all types together. `--model` changes
+a model option that needs no training, such as the parts of an attention encoder to keep
+(the others become zero):
 
     jaxner evaluate --workdir runs/att --chunks --model encoder.then.keep=context2
 """
@@ -65,19 +65,19 @@ def evaluate(
     n: int = 10,
     seed: int = 0,
 ):
-    """Scores the labels that a tagger gives to a split.
+    """Returns the scores of a tagger on a split, and its labels.
 
     Args:
         params: What `jaxner.load` returned.
         split: Sentences with gold labels, in any scheme.
         rule: One of `rules.RULES`, or "seqeval".
         constrained: As in `jaxner.tag`.
-        known_words: The distinct words of the training text; tags of others are also
-            counted apart.
+        known_words: The distinct words of the training text; tags of other words are
+            also counted separately.
         decoding: As in `jaxner.tag`; or "n_best": of the n best labellings of each
             sentence, the one that is nearest to the gold one (an oracle's choice).
-        n: How many labellings "n_best" has.
-        seed: Of the draws of "sampled".
+        n: Number of labellings for "n_best".
+        seed: Seed of the draws for "sampled".
 
     Returns:
         The scores, and the predicted labels of each sentence in the tagger's scheme.
@@ -107,10 +107,10 @@ def write_predictions(
 
 
 def read_change(text: str) -> tuple[str, Any]:
-    """Reads one `--model`: a path and a value, which is JSON or a bare word.
+    """Returns path and value of one `--model`; the value is JSON or a bare word.
 
     Raises:
-        ValueError: There is no path or no value.
+        ValueError: The path or the value is missing.
 
     Example:
         >>> read_change("encoder.then.keep=hidden")
@@ -126,7 +126,7 @@ def read_change(text: str) -> tuple[str, Any]:
 
 
 def run(values: flags.FlagValues) -> dict[str, Any]:
-    """Does what the flags say; returns the scores."""
+    """Runs the command; returns the scores."""
     check(values)
     folders = values.workdir.split(",")
     if len(folders) > 1:
@@ -134,17 +134,19 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     params = tagging.load(values.workdir, dict(map(read_change, values.model)))
     has_tags = params.vocabulary.scheme == schemes.TAGS
     if has_tags and values.chunks:
-        raise ValueError("--chunks counts prefixes of spans; this tagger gives tags")
+        raise ValueError("--chunks needs spans; the labels of this tagger are tags")
     check_rule(values, has_tags)
     config = Workdir(values.workdir).read_json("config.json")
     split = load_split(values, config)
     console.print(split.summary())
     reads_documents = params.vocabulary.reads_documents
     if reads_documents and not any(e.document for e in split.examples):
-        console.print("No line -DOCSTART-: each sentence is read as a document")
+        console.print("No line -DOCSTART-: reading each sentence as a document")
     words = prepare.training_words(config["data"]) if has_tags else None
     if has_tags and words is None:
-        console.print("The training file is missing: known words are not told apart")
+        console.print(
+            "The training file is missing: no separate accuracy for known words"
+        )
     prepare.log_unknown_tags(split, params.vocabulary, console.print)
     rule, constrained = as_the_run_did(values, config, has_tags)
     how = {"decoding": values.decoding, "n": values.n, "seed": values.seed}
@@ -152,7 +154,9 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
         params, split, rule=rule, constrained=constrained, known_words=words, **how
     )
     if values.decoding == "n_best":
-        console.print(f"Of the {values.n} best labellings, the one nearest to the gold")
+        console.print(
+            f"Scoring the labelling nearest to the gold among the {values.n} best"
+        )
     console.print(report.per_type_table(scores, f"{split.name} {split.split}".strip()))
     about = {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
     result = {**scores.to_dict(), "decoding": values.decoding, **about}
@@ -169,7 +173,7 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
 def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
     if values.output:
         write_predictions(values.output, split, predicted)
-        console.print(f"Predictions are in {values.output}")
+        console.print(f"Predictions written to {values.output}")
     if values.report:
         write_report(values, [values.workdir])
     if values.json:
@@ -207,13 +211,15 @@ def write_report(values: flags.FlagValues, folders: Sequence[str]) -> dict[str, 
 
 
 def check_rule(values: flags.FlagValues, has_tags: bool) -> None:
-    """Checks that a rule is not asked of tags."""
+    """Raises ValueError if a rule for spans is set for tags."""
     if has_tags and values.rule not in (None, "seqeval"):
-        raise ValueError(f"--rule={values.rule} reads spans; this tagger gives tags")
+        raise ValueError(
+            f"--rule={values.rule} needs spans; the labels of this tagger are tags"
+        )
 
 
 def check(values: flags.FlagValues) -> None:
-    """Checks what can be known to be wrong before the tagger is loaded."""
+    """Raises errors for wrong options before loading the tagger."""
     for folder in values.workdir.split(","):
         checks.check_folder("--workdir", folder)
     fields.check("--n", values.n, fields.Size)
@@ -234,11 +240,11 @@ def check(values: flags.FlagValues) -> None:
     if values.data and values.split:
         raise ValueError("Expected --data or --split, got both")
     if values.contextual and not values.data:
-        raise ValueError("--contextual is the file for --data, which is not given")
+        raise ValueError("--contextual needs --data")
 
 
 def load_split(values: flags.FlagValues, config: dict[str, Any]) -> Split:
-    """Reads what is scored: like the files of the run, but for what the flags say."""
+    """Returns the split to score, read like the run's files unless flags differ."""
     given = {name: values[name].value for name in prepare.READING}
     options = config["data"] | {k: v for k, v in given.items() if v is not None}
     if values.data:
@@ -250,7 +256,7 @@ def load_split(values: flags.FlagValues, config: dict[str, Any]) -> Split:
 def as_the_run_did(
     values: flags.FlagValues, config: dict[str, Any], has_tags: bool
 ) -> tuple[str, bool]:
-    """Returns the rule, and whether ill-formed labellings are ruled out."""
+    """Returns the rule, and whether to exclude ill-formed labellings."""
     rule, constrained = values.rule, values.constrained
     if rule is None:
         own = "conlleval" if has_tags else config["evaluation"].get("rule", "conlleval")
@@ -266,29 +272,33 @@ def define_flags(values: flags.FlagValues) -> None:
     column = functools.partial(flags.DEFINE_integer, flag_values=values)
     choice = functools.partial(flags.DEFINE_enum, flag_values=values)
     switch = functools.partial(flags.DEFINE_bool, flag_values=values)
-    define("workdir", "", "Folder of the run; of several with --report, by commas.")
+    define("workdir", "", "Run folder; with --report several, separated by commas.")
     splits = ["train", "dev", "test"]
     choice("split", None, splits, "Split to score; default test.")
     define("data", None, "File to score instead of a split.")
     define("contextual", None, "File of vectors for the tokens of --data.")
-    define("format", None, "Its format, such as jsonl; default: by its name.")
-    about = "Spans off token borders: error, drop or widen; default: as the run did."
+    define("format", None, "Format of --data, such as jsonl; default: by its name.")
+    about = "Spans off token borders: error, drop or widen; default: the run's choice."
     define("unfit", None, about)
-    column("token_column", None, "Its tokens; default: as the run did.")
-    column("label_column", None, "Its labels; default: as the run did.")
-    define("comments", None, "How its comment lines begin.")
-    define("encoding", None, "Its encoding; default: as the run did.")
+    column("token_column", None, "Column of tokens in --data; default: the run's.")
+    column("label_column", None, "Column of labels in --data; default: the run's.")
+    define("comments", None, "Prefix of comment lines in --data.")
+    define("encoding", None, "Encoding of --data; default: the run's.")
     define("output", None, "File for token, gold and predicted label.")
     define("json", None, "File for the scores as JSON.")
     define("report", None, "File for the report, .html; also .json and .csv.")
     known = ["seqeval", *rules.RULES]
-    choice("rule", None, known, "How spans count; default: as the run did.")
-    about = "Rule out ill-formed labellings; default: as the run did."
+    choice("rule", None, known, "Rule for reading spans; default: the run's.")
+    about = "Exclude ill-formed labellings; default: the run's choice."
     switch("constrained", None, about)
     known = [*decodings.DECODINGS, "n_best"]
     choice("decoding", "viterbi", known, "How labels are chosen.")
-    column("n", 10, "Labellings of --decoding=n_best; the nearest to the gold counts.")
-    column("seed", 0, "Of the draws of --decoding=sampled.")
+    column(
+        "n",
+        10,
+        "Number of labellings for --decoding=n_best; the nearest to the gold counts.",
+    )
+    column("seed", 0, "Seed of --decoding=sampled.")
     switch("chunks", False, "Add the recall of each chunk label.")
     flags.DEFINE_multi_string(
         "model",
@@ -302,10 +312,10 @@ def define_flags(values: flags.FlagValues) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Does `jaxner evaluate`.
+    """Runs `jaxner evaluate`.
 
     Args:
-        arguments: Those after the command's name; by default, the script's.
+        arguments: Arguments after the command's name; by default, the script's.
     """
     given = sys.argv[1:] if arguments is None else arguments
     flagged.start("evaluate", __name__, define_flags, run, given)

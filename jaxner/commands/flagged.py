@@ -1,4 +1,4 @@
-"""Commands whose options are absl's flags: help, and errors in one line."""
+"""Commands with absl flags: help, and errors in one line."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def start(
     """Runs a command.
 
     Args:
-        name: Of the command.
-        module: Which declares the flags; its docstring is the help above them.
-        define: Declares the flags; gets where to.
-        run: Does what they say.
-        arguments: Those after the command's name.
+        name: Name of the command.
+        module: Module of the command; its docstring is the help text.
+        define: Declares the flags in the given values.
+        run: Runs the command with the parsed flags.
+        arguments: Arguments after the command's name.
     """
     values = flags.FLAGS
     define(values)
@@ -42,7 +42,7 @@ def start(
         return
 
     def main(rest: list[str]) -> None:
-        logging.set_verbosity(logging.ERROR)  # Orbax tells a lot
+        logging.set_verbosity(logging.ERROR)  # Orbax logs a lot
         try:
             if len(rest) > 1:
                 raise ValueError(f"Expected flags only, got {' '.join(rest[1:])!r}")
@@ -61,7 +61,7 @@ def start(
 
 
 def read(name: str, values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
-    """Parses the command line; what is wrong with it is told in a line."""
+    """Returns the parsed command line; ends the process with a line if wrong."""
     try:
         return values(argv)
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -75,15 +75,15 @@ _KINDS = {
     "could not convert string to float": "a number",
     "Non-boolean argument": "true or false",
 }
-"""What absl and Python say of a value of another type, and what it must be."""
+"""Parts of absl's and Python's errors for a wrong type, and the right type."""
 
 
 def _reason(error: Exception, argv: Sequence[str]) -> str:
-    """Says in a line which option is wrong, and what would work."""
+    """Returns a line with the wrong option and what would work."""
     text = str(error.args[0]).strip("'\"").replace("\\n", "\n").replace("\\'", "'")
     lines = [line for line in text.splitlines() if line.strip()]
     if any(line.startswith("Traceback") for line in lines):
-        # Of the config file: its own error is the last line.
+        # An error of the config file is in the last line.
         return re.sub(r"^\w+(Error|Exception): ", "", lines[-1])
     text = " ".join(lines)
     if wrong := re.match(r"flag (--?[^=\s]+)=(.*?): (.*)", text, re.DOTALL):
@@ -106,15 +106,15 @@ def _reason(error: Exception, argv: Sequence[str]) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are a line."""
+    """A parser with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
-        """Says what is wrong with the command line, and ends the process."""
+        """Prints what is wrong with the command line, and ends the process."""
         console.print(f"{self.prog}: {message}", style="red", markup=False)
         raise SystemExit(2)
 
 
 def end(text: str) -> NoReturn:
-    """Tells what is wrong, and ends the process."""
+    """Prints an error, and ends the process."""
     console.print(text, style="red", markup=False)
     raise SystemExit(1)

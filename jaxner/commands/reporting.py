@@ -57,7 +57,7 @@ def write(
         "comparisons": _compared(names, predictions),
     }
     written = pages.write(path, describing.plain(report))
-    log(f"The report is in {', '.join(map(str, written))}")
+    log(f"Report written to {', '.join(map(str, written))}")
     return report
 
 
@@ -135,8 +135,8 @@ def _check_same(names: Sequence[str], predictions: Sequence[Prediction]) -> None
     for name, its in zip(names[1:], predictions[1:], strict=True):
         if its.tokens != predictions[0].tokens:
             raise ValueError(
-                f"{name} is scored on other sentences than {names[0]}: give a file "
-                "that all runs label (--data)"
+                f"{name} and {names[0]} are scored on different sentences: give a file "
+                "for all runs (--data)"
             )
 
 

@@ -1,10 +1,10 @@
 """`jaxner reproduce`: the papers' tables and figures.
 
 jaxner reproduce --list                   what is done, missing and skipped
-jaxner reproduce --all --hours 2          runs what is missing, best first
+jaxner reproduce --all --hours 2          runs what is missing, by priority
 jaxner reproduce --table grn --seeds 5    one paper's cells, five runs each
 jaxner reproduce --cell grn/conll2003
-jaxner reproduce --tables --write         tables from the lines of the results
+jaxner reproduce --tables --write         writes tables from the results
 
 jaxner reproduce mention-length --workdir runs/att runs/baseline
                                                     one of the other figures, of runs
@@ -51,23 +51,27 @@ def declare(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = one.add_argument_group("which cells")
-    what.add_argument("--table", action="append", default=[], help="all of a paper")
-    what.add_argument("--cell", action="append", default=[], help="one, by its id")
-    what.add_argument("--all", action="store_true", help="all, in order of worth")
+    what.add_argument(
+        "--table", action="append", default=[], help="all cells of a paper"
+    )
+    what.add_argument("--cell", action="append", default=[], help="one cell, by its id")
+    what.add_argument("--all", action="store_true", help="all cells, by priority")
     what.add_argument(
         "--seeds",
         type=fields.argument(fields.Size),
-        help="runs of each cell; default: plan's",
+        help="number of runs of each cell; default: the plan's",
     )
-    one.add_argument("--list", action="store_true", help="show where cells stand")
+    one.add_argument("--list", action="store_true", help="show the state of cells")
     one.add_argument("--tables", action="store_true", help="print the tables")
     one.add_argument(
-        "--write", action="store_true", help="with --tables: into README and docs"
+        "--write", action="store_true", help="with --tables: write into README and docs"
     )
     one.add_argument(
-        "--hours", type=fields.argument(fields.Positive), help="stop after so many"
+        "--hours",
+        type=fields.argument(fields.Positive),
+        help="stop after this many hours",
     )
-    one.add_argument("--retry", action="store_true", help="failed runs once more")
+    one.add_argument("--retry", action="store_true", help="run failed runs again")
     one.add_argument("--device", choices=programs.PLATFORMS, help="default: JAX's own")
     one.add_argument("--results", type=Path, default=Path("results"), help="its lines")
     one.add_argument("--runs", type=Path, default=Path("runs/reproduce"))
@@ -78,11 +82,11 @@ def declare(commands: Any) -> None:
 
 
 def reproduce(options: argparse.Namespace) -> None:
-    """Does what the command line says.
+    """Runs `jaxner reproduce`.
 
     Raises:
-        SystemExit: The queue was stopped by a signal.
-        ValueError: A table or cell is unknown, or nothing is asked for.
+        SystemExit: A signal stopped the queue.
+        ValueError: A table or cell is unknown, or no option is set.
     """
     checks.check_folder("--results", options.results)
     checks.check_folder("--runs", options.runs)
@@ -118,7 +122,7 @@ def reproduce(options: argparse.Namespace) -> None:
 
 
 def listing(line: Queue, jobs: Sequence[Job]) -> list[str]:
-    """Describes the jobs in order: a line for each cell, and one with the totals."""
+    """Returns a line for each cell, in order, and one with the totals."""
     states = {job: line.state(job) for job in jobs}
     texts = []
     totals = collections.Counter(state.name for state in states.values())
@@ -137,13 +141,13 @@ def listing(line: Queue, jobs: Sequence[Job]) -> list[str]:
 
 
 def show_tables(known: Published, results: Results, runs: Path, write: bool) -> None:
-    """Makes the tables from the lines; prints or writes them.
+    """Prints or writes the tables.
 
     Args:
         known: Cells and claims.
         results: The lines.
-        runs: Where predictions of runs lie, for the bootstrap.
-        write: Whether they go into the README, the docs and the results' own page.
+        runs: Folder of the runs' predictions, for the bootstrap.
+        write: Whether to write into the README, the docs and the results page.
     """
     lines, before = results.lines(), results.compared()
     compared = verdicts.compare(known, lines, runs, before)
@@ -158,7 +162,7 @@ def show_tables(known: Published, results: Results, runs: Path, write: bool) -> 
     for name, lay_out in pages.items():
         page = programs.ROOT / name
         if not page.is_file():
-            raise FileNotFoundError(f"--write is for a clone: there is no {page}")
+            raise FileNotFoundError(f"No {page}: --write needs the root of a clone")
         text = tables.inserted(page.read_text("utf-8"), lay_out(known, lines))
         page.write_text(text, "utf-8")
     _say(f"Written: {report}, {', '.join(pages)}")

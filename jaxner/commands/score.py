@@ -3,8 +3,8 @@
     jaxner score predicted.conll
     jaxner score predicted.conll --rule strict --scheme BIOES --json scores.json
 
-The file has a token a line; its last two columns are the gold and the predicted label,
-as conlleval wants them. A blank line ends a sentence.
+The file has one token per line; the last two columns are the gold and the predicted
+label, as for conlleval. A blank line ends a sentence.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def declare(commands: Any) -> None:
 
 
 def add_reading(one: argparse.ArgumentParser) -> None:
-    """Declares how prediction files are read and scored."""
+    """Adds the options for reading and scoring prediction files."""
     one.add_argument(
         "--rule", choices=rules.RULES, default="conlleval", help="how spans are read"
     )
@@ -70,7 +70,7 @@ def add_reading(one: argparse.ArgumentParser) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    """Does `jaxner score`."""
+    """Runs `jaxner score`."""
     if options.json and not Path(options.json).absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder to write {options.json} into")
     if options.report:
@@ -98,11 +98,11 @@ def _write_report(gold, predicted, options) -> None:
     name = Path(options.file).name
     run = {"name": name, **describing.describe(its, rounds=rounds)}
     written = pages.write(options.report, {"title": name, "runs": [run]})
-    console.print(f"The report is in {', '.join(map(str, written))}")
+    console.print(f"Report written to {', '.join(map(str, written))}")
 
 
 def read(path: str, options: argparse.Namespace):
-    """Reads a file of predictions; an error of its labels says what would work."""
+    """Returns the labels in a file of predictions; errors say what would work."""
     gold, predicted = predictions.read(
         path, comments=options.comments, encoding=options.encoding
     )
@@ -111,7 +111,7 @@ def read(path: str, options: argparse.Namespace):
             schemes.detect([*gold, *predicted])
         except ValueError as error:
             raise ValueError(
-                f"{path}: expected the gold label in the last column but one and the "
+                f"{path}: expected the gold label in the second-to-last column and the "
                 f"predicted label in the last. {error}. If labels are tags, such as "
                 "parts of speech, add --tags."
             ) from None

@@ -1,9 +1,10 @@
-"""How labels change with the threshold Γ and the number of passes M.
+"""Shows how labels change with the threshold Γ and the number of passes M.
 
     jaxner sweep --workdir runs/uanet --split dev --plot sweep.png
 
-Γ and M of a trained tagger (UANet's Figure 4), how many tokens the refinement mends and
-breaks (its Table 1), and how well uncertainty tells wrong labels from right ones.
+Scores a trained tagger for values of Γ and M (UANet's Figure 4), counts the tokens that
+the refinement corrects and breaks (Table 1), and measures how well uncertainty detects
+wrong labels.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ def declare(commands: Any) -> None:
         "--thresholds",
         type=fields.argument(fields.Real, "0,0.3,0.5"),
         default=list(sweeps.THRESHOLDS),
-        help="values of Γ in nats, by commas; default 0,0.05,…,1",
+        help="values of Γ in nats, separated by commas; default 0,0.05,…,1",
     )
     one.add_argument(
         "--samples",
         type=fields.argument(fields.Size, "1,2,8"),
         default=list(sweeps.SAMPLES),
-        help="values of M, by commas; default 1,2,4,8,16",
+        help="values of M, separated by commas; default 1,2,4,8,16",
     )
     one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
     one.add_argument("--json", help="file for the figures")
@@ -60,7 +61,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def sweep(options: argparse.Namespace) -> None:
-    """Does `jaxner sweep`."""
+    """Runs `jaxner sweep`."""
     check(options)
     params = tagging.load(options.workdir)
     config = Workdir(options.workdir).read_json("config.json")
@@ -73,13 +74,13 @@ def sweep(options: argparse.Namespace) -> None:
     if found.by_threshold:
         console.print(_table(found.by_threshold, "Γ", found.figure, title))
     else:
-        console.print("The tagger has no refinement: only M is tried")
+        console.print("The tagger has no refinement: varying only M")
     console.print(_table(found.by_samples, "M", found.figure, title))
     its = found.detection
     console.print(
-        f"Entropy of the draft: {its.mean_wrong:.4f} nats at its {its.wrong:,} wrong "
-        f"tokens, {its.mean_right:.4f} at the {its.right:,} right ones "
-        f"({its.ratio:.1f} times as much); AUROC {its.auroc:.4f}"
+        f"Mean entropy of the draft: {its.mean_wrong:.4f} nats for {its.wrong:,} wrong "
+        f"tokens, {its.mean_right:.4f} nats for {its.right:,} right tokens (ratio "
+        f"{its.ratio:.1f}); AUROC {its.auroc:.4f}"
     )
     if options.json:
         about = {
@@ -95,7 +96,7 @@ def sweep(options: argparse.Namespace) -> None:
         plots.sweep(
             options.plot, found.by_threshold, found.by_samples, found.figure, title
         )
-        console.print(f"The plot is in {options.plot}")
+        console.print(f"Plot written to {options.plot}")
 
 
 def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str):
@@ -119,7 +120,7 @@ def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str)
 
 
 def _plain(value):
-    """Makes nested named tuples dicts, for JSON; what is no number is null."""
+    """Returns nested named tuples as dicts, for JSON; nan becomes null."""
     if hasattr(value, "_asdict"):
         return _plain(value._asdict())
     if isinstance(value, dict):

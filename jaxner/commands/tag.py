@@ -6,8 +6,8 @@
         --shard 0/4
 
 Each line of text, sentence of columns or JSON object is a record; records come out in
-the order of the input. A killed run goes on where it was when the same command is given
-again. A bad record ends the run, unless --rejects names a file for such.
+the order of the input. After a kill, the same command continues where it stopped. A bad
+record ends the run, unless --rejects names a file for bad records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxner.data.readers import spans
 from jaxner.streaming import Progress
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
-# Options that are the same in a run that goes on.
+# Options that must stay the same when a run continues.
 _SAME = ("workdir", "input", "token_column", "encoding", "tokeniser", "sentences")
 _SAME += ("constrained", "rejects")
 _SECONDS = {True: 1.0, False: 30.0}  # between two lines on a terminal, and elsewhere
@@ -86,7 +86,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def tag(options: argparse.Namespace) -> None:
-    """Does `jaxner tag`."""
+    """Runs `jaxner tag`."""
     shard = options.shard or streaming.process()
     output = options.output.replace("{shard}", str(shard[0]))
     if shard[1] > 1 and output == options.output and options.shard is None:
@@ -122,7 +122,7 @@ def tag(options: argparse.Namespace) -> None:
             place = {"rejects": rejects, "overwrite": options.overwrite}
             with streaming.Output(output, identity, **place) as out:
                 if out.records:
-                    show.line(f"Goes on after {out.records:,} records")
+                    show.line(f"Continuing after {out.records:,} records")
                 done = run(options, params, records, sink, out, choices)
     show.line(f"Done: {done.summary()}", is_last=True)
 
@@ -130,30 +130,30 @@ def tag(options: argparse.Namespace) -> None:
 def run(
     options: argparse.Namespace, params: Any, records: Any, sink: Any, out: Any, choices
 ) -> Progress:
-    """Tags; a bad record is told with the name of its file."""
+    """Tags the input; the error of a bad record names the file."""
     try:
         return streaming.tag_file(params, records, sink, out, **choices)
     except streaming.BadRecordError as error:
-        kept = "" if options.output == "-" else " What stands before it is kept."
+        kept = "" if options.output == "-" else " The output before it is kept."
         raise ValueError(
-            f"{options.input}, {error}\nMend it and give the same command, or name a "
+            f"{options.input}, {error}\nFix it and run the same command, or name a "
             f"file for bad records with --rejects.{kept}"
         ) from None
 
 
 class Shown:
-    """Says on standard error how far a run has come, now and then."""
+    """Prints progress to standard error from time to time."""
 
     def __init__(self) -> None:
         self._last = time.perf_counter()
 
     def __call__(self, done: Progress) -> None:
-        """Says it, if it is time."""
+        """Prints progress if it is time."""
         if time.perf_counter() - self._last >= _SECONDS[console.is_terminal]:
             self.line(done.summary())
 
     def line(self, text: str, is_last: bool = False) -> None:
-        """Says something; on a terminal the next one takes its place."""
+        """Prints a line; on a terminal, the next line replaces it."""
         self._last = time.perf_counter()
         stays = is_last or not console.is_terminal
         start = "\r\x1b[2K" if console.is_terminal else ""

@@ -3,12 +3,11 @@ r"""Trains a tagger.
     jaxner train --config grn
     jaxner train --config grn:conll2003 --config.num_epochs=50 --workdir runs/grn
 
-`--config` takes the name of a config that jaxner brings along, or the path of one of
-your own. The text after the colon picks the data set and variant (each config's
-docstring lists them), and with `encoder=`, `head=` and `chars=` another part of the
-model; `--config.x=…` sets a value. The run folder (`--workdir`) holds
-everything that the run made; running the same command again resumes it where it was
-stopped.
+`--config` takes the name of a config that comes with jaxner, or the path of your own.
+The text after the colon picks the data set and variant (each config's docstring lists
+them), and with `encoder=`, `head=` and `chars=` another part of the model;
+`--config.x=…` sets a value. The run folder (`--workdir`) has all files of the run; the
+same command resumes a stopped run.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from jaxner.training.seeds import main_run
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Does `jaxner train`.
+    """Runs `jaxner train`.
 
     Args:
-        arguments: Those after the command's name; by default, the script's.
+        arguments: Arguments after the command's name; by default, the script's.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
@@ -46,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def check_config(arguments: Sequence[str]) -> None:
-    """Checks that a command line names a config, or asks for help.
+    """Raises ValueError unless the command line names a config or asks for help.
 
     Raises:
-        ValueError: It does neither.
+        ValueError: No config and no help option.
     """
     names = {argument.partition("=")[0] for argument in arguments}
     if not names & {"-config", "--config", "-h", "-help", "--help"}:
@@ -60,10 +59,10 @@ def check_config(arguments: Sequence[str]) -> None:
 
 
 def with_config_file(arguments: Sequence[str]) -> list[str]:
-    """Puts the path of a config in the place of its name.
+    """Returns the arguments with a config's path instead of its name.
 
     Raises:
-        ValueError: There is no such config.
+        ValueError: The config is unknown.
 
     Example:
         >>> _, value = with_config_file(["--config", "grn:wnut17"])
@@ -94,8 +93,8 @@ def define_flags(values: flags.FlagValues, arguments: Sequence[str]) -> None:
     """Declares the command line.
 
     Args:
-        values: Where to.
-        arguments: Where the values of the config are found.
+        values: Flags to declare in.
+        arguments: Command line with values for the config.
     """
     config_flags.DEFINE_config_file(
         "config",
@@ -111,7 +110,7 @@ def define_flags(values: flags.FlagValues, arguments: Sequence[str]) -> None:
 
 
 def run(values: flags.FlagValues) -> None:
-    """Does what the flags say."""
+    """Runs the command."""
     workdir = values.workdir
     if workdir is None:
         name = config_flags.get_config_filename(values["config"])

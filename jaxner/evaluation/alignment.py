@@ -1,9 +1,9 @@
-"""Which predicted span stands for which gold span, and what partial matches there are.
+"""Pairs predicted with gold spans, and counts partial matches.
 
 Source: Segura-Bedmar, Martínez and Herrero-Zazo, "SemEval-2013 Task 9" (2013), whose
-four ways to match are `MATCHES`. The task does not say how spans are paired where
-several overlap. Here each span has one partner at most: equal boundaries first, then
-overlaps of one type, then other overlaps, each from left to right.
+four ways to match are `MATCHES`. The task does not say how to pair several overlapping
+spans. Here each span has at most one partner: equal boundaries first, then overlaps of
+one type, then other overlaps, each from left to right.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ boundaries are equal; overlap of one type."""
 
 
 def align(gold: Spans, predicted: Spans) -> np.ndarray:
-    """Pairs spans that overlap.
+    """Returns the gold partner of each predicted span.
 
     Args:
-        gold: Spans of the gold side, under a rule of `rules.WITH_LENGTHS`.
-        predicted: Spans of the other.
+        gold: Gold spans, by a rule of `rules.WITH_LENGTHS`.
+        predicted: Predicted spans.
 
     Returns:
         The index of each predicted span's gold span, -1 without one.
@@ -44,7 +44,7 @@ def align(gold: Spans, predicted: Spans) -> np.ndarray:
     partners[inside[equal]] = its[equal]
     free[its[equal]] = False
     alone = np.flatnonzero(partners < 0)
-    # No two spans of a side overlap, so that last tokens rise as first ones do.
+    # Spans of a side never overlap, so last tokens ascend like first tokens.
     begins = np.searchsorted(gold.last, predicted.start[alone])
     ends = np.searchsorted(gold.start, predicted.last[alone], side="right")
     near = begins < ends
@@ -66,7 +66,7 @@ COLUMNS = ("strict", "exact", "overlap", "type", "predicted", "gold")
 
 
 def counts(labels: Coded, rule: str, scheme: str) -> np.ndarray:
-    """Counts the partial matches of each sentence.
+    """Returns the partial matches of each sentence.
 
     Args:
         labels: Both sides.

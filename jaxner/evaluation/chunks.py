@@ -1,4 +1,4 @@
-"""Chunk recall: how often a token's place in a span is found, whatever the type.
+"""Chunk recall: how often a token's position in a span is found, for any type.
 
 Source: Li, Fu and Ma (2020), section "Entity-Chunking".
 """
@@ -19,21 +19,21 @@ _ORDER = "OSUBIEL"
 
 
 class Recall(NamedTuple):
-    """How many tokens there are, and how many of them are found."""
+    """Numbers of tokens, and of those found."""
 
     gold: int
     found: int
 
     @property
     def share(self) -> float | None:
-        """The recall, from 0 to 1; None if there is no such token."""
+        """The recall, from 0 to 1; None without such tokens."""
         return ratio(self.found, self.gold)
 
 
 def recalls(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> dict[str, Recall]:
-    """Counts, for each chunk label, the tokens that have it and are given it.
+    """Returns the recall of each chunk label.
 
     Args:
         gold: The labels of each sentence.
@@ -59,11 +59,11 @@ def recalls(
 
 
 def table(found: dict[str, Recall], title: str | None = None) -> Table:
-    """Lays recalls out, in percent.
+    """Returns recalls as a table, in percent.
 
     Args:
         found: What `recalls` returned.
-        title: What was scored; printed as it stands.
+        title: What was scored; printed verbatim.
 
     Example:
         >>> table({"O": Recall(2, 1)}).row_count

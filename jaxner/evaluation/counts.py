@@ -46,7 +46,7 @@ class Counts(NamedTuple):
         return Counts(*map(sum, zip(self, other, strict=True)))
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Gives figures, in percent and not rounded, and numbers."""
+        """Returns figures, in percent and not rounded, and numbers."""
         figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
         return {name: percent(x) for name, x in figures.items()} | self._asdict()
 
@@ -67,7 +67,7 @@ def percent(figure: int | float | None) -> int | float | None:
 
 
 def shown(figure: int | float | None, digits: int = 2) -> str:
-    """Writes a fraction in percent for people; what is undefined as a dash.
+    """Returns a fraction in percent as text; a dash if undefined.
 
     Example:
         >>> shown(0.5), shown(None)

@@ -1,4 +1,4 @@
-"""Does uncertainty tell wrong labels from right ones? And what does refining change?"""
+"""Detection of errors by uncertainty, and changes by a refinement."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -11,15 +11,16 @@ Labels = Sequence[Sequence[str]]
 
 
 class Detection(NamedTuple):
-    """How well an uncertainty tells wrong tokens from right ones.
+    """How well an uncertainty separates wrong from right tokens.
 
     Attributes:
         wrong: Number of wrong tokens.
         right: Number of right tokens.
-        mean_wrong: Mean uncertainty of the wrong ones; nan if there is none.
-        mean_right: Mean uncertainty of the right ones; nan if there is none.
-        auroc: Chance that a wrong token is more uncertain than a right one, ties
-            counting half; nan unless there are both.
+        mean_wrong: Mean uncertainty of wrong tokens, in the unit of the input; nan
+            without any.
+        mean_right: Mean uncertainty of right tokens; nan without any.
+        auroc: Probability that a wrong token is more uncertain than a right one, with
+            half a count for ties; nan unless both exist.
     """
 
     wrong: int
@@ -30,19 +31,19 @@ class Detection(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as uncertain the wrong tokens are as the right ones."""
+        """Mean uncertainty of wrong tokens over that of right tokens."""
         return self.mean_wrong / self.mean_right if self.mean_right else np.nan
 
 
 class Changes(NamedTuple):
-    """Tokens whose label changed, by what they were and became (UANet, Table 1).
+    """Tokens with changed labels, by right and wrong before and after (UANet, Table 1).
 
     Attributes:
         mended: Wrong before, right after.
         broken: Right before, wrong after.
         moved: Wrong before and after, by another label.
-        mended_uncertainty: Mean uncertainty of the mended ones; nan if there is none.
-        broken_uncertainty: Mean uncertainty of the broken ones; nan if there is none.
+        mended_uncertainty: Mean uncertainty of mended tokens; nan without any.
+        broken_uncertainty: Mean uncertainty of broken tokens; nan without any.
     """
 
     mended: int
@@ -53,14 +54,14 @@ class Changes(NamedTuple):
 
 
 def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
-    """Compares the uncertainty of wrong and right tokens.
+    """Returns how well uncertainty detects wrong tokens.
 
     Args:
-        uncertainty: Of each token.
-        wrong: Whether its label is wrong.
+        uncertainty: Uncertainty of each token. wrong: Whether each token's label is
+            wrong.
 
     Raises:
-        ValueError: The two differ in length.
+        ValueError: The lengths differ.
 
     Example:
         >>> found = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
@@ -86,13 +87,13 @@ def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
 def changes(
     gold: Labels, before: Labels, after: Labels, uncertainty: np.ndarray
 ) -> Changes:
-    """Counts what became of the tokens between two labellings.
+    """Returns the changes between two labellings.
 
     Args:
         gold: The right labels of each sentence.
         before: The first labelling.
         after: The second.
-        uncertainty: Of each token of all sentences.
+        uncertainty: Uncertainty of each token of all sentences.
 
     Example:
         >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]

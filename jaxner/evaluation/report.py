@@ -9,14 +9,14 @@ from jaxner.evaluation.tags import TagScores
 
 
 def summary_line(scores: Scores | TagScores) -> str:
-    """Puts the overall figures into one line, in percent.
+    """Returns the overall figures in one line, in percent.
 
     Args:
         scores: What `score` returned.
 
     Returns:
-        Precision, recall and F1, the rule, and the number of ill-formed predictions; of
-        tags the accuracy, and that of known and other words.
+        Precision, recall and F1, the rule, and the number of ill-formed predictions;
+        for tags, the accuracy over all, known and unknown words.
 
     Example:
         >>> from jaxner.evaluation.scoring import score
@@ -34,21 +34,21 @@ def summary_line(scores: Scores | TagScores) -> str:
 
 
 def caption(scores: Scores) -> str:
-    """Names the rule and the number of ill-formed predictions."""
+    """Returns the rule and the number of ill-formed predictions."""
     return f"{scores.rule} rule; {_ill_formed(scores)}"
 
 
 def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Table:
-    """Lays out the figures per entity type (or tag) and overall, in percent.
+    """Returns a table of figures per entity type (or tag) and overall, in percent.
 
     Args:
         scores: What `score` returned.
-        title: What was scored, such as `CoNLL-2003 test`; printed as it stands.
+        title: What was scored, such as `CoNLL-2003 test`; printed verbatim.
 
     Returns:
-        A table with a row per type, sorted, and a last one for all types together. Its
-        caption names the rule and the number of ill-formed predictions. Of tags, a row
-        per tag, and the accuracy above them.
+        A table with a row per type, sorted, and a last row for all types. The caption
+        has the rule and the number of ill-formed predictions. For tags, a row per tag,
+        and the accuracy above them.
 
     Example:
         >>> from jaxner.evaluation.scoring import score
@@ -58,7 +58,7 @@ def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Tabl
     if isinstance(scores, TagScores):
         return _tag_table(scores, title)
     table = Table(
-        # Text, because a string in brackets would be read as markup.
+        # Text, because rich would read brackets in a string as markup.
         title=None if title is None else Text(title),
         caption=Text(caption(scores)),
     )
@@ -95,18 +95,18 @@ def _add_types(table: Table, head: str, by_type: dict[str, Counts]) -> None:
 
 
 def _cells(counts: Counts) -> list[str]:
-    """Gives the cells of a row after the type."""
+    """Returns the cells of a row after the type."""
     numbers = (counts.gold, counts.predicted, counts.correct)
     return [*_figures(counts), *(f"{number:,}" for number in numbers)]
 
 
 def _figures(counts: Counts) -> list[str]:
-    """Gives precision, recall and F1 in percent, with two decimals."""
+    """Returns precision, recall and F1 in percent, with two decimals."""
     return [shown(x) for x in (counts.precision, counts.recall, counts.f1)]
 
 
 def _ill_formed(scores: Scores) -> str:
-    """Says how many labels are ill-formed, and in how many sentences."""
+    """Returns the number of ill-formed labels, and of their sentences, as text."""
     sentences = _number(scores.sentences, "sentence")
     if not scores.ill_formed:
         return f"no ill-formed label in {sentences}"
@@ -115,5 +115,5 @@ def _ill_formed(scores: Scores) -> str:
 
 
 def _number(number: int, noun: str) -> str:
-    """Writes a number with its noun, in the plural where it is due."""
+    """Returns a number with its noun in the right number."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,7 +1,7 @@
 """The rules by which the papers' own scorers read spans.
 
-The rules agree on well-formed labels. On ill-formed ones they differ, so a published
-figure should be compared with one of the same rule.
+The rules agree on well-formed labels but differ on ill-formed ones, so compare a
+published figure only with one by the same rule.
 
 conlleval   the shared task's scorer, and seqeval's default mode (`schemes.to_spans`)
 strict      only well-formed spans count (Li et al., 2020; seqeval's strict mode)
@@ -10,7 +10,7 @@ idcnn       Strubell et al. (2017): conlleval's, but a predicted span is lost if
 ncrfpp      NCRF++, and with it UANet (Gui et al., 2020): a span goes from a B to the
             next E, whatever stands between; of I and E the type is ignored
 
-`reading` holds how each of them reads.
+`reading` implements the rules.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Found(NamedTuple):
 
 
 def spans(labels: Sequence[str], rule: str, scheme: str = "BIOES") -> list[Found]:
-    """Reads the spans of one sentence as a rule does.
+    """Returns the spans of one sentence, by a rule.
 
     Args:
         labels: The labels of the sentence.
         rule: One of `RULES`.
-        scheme: The scheme that they are meant to be in.
+        scheme: Intended scheme of the labels.
 
     Returns:
         The spans from left to right.
@@ -76,7 +76,7 @@ def spans(labels: Sequence[str], rule: str, scheme: str = "BIOES") -> list[Found
 def per_sentence(
     gold: Labels, predicted: Labels, rule: str, scheme: str = "BIOES"
 ) -> np.ndarray:
-    """Counts the spans of each sentence under a rule.
+    """Returns the span counts of each sentence, by a rule.
 
     Args:
         gold: The right labels of each sentence.
@@ -95,7 +95,7 @@ def per_sentence(
 
 
 def by_type(labels: Coded, rule: str, scheme: str) -> np.ndarray:
-    """Counts the spans of each sentence and type under a rule.
+    """Returns the span counts of each sentence and type, by a rule.
 
     Args:
         labels: Both sides.
@@ -119,7 +119,7 @@ def by_type(labels: Coded, rule: str, scheme: str) -> np.ndarray:
 
 
 def tokens_per_sentence(gold: Labels, predicted: Labels) -> np.ndarray:
-    """Counts the tokens of each sentence in the way of `per_sentence`.
+    """Returns the token counts of each sentence, in the form of `per_sentence`.
 
     Returns:
         Tokens with the right label, and twice all tokens, `[sentences, 3]`: the F1 of
@@ -133,12 +133,12 @@ def tokens_per_sentence(gold: Labels, predicted: Labels) -> np.ndarray:
 
 
 def total(counts: np.ndarray) -> Counts:
-    """Adds the counts of sentences up."""
+    """Returns the total of the sentences' counts."""
     return Counts(*counts.sum(0).tolist())
 
 
 def count(gold: Labels, predicted: Labels, rule: str, scheme: str = "BIOES") -> Counts:
-    """Counts spans under a rule.
+    """Returns the total span counts, by a rule.
 
     Args:
         gold: As in `per_sentence`.

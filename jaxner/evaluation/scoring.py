@@ -1,7 +1,7 @@
-"""Entity-level precision, recall and F1, and how many labels were ill-formed.
+"""Entity-level precision, recall and F1, and the number of ill-formed labels.
 
-Scorers disagree about ill-formed labels, so every result carries the name of its rule
-and the number of ill-formed predictions. Where that is 0, the rules agree.
+Scorers disagree about ill-formed labels, so every result includes its rule and the
+number of ill-formed predictions. If that number is 0, the rules agree.
 
 Source: the CoNLL shared tasks' scorer conlleval; seqeval 1.2.2 for its strict mode.
 """
@@ -44,7 +44,7 @@ def _averages(by_type: dict[str, Counts], weight: Callable[[Counts], int]) -> Av
 
 @dataclass(frozen=True)
 class Scores:
-    """What one comparison of predictions with gold labels found.
+    """The scores of predictions against gold labels.
 
     Attributes:
         overall: Counts over all types; its figures are the micro averages.
@@ -54,8 +54,8 @@ class Scores:
         sentences: Number of sentences.
         ill_formed: Positions at which predictions break the grammar of `scheme`.
         ill_formed_sentences: Sentences with such a position.
-        rule: By which rule spans were read.
-        scheme: The scheme that predictions were expected to be in.
+        rule: Rule for reading spans.
+        scheme: Expected scheme of the predictions.
     """
 
     overall: Counts
@@ -101,14 +101,14 @@ class Scores:
         return ratio(self.correct_tokens, self.tokens)
 
     def figures(self) -> dict[str, float | int | None]:
-        """Gives the figures of an epoch, in percent, and the number of ill-formed."""
+        """Returns an epoch's figures in percent, and the number of ill-formed."""
         figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
         its: dict[str, float | int | None]
         its = {name: percent(figure) for name, figure in figures.items()}
         return its | {"ill_formed": self.ill_formed}
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives everything as JSON values, and jaxner's version; figures in percent."""
+        """Returns all values as JSON, with jaxner's version; figures in percent."""
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
         means = {
             f"{name}_{figure}": percent(value)
@@ -127,18 +127,18 @@ def score(
     rule: str = "conlleval",
     scheme: str | None = None,
 ) -> Scores:
-    """Scores predicted labels against gold ones, entity by entity.
+    """Returns the scores of predicted labels against gold labels, by entity.
 
     A predicted span counts if a gold span has the same boundaries and the same type.
-    `rules` says how each rule reads ill-formed labels; under `conlleval`, the two sides
-    may be in different schemes.
+    `rules` describes how each rule reads ill-formed labels; with `conlleval`, the two
+    sides may have different schemes.
 
     Args:
         gold: The right labels of each sentence.
         predicted: The predicted labels of each sentence.
         rule: One of `rules.RULES`.
-        scheme: The scheme of the predictions, by which ill-formed ones are counted;
-            by default the one that `detect` finds in `gold`.
+        scheme: Scheme of the predictions, for counting ill-formed labels; by default,
+            detected from `gold`.
 
     Returns:
         The counts, overall and per type.
@@ -160,7 +160,7 @@ def score(
 
 
 def score_coded(labels: coded.Coded, rule: str, scheme: str) -> Scores:
-    """Scores labels that `coded.code` coded; arguments as in `score`."""
+    """Returns the scores of labels from `coded.code`; see `score` for arguments."""
     broken = reading.ill_formed(labels.predicted, labels.layout, scheme)
     gold, predicted, correct = reading.in_both(labels, rule, scheme)
     size = len(labels.types)
@@ -189,10 +189,10 @@ def score_coded(labels: coded.Coded, rule: str, scheme: str) -> Scores:
 def score_with_seqeval(
     gold: Labels, predicted: Labels, *, scheme: str | None = None
 ) -> Scores:
-    """Scores as `score` does, but lets the library seqeval read and count the spans.
+    """Returns scores as `score` does, with spans read and counted by seqeval.
 
-    A second opinion for final reports, slower. Nothing of `score`'s reading of spans
-    goes into it: seqeval gets the labels themselves, only BILOU's L and U as E and S.
+    A slower second opinion for final reports, independent of `score`'s reading of
+    spans: seqeval gets the labels themselves, with BILOU's L and U as E and S.
 
     Args:
         gold: As in `score`.
@@ -209,11 +209,11 @@ def score_with_seqeval(
         >>> score_with_seqeval([["B-PER", "O"]], [["B-PER", "B-LOC"]]).precision
         0.5
     """
-    # Here, because seqeval imports scikit-learn, which takes seconds.
+    # Imported here, because seqeval imports scikit-learn, which takes seconds.
     from seqeval.metrics import sequence_labeling as seqeval
 
     ours = score(gold, predicted, scheme=scheme)
-    # One more empty sentence adds no span; without any sentence seqeval raises.
+    # An extra empty sentence adds no span; without sentences, seqeval raises.
     sides = [
         [[_RESPELT.get(x[0], x[0]) + x[1:] for x in labels] for labels in (*side, [])]
         for side in (gold, predicted)
@@ -221,7 +221,7 @@ def score_with_seqeval(
     found = [Counter(kind for kind, *_ in seqeval.get_entities(side)) for side in sides]
     options: dict[str, Any] = {"average": None, "zero_division": 0}  # as in Counts
     _, recall, _, support = seqeval.precision_recall_fscore_support(*sides, **options)
-    # seqeval keeps the number of correct spans to itself: it is recall times support.
+    # seqeval does not return the number of correct spans: recall times support.
     correct = np.rint(np.multiply(recall, support)).astype(int).tolist()
     by_type = {
         kind: Counts(number, found[1][kind], found[0][kind])
@@ -236,7 +236,7 @@ def score_with_seqeval(
 
 
 def jaxner_version() -> str:
-    """Gives the version of this package."""
+    """Returns the version of this package."""
     try:
         return version("jaxner")
     except PackageNotFoundError:  # a bare checkout

@@ -1,8 +1,8 @@
 """Accuracy of labels that are tags, such as parts of speech, and not spans.
 
-Every token has a tag, so the figure is the share of the tokens whose tag is right. It
-is also told apart for words that stand in the training text and for words that don't
-("out of vocabulary"), as taggers have been since Ratnaparkhi (1996).
+Every token has a tag, so the figure is the share of tokens with the right tag. As usual
+since Ratnaparkhi (1996), there are separate figures for words of the training text and
+for other words ("out of vocabulary").
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ Labels = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class TagScores:
-    """What one comparison of predicted with gold tags found.
+    """The scores of predicted tags against gold tags.
 
     Attributes:
         by_type: Counts per tag of either side, tags sorted.
@@ -48,14 +48,14 @@ class TagScores:
 
     @property
     def oov_accuracy(self) -> float | None:
-        """That of words that the training text lacks; None without such words."""
+        """Accuracy on words that the training text lacks; None without such words."""
         if not self.oov_tokens or self.correct_oov_tokens is None:
             return None
         return self.correct_oov_tokens / self.oov_tokens
 
     @property
     def known_accuracy(self) -> float | None:
-        """That of words of the training text; None without such words."""
+        """Accuracy on words of the training text; None without such words."""
         if self.oov_tokens is None or self.correct_oov_tokens is None:
             return None
         if self.oov_tokens == self.tokens:
@@ -64,7 +64,7 @@ class TagScores:
         return correct / (self.tokens - self.oov_tokens)
 
     def figures(self) -> dict[str, float]:
-        """Gives the figures of an epoch that there are, in percent."""
+        """Returns the defined figures of an epoch, in percent."""
         figures = {
             "accuracy": self.accuracy,
             "known_accuracy": self.known_accuracy,
@@ -73,7 +73,7 @@ class TagScores:
         return {n: 100 * x for n, x in figures.items() if x is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives everything as JSON values, and jaxner's version; figures in percent."""
+        """Returns all values as JSON, with jaxner's version; figures in percent."""
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
         rest = {"by_type": by_type, "scheme": TAGS, "jaxner": jaxner_version()}
         return self.figures() | vars(self) | rest
@@ -86,14 +86,14 @@ def score(
     tokens: Labels | None = None,
     known_words: Set[str] | None = None,
 ) -> TagScores:
-    """Scores predicted tags against gold ones, token by token.
+    """Returns the scores of predicted tags against gold tags, by token.
 
-    A gold tag that the tagger does not know is one that it misses.
+    A gold tag unknown to the tagger counts as missed.
 
     Args:
         gold: The right tags of each sentence.
         predicted: The predicted tags of each sentence.
-        tokens: The words of each sentence, to tell known words from others.
+        tokens: The words of each sentence, to separate known and unknown words.
         known_words: The distinct words of the training text.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The two tasks: entities, which F1 measures, and tags, which accuracy measures."""
+"""The two tasks: entities, measured by F1, and tags, measured by accuracy."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -13,14 +13,13 @@ Labels = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Task:
-    """How predictions are scored, which the label scheme decides.
+    """The way to score predictions, which depends on the label scheme.
 
     Attributes:
-        scheme: That of the tagger: one of `schemes.SCHEMES`, or `schemes.TAGS`.
-        known_words: The distinct words of the training text, if they are known: tags of
-            other words are also counted apart.
-        rule: How spans are read where `score` is not told, one of `rules.RULES`; it
-            does not concern tags.
+        scheme: The tagger's scheme: one of `schemes.SCHEMES`, or `schemes.TAGS`.
+        known_words: The distinct words of the training text, or None; tags of other
+            words are also counted separately.
+        rule: Default rule for reading spans, one of `rules.RULES`; unused for tags.
 
     Raises:
         ValueError: The rule is unknown, or cannot read labels of the scheme.
@@ -44,7 +43,7 @@ class Task:
 
     @property
     def has_tags(self) -> bool:
-        """Whether labels are tags, and not spans."""
+        """Whether labels are tags instead of spans."""
         return self.scheme == TAGS
 
     @property
@@ -59,17 +58,18 @@ class Task:
         predicted: Labels,
         rule: str | None = None,
     ) -> Scores | TagScores:
-        """Scores predicted labels.
+        """Returns the scores of predicted labels.
 
         Args:
             tokens: The words of each sentence.
             gold: The right labels of each sentence.
             predicted: The predicted ones.
-            rule: How spans are read: one of `rules.RULES`, or "seqeval" for a second
-                opinion on conlleval's; None: by the task's rule.
+            rule: Rule for reading spans: one of `rules.RULES`, or "seqeval" for a
+                second opinion on conlleval's; None for the task's rule.
 
         Raises:
-            ValueError: As `scoring.score` and `tags.score`; or tags are to be strict.
+            ValueError: As `scoring.score` and `tags.score`; or the rule is strict for
+                tags.
         """
         if self.has_tags:
             if rule == "strict":

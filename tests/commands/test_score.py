@@ -73,7 +73,7 @@ def test_score_of_tags(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run("score", path)
     text = capsys.readouterr().out
-    assert "gold label in the last column but one" in text
+    assert "gold label in the second-to-last column" in text
     assert "--tags" in text
 
 

@@ -223,7 +223,7 @@ def test_files_are_scored_with_their_own_vectors(
         )
     with pytest.raises(ValueError, match=r"needs vectors of 3 layers .* --contextual"):
         evaluated("--workdir", vector_run, "--data", file)
-    with pytest.raises(ValueError, match="--contextual is the file for --data"):
+    with pytest.raises(ValueError, match="--contextual needs --data"):
         evaluated("--workdir", vector_run, "--contextual", vectors / "dev.npz")
 
 

@@ -269,7 +269,7 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
         ("num_epochs", 0, "num_epochs must be at least 1, got 0"),
         ("batch_size", 0, "batch_size must be at least 1, got 0"),
         ("num_blocks", 0, "num_blocks must be at least 1, got 0"),
-        ("data.num_shapes", 0, "at least 1 shape, got num_shapes=0"),
+        ("data.num_shapes", 0, "num_shapes must be at least 1, got 0"),
         ("steps_per_call", 8, "--config.num_blocks=1, or steps_per_call=1"),
         ("steps_per_call", 0, "steps_per_call must be at least 1, got 0"),
         ("objective.reduction", "mean", "'mean'; known: sentence, token, sum"),
