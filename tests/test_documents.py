@@ -431,7 +431,7 @@ def test_evaluating_a_run_on_documents(document_run, marked, evaluated, tmp_path
 
 def test_training_on_a_file_without_documents_is_refused(corpus, tmp_path):
     config = tiny.idcnn_config(corpus, "sample,document")
-    with pytest.raises(ValueError, match=r"train\.conll does not say .*data\.unit"):
+    with pytest.raises(ValueError, match=r"train\.conll does not mark .*data\.unit"):
         train.main_run(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -505,7 +505,7 @@ def test_a_run_of_other_words_is_refused(marked, sentence_run, change, tmp_path)
 
 def test_a_run_that_is_not_there_is_told(marked, sentence_run, tmp_path):
     config = document_config(marked, tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
         train.main_run(config, tmp_path / "run")
     stopped = tmp_path / "stopped"
     stopped.mkdir()

@@ -131,7 +131,7 @@ def test_each_seed_has_its_patience(corpus, tmp_path):
     ("name", "value", "message"),
     [
         ("restarts", "parallel", "'parallel'; known: auto, together, in_turn"),
-        ("num_seeds", 0, "num_seeds of at least 1, got 0"),
+        ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
         ("num_devices", 99, "num_devices must be from 1 to"),
     ],
 )
