@@ -167,10 +167,11 @@ def test_the_command_keeps_the_temperature(run, tmp_path, capsys):
     before = jaxner.load(run)
     figures = tmp_path / "figures.json"
     arguments = ["calibrate", "--workdir", str(run), "--json", str(figures), "--test"]
-    __main__.main([*arguments, "--precision", "0.5", "--recall", "1"])
+    __main__.main([*arguments, "--precision", "0.05", "--recall", "1"])
     shown = capsys.readouterr().out
     assert "min_probability=" in shown
     assert "entities of dev: precision" in shown
+    assert "No threshold reaches recall 100.00" in shown
     written = json.loads(figures.read_text())
     after = jaxner.load(run)
     assert after.temperature == written["temperature"] != 1.0

@@ -8,9 +8,19 @@ import pytest
 import jaxner
 from jaxner import __main__
 from jaxner.commands import show
+from jaxner.data import corpora
 from jaxner.entity import Entity
 
-TEXT = "Ms Preston left Lakeside.\n\nMilan <b> beat  Ajax & Rome\n"
+
+@pytest.fixture(scope="module")
+def text(params, corpus):
+    """A text in which the tiny tagger finds entities, and what a page must escape."""
+    examples = corpora.load(None, "dev", directory=corpus).examples
+    texts = [" ".join(example.tokens) for example in examples]
+    found = jaxner.entities(params, texts, raw=True)
+    some = [t for t, its in zip(texts, found, strict=True) if its][:3]
+    assert some
+    return "\n\n".join([*some, "Milan <b> beat  Ajax & Rome\n"])
 
 
 class Reader(HTMLParser):
@@ -41,22 +51,23 @@ def without_marks(text, found):
     return text
 
 
-def test_the_terminal_shows_text_and_entities(finished, params, tmp_path, capsys):
-    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+def test_the_terminal_shows_text_and_entities(finished, params, text, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     __main__.main(["show", str(tmp_path / "a.txt"), "--workdir", str(finished)])
-    found = jaxner.entities(params, TEXT)
+    found = jaxner.entities(params, text)
     assert found
-    assert without_marks(capsys.readouterr().out.rstrip("\n"), found) == TEXT.rstrip()
+    assert without_marks(capsys.readouterr().out.rstrip("\n"), found) == text.rstrip()
 
 
-def test_the_input_is_read(finished, params, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(TEXT))
+def test_the_input_is_read(finished, text, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
     __main__.main(["show", "--workdir", str(finished), "--min-probability", "1"])
-    assert capsys.readouterr().out.rstrip() == TEXT.rstrip()
+    assert capsys.readouterr().out.rstrip() == text.rstrip()
 
 
-def test_the_page_says_the_same_and_needs_no_network(finished, params, tmp_path):
-    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+def test_the_page_says_the_same(finished, params, text, tmp_path):
+    """And it needs no network."""
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     page = tmp_path / "a.html"
     arguments = ["show", str(tmp_path / "a.txt"), "--workdir", str(finished)]
     __main__.main([*arguments, "--html", str(page)])
@@ -64,18 +75,18 @@ def test_the_page_says_the_same_and_needs_no_network(finished, params, tmp_path)
     reader.feed(page.read_text(encoding="utf-8"))
     assert not reader.stack
     assert not reader.links
-    found = jaxner.entities(params, TEXT)
+    found = jaxner.entities(params, text)
     said = "".join(reader.text).strip()
-    assert without_marks(said, found) == TEXT.strip()
+    assert without_marks(said, found) == text.strip()
     assert "background-color" in page.read_text(encoding="utf-8")
 
 
-def test_lines_may_be_sentences(finished, tmp_path, capsys):
+def test_lines_may_be_sentences(finished, text, tmp_path, capsys):
     assert show.lines("a b\r\nc\n\n d") == [[(0, 1), (2, 3)], [(5, 6)], [(9, 10)]]
-    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     arguments = ["show", str(tmp_path / "a.txt"), "--workdir", str(finished)]
     __main__.main([*arguments, "--one-sentence-a-line"])
-    assert "Lakeside" in capsys.readouterr().out
+    assert "Ajax & Rome" in capsys.readouterr().out
 
 
 def test_what_would_steer_a_terminal_is_replaced():
