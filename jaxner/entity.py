@@ -32,6 +32,11 @@ class Entity(NamedTuple):
         type: Such as "PER".
         probability: That exactly this entity stands there, from 0 to 1: the summed
             probability of all labellings of the sentence in which it does.
+
+    Example:
+        >>> found = Entity("Rome", 0, 1, 0, 4, "LOC", 0.97)
+        >>> "Rome fell"[found.start_char : found.end_char]
+        'Rome'
     """
 
     text: str

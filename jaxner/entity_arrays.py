@@ -35,9 +35,10 @@ class EntityArrays(NamedTuple):
         probability: There, the probability of the entity; else 0.
 
     Example:
-        >>> from jaxner import encode, load
-        >>> params = load("runs/grn")
-        >>> found = jax.jit(entities)(params, encode(params, ["Rome", "fell"]))
+        >>> import jaxner
+        >>> params = jaxner.load("runs/grn")
+        >>> batch = jaxner.encode(params, ["Rome", "fell"])
+        >>> found = jax.jit(jaxner.entities)(params, batch)
         >>> found.probability.shape, found.start.dtype
         ((2,), dtype('bool'))
     """
