@@ -197,7 +197,7 @@ def test_the_command_keeps_the_temperature(run, tmp_path, capsys):
     [
         (["--workdir", "nowhere"], "There is no folder"),
         (["--workdir", "{run}", "--json", "/no/where"], "no folder to write /no/w"),
-        (["--workdir", "{run}", "--precision", "2"], "a share from 0 to 1, got '2'"),
+        (["--workdir", "{run}", "--precision", "2"], "must be in [0, 1], got 2.0"),
     ],
 )
 def test_wrong_input_says_what_is_wrong(arguments, message, finished, capsys):

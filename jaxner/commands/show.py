@@ -75,10 +75,6 @@ def show(options: argparse.Namespace) -> None:
     """Does `jaxner show`."""
     if options.html and not Path(options.html).absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder to write {options.html} into")
-    if not 0 <= options.min_probability <= 1:
-        raise ValueError(
-            f"Expected --min-probability from 0 to 1, got {options.min_probability}"
-        )
     params = tagger.load(options.workdir)
     types = entity_types(params)
     text = _read(options.file)

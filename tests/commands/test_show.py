@@ -113,7 +113,7 @@ def test_every_colour_can_be_read():
         (["{bad}"], "bad.txt:2: expected text in UTF-8, got the byte 0xe9"),
         (["nowhere.txt"], "No such file"),
         (["{bad}", "--html", "/no/where"], "no folder to write /no/where"),
-        (["{bad}", "--min-probability", "3"], "from 0 to 1, got 3.0"),
+        (["{bad}", "--min-probability", "3"], "must be in [0, 1], got 3.0"),
     ],
 )
 def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path, capsys):
@@ -121,4 +121,5 @@ def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path, 
     given = [a.format(bad=tmp_path / "bad.txt") for a in arguments]
     with pytest.raises(SystemExit):
         __main__.main(["show", *given, "--workdir", str(finished)])
-    assert message in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert message in shown.out + shown.err
