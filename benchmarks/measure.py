@@ -217,6 +217,22 @@ class Report:
         self._found[title] = [
             {column: _plain(cell) for column, cell in row.items()} for row in rows
         ]
+        self._write()
+
+    def row(self, title: str, row: Mapping[str, Any]) -> None:
+        """Prints one row as a line, and stores it, so that a cut run keeps it.
+
+        Args:
+            title: Of its table; its key in the file.
+            row: Cells by column, as in `table`.
+        """
+        cells = ", ".join(f"{column} {show(cell)}" for column, cell in row.items())
+        self.say(f"{title}: {cells}")
+        its = {column: _plain(cell) for column, cell in row.items()}
+        self._found.setdefault(title, []).append(its)
+        self._write()
+
+    def _write(self) -> None:
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             text = json.dumps(self._found, indent=1, ensure_ascii=False)

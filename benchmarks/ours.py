@@ -31,7 +31,7 @@ from jaxner.data import vocab
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.tagger import belongs_to
-from jaxner.training import objectives, optim, prepare, step
+from jaxner.training import cluster, objectives, optim, prepare, step
 from jaxner.training.corpus import Corpus
 from jaxner.types import Sentence
 from jaxner.workdir import Workdir
@@ -147,7 +147,11 @@ def with_rows(
 
 
 def epoch_of(
-    config: Any, train: Split, batch: int, types: Sequence[str] | None = None
+    config: Any,
+    train: Split,
+    batch: int,
+    types: Sequence[str] | None = None,
+    place: cluster.Placement = cluster.ALONE,
 ) -> Callable[[], int]:
     """Returns a function that trains on a split once and returns its tokens.
 
@@ -156,31 +160,28 @@ def epoch_of(
         train: The split.
         batch: Sentences in a batch.
         types: As in `tagger`; labels of other types map to known types.
+        place: Devices, and restarts in one program, whose tokens all count.
     """
     params = tagger(config, train)
     sentences, labels = prepare.encode_split(train, params.vocabulary)
     if types is not None:
         params = tagger(config, train, types)
-    batches = Batches.make(
-        sentences,
-        labels,
-        batch_size=batch,
-        num_blocks=config.num_blocks,
-        num_shapes=config.data.num_shapes,
-        chars=step.character_rows(params.model),
-        unit=config.data.unit,
+    batches, steps_per_call = _batches(config, params, sentences, labels, batch, place)
+    recipe = _recipe(
+        config,
+        params,
+        batches.num_batches,
+        objectives.Sizes(batch, batches.mean_tokens),
     )
-    sizes = objectives.Sizes(batch, batches.mean_tokens)
-    recipe = _recipe(config, params, batches.num_batches, sizes)
     on_device = Corpus(
         batches,
         recipe,
         params.weights["frozen"],
-        seed=config.seed,
-        steps_per_call=config.steps_per_call,
+        seed=range(place.num_seeds) if place.num_seeds else config.seed,
+        steps_per_call=steps_per_call,
+        place=place,
     )
-    # Each step donates the state, but the weights belong to `params`.
-    state = step.init(jax.tree.map(jnp.array, params.weights["params"]), recipe.tx)
+    state = place.state(_state_of(params, recipe, place.num_seeds))
     epoch = 0
 
     def run() -> int:
@@ -189,9 +190,41 @@ def epoch_of(
             state = new
         jax.block_until_ready(state)
         epoch += 1
-        return batches.num_tokens
+        return batches.num_tokens * max(place.num_seeds, 1)
 
     return run
+
+
+def _batches(config, params, sentences, labels, batch, place) -> tuple[Batches, int]:
+    """Returns how a text is cut into batches, and how many steps a call takes."""
+    blocks, steps_per_call = cluster.blocks_and_steps(
+        config.num_blocks, config.steps_per_call
+    )
+    batches = Batches.make(
+        sentences,
+        labels,
+        batch_size=batch,
+        num_blocks=blocks,
+        num_shapes=config.data.num_shapes,
+        chars=step.character_rows(params.model),
+        unit=config.data.unit,
+        parts=place.num_parts,
+    )
+    return batches, steps_per_call
+
+
+def _state_of(params: tagging.Tagger, recipe: step.Recipe, num_seeds: int) -> Any:
+    """Returns the state before the first step, of all restarts if there are any."""
+
+    def begin(weights):
+        return step.init(weights, recipe.tx)
+
+    # The state is given up at each step, and the weights belong to `params`.
+    weights = jax.tree.map(jnp.array, params.weights["params"])
+    if not num_seeds:
+        return begin(weights)
+    stacked = jax.tree.map(lambda a: jnp.stack([a] * num_seeds), weights)
+    return jax.vmap(begin)(stacked)
 
 
 def _recipe(

@@ -17,6 +17,7 @@ from jaxner.models import init as init
 from jaxner.probabilities import Labelling as Labelling
 from jaxner.probabilities import marginals as marginals
 from jaxner.probabilities import n_best as n_best
+from jaxner.tagger import Ensemble as Ensemble
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import build as build
 from jaxner.tagger import load as load

@@ -8,9 +8,7 @@ arrays; see `integrity`.
 from __future__ import annotations
 
 import contextlib
-import errno
-import logging as logs
-import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,13 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
-from absl import logging
+from jax.experimental import multihost_utils
 
-from jaxner import integrity
+from jaxner import integrity, saving
 from jaxner.integrity import DamagedFileError, MissingFileError
 
-# Disk errors: full, over quota, file too large, read-only, forbidden.
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 _COMMITTED = "_CHECKPOINT_METADATA"
 
 
@@ -47,11 +43,10 @@ def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any], remedy: str) 
     if path.exists():
         integrity.check(path, remedy)
     else:
-        with _saving(path), ocp.StandardCheckpointer() as checkpointer:
+        with saving.saving(path), ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(path, frozen)
             checkpointer.wait_until_finished()
-    if not integrity.is_sealed(path):
-        integrity.seal(path, about)
+    _seal(path, about)
 
 
 def load_frozen(path: Path, like: Any, remedy: str) -> tuple[Any, dict | None]:
@@ -98,6 +93,8 @@ class Checkpoints:
         remedy: str = "Copy the folder again from where it came.",
     ):
         self.name, self._about, self._remedy = path.name, dict(about or {}), remedy
+        self._is_pending = False  # a save in the background
+        self._waited = 0.0
         if read_only and not path.is_dir():
             raise MissingFileError(path, "holds no checkpoint", remedy)
         options = ocp.CheckpointManagerOptions(
@@ -106,18 +103,19 @@ class Checkpoints:
             create=not read_only,
             read_only=read_only,
             cleanup_tmp_directories=not read_only,
-            # The next step reuses the arrays' memory (donation), so they must be on
-            # disk first.
-            enable_async_checkpointing=False,
+            enable_async_checkpointing=not read_only,
         )
-        with quiet():
+        with saving.quiet():
             self._manager = ocp.CheckpointManager(path, options=options)
 
     def __enter__(self) -> Checkpoints:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._manager.close()
+        try:
+            self.finish()
+        finally:
+            self._manager.close()
 
     @property
     def step(self) -> int | None:
@@ -136,7 +134,11 @@ class Checkpoints:
         return series / str(self.step)
 
     def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
-        """Saves a checkpoint; a kill at any moment leaves the last one intact.
+        """Saves in the background; a kill at any moment leaves the last one intact.
+
+        It returns once the arrays are copied, so that the next step may reuse their
+        memory (donation). What goes wrong later is raised by the next call, or by
+        `finish`.
 
         Args:
             step: Optimizer steps so far.
@@ -146,22 +148,50 @@ class Checkpoints:
         Raises:
             OSError: The disk is full, or cannot be written.
         """
-        # After resuming just before this step, the same run saves the same arrays.
-        if step not in self._manager.all_steps():
-            with _saving(Path(self._manager.directory)):
-                self._manager.save(
-                    step,
-                    args=ocp.args.Composite(
-                        arrays=ocp.args.StandardSave(arrays),
-                        progress=ocp.args.JsonSave(progress),
-                    ),
-                )
-        self.seal()
+        self.finish()
+        # Resumed just before it: the same run saves the same arrays.
+        if step in self._manager.all_steps():
+            return
+        with self._timed(), saving.saving(Path(self._manager.directory)):
+            self._manager.save(
+                step,
+                args=ocp.args.Composite(
+                    arrays=ocp.args.StandardSave(jax.tree.map(jnp.copy, arrays)),
+                    progress=ocp.args.JsonSave(progress),
+                ),
+            )
+        self._is_pending = True
+
+    def finish(self) -> None:
+        """Waits until the newest checkpoint is on disk, with its checksums.
+
+        Raises:
+            OSError: The disk is full, or cannot be written.
+        """
+        if not self._is_pending:
+            return
+        self._is_pending = False
+        with self._timed():
+            with saving.saving(Path(self._manager.directory)):
+                self._manager.wait_until_finished()
+            self.seal()
+
+    def waited(self) -> float:
+        """Returns how many seconds the process waited for saves since it last asked."""
+        seconds, self._waited = self._waited, 0.0
+        return seconds
+
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._waited += time.perf_counter() - start
 
     def seal(self) -> None:
-        """Writes the checksums of the newest checkpoint, if missing."""
-        if not integrity.is_sealed(self.folder()):
-            integrity.seal(self.folder(), self._about)
+        """Writes the checksums of the newest checkpoint, if it has none."""
+        _seal(self.folder(), self._about)
 
     def check(self) -> dict[str, Any] | None:
         """Returns what the newest checkpoint belongs to, after checking its checksums.
@@ -189,7 +219,7 @@ class Checkpoints:
             args = ocp.args.Composite(progress=ocp.args.JsonRestore())
             return dict(self._manager.restore(self.step, args=args)["progress"])
 
-        with quiet():
+        with saving.quiet():
             return integrity.reading(self.folder() / "progress", self._remedy, restore)
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
@@ -216,6 +246,14 @@ class Checkpoints:
         _check_finite(self.folder(), weights, self._remedy)
 
 
+def _seal(path: Path, about: Mapping[str, Any]) -> None:
+    """Writes checksums if there are none; of several processes the first one does."""
+    if jax.process_index() == 0 and not integrity.is_sealed(path):
+        integrity.seal(path, about)
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices(f"sealed {path}")
+
+
 def _check_finite(path: Path, weights: Any, remedy: str) -> None:
     for name, leaf in _named(weights).items():
         if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
@@ -235,7 +273,7 @@ def _restore(path: Path, like: Any, remedy: str) -> Any:
         with ocp.StandardCheckpointer() as checkpointer:
             return checkpointer.restore(path, _target(like))
 
-    with quiet():
+    with saving.quiet():
         stored, wanted = integrity.reading(path, remedy, shapes), _named(like)
         if difference := _difference(stored, wanted):
             raise DamagedFileError(
@@ -275,36 +313,6 @@ def _named(tree: Any) -> dict[str, Any]:
         for path, leaf in leaves
         if hasattr(leaf, "shape")
     }
-
-
-@contextlib.contextmanager
-def _saving(path: Path) -> Iterator[None]:
-    """Turns Orbax's errors for a full disk into one line."""
-    try:
-        with quiet():
-            yield
-    except Exception as error:  # errors of several libraries
-        text = " ".join(str(error).split())
-        known = (os.strerror(number) for number in _DISK_ERRORS)
-        reason = next((name for name in known if name in text), text[:200])
-        raise OSError(
-            f"{path}: cannot write the checkpoint: {reason}. The previous checkpoint "
-            "is unchanged. Free some space or choose another --workdir, and run the "
-            "same command."
-        ) from None
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Hides Orbax's warnings from the user, such as that a folder is read-only."""
-    before, disabled = logging.get_verbosity(), logs.root.manager.disable
-    logging.set_verbosity(logging.FATAL)
-    logs.disable(logs.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-        logs.disable(disabled)
 
 
 def _target(like: Any) -> Any:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 from jaxner import inference, models
 from jaxner.data import schemes
 from jaxner.data.vocab import SEPARATOR, Vocabulary
-from jaxner.tagger import Tagger
+from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import AnyPotentials, Potentials, Sentence
 
 DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
@@ -97,6 +97,8 @@ def predict(
             as many as the tagger's config says. A refinement has one distribution.
         constrained: Whether ill-formed labellings are ruled out.
     """
+    if isinstance(params, Ensemble):
+        return _of_members(params, sentence, key, constrained)
     model, weights = params.model, params.weights
     found = Predictive(models.predict(model, weights, sentence, key))
     own = model.mc_dropout
@@ -114,6 +116,34 @@ def predict(
         allowed = constraints(params.vocabulary)
         found = found.map(lambda p: inference.constrain(p, allowed))
     return found
+
+
+def _of_members(
+    params: Ensemble, sentence: Sentence, key: Array | None, constrained: bool
+) -> Predictive:
+    """Computes the distribution of an ensemble: the mean of its members'.
+
+    Labels are chosen by the logarithms of the mean marginals, without transitions: a
+    mean of probabilities weighs the members equally, whereas a mean of scores weighs
+    one the more, the larger its scores are.
+    """
+
+    def member(weights):
+        potentials = models.predict(params.model, weights, sentence, key)
+        if isinstance(params.temperature, float) and params.temperature == 1.0:
+            return potentials
+        return inference.at_temperature(potentials, params.temperature)
+
+    passes: Any = jax.vmap(member)(params.weights)
+    chances = inference.mean_over_passes(
+        lambda one: inference.marginals(one, sentence.mask), passes
+    )
+    mean = Potentials(jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny)))
+    if not constrained:
+        return Predictive(mean, passes)
+    allowed = constraints(params.vocabulary)
+    each: Any = jax.vmap(lambda one: inference.constrain(one, allowed))(passes)
+    return Predictive(inference.constrain(mean, allowed), each)
 
 
 def constraints(vocabulary: Vocabulary) -> inference.Constraints:
@@ -153,6 +183,12 @@ def choose(
     """
     check(decoding, key)
     mask = sentence.mask
+    if isinstance(params, Ensemble) and decoding != "max_marginal":
+        constrained = constrained or decoding == "constrained"
+        found = predict(params, sentence, key, constrained=constrained)
+        if decoding == "sampled":
+            return draw(found, sentence, key)
+        return inference.viterbi(found.potentials, mask)
     if decoding in ("viterbi", "constrained"):
         potentials = models.predict(params.model, params.weights, sentence, key)
         if constrained or decoding == "constrained":

@@ -8,14 +8,17 @@ import functools
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from jaxner import integrity, models
+from jaxner.building import build as build
+from jaxner.building import build_model as build_model
 from jaxner.data.vocab import Vocabulary
 from jaxner.models.options import completed
 from jaxner.types import Weights
@@ -54,67 +57,59 @@ class Tagger:
         return f"Tagger({count:,} weights, {self.vocabulary!r})"
 
 
-def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model:
-    """Returns a model with the sizes of a vocabulary.
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["weights"],
+    meta_fields=["model", "vocabulary", "temperature"],
+)
+@dataclasses.dataclass(frozen=True, repr=False)
+class Ensemble(Tagger):
+    """The taggers of several restarts as one pytree: `load(workdir, seed="all")`.
 
-    Args:
-        vocabulary: Determines the sizes. options: `representation`, `encoder` and
-            `head`, as in `models.build`.
-
-    Raises:
-        ValueError: As `models.build`; or the head cannot label documents.
-    """
-    head = options["head"]
-    is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
-    if vocabulary.reads_documents and is_seq2seq:
-        raise ValueError(
-            "A tagger of documents needs head 'softmax' or 'crf': head 'seq2seq' has "
-            "no scores for the labels of separators"
-        )
-    return models.build(
-        num_labels=len(vocabulary.label_names),
-        num_trained_words=vocabulary.num_trained,
-        num_frozen_words=len(vocabulary.words) - vocabulary.num_trained,
-        num_chars=len(vocabulary.chars),
-        char_types=vocabulary.char_types,
-        vector_sizes=vocabulary.vector_sizes,
-        encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
-        separators=vocabulary.reads_documents,
-        singletons=vocabulary.singletons,
-        **options,
-    )
-
-
-def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
-    """Returns a model for a vocabulary, built from choices of its parts.
-
-    Args:
-        vocabulary: What `build_vocabulary` returned; determines the sizes.
-        **parts: `representation`, `encoder` and `head`, each a choice's name and
-            options, or your own Linen module; and further arguments of `models.build`
-            (`mc_dropout`, `refinement`).
-
-    Returns:
-        A Linen module, compared and hashed by value: a static argument of `jit`.
-
-    Raises:
-        ValueError: A name or an option is unknown; the error lists the known ones.
+    All arrays of `weights["params"]` have a leading axis of seeds. `tag` averages the
+    marginals of the members over that axis, by `jax.vmap`, and each token has the label
+    that is likeliest on average; see `decoding.predict`.
 
     Example:
-        >>> import jax, jaxner
-        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
-        >>> model = jaxner.build(
-        ...     vocabulary,
-        ...     representation={"words": {"dim": 8}, "chars": {"name": "cnn"}},
-        ...     encoder={"name": "grn", "hidden_dim": 16},
-        ...     head={"name": "crf"},
-        ... )
-        >>> weights = jaxner.init(model, jax.random.key(0))
-        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
-        >>> len(jaxner.tag(tagger, ["Rome", "fell"]))
-        2
+        >>> one = load("runs/grn")
+        >>> both = ensemble([one, one])
+        >>> len(both), type(both.member(1)).__name__
+        (2, 'Tagger')
     """
-    return build_model(vocabulary, parts)
+
+    def __len__(self) -> int:
+        return len(jax.tree.leaves(self.weights["params"])[0])
+
+    def member(self, number: int) -> Tagger:
+        """Returns the tagger of one restart, counted from 0."""
+        weights = jax.tree.map(lambda leaf: leaf[number], self.weights)
+        return Tagger(weights, self.model, self.vocabulary, self.temperature)
+
+
+def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
+    """Makes one ensemble of taggers with equal models and vocabularies.
+
+    Raises:
+        ValueError: There are none, or a model or a vocabulary is another.
+
+    Example:
+        >>> one = load("runs/grn")
+        >>> len(ensemble([one, one, one]))
+        3
+    """
+    if not taggers:
+        raise ValueError("Expected at least one tagger for an ensemble, got none.")
+    first = taggers[0]
+    for number, other in enumerate(taggers):
+        for part in ("model", "vocabulary", "temperature"):
+            if getattr(other, part) != getattr(first, part):
+                raise ValueError(
+                    f"The taggers of an ensemble need the same {part}; that of tagger "
+                    f"{number} is another than that of tagger 0."
+                )
+    weights = [tagger.weights for tagger in taggers]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
+    return Ensemble(stacked, first.model, first.vocabulary, first.temperature)
 
 
 def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
@@ -185,6 +180,7 @@ def load(
     changes: Mapping[str, Any] | None = None,
     *,
     model: models.Model | None = None,
+    seed: int | str | None = None,
 ) -> Tagger:
     """Returns the tagger in a folder: a run's best checkpoint, or what `save` saved.
 
@@ -193,6 +189,8 @@ def load(
         changes: Model options to change from the run's config, such as
             `{"encoder.then.keep": "hidden"}`; they must not change the weights.
         model: The model, if it has your own modules.
+        seed: For a folder of restarts (`--config.num_seeds`): the seed of one of them,
+            or "all" for an `Ensemble`.
 
     Returns:
         The tagger, on the default device.
@@ -202,7 +200,8 @@ def load(
             weights, vocabulary and model do not belong together.
         FileNotFoundError: The folder has no tagger.
         ValueError: A change names no option or needs other weights; or the model has
-            your own modules but `model` is missing.
+            your own modules but `model` is missing; or the folder has
+            restarts, and the seed is missing or not among them.
 
     Warns:
         UserWarning: The weights have no checksums, so damage cannot be detected.
@@ -212,6 +211,11 @@ def load(
         'BIOES'
     """
     folder = Workdir(workdir)
+    if seed is not None or (folder.seeds() and not folder.has_best()):
+        chosen = _chosen(folder, seed)
+        if seed == "all":
+            return ensemble([load(f.path, changes, model=model) for f in chosen])
+        return load(chosen[0].path, changes, model=model)
     vocabulary = folder.vocabulary()
     described = _described(folder)
     if model is None:
@@ -257,6 +261,19 @@ def _temperature(folder: Workdir, step: int | None) -> float:
         stacklevel=3,
     )
     return 1.0
+
+
+def _chosen(folder: Workdir, seed: int | str | None) -> list[Workdir]:
+    """Returns the folders of one restart, or of all."""
+    seeds = folder.seeds()
+    if seed == "all" and seeds:
+        return [folder.seed(number) for number in seeds]
+    if seed in seeds and seed is not None:
+        return [folder.seed(int(seed))]
+    names = ", ".join(map(str, seeds))
+    what = f"the restarts of seeds {names}" if seeds else "no restarts"
+    hint = f"load(folder, seed={seeds[0]}) or seed='all'" if seeds else "load(folder)"
+    raise ValueError(f"{folder.path} holds {what}; got seed={seed!r}: call {hint}.")
 
 
 NO_CHECKSUMS = (

@@ -37,10 +37,12 @@ class Workdir:
 
     Args:
         path: The folder; created on the first write.
+        writes: Whether this process writes files; among several that share a run, one
+            does. All of them save checkpoints.
     """
 
-    def __init__(self, path: str | os.PathLike[str]):
-        self.path = Path(path).absolute()
+    def __init__(self, path: str | os.PathLike[str], *, writes: bool = True):
+        self.path, self.writes = Path(path).absolute(), writes
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Returns the content of a JSON file in the folder.
@@ -95,11 +97,15 @@ class Workdir:
 
     def write_json(self, name: str, content: Any) -> None:
         """Writes a JSON file atomically."""
+        if not self.writes:
+            return
         self._make()
         integrity.write_json(self.path / name, content)
 
     def write_text(self, name: str, text: str) -> None:
         """Writes a text file atomically."""
+        if not self.writes:
+            return
         self._make()
         writing.write_text(self.path / name, text)
 
@@ -109,6 +115,8 @@ class Workdir:
     def log(self, metrics: dict[str, Any]) -> None:
         """Appends one line to `metrics.jsonl`."""
         file = self.path / "metrics.jsonl"
+        if not self.writes:
+            return
         integrity.refuse_links([file])
         writing.append_line(file, json.dumps(metrics))
 
@@ -144,7 +152,17 @@ class Workdir:
 
     def seed(self, seed: int) -> Workdir:
         """Returns the folder of one of several restarts."""
-        return Workdir(self.path / f"seed-{seed}")
+        return Workdir(self.path / f"seed-{seed}", writes=self.writes)
+
+    def seeds(self) -> list[int]:
+        """Lists the seeds of restarts that have a folder."""
+        names = (path.name for path in self.path.glob("seed-*"))
+        numbers = (name.removeprefix("seed-") for name in names)
+        return sorted(int(n) for n in numbers if n.isascii() and n.isdigit())
+
+    def has_best(self) -> bool:
+        """Tells whether the folder itself has a checkpoint to load."""
+        return (self.path / "checkpoints" / "best").is_dir()
 
     def predictions(self, split: str) -> Path:
         """Returns the path of the file with the labels of a split."""
@@ -264,6 +282,9 @@ class Workdir:
             BlockingIOError: Another process is training in the folder.
             DamagedFileError: The lock is a symbolic link.
         """
+        if not self.writes:  # the process that does holds the lock
+            yield
+            return
         is_new = not self.path.exists()
         self._make()
         file = self.path / ".lock"

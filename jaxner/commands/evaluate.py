@@ -42,13 +42,13 @@ from rich.console import Console
 
 from jaxner import decoding as decodings
 from jaxner import fields, probabilities, tagging
-from jaxner.commands import flagged
+from jaxner.commands import flagged, hosts
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
 from jaxner.evaluation.counts import percent
 from jaxner.evaluation.tasks import Task
-from jaxner.training import checks, prepare
+from jaxner.training import checks, cluster, prepare
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -125,16 +125,39 @@ def read_change(text: str) -> tuple[str, Any]:
         return path, value
 
 
+def read_seed(text: str | None) -> int | str | None:
+    """Reads `--restart`: a number, or "all".
+
+    Raises:
+        ValueError: It is neither.
+
+    Example:
+        >>> read_seed("3"), read_seed("all"), read_seed(None)
+        (3, 'all', None)
+    """
+    if text is None or text == "all":
+        return text
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"Expected --restart to be a number or 'all', got {text!r}")
+    return int(text)
+
+
+def load(values: flags.FlagValues) -> tagging.Tagger:
+    """Loads what is scored, on all devices."""
+    changes, seed = dict(map(read_change, values.model)), read_seed(values.restart)
+    params = tagging.load(values.workdir, changes, seed=seed)
+    return cluster.placement().tagger(params)
+
+
 def run(values: flags.FlagValues) -> dict[str, Any]:
     """Runs the command; returns the scores."""
     check(values)
     folders = values.workdir.split(",")
     if len(folders) > 1:
         return write_report(values, folders)
-    params = tagging.load(values.workdir, dict(map(read_change, values.model)))
+    console.quiet = not hosts.join(values)
+    params = load(values)
     has_tags = params.vocabulary.scheme == schemes.TAGS
-    if has_tags and values.chunks:
-        raise ValueError("--chunks needs spans; the labels of this tagger are tags")
     check_rule(values, has_tags)
     config = Workdir(values.workdir).read_json("config.json")
     split = load_split(values, config)
@@ -162,12 +185,18 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     result = {**scores.to_dict(), "decoding": values.decoding, **about}
     result["figures"] = figures_of(params, split, predicted, rule)
     if values.chunks:
-        gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
-        found = chunks.recalls(gold, predicted)
-        console.print(chunks.table(found, "chunk labels"))
-        result["chunk_recall"] = {p: percent(x.share) for p, x in found.items()}
-    _write(values, split, predicted, result)
+        result["chunk_recall"] = chunk_recall(params, split, predicted)
+    if not console.quiet:
+        _write(values, split, predicted, result)
     return result
+
+
+def chunk_recall(params: tagging.Tagger, split: Split, predicted) -> dict[str, Any]:
+    """Prints the recall of each chunk label, and returns it in percent."""
+    gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
+    found = chunks.recalls(gold, predicted)
+    console.print(chunks.table(found, "chunk labels"))
+    return {prefix: percent(recall.share) for prefix, recall in found.items()}
 
 
 def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
@@ -211,7 +240,9 @@ def write_report(values: flags.FlagValues, folders: Sequence[str]) -> dict[str, 
 
 
 def check_rule(values: flags.FlagValues, has_tags: bool) -> None:
-    """Raises ValueError if a rule for spans is set for tags."""
+    """Raises ValueError if a rule for spans, or chunks, are wanted of tags."""
+    if has_tags and values.chunks:
+        raise ValueError("--chunks needs spans; the labels of this tagger are tags")
     if has_tags and values.rule not in (None, "seqeval"):
         raise ValueError(
             f"--rule={values.rule} needs spans; the labels of this tagger are tags"
@@ -274,6 +305,7 @@ def define_flags(values: flags.FlagValues) -> None:
     switch = functools.partial(flags.DEFINE_bool, flag_values=values)
     define("workdir", "", "Run folder; with --report several, separated by commas.")
     splits = ["train", "dev", "test"]
+    define("restart", None, "Of a folder of restarts: a seed, or all, averaged.")
     choice("split", None, splits, "Split to score; default test.")
     define("data", None, "File to score instead of a split.")
     define("contextual", None, "File of vectors for the tokens of --data.")
@@ -299,6 +331,11 @@ def define_flags(values: flags.FlagValues) -> None:
         "Number of labellings for --decoding=n_best; the nearest to the gold counts.",
     )
     column("seed", 0, "Seed of --decoding=sampled.")
+    _define_rest(values)
+
+
+def _define_rest(values: flags.FlagValues) -> None:
+    switch = functools.partial(flags.DEFINE_bool, flag_values=values)
     switch("chunks", False, "Add the recall of each chunk label.")
     flags.DEFINE_multi_string(
         "model",
@@ -306,6 +343,7 @@ def define_flags(values: flags.FlagValues) -> None:
         "Option of the model to change: encoder.then.keep=hidden; lists are JSON.",
         flag_values=values,
     )
+    hosts.define(values)
     flags.register_validator(
         "workdir", bool, "give the folder of a run", flag_values=values
     )

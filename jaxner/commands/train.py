@@ -21,9 +21,9 @@ from pathlib import Path
 from absl import flags
 from ml_collections import config_flags
 
-from jaxner.commands import flagged
+from jaxner.commands import flagged, hosts
 from jaxner.configuration import shipped
-from jaxner.training import checks
+from jaxner.training import checks, cluster
 from jaxner.training.seeds import main_run
 
 
@@ -107,10 +107,14 @@ def define_flags(values: flags.FlagValues, arguments: Sequence[str]) -> None:
         "workdir", None, "Run folder; default runs/<config>.", flag_values=values
     )
     flags.mark_flag_as_required("config", flag_values=values)
+    hosts.define(values)
 
 
 def run(values: flags.FlagValues) -> None:
     """Runs the command."""
+    if values.config.deterministic:
+        cluster.make_deterministic()
+    hosts.join(values)
     workdir = values.workdir
     if workdir is None:
         name = config_flags.get_config_filename(values["config"])

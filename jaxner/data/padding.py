@@ -162,7 +162,9 @@ def pad_vectors(vectors: Sequence[Any], length: int, count: int) -> np.ndarray |
     arrays = [np.asarray(array) for array in vectors if array is not None]
     if not arrays:
         return None
-    padded = np.zeros((count, length, *arrays[0].shape[1:]), np.float32)
+    # Rows of a table that stand for vectors are integers.
+    kind = np.int32 if arrays[0].dtype.kind == "i" else np.float32
+    padded = np.zeros((count, length, *arrays[0].shape[1:]), kind)
     for row, array in zip(padded, arrays, strict=False):
         row[: len(array)] = array
     return padded

@@ -39,15 +39,13 @@ from jaxner.models.mc_dropout import refine as refine
 from jaxner.models.mc_dropout import represent as represent
 from jaxner.models.mc_dropout import sample as sample
 from jaxner.models.mc_dropout import sentence_key as sentence_key
+from jaxner.models.model import DTYPES as DTYPES
 from jaxner.models.model import Model as Model
 from jaxner.models.model import apply as apply
 from jaxner.models.model import apply_stages as apply_stages
 from jaxner.models.model import apply_with_intermediates as apply_with_intermediates
 from jaxner.models.model import character_readers as character_readers
 from jaxner.models.model import init as init
-from jaxner.models.model import standardise_words as standardise_words
-from jaxner.models.model import transfer as transfer
-from jaxner.models.model import with_vectors as with_vectors
 from jaxner.models.refinement import Refinement
 from jaxner.models.representation import (
     Capitalisation,
@@ -57,6 +55,9 @@ from jaxner.models.representation import (
 )
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import RelativeTransformer, TwoStream
+from jaxner.models.weights import standardise_words as standardise_words
+from jaxner.models.weights import transfer as transfer
+from jaxner.models.weights import with_vectors as with_vectors
 
 ENCODERS = {
     "attention": SelfAttention,
@@ -107,6 +108,8 @@ def build(
     refinement: Mapping[str, Any] | None = None,
     separators: bool = False,
     singletons: tuple[int, int] = (0, 0),
+    dtype: str = "float32",
+    remat: bool = False,
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
 
@@ -136,6 +139,8 @@ def build(
         separators: Whether the last label marks separators; see `Model`.
         singletons: First and last (exclusive) id of the words that occur once in the
             training text, for a representation with `singleton_dropout`.
+        dtype: What representation and encoder compute in; see `Model`.
+        remat: Whether training saves memory at the expense of time; see `Model`.
 
     Returns:
         A static module, compared and hashed by value.
@@ -161,7 +166,7 @@ def build(
     def represent():
         if isinstance(representation, nn.Module):
             return representation
-        options = _contextual(representation, vector_sizes, encoder_sizes)
+        options = _contextual(representation, vector_sizes, encoder_sizes, remat)
         if options.get("singleton_dropout"):
             options["singletons"] = singletons
         return _representation(options, sizes, characters, char_types)
@@ -185,6 +190,8 @@ def build(
         ),
         mc_dropout=_make(MCDropout, "mc_dropout", mc_dropout or {}),
         separators=separators,
+        dtype=dtype,
+        remat=remat,
     )
 
 
@@ -241,7 +248,7 @@ def _representation(options: Mapping[str, Any], sizes, characters, char_types):
 
 
 def _contextual(
-    options: Mapping[str, Any], vector_sizes, encoder_sizes
+    options: Mapping[str, Any], vector_sizes, encoder_sizes, remat: bool
 ) -> dict[str, Any]:
     """Builds the parts of a representation that see a word's context."""
     vectors, bert = options.get("vectors"), options.get("bert")
@@ -262,7 +269,7 @@ def _contextual(
         for option, name in _DROPOUTS.items():  # None: the rate in the folder's config
             if (rate := bert.pop(option, None)) is not None:
                 own[name] = rate
-        bert["encoder"] = BERT(**own)
+        bert["encoder"] = BERT(**own, remat=remat)
         bert = _make(WordPieces, "representation.bert", bert)
     return {**options, "vectors": vectors, "bert": bert}
 

@@ -50,6 +50,7 @@ class BERT(nn.Module):
         hidden_dropout_prob: Dropout rate of the embeddings and of both residual updates
             in a layer.
         attention_probs_dropout_prob: Dropout rate of the attention weights.
+        remat: Whether training keeps only the input of each layer.
     """
 
     vocab_size: Size
@@ -63,6 +64,7 @@ class BERT(nn.Module):
     hidden_act: Annotated[str, OneOf(ACTIVATIONS)] = "gelu"
     hidden_dropout_prob: Rate = 0.1
     attention_probs_dropout_prob: Rate = 0.1
+    remat: bool = False
 
     def __post_init__(self):
         check_fields(self)
@@ -83,8 +85,9 @@ class BERT(nn.Module):
         """
         x = self._embed(ids, train)
         # One loop over stacked weights: compiling takes as long as for one layer.
+        layer = nn.remat(_Layer, prevent_cse=False) if self.remat else _Layer
         stack = nn.scan(
-            _Layer,
+            layer,
             variable_axes={"params": 0},
             split_rngs={"params": True, "dropout": True},
             in_axes=nn.broadcast,  # pyright: ignore[reportArgumentType]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -10,8 +10,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
+from jaxner.fields import OneOf, check_fields
 from jaxner.models.mc_dropout import PARTS, Keys, MCDropout
-from jaxner.types import AnyPotentials, Sentence, Weights, WordVectors
+from jaxner.types import AnyPotentials, Sentence, Weights
+
+DTYPES = ("float32", "bfloat16")
+"""What a model computes in: bfloat16 has the range of float32 and 8 bits of precision,
+for accelerators, which multiply it several times faster."""
+
+_LOW = ("representation", "encoder", "streams")  # parts that may compute in less
 
 
 class Model(nn.Module):
@@ -30,6 +37,11 @@ class Model(nn.Module):
         separators: Whether the last label marks separators, in a tagger of documents.
             Training learns this label; at prediction time separators are known, and no
             word gets it.
+        dtype: One of `DTYPES`: what representation and encoder compute in. Weights,
+            heads and inference over labels stay in float32.
+        remat: Whether training keeps only the inputs and outputs of representation and
+            encoder (and the inputs of BERT's layers) and computes the rest again on the
+            way back: less memory, a third more time.
     """
 
     representation: nn.Module
@@ -39,6 +51,34 @@ class Model(nn.Module):
     refinement: nn.Module | None = None
     mc_dropout: MCDropout = MCDropout()
     separators: bool = False
+    dtype: Annotated[str, OneOf(DTYPES)] = "float32"
+    remat: bool = False
+
+    def __post_init__(self):
+        check_fields(self)
+        super().__post_init__()
+
+    def apply(self, variables: Any, *args: Any, **kwargs: Any) -> Any:
+        """Does what Linen's `apply` does, in the model's precision."""
+        return super().apply(self._lowered(variables), *args, **kwargs)
+
+    def _lowered(self, variables: Any) -> Any:
+        """Casts the weights of what is computed in a lower precision."""
+        if self.dtype == "float32":
+            return variables
+
+        def cast(leaf):
+            is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+            return leaf.astype(self.dtype) if is_float else leaf
+
+        def chosen(weights):
+            weights = {**weights}
+            if "refinement" in weights:
+                weights["refinement"] = chosen(weights["refinement"])
+            low = (name for name in _LOW if name in weights)
+            return weights | {n: jax.tree.map(cast, weights[n]) for n in low}
+
+        return {kind: chosen(weights) for kind, weights in variables.items()}
 
     def __call__(self, sentence: Sentence, *, train: bool):
         """Returns the potentials of each stage, and a dict of intermediates."""
@@ -52,7 +92,16 @@ class Model(nn.Module):
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
-        return self.representation(sentence, train=train)
+
+        def features(module, sentence):
+            return module(sentence, train=train)
+
+        x = self._lean(features)(self.representation, sentence)
+        return x.astype(self.dtype)
+
+    def _lean(self, function: Any) -> Any:
+        """Computes what a function of a module held in between again, if asked to."""
+        return nn.remat(function) if self.remat else function
 
     def draft(
         self,
@@ -84,11 +133,14 @@ class Model(nn.Module):
         return self._refine(x, sentence, probabilities, False)
 
     def _label(self, x, sentence, in_encoder, in_head):
-        features, out = self.encoder(x, sentence.mask, train=in_encoder)
+        def encode(module, x, mask):
+            return module(x, mask, train=in_encoder)
+
+        features, out = self._lean(encode)(self.encoder, x, sentence.mask)
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
         return tuple(
-            head(stage, train=in_head)
+            head(stage.astype(jnp.float32), train=in_head)
             for head, stage in zip((*heads, self.head), stages, strict=True)
         ), out
 
@@ -98,7 +150,10 @@ class Model(nn.Module):
         words = x if own is None else own(sentence, train=train)
         # The refinement's gradient does not flow into the draft.
         given = jax.lax.stop_gradient(probabilities)
-        return refinement(words, given, sentence.mask, train=train)
+        potentials = refinement(
+            words, given.astype(self.dtype), sentence.mask, train=train
+        )
+        return jax.tree.map(lambda a: a.astype(jnp.float32), potentials)
 
 
 def init(model: Model, key: Array) -> Weights:
@@ -132,118 +187,6 @@ def init(model: Model, key: Array) -> Weights:
     sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
     weights = model.init(key, sentence, train=False)
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
-
-
-def with_vectors(weights: Weights, vectors: WordVectors) -> Weights:
-    """Returns freshly drawn weights with pretrained word vectors filled in.
-
-    Args:
-        weights: What `init` returned.
-        vectors: Aligned with the model's word ids.
-
-    Returns:
-        New weights; trained words without a pretrained vector keep the drawn one. A
-        refinement with its own word table starts from the same vectors.
-    """
-
-    def fill(path, leaf):
-        if _name(path).endswith("representation/words/trained"):
-            return leaf.at[vectors.rows].set(vectors.trained)
-        if _name(path).endswith("representation/words/vectors"):
-            return jnp.asarray(vectors.frozen)
-        return leaf
-
-    return jax.tree_util.tree_map_with_path(fill, weights)
-
-
-def standardise_words(weights: Weights) -> Weights:
-    """Returns weights with word vectors divided by the vocabulary's standard deviation.
-
-    The deviation is over all trained words: drawn vectors and the unknown word count,
-    padding does not. If only the unknown word is trained, all words count. Frozen words
-    are divided by the same number.
-
-    The code of Gui et al. (2020) does the same to its whole embedding matrix, which
-    also holds the words of dev and test.
-
-    Args:
-        weights: What `with_vectors` returned.
-
-    Returns:
-        New weights. A refinement's own word table has its own deviation.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> words = {"trained": jnp.array([[9.0], [1.0], [5.0]])}
-        >>> params = {"representation": {"words": words}}
-        >>> new = standardise_words({"params": params, "frozen": {}})
-        >>> new["params"]["representation"]["words"]["trained"].ravel().tolist()
-        [4.5, 0.5, 2.5]
-    """
-    tables: dict[str, list[Array]] = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(weights):
-        owner = _owner_of_words(path)
-        if owner is not None:
-            tables.setdefault(owner, []).append(leaf)
-    deviations = {}
-    for owner, leaves in tables.items():
-        # "frozen", if present, comes before "params".
-        *frozen, trained = leaves
-        rows = [trained[1:]] + (frozen if len(trained) == 2 else [])
-        deviations[owner] = jnp.std(jnp.concatenate(rows))
-
-    def divide(path, leaf):
-        owner = _owner_of_words(path)
-        return leaf if owner is None else leaf / deviations[owner]
-
-    return jax.tree_util.tree_map_with_path(divide, weights)
-
-
-def _owner_of_words(path) -> str | None:
-    """Returns the path of the module that owns a word table; None for other arrays."""
-    _, _, name = _name(path).partition("/")
-    module, _, leaf = name.rpartition("/")
-    is_table = leaf in ("trained", "vectors") and f"/{module}".endswith(
-        "/representation/words"
-    )
-    return module if is_table else None
-
-
-def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
-    """Returns weights copied from another model where name and shape agree.
-
-    Args:
-        weights: Freshly drawn weights.
-        source: Weights of a trained model.
-
-    Returns:
-        New weights, and the names of the arrays that keep their drawn values.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> old = {"params": {"a": jnp.ones(2), "b": jnp.ones(2)}, "frozen": {}}
-        >>> new = {"params": {"a": jnp.zeros(2), "b": jnp.zeros(3)}, "frozen": {}}
-        >>> merged, kept = transfer(new, old)
-        >>> merged["params"]["a"].tolist(), kept
-        ([1.0, 1.0], ['params/b'])
-    """
-    given = {
-        _name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(source)
-    }
-    kept = []
-
-    def take(path, leaf):
-        found = given.get(_name(path))
-        if found is not None and found.shape == leaf.shape:
-            return found
-        kept.append(_name(path))
-        return leaf
-
-    return jax.tree_util.tree_map_with_path(take, weights), kept
-
-
-def _name(path) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
 def character_readers(model: Model) -> list[Any]:

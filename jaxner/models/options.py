@@ -47,7 +47,9 @@ def choice(known: Iterable[str], default: str) -> Field:
 def model_sections(model: Any) -> Iterator[Section]:
     """Lists the sections of a config's section `model`, itself among them."""
     inner = ("representation", "encoder", "head", "refinement", "mc_dropout")
-    yield Section("model", model, {}, inner)
+    own = {"dtype": Field(Annotated[str, OneOf(models.DTYPES)], models.DTYPES[0])}
+    own["remat"] = Field(bool, False)
+    yield Section("model", model, own, inner)
     if (representation := model.get("representation")) is not None:
         yield from _representation(representation)
     if (encoder := model.get("encoder")) is not None:

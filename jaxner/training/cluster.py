@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,8 +19,16 @@ import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxner import devices
+from jaxner.tagger import Tagger
 
 SEED, DATA = "seed", "data"
+STEPS = 8  # in one call, on an accelerator
+DETERMINISTIC = (
+    "--xla_gpu_deterministic_ops=true",
+    "--xla_gpu_exclude_nondeterministic_ops=true",
+)
+"""Flags of XLA for sums in one order: without atomic additions, and with kernels that
+are chosen among those that have such an order."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +50,11 @@ class Placement:
     def num_parts(self) -> int:
         """Number of parts of a batch."""
         return 1 if self.mesh is None else self.mesh.shape[DATA]
+
+    def tagger(self, tagger: Tagger) -> Tagger:
+        """Returns a tagger that computes on all devices."""
+        weights = self.everywhere(tagger.weights)
+        return dataclasses.replace(tagger, weights=weights)
 
     def batches(self, arrays: Any, *, several: bool = False) -> Any:
         """Returns placed arrays of batches, split by sentences or distinct words.
@@ -189,6 +204,89 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
             f"processes without a device: use all {len(every)}, or start fewer."
         )
     return every[:count]
+
+
+def blocks_and_steps(blocks: int | None, steps: int | None) -> tuple[int, int]:
+    """Returns how many blocks a batch is cut into, and how many steps a call takes.
+
+    A CPU gains by blocks of similar length; a GPU or TPU by fewer and larger calls,
+    whose launch takes longer than what a small step computes.
+
+    Args:
+        blocks: Of a batch; None: as suits.
+        steps: In a call; None: as suits.
+
+    Example:
+        >>> blocks_and_steps(3, None)
+        (3, 1)
+        >>> blocks_and_steps(None, 4)
+        (1, 4)
+    """
+    is_cpu = jax.default_backend() == "cpu"
+    if steps is None:
+        steps = 1 if is_cpu or (blocks or 1) > 1 else STEPS
+    if blocks is None:
+        blocks = 2 if is_cpu and steps == 1 else 1
+    return blocks, steps
+
+
+def make_deterministic() -> None:
+    """Makes a GPU add in one order, so that equal runs are equal to the bit.
+
+    Some operations take longer by it, and one that has no such form raises an error.
+    Call it before JAX computes anything. A CPU and a TPU need nothing.
+    """
+    given = os.environ.get("XLA_FLAGS", "")
+    missing = (flag for flag in DETERMINISTIC if flag not in given)
+    os.environ["XLA_FLAGS"] = " ".join([given, *missing]).strip()
+
+
+def join(
+    coordinator: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+) -> bool:
+    """Makes this process one of several, before JAX looks for devices.
+
+    Without arguments, JAX finds the others itself where it knows the cluster (Slurm,
+    Open MPI, GKE, TPU pods).
+
+    Args:
+        coordinator: Address and port of the first process.
+        num_processes: How many there are; 1: this one is alone, whatever the cluster.
+        process_id: The number of this one, from 0.
+
+    Returns:
+        Whether there are others, or may be.
+
+    Raises:
+        ValueError: Some arguments are missing, and no cluster says them.
+    """
+    if jax.distributed.is_initialized():
+        return True
+    if num_processes == 1:
+        return False
+    given = coordinator, num_processes, process_id
+    if given == (None, None, None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of clusters that are not ready for JAX
+            try:
+                jax.distributed.initialize()
+            except ValueError:  # no cluster
+                return False
+            except RuntimeError as error:
+                if "must be called before" not in str(error):
+                    raise
+                return False  # JAX has been in use: this process is alone
+        return True
+    try:
+        jax.distributed.initialize(*given)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Give --coordinator=HOST:PORT, --num_processes and --process_id, "
+            "all three, or none where the cluster says them."
+        ) from None
+    return True
 
 
 def is_writer() -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxner.data.batching import Batches, Shape
 from jaxner.tagging import Tagger
-from jaxner.training import step
+from jaxner.training import resident, step
 from jaxner.training.cluster import ALONE, Placement
 
 
@@ -39,6 +39,7 @@ class Corpus:
         frozen: Any,
         *,
         seed: int | Sequence[int],
+        table: Any = None,
         steps_per_call: int = 1,
         place: Placement = ALONE,
     ):
@@ -50,6 +51,8 @@ class Corpus:
             frozen: The weights that no step changes.
             seed: Of the run, or of each restart: it decides masks and the order of the
                 batches.
+            table: Precomputed vectors of the text, if they lie on the device; see
+                `resident.split_off`.
             steps_per_call: Steps that are taken in one call, over batches that are
                 padded alike. On a GPU or TPU that saves the time between calls.
             place: Where arrays lie; `num_seeds` is the number of restarts.
@@ -69,6 +72,10 @@ class Corpus:
             )
         self.batches, self.steps_per_call = batches, steps_per_call
         self.place, self.frozen = place, place.frozen(frozen)
+        self._given = self.frozen
+        if table is not None:
+            table = place.everywhere(jnp.asarray(table))
+            self._given = {**self.frozen, resident.TABLE: table}
         self._jits = step.programs(recipe, place)
         self._seeds = (seed,) if isinstance(seed, int) else tuple(seed)
         keys = [jax.random.fold_in(jax.random.key(s), 1) for s in self._seeds]
@@ -139,7 +146,7 @@ class Corpus:
             program = self._programs[shape].result()
             block = self.place.batches(block)
             sums = program(
-                state.params, self.frozen, block, state.step, self._key, sums
+                state.params, self._given, block, state.step, self._key, sums
             )
         state, self._sums = self._programs[None].result()(state, sums)
         return state
@@ -151,7 +158,7 @@ class Corpus:
         batches = self.place.batches(self._by_seed(batches), several=True)
         program = self._programs[shape].result()
         count = self.place.everywhere(np.int32(len(group)))
-        return program(state, self.frozen, batches, count, self._key)
+        return program(state, self._given, batches, count, self._key)
 
     def _by_seed(self, batches: Any) -> Any:
         """Gives an axis to the seeds, if there is one, before that of the batches."""
@@ -167,7 +174,7 @@ class Corpus:
         lead += (self.steps_per_call,) * several
         block = jax.tree.map(lambda a: np.broadcast_to(a, lead + a.shape), block)
         block = self.place.batch_types(block, several=several)
-        frozen, key = (self.place.types(x) for x in (self.frozen, self._key))
+        frozen, key = (self.place.types(x) for x in (self._given, self._key))
         if several:
             count = self.place.types(self.place.everywhere(np.int32(1)))
             lowered = self._jits.several.lower(state, frozen, block, count, key)

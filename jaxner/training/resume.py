@@ -50,11 +50,27 @@ def resumed(
     if best.step is not None:
         are_sealed.append(_is_right(run, best))
         best.seal()
+        complete(best, progress, state)
     elif progress["best_epoch"]:
         progress = _stand_in(run, state, progress, best, log)
     if not all(are_sealed):
         log(f"{run.folder.path}: {tagger.NO_CHECKSUMS}")
     return state, progress
+
+
+def complete(best: Checkpoints, progress: dict[str, Any], state: step.State) -> None:
+    """Saves the best checkpoint again if a kill broke off its save, but not the latest.
+
+    Both are saved at the end of an epoch, and finished before the next saves begin; so
+    the latest one holds the weights of that epoch.
+
+    Args:
+        best: The checkpoint of the best dev score.
+        progress: Of the run.
+        state: The latest one.
+    """
+    if best.progress()["epoch"] < progress["best_epoch"]:
+        best.save(step.count(state), state.params, {"epoch": progress["best_epoch"]})
 
 
 def _is_right(run: Run, checkpoints: Checkpoints) -> bool:

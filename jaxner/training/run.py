@@ -16,7 +16,7 @@ from rich.console import Console
 from jaxner import models, pretrained, tagger, tagging
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
-from jaxner.evaluation import predictions, report
+from jaxner.evaluation import report
 from jaxner.evaluation.tasks import Task
 from jaxner.training import (
     checks,
@@ -27,11 +27,13 @@ from jaxner.training import (
     objectives,
     optim,
     prepare,
+    resident,
     resume,
     signals,
     step,
 )
 from jaxner.training.corpus import Corpus
+from jaxner.training.results import final_scores
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -55,6 +57,11 @@ class Run:
         options = self.config.model.to_dict()
         return tagger.belongs_to(self.start.vocabulary, options)
 
+    def scalars(self) -> Path | None:
+        """Returns the folder of TensorBoard's scalars, if there are to be any."""
+        is_wanted = self.config.tensorboard and self.folder.writes
+        return self.folder.path / "tensorboard" if is_wanted else None
+
     def params(self, state: step.State) -> tagging.Tagger:
         """Returns the current tagger."""
         weights = {**self.start.weights, "params": state.params}
@@ -77,7 +84,8 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
         SystemExit: A signal (Ctrl-C, SIGTERM) stopped the run, which can be resumed.
         ValueError: The folder has a run with another config or other data.
     """
-    folder = Workdir(workdir)
+    console.quiet = not cluster.is_writer()
+    folder = Workdir(workdir, writes=cluster.is_writer())
     # Before any comparison or write, since two runs may start at the same moment.
     with folder.locked():
         result = locked_run(config, folder)
@@ -95,7 +103,7 @@ def locked_run(config: Any, folder: Workdir) -> dict[str, Any]:
     start = corpus.placed(start)
     train(Run(config, folder, corpus, data.dev, task, tx, start, data.record))
     # The only place that opens the test split.
-    return final_scores(config, folder, to_score, task)
+    return final_scores(config, folder, to_score, task, place, console.print)
 
 
 def load(config: Any, folder: Workdir) -> tuple[prepare.Data, Task, tuple[str, ...]]:
@@ -170,11 +178,18 @@ def batches_and_optimizer(
         place: Where arrays lie.
         seed: Of the run, or of each restart.
     """
+    blocks, steps_per_call = cluster.blocks_and_steps(
+        config.num_blocks, config.steps_per_call
+    )
+    sentences, table = data.sentences, None
+    if not place.own_frozen:
+        choice = config.data.vectors_on_device
+        sentences, table = resident.split_off(sentences, choice)
     batches = Batches.make(
-        data.sentences,
+        sentences,
         data.labels,
         batch_size=config.batch_size,
-        num_blocks=config.num_blocks,
+        num_blocks=blocks,
         num_shapes=config.data.num_shapes,
         chars=step.character_rows(start.model),
         unit=config.data.unit,
@@ -192,7 +207,8 @@ def batches_and_optimizer(
         recipe,
         start.weights["frozen"],
         seed=seed,
-        steps_per_call=config.steps_per_call,
+        table=table,
+        steps_per_call=steps_per_call,
         place=place,
     )
     return corpus, recipe.tx
@@ -203,13 +219,12 @@ def train(run: Run) -> None:
     config, folder, steps = run.config, run.folder, run.corpus.batches.num_batches
     state = step.init(run.start.weights["params"], run.tx)
     about = run.about()
-    scalars = folder.path / "tensorboard" if config.tensorboard else None
     with (
         contextlib.closing(run.corpus),
         signals.stop_requests() as stop,
         folder.latest(about) as latest,
         folder.best(about) as best,
-        monitor.Monitor(console, steps, config.num_epochs, scalars) as show,
+        monitor.Monitor(console, steps, config.num_epochs, run.scalars()) as show,
     ):
         state, progress = resume.resumed(run, state, latest, best, console.print)
         resume.write_down(run)
@@ -220,9 +235,13 @@ def train(run: Run) -> None:
             if is_patient_no_more(run, epoch - progress["best_epoch"]):
                 break
             state, seconds = train_epoch(run, state, epoch, show, stop)
+            # Only the saves of one epoch are on their way at a time; see `resume`.
+            best.finish()
+            latest.finish()
             if int(state.step) == (epoch + 1) * steps:
                 start = time.perf_counter()
-                metrics, scores = end_of_epoch(run, state, epoch + 1, seconds)
+                seconds = seconds, best.waited() + latest.waited()
+                metrics, scores = end_of_epoch(run, state, epoch + 1, *seconds)
                 if epoch == first:
                     taken = time.perf_counter() - start
                     console.print(f"Scored dev in {taken:.1f} s, compilation included")
@@ -264,20 +283,31 @@ def compared(
 
 def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     """Takes the remaining steps of an epoch; fewer after a request to stop."""
-    done = step.count(state) - epoch * run.corpus.batches.num_batches
+    before = epoch * run.corpus.batches.num_batches
+    done = step.count(state) - before
     show.begin(epoch, done)
     start = time.perf_counter()
     for new, steps, tokens in run.corpus.epoch(state, epoch, skip=done):
         state = new
         done += steps
         show.advance(tokens, state.loss, done)
-        if stop:
+        if stop.reached(before + done):
             break
     return state, time.perf_counter() - start
 
 
-def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
-    """Scores the dev split, and returns the record of an epoch."""
+def end_of_epoch(
+    run: Run, state: step.State, epoch: int, seconds: float, saving: float = 0.0
+):
+    """Scores the dev split, and returns the record of an epoch.
+
+    Args:
+        run: What is trained.
+        state: After the epoch.
+        epoch: Which one, from 1.
+        seconds: That its steps took.
+        saving: Seconds that steps have waited for checkpoints since the epoch before.
+    """
     gold, predicted = tagging.label_split(
         run.params(state), run.dev, constrained=run.config.evaluation.constrained
     )
@@ -288,42 +318,9 @@ def end_of_epoch(run: Run, state: step.State, epoch: int, seconds: float):
         "step": int(state.step),
         "loss": float(state.loss) / run.corpus.batches.num_batches,
         "seconds": round(seconds, 2),
+        "saving_seconds": round(saving, 3),
         **{f"dev_{name}": figure for name, figure in scores.figures().items()},
     }
     norms = clipping.gradient_norms(state.opt_state)  # for the optimizer's parts
     metrics |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
     return metrics, scores
-
-
-def final_scores(config: Any, folder: Workdir, names, task: Task) -> dict[str, Any]:
-    """Scores dev and test with the best checkpoint.
-
-    Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
-    Figures use the run's rule; with the strict rule, `by_conlleval` is F1 by
-    conlleval's rule.
-    """
-    params = tagging.load(folder.path)
-    with folder.best(read_only=True) as best:
-        result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
-    result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
-    for name in names:
-        split = prepare.load_split(config.data.to_dict(), name)
-        console.print(split.summary())
-        prepare.log_unknown_tags(split, params.vocabulary, console.print)
-        labels = tagging.label_split(
-            params, split, constrained=config.evaluation.constrained
-        )
-        tokens = [example.tokens for example in split.examples]
-        scores = task.score(tokens, *labels, rule="seqeval")
-        about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
-        if task.rule == "strict" and not task.has_tags:
-            # For comparing systems with different rules.
-            about["by_conlleval"] = scores.to_dict()["f1"]
-            scores = task.score(tokens, *labels)
-        console.print(report.per_type_table(scores, f"{split.name} {name}"))
-        result[name] = {**scores.to_dict(), **about}
-        result["peak_memory_mb"] = environment.peak_memory_mb()
-        folder.write_json("result.json", result)
-        # The tagger's own labels, so that other rules need no rerun.
-        predictions.write(folder.predictions(name), split, *labels)
-    return result

@@ -48,8 +48,11 @@ class Run:
     patience: Count = 0  # epochs without a better dev score before stopping; 0: never
     batch_size: Size = 10
     # Blocks of similar length that a batch is computed in; see jaxner.data.batching.
-    num_blocks: Size = 2
-    steps_per_call: Size = 1  # with num_blocks=1, 8 on a GPU or TPU
+    # Their gradients are added, so that a batch needs the memory of one block. 2 on a
+    # CPU, 1 on an accelerator, which takes several steps in a call: 8, else 1.
+    num_blocks: Size | None = None
+    steps_per_call: Size | None = None
+    deterministic: bool = False  # whether a GPU's sums have one order, at some cost
     tensorboard: bool = False
     init_from: str | None = None  # a run whose weights to begin with
 
@@ -87,6 +90,8 @@ class Data:
     standardise_vectors: bool = False
     min_vector_match: Share = 0.5  # of the distinct training words
     contextual: str | None = None  # elmo/{split}.hdf5
+    # Whether contextual vectors lie on the device as a whole: if they fit.
+    vectors_on_device: bool | None = None
     pretrained: str | None = None  # BERT's local folder
     num_shapes: Size = 5  # padded sizes at the most; each is compiled once
 

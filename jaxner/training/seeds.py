@@ -30,6 +30,7 @@ from jaxner.training import (
     signals,
     step,
 )
+from jaxner.training.results import final_scores
 from jaxner.training.run import Run, console
 from jaxner.workdir import Workdir
 
@@ -56,7 +57,8 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     checks.check(config.to_dict())
     if config.num_seeds == 1:
         return run.main_run(config, workdir)
-    top = Workdir(workdir)
+    console.quiet = not cluster.is_writer()
+    top = Workdir(workdir, writes=cluster.is_writer())
     environment.check_same_config(top, config.to_dict())
     train_all = _together if is_together(config.restarts) else _in_turn
     with top.locked():
@@ -120,7 +122,7 @@ def _together(config: Any, top: Workdir) -> dict[int, Any]:
     top.write_text("vocabulary.json", data.vocabulary.to_json())
     train(runs, top)
     return {
-        seed: run.final_scores(own, folders[seed], to_score, task)
+        seed: final_scores(own, folders[seed], to_score, task, place, console.print)
         for seed, own in configs.items()
     }
 
@@ -163,24 +165,31 @@ def train(runs: Sequence[Run], top: Workdir) -> None:
     with (
         contextlib.closing(corpus),
         signals.stop_requests() as stop,
+        contextlib.ExitStack() as opened,
         top.latest(runs[0].about()) as latest,
         monitor.Monitor(console, steps, config.num_epochs) as show,
     ):
-        state, progress = _resumed(runs, state, latest)
-        state = corpus.place.state(state)
+        best = [opened.enter_context(own.folder.best(own.about())) for own in runs]
+        state, progress = _resumed(runs, state, latest, best)
         for own, its in zip(runs, progress, strict=True):
             resume.write_down(own)
             own.folder.forget_after(its["epoch"])
+        state = corpus.place.state(state)
         for epoch in range(max(p["epoch"] for p in progress), config.num_epochs):
             active = [i for i, p in enumerate(progress) if _goes_on(config, p)]
             if not active:
                 break
             state, seconds = run.train_epoch(runs[0], state, epoch, show, stop)
+            for series in (*best, latest):
+                series.finish()
             if step.count(state) == (epoch + 1) * steps:
+                seconds = seconds, sum(series.waited() for series in (*best, latest))
                 for i in active:
                     own = corpus.place.one_seed(state, i)
-                    progress[i] = _end_of_epoch(runs[i], own, progress[i], seconds)
-                console.print(_epoch_line(progress, active, epoch + 1, seconds))
+                    progress[i] = _end_of_epoch(
+                        runs[i], own, progress[i], best[i], seconds
+                    )
+                console.print(_epoch_line(progress, active, epoch + 1, seconds[0]))
                 state = step.reset_loss(state)
             if step.count(state) != latest.step:
                 latest.save(step.count(state), state, {"seeds": progress})
@@ -189,7 +198,7 @@ def train(runs: Sequence[Run], top: Workdir) -> None:
                 raise SystemExit(stop.exit_status)
 
 
-def _resumed(runs: Sequence[Run], state: step.State, latest: Any):
+def _resumed(runs: Sequence[Run], state: step.State, latest: Any, best: Sequence[Any]):
     """Returns state and progress of all restarts, to continue from."""
     if latest.step is None:
         fresh = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
@@ -198,6 +207,10 @@ def _resumed(runs: Sequence[Run], state: step.State, latest: Any):
     state, saved = latest.restore(state)
     latest.check_finite(state.params)
     console.print(f"Resumed at step {step.count(state):,}")
+    for number, (its, own) in enumerate(zip(saved["seeds"], best, strict=True)):
+        if own.step is not None:
+            own.seal()
+            resume.complete(own, its, cluster.ALONE.one_seed(state, number))
     return state, saved["seeds"]
 
 
@@ -207,17 +220,19 @@ def _goes_on(config: Any, progress: Mapping[str, Any]) -> bool:
 
 
 def _end_of_epoch(
-    own: Run, state: step.State, progress: dict[str, Any], seconds: float
+    own: Run,
+    state: step.State,
+    progress: dict[str, Any],
+    best: Any,
+    seconds: tuple[float, float],
 ) -> dict[str, Any]:
     """Scores a restart, and saves its weights if they are its best."""
-    epoch = progress["epoch"] + 1
-    metrics, _ = run.end_of_epoch(own, state, epoch, seconds)
+    metrics, _ = run.end_of_epoch(own, state, progress["epoch"] + 1, *seconds)
     progress, is_better = run.compared(own, progress, metrics)
     own.folder.log(metrics)
     if is_better:
-        with own.folder.best(own.about()) as best:
-            best.save(int(state.step), state.params, metrics)
-    return {**progress, "score": metrics[f"dev_{own.task.main_figure}"]}
+        best.save(int(state.step), state.params, metrics)
+    return {**progress, "score": metrics[f"dev_{own.task.main_figure}"] or 0.0}
 
 
 def _epoch_line(progress, active: Sequence[int], epoch: int, seconds: float) -> str:
@@ -240,7 +255,8 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         `seeds`, the best epoch and main figures of each; and for each split of them
         the `figure` ("f1" or "accuracy"), its `mean`, `std` (of a sample; 0 for one),
         `min`, `max`, and `interval`: the bootstrap interval of the mean at `LEVEL`, by
-        percentiles of the means of 10,000 samples of the seeds.
+        percentiles of the means of 10,000 samples of the seeds. An undefined figure,
+        of a tagger that finds nothing where nothing is, counts as 0.
 
     Example:
         >>> dev = [{"best_epoch": 3, "dev": {"f1": 90.0}, "seconds": 1.0}]
@@ -255,7 +271,7 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     seeds = {
         str(seed): {
             "best_epoch": result["best_epoch"],
-            **{name: result[name][figure] for name in splits},
+            **{name: result[name][figure] or 0.0 for name in splits},
         }
         for seed, result in results.items()
     }

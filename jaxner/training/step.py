@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxner import devices, models
 from jaxner.data.batching import Block
-from jaxner.training import objectives
+from jaxner.training import objectives, resident
 from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import Sentence
 
@@ -113,17 +113,20 @@ def add_block(
     Args:
         recipe: Model, optimizer and objective.
         params: The trained arrays.
-        frozen: The frozen weights.
+        frozen: The frozen weights and, beside them, a table of precomputed vectors if
+            there is one (see `resident`).
         block: Sentences of the batch.
         step: Optimizer steps so far.
         key: Key of the run, to be folded with the step.
         sums: Sums over the earlier blocks.
     """
 
+    weights, block = resident.looked_up(frozen, block)
+
     def loss_of(params):
         return objectives.sentence_loss(
             recipe.model,
-            {"params": params, "frozen": frozen},
+            {"params": params, "frozen": weights},
             *block,
             jax.random.fold_in(key, step),
             recipe.objective,

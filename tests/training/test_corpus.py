@@ -12,7 +12,7 @@ import pytest
 from jaxner import models
 from jaxner.data import padding
 from jaxner.data.batching import Batches
-from jaxner.training import objectives, optim, step
+from jaxner.training import cluster, objectives, optim, step
 from jaxner.training.corpus import Corpus
 from jaxner.training.objectives import Objective
 from tests import tiny
@@ -63,7 +63,15 @@ def model_with(chars, dropout=0.3):
 def make():
     made = []
 
-    def make(chars=CNN, blocks=1, length=1, objective=PLAIN, shapes=2, **options):
+    def make(
+        chars=CNN,
+        blocks=1,
+        length=1,
+        objective=PLAIN,
+        shapes=2,
+        place=cluster.ALONE,
+        **options,
+    ):
         sentences, labels = text()
         model = model_with(chars)
         batches = Batches.make(
@@ -73,6 +81,7 @@ def make():
             num_blocks=blocks,
             num_shapes=shapes,
             chars=step.character_rows(model),
+            parts=place.num_parts,
         )
         given = {"name": "sgd", "learning_rate": 0.1, "clip_norm": 1.0, **options}
         tx = optim.build(given, batches.num_batches)
@@ -80,10 +89,15 @@ def make():
         recipe = step.Recipe(model, tx, objective, sizes)
         weights = models.init(model, jax.random.key(0))
         corpus = Corpus(
-            batches, recipe, weights["frozen"], seed=SEED, steps_per_call=length
+            batches,
+            recipe,
+            weights["frozen"],
+            seed=SEED,
+            steps_per_call=length,
+            place=place,
         )
         made.append(corpus)
-        return corpus, recipe, step.init(weights["params"], tx)
+        return corpus, recipe, place.state(step.init(weights["params"], tx))
 
     yield make
     for corpus in made:
@@ -314,6 +328,18 @@ def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
     config = tiny.config(corpus, num_epochs=1)
     config.steps_per_call, config.num_blocks = 3, 1
     assert main_run(config, tmp_path / "run")["best_epoch"] == 1
+
+
+# --- Devices --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("blocks", "length"), [(1, 1), (4, 1), (1, 3)])
+def test_devices_take_the_steps_of_one(make, blocks, length):
+    """A last batch of 3 sentences, or blocks of 1, are filled up."""
+    corpus, _, state = make(CNN, blocks, length, place=cluster.placement(2))
+    assert {len(a.sharding.device_set) for a in jax.tree.leaves(state)} == {2}
+    single, _, alone = make(CNN, blocks, length)
+    assert_close(trained(corpus, state), trained(single, alone))
 
 
 # --- Epochs ---------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import jaxner
 import train
 from jaxner import batched, models, pretrained, tagging
 from jaxner.data import batching, contextual, corpora
-from jaxner.training import inputs, prepare
-from jaxner.types import batch_axes
+from jaxner.training import inputs, prepare, resident
+from jaxner.types import Sentence, batch_axes
 from jaxner.workdir import Workdir
 from tests import tiny
 from tests.golden import make_bert
@@ -204,6 +204,32 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
         for v in (given[0], -given[0])
     )
     assert not np.allclose(one, other)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_vectors_on_the_device_train_as_streamed_ones(
+    steps, short, vectors, tmp_path, monkeypatch
+):
+    folders = [tmp_path / name for name in ("streamed", "resident")]
+    for folder, choice in zip(folders, (False, True), strict=True):
+        config = vector_config(short, vectors)
+        config.data.vectors_on_device, config.steps_per_call = choice, steps
+        train.main_run(config, folder)
+    metrics = [Workdir(folder).metrics()[0] for folder in folders]
+    assert metrics[0]["loss"] == pytest.approx(metrics[1]["loss"], rel=1e-6)
+    pair = map(jaxner.load, folders)
+    for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+
+
+def test_vectors_lie_on_a_device_that_has_room(monkeypatch):
+    ids = np.array([1, 2])
+    one = Sentence(ids, ids, ids, ids > 0, vectors=np.ones((2, 3, 4)))
+    assert resident.split_off([one], None)[1] is None  # a CPU
+    needed = 4 * 3 * 3 * 4
+    for room, fits in ((needed - 1, False), (needed, True)):
+        monkeypatch.setattr(resident, "_memory", lambda room=room: room / 0.25)
+        assert (resident.split_off([one], None)[1] is not None) == fits
 
 
 def test_files_are_scored_with_their_own_vectors(

@@ -1,5 +1,6 @@
 """Restarts: in turn and in one program they are the runs that each would be alone."""
 
+import dataclasses
 import os
 import signal
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 
 import jaxner
+from jaxner import decoding, inference, models, tagger
 from jaxner.checkpoints import Checkpoints
+from jaxner.data import corpora, schemes
 from jaxner.training import monitor, run, seeds
 from jaxner.workdir import Workdir
 from tests import tiny
@@ -40,7 +43,11 @@ def alone(corpus, tmp_path_factory):
 
 def figures(folder):
     return [
-        {k: v for k, v in line.items() if k not in ("seconds", "loss")}
+        {
+            k: v
+            for k, v in line.items()
+            if k not in ("seconds", "saving_seconds", "loss")
+        }
         for line in Workdir(folder).metrics()
     ]
 
@@ -150,3 +157,93 @@ def test_a_summary_of_equal_scores_has_no_spread():
     assert found["figure"] == "accuracy"
     assert found["dev"]["interval"] == [90.0, 90.0]
     assert found["dev"]["std"] == 0
+
+
+def test_restarts_may_have_frozen_weights_of_their_own(corpus, tmp_path):
+    """Vectors are divided by a deviation to which drawn vectors add."""
+    words = ["the", "of", "said", *(f"w{i}" for i in range(40))]
+    rows = [" ".join([word, *["0.5"] * 8]) for word in words]
+    (tmp_path / "vectors.txt").write_text("\n".join(rows) + "\n")
+    config = config_of(corpus, restarts="together", num_epochs=1)
+    config.data.vectors = str(tmp_path / "vectors.txt")
+    config.data.min_vector_match = 0.0
+    config.data.standardise_vectors = True
+    seeds.main_run(config, tmp_path / "run")
+    own = dict(seeds.own_configs(config))[4]
+    run.main_run(own, tmp_path / "alone")
+    assert_close(tmp_path / "run" / "seed-4", tmp_path / "alone")
+    found = [jaxner.load(tmp_path / "run" / f"seed-{s}").weights for s in (3, 4)]
+    tables = [jax.tree.leaves(weights["frozen"])[0] for weights in found]
+    assert abs(tables[0] - tables[1]).max() > 1e-4
+
+
+# --- The taggers of restarts ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dev(corpus):
+    examples = corpora.load(None, "dev", directory=corpus).examples[:8]
+    return [list(example.tokens) for example in examples]
+
+
+def test_a_restart_is_loaded_by_its_seed(together):
+    folder, _ = together
+    pair = jaxner.load(folder, seed=4), jaxner.load(folder / "seed-4")
+    for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
+    folder, _ = together
+    both = jaxner.load(folder, seed="all")
+    assert len(both) == 2
+    members = [jaxner.load(folder, seed=seed) for seed in (3, 4)]
+    for number, member in enumerate(members):
+        assert jaxner.tag(both.member(number), dev) == jaxner.tag(member, dev)
+    sentences = jaxner.encode(both, dev)
+
+    @jax.jit
+    def marginals(tagger, sentence):
+        potentials = models.apply(tagger.model, tagger.weights, sentence)
+        return inference.marginals(potentials, sentence.mask)
+
+    each = [jax.vmap(marginals, (None, 0))(member, sentences) for member in members]
+    mean = np.mean(each, axis=0)
+    found = jax.vmap(decoding.predict, (None, 0))(both, sentences).potentials
+    chances = jax.nn.softmax(found.emissions, axis=-1)
+    np.testing.assert_allclose(
+        np.where(sentences.mask[..., None], chances, 0), mean, atol=1e-5
+    )
+    expected = np.where(sentences.mask, mean.argmax(axis=-1), 0)
+    np.testing.assert_array_equal(jax.jit(jaxner.tag)(both, sentences), expected)
+    labels = jaxner.tag(both, dev)
+    names = both.vocabulary.label_names
+    for row, own in zip(expected, labels, strict=True):
+        assert [names[i] for i in row[: len(own)]] == own
+    for own in jaxner.tag(both, dev, constrained=True):
+        assert not schemes.violations(own, "BIOES")
+
+
+def test_restarts_are_scored_by_the_command(together, evaluated):
+    folder, result = together
+    found = evaluated("--workdir", folder, "--restart", "4")
+    assert found["f1"] == pytest.approx(result["seeds"]["4"]["test"])
+    assert 0 < evaluated("--workdir", folder, "--restart", "all")["f1"] <= 100
+
+
+def test_what_cannot_be_loaded_says_which_seeds_there_are(together, finished):
+    folder, _ = together
+    with pytest.raises(ValueError, match=r"seeds 3, 4; got seed=None: call load"):
+        jaxner.load(folder)
+    with pytest.raises(ValueError, match=r"seeds 3, 4; got seed=7"):
+        jaxner.load(folder, seed=7)
+    with pytest.raises(ValueError, match=r"no restarts; got seed='all': call load\("):
+        jaxner.load(finished, seed="all")
+
+
+def test_an_ensemble_of_other_taggers_is_refused(together):
+    member = jaxner.load(together[0], seed=3)
+    leaner = dataclasses.replace(member.model, remat=True)
+    other = dataclasses.replace(member, model=leaner)
+    with pytest.raises(ValueError, match="same model; that of tagger 1 is another"):
+        tagger.ensemble([member, other])

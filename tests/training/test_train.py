@@ -24,7 +24,7 @@ from jaxner.commands import train as commands
 from jaxner.data import corpora
 from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
-from jaxner.training import monitor
+from jaxner.training import cluster, monitor
 from jaxner.training import run as train
 from jaxner.workdir import Workdir
 from tests import tiny
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 
 def metrics_without_times(folder):
     return [
-        {k: v for k, v in line.items() if k != "seconds"}
+        {k: v for k, v in line.items() if k not in ("seconds", "saving_seconds")}
         for line in Workdir(folder).metrics()
     ]
 
@@ -63,7 +63,7 @@ def test_run_folder(finished, corpus):
     assert [line["epoch"] for line in lines] == [1, 2, 3]
     assert lines[0]["loss"] > lines[-1]["loss"]
     assert set(lines[0]) == {
-        *("epoch", "step", "loss", "seconds"),
+        *("epoch", "step", "loss", "seconds", "saving_seconds"),
         *("dev_precision", "dev_recall", "dev_f1", "dev_ill_formed"),
     }
     result = folder.read_json("result.json")
@@ -117,21 +117,28 @@ import sys, os, signal
 import jax
 import train
 from pathlib import Path
-from jaxner.training import monitor
+from jaxner.checkpoints import Checkpoints
+from jaxner.training import cluster, monitor
 from tests import tiny
-original = monitor.Monitor.begin
-def begin(self, epoch, done):
-    if epoch == 2:
+moment = sys.argv[3]
+begin, save = monitor.Monitor.begin, Checkpoints.save
+def killed_begin(self, epoch, done):
+    if moment == "begin" and epoch == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    original(self, epoch, done)
-monitor.Monitor.begin = begin
+    begin(self, epoch, done)
+def killed_save(self, step, arrays, progress):
+    save(self, step, arrays, progress)
+    if self.name == moment and progress["epoch"] == 3:  # it is being written
+        os.kill(os.getpid(), signal.SIGKILL)
+monitor.Monitor.begin, Checkpoints.save = killed_begin, killed_save
 train.main_run(tiny.config(Path(sys.argv[1])), sys.argv[2])
 """
 
 
-def test_killed_and_resumed_equals_uninterrupted(finished, corpus, tmp_path):
+@pytest.mark.parametrize("moment", ["begin", "best", "latest"])
+def test_killed_and_resumed_equals_uninterrupted(moment, finished, corpus, tmp_path):
     killed = subprocess.run(
-        [sys.executable, "-c", _KILLED, str(corpus), str(tmp_path / "run")],
+        [sys.executable, "-c", _KILLED, str(corpus), str(tmp_path / "run"), moment],
         cwd=ROOT,
         check=False,
         capture_output=True,
@@ -173,6 +180,31 @@ def test_broken_off_between_saves_equals_uninterrupted(
             train.main_run(config, tmp_path / "run")
     assert [m["epoch"] for m in Workdir(tmp_path / "run").metrics()] == [1, 2, 3]
     train.main_run(config, tmp_path / "run")
+    assert_same_run(tmp_path / "run", finished)
+
+
+def test_a_best_checkpoint_that_was_not_written_is_saved_again(
+    finished, corpus, tmp_path, monkeypatch
+):
+    """Both are written in the background, and the latest one may be done first."""
+    assert Workdir(finished).read_json("result.json")["best_epoch"] == 3
+
+    class Killed(BaseException):
+        pass
+
+    original = Checkpoints.save
+
+    def save(self, step, arrays, progress):
+        if (self.name, progress["epoch"]) != ("best", 3):
+            original(self, step, arrays, progress)
+        if (self.name, progress["epoch"]) == ("latest", 3):
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save)
+        with pytest.raises(Killed):
+            train.main_run(tiny.config(corpus), tmp_path / "run")
+    train.main_run(tiny.config(corpus), tmp_path / "run")
     assert_same_run(tmp_path / "run", finished)
 
 
@@ -270,7 +302,6 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
         ("batch_size", 0, "batch_size must be at least 1, got 0"),
         ("num_blocks", 0, "num_blocks must be at least 1, got 0"),
         ("data.num_shapes", 0, "num_shapes must be at least 1, got 0"),
-        ("steps_per_call", 8, "--config.num_blocks=1, or steps_per_call=1"),
         ("steps_per_call", 0, "steps_per_call must be at least 1, got 0"),
         ("objective.reduction", "mean", "'mean'; known: sentence, token, sum"),
         ("optimizer.name", "adam", r"Unknown option optimizer\.momentum of adam"),
@@ -572,3 +603,19 @@ def test_a_wrong_option_is_told_in_a_line(arguments, message, capsys):
     out = capsys.readouterr().out
     assert message in out
     assert len(out.splitlines()) == 1
+
+
+def test_equal_runs_write_equal_bytes(finished, corpus, tmp_path):
+    train.main_run(tiny.config(corpus), tmp_path / "run")
+    for name in ("vocabulary.json", "predictions-dev.conll", "predictions-test.conll"):
+        texts = [(Path(f) / name).read_bytes() for f in (finished, tmp_path / "run")]
+        assert texts[0] == texts[1]
+    assert_same_run(tmp_path / "run", finished)
+
+
+def test_what_makes_a_gpu_deterministic_is_set_once(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_one=1 {cluster.DETERMINISTIC[0]}")
+    cluster.make_deterministic()
+    cluster.make_deterministic()
+    given = os.environ["XLA_FLAGS"].split()
+    assert given == ["--xla_one=1", *cluster.DETERMINISTIC]

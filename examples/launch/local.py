@@ -1,0 +1,48 @@
+"""Runs a command of jaxner in several processes on this machine.
+
+    python examples/launch/local.py 2 train --config grn --workdir runs/grn
+
+The processes share the run: each takes its part of every batch. On one machine this
+tries out what a cluster does; for several GPUs of one machine, one process is enough.
+If one process fails, the others are stopped.
+"""
+
+import socket
+import subprocess
+import sys
+import time
+
+
+def free_port() -> int:
+    """Returns a port of the loopback interface that nothing listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def main(count: int, arguments: list[str]) -> int:
+    """Starts the processes and waits for them; returns the first failure's status."""
+    together = [f"--coordinator=127.0.0.1:{free_port()}", f"--num_processes={count}"]
+    command = [sys.executable, "-m", "jaxner", *arguments, *together]
+    running = [
+        subprocess.Popen([*command, f"--process_id={number}"])
+        for number in range(count)
+    ]
+    status = 0
+    while running and not status:
+        time.sleep(0.1)
+        ended = [process.poll() for process in running]
+        status = next((code for code in ended if code), 0)
+        pairs = zip(running, ended, strict=True)
+        running = [process for process, code in pairs if code is None]
+    deadline = time.monotonic() + 60  # all may be about to stop by themselves
+    for process in running:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.terminate()
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,72 @@
+"""Models whose sizes are those of a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jaxner import models
+from jaxner.data.vocab import Vocabulary
+
+
+def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model:
+    """Builds a model whose sizes are those of a vocabulary.
+
+    Args:
+        vocabulary: Gives the sizes.
+        options: `representation`, `encoder` and `head`, as in `models.build`.
+
+    Raises:
+        ValueError: As `models.build`; or the head cannot label documents.
+    """
+    head = options["head"]
+    is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
+    if vocabulary.reads_documents and is_seq2seq:
+        raise ValueError(
+            "A tagger of documents gives separators their label after the model has "
+            "scored it, which head 'seq2seq' has no scores for; take 'softmax' or 'crf'"
+        )
+    return models.build(
+        num_labels=len(vocabulary.label_names),
+        num_trained_words=vocabulary.num_trained,
+        num_frozen_words=len(vocabulary.words) - vocabulary.num_trained,
+        num_chars=len(vocabulary.chars),
+        char_types=vocabulary.char_types,
+        vector_sizes=vocabulary.vector_sizes,
+        encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
+        separators=vocabulary.reads_documents,
+        singletons=vocabulary.singletons,
+        **options,
+    )
+
+
+def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
+    """Builds a model for a vocabulary from choices of its parts.
+
+    Args:
+        vocabulary: What `build_vocabulary` returned; gives the sizes.
+        **parts: `representation`, `encoder` and `head`, each the name of a choice and
+            its options, or a Linen module of your own; and what else `models.build`
+            takes (`mc_dropout`, `refinement`).
+
+    Returns:
+        A Linen module that compares and hashes by value: a static argument of `jit`.
+
+    Raises:
+        ValueError: A name or an option is unknown; the error lists the known ones.
+
+    Example:
+        >>> import jax, jaxner
+        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
+        >>> model = jaxner.build(
+        ...     vocabulary,
+        ...     representation={"words": {"dim": 8}, "chars": {"name": "cnn"}},
+        ...     encoder={"name": "grn", "hidden_dim": 16},
+        ...     head={"name": "crf"},
+        ... )
+        >>> weights = jaxner.init(model, jax.random.key(0))
+        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
+        >>> len(jaxner.tag(tagger, ["Rome", "fell"]))
+        2
+    """
+    return build_model(vocabulary, parts)

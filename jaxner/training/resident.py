@@ -1,0 +1,82 @@
+"""Precomputed vectors of a training text that lie on the device as one table.
+
+ELMo's are 12 kB a token, which is most of what a step would otherwise copy to the
+device. In the place of its vectors a sentence then has the rows of the table that hold
+them. A table that is too large for the device is streamed: each step copies its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxner.data.batching import Block
+from jaxner.types import Sentence
+
+TABLE = "resident"
+"""The name of the table beside the weights that no step changes."""
+SHARE = 0.25  # of a device's memory, at the most, unless it is asked for
+
+
+def split_off(
+    sentences: Sequence[Sentence], choice: bool | None
+) -> tuple[Sequence[Sentence], np.ndarray | None]:
+    """Takes the vectors out of sentences, if they are to lie on the device.
+
+    Args:
+        sentences: Of the training text, without padding.
+        choice: Whether they are to; None: if they take up to `SHARE` of the memory of
+            an accelerator. A CPU has nothing to copy.
+
+    Returns:
+        The sentences, with rows of the table in the place of vectors, and the table
+        [tokens + 1, S, D], whose row 0 is of zeros; or as they are, and None.
+
+    Example:
+        >>> ids = np.array([1, 2])
+        >>> one = Sentence(ids, ids, ids, ids > 0, vectors=np.ones((2, 3, 4)))
+        >>> found, table = split_off([one, one], True)
+        >>> found[1].vectors.tolist(), table.shape
+        ([3, 4], (5, 3, 4))
+    """
+    if sentences[0].vectors is None:
+        return sentences, None
+    lengths = [len(sentence.words) for sentence in sentences]
+    shape = np.shape(sentences[0].vectors)[1:]
+    size = 4 * (sum(lengths) + 1) * int(np.prod(shape))
+    if choice is None:
+        choice = size <= SHARE * _memory()
+    if not choice:
+        return sentences, None
+    table, ends = np.zeros((sum(lengths) + 1, *shape), np.float32), np.cumsum(lengths)
+    found = []
+    for sentence, length, end in zip(sentences, lengths, ends, strict=True):
+        rows = np.arange(end - length, end, dtype=np.int32) + 1
+        table[rows] = np.asarray(sentence.vectors)
+        found.append(sentence._replace(vectors=rows))
+    return found, table
+
+
+def _memory() -> float:
+    """Returns the bytes of an accelerator's memory; 0 for a CPU."""
+    device = jax.local_devices()[0]
+    statistics = None if device.platform == "cpu" else device.memory_stats()
+    return float((statistics or {}).get("bytes_limit", 0))
+
+
+def looked_up(frozen: dict[str, Any], block: Block) -> tuple[dict[str, Any], Block]:
+    """Returns the frozen weights, and a block with its vectors, under `jit`.
+
+    Args:
+        frozen: The weights, and beside them the table, if there is one.
+        block: With vectors, or with rows of the table.
+    """
+    if TABLE not in frozen:
+        return frozen, block
+    vectors = jnp.asarray(frozen[TABLE])[block.sentences.vectors]
+    weights = {name: value for name, value in frozen.items() if name != TABLE}
+    return weights, block._replace(sentences=block.sentences._replace(vectors=vectors))

@@ -1,0 +1,62 @@
+"""The result of a run: what its best checkpoint scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxner import tagging
+from jaxner.evaluation import predictions, report
+from jaxner.evaluation.tasks import Task
+from jaxner.training import cluster, environment, prepare
+from jaxner.workdir import Workdir
+
+
+def final_scores(
+    config: Any,
+    folder: Workdir,
+    names: Sequence[str],
+    task: Task,
+    place: cluster.Placement,
+    log: Callable[[Any], object],
+) -> dict[str, Any]:
+    """Scores dev and test with the best checkpoint.
+
+    Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
+    The figures are those of the run's rule; if that is the strict one, `by_conlleval`
+    is F1 by conlleval's.
+
+    Args:
+        config: Of the run.
+        folder: The run's.
+        names: Of the splits.
+        task: How they are scored.
+        place: Which devices label them.
+        log: Is called with lines and tables for the user.
+    """
+    params = place.tagger(tagging.load(folder.path))
+    with folder.best(read_only=True) as best:
+        result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
+    result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
+    for name in names:
+        split = prepare.load_split(config.data.to_dict(), name)
+        log(split.summary())
+        prepare.log_unknown_tags(split, params.vocabulary, log)
+        labels = tagging.label_split(
+            params, split, constrained=config.evaluation.constrained
+        )
+        tokens = [example.tokens for example in split.examples]
+        scores = task.score(tokens, *labels, rule="seqeval")
+        about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
+        if task.rule == "strict" and not task.has_tags:
+            # Figures of systems with different rules can be compared.
+            about["by_conlleval"] = scores.to_dict()["f1"]
+            scores = task.score(tokens, *labels)
+        log(report.per_type_table(scores, f"{split.name} {name}"))
+        result[name] = {**scores.to_dict(), **about}
+        result["peak_memory_mb"] = environment.peak_memory_mb()
+        folder.write_json("result.json", result)
+        # As the tagger gave them, so that other rules can be applied without a rerun.
+        if folder.writes:
+            predictions.write(folder.predictions(name), split, *labels)
+    return result

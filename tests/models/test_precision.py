@@ -1,0 +1,133 @@
+"""bfloat16 and rematerialisation: the same model, computed more cheaply."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import models
+from jaxner.training import objectives
+from tests.sentences import spelled
+
+LABELS = 5
+ENCODERS = {
+    "bilstm": {"name": "bilstm", "hidden_dim": 6, "state_dropout": 0.2},
+    "grn": {"name": "grn", "hidden_dim": 6},
+    "idcnn": {"name": "idcnn", "hidden_dim": 6, "num_blocks": 2},
+    "attention": {
+        "name": "chain",
+        "first": {"name": "bilstm", "hidden_dim": 5},
+        "then": {"name": "attention", "num_heads": 2},
+    },
+    "transformer": {"name": "transformer", "num_heads": 2, "head_dim": 4},
+    "lan": {"name": "lan", "hidden_dim": 4, "num_layers": 2, "num_heads": 2},
+}
+REFINEMENT = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 6}
+
+
+def build(encoder, head="crf", refinement=None, **options):
+    return models.build(
+        num_labels=LABELS,
+        num_trained_words=11,
+        num_frozen_words=0,
+        num_chars=20,
+        representation={
+            "words": {"dim": 6},
+            "chars": {"name": "cnn", "dim": 4, "num_filters": 3},
+            "dropout": 0.2,
+        },
+        encoder=encoder,
+        head={"name": head},
+        refinement=refinement,
+        **options,
+    )
+
+
+def batch():
+    rng = np.random.default_rng(0)
+    sentences = []
+    for length in (7, 4):
+        words = rng.integers(0, 9, 7).astype(np.int32)
+        chars = rng.integers(1, 20, (7, 5)).astype(np.int32)
+        sentences.append(spelled(words, chars, np.arange(7) < length, 0 * words))
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sentences)
+    return stacked, jnp.asarray(rng.integers(0, LABELS, (2, 7)))
+
+
+def loss_and_gradient(model, weights, key=None):
+    sentences, labels = batch()
+
+    @jax.jit
+    def compute(params):
+        def loss(params):
+            given = {**weights, "params": params}
+            return objectives.batch_loss(model, given, sentences, labels, key)
+
+        return jax.value_and_grad(loss)(params)
+
+    return compute(weights["params"])
+
+
+def flat(tree):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+
+CASES = [(name, None) for name in ENCODERS] + [("bilstm", REFINEMENT)]
+
+
+@pytest.mark.parametrize(("name", "refinement"), CASES)
+def test_bfloat16_is_float32_rounded(name, refinement):
+    head = "scores" if name == "lan" else "crf"
+    full, low = (
+        build(ENCODERS[name], head, refinement, dtype=dtype) for dtype in models.DTYPES
+    )
+    weights = models.init(full, jax.random.key(0))
+    same = models.init(low, jax.random.key(0))
+    assert jax.tree.map(jnp.shape, weights) == jax.tree.map(jnp.shape, same)
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(same)} == {"float32"}
+    key = jax.random.key(1)
+    loss, gradient = loss_and_gradient(full, weights, key)
+    rounded, its = loss_and_gradient(low, weights, key)
+    assert rounded.dtype == jnp.float32
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(its)} == {"float32"}
+    assert float(rounded) == pytest.approx(float(loss), rel=0.02)
+    assert float(rounded) != float(loss)
+    ours, theirs = flat(its), flat(gradient)
+    assert np.linalg.norm(ours - theirs) < 0.05 * np.linalg.norm(theirs)
+
+
+def test_potentials_are_float32():
+    model = build(ENCODERS["bilstm"], dtype="bfloat16")
+    sentences, _ = batch()
+    one = jax.tree.map(lambda a: a[0], sentences)
+    found = models.apply(model, models.init(model, jax.random.key(0)), one)
+    assert {leaf.dtype.name for leaf in found} == {"float32"}
+
+
+@pytest.mark.parametrize("name", ["bilstm", "grn", "idcnn"])
+def test_rematerialisation_changes_no_gradient(name):
+    plain, lean = (build(ENCODERS[name], remat=remat) for remat in (False, True))
+    weights, key = models.init(plain, jax.random.key(0)), jax.random.key(1)
+    expected, found = (loss_and_gradient(m, weights, key) for m in (plain, lean))
+    assert jax.tree.structure(expected) == jax.tree.structure(found)
+    np.testing.assert_allclose(flat(found), flat(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_rematerialisation_saves_memory_of_berts_layers():
+    def needed(remat):
+        model = models.BERT(50, 32, 6, 2, 128, 64, remat=remat)
+        ids, mask = jnp.zeros(64, jnp.int32), jnp.ones(64, bool)
+        weights = model.init(jax.random.key(0), ids, mask, train=False)
+
+        def loss(weights):
+            return model.apply(weights, ids, mask, train=False)[0].sum()
+
+        compiled = jax.jit(jax.grad(loss)).lower(weights).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    assert needed(True) < 0.5 * needed(False)
+
+
+def test_an_unknown_dtype_is_refused():
+    with pytest.raises(ValueError, match="'float16' of Model; known: float32, "):
+        build(ENCODERS["grn"], dtype="float16")

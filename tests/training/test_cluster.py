@@ -1,0 +1,197 @@
+"""Several devices and processes train what one does, and go on from its checkpoints."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import devices, tagging
+from jaxner.data import corpora
+from jaxner.training import cluster, run, seeds
+from jaxner.workdir import Workdir
+from tests import tiny
+
+ROOT = Path(__file__).parents[2]
+# Blocks of 3 and 2 sentences, and a last batch of 3.
+ODD = {"batch_size": 5, "optimizer.learning_rate": 0.2}
+
+
+def figures(folder):
+    return [
+        {
+            k: v
+            for k, v in line.items()
+            if k not in ("seconds", "saving_seconds", "loss")
+        }
+        for line in Workdir(folder).metrics()
+    ]
+
+
+def assert_same(folder, other):
+    """The same loss curve to a float's accuracy, the same scores and labels.
+
+    Sums in another order differ in the last bit, and steps add to that: the maxima of
+    characters may switch. `test_corpus` compares weights.
+    """
+    left, right = ([m["loss"] for m in Workdir(f).metrics()] for f in (folder, other))
+    np.testing.assert_allclose(left[0], right[0], rtol=1e-6)
+    np.testing.assert_allclose(left, right, rtol=1e-4)
+    assert figures(folder) == figures(other)
+    assert max(line["dev_f1"] or 0.0 for line in figures(folder)) > 0
+    for name in ("dev", "test"):
+        texts = [Workdir(f).predictions(name).read_text() for f in (folder, other)]
+        assert texts[0] == texts[1]
+
+
+def config_of(corpus, epochs=3, **options):
+    config = tiny.config(corpus, num_epochs=epochs)
+    config.update_from_flattened_dict({**ODD, **options})
+    return config
+
+
+@pytest.fixture(scope="module")
+def alone(corpus, tmp_path_factory):
+    """The folder of a run on one device."""
+    folder = tmp_path_factory.mktemp("runs") / "alone"
+    run.main_run(config_of(corpus, num_devices=1), folder)
+    return folder
+
+
+def arguments_of(corpus, folder, epochs):
+    """The command line of the same run."""
+    options = {**tiny.SMALL, **ODD, "data.dir": corpus, "num_epochs": epochs}
+    flags = [f"--config.{name}={value}" for name, value in options.items()]
+    return ["train", "--config", "configs/grn.py", *flags, "--workdir", str(folder)]
+
+
+def environment(count):
+    """Where a process simulates so many devices."""
+    flags = re.sub(
+        "device_count=[0-9]+", f"device_count={count}", os.environ["XLA_FLAGS"]
+    )
+    return {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": str(ROOT)}
+
+
+def start(arguments, count):
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=ROOT,
+        env=environment(count),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(process):
+    told, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, told
+    return told
+
+
+# --- One process ----------------------------------------------------------------------
+
+
+def test_two_devices_train_as_one(alone, corpus, tmp_path):
+    config = config_of(corpus, num_devices=2)
+    run.main_run(config, tmp_path / "run")
+    assert_same(tmp_path / "run", alone)
+
+
+def test_restarts_are_split_over_devices(alone, corpus, tmp_path):
+    options = {"num_devices": 2, "num_seeds": 2, "restarts": "together"}
+    place = cluster.placement(2, num_seeds=2)
+    assert place.mesh.shape == {"seed": 2, "data": 1}
+    seeds.main_run(config_of(corpus, **options), tmp_path / "run")
+    assert_same(tmp_path / "run" / "seed-0", alone)
+
+
+def test_a_tagger_on_several_devices_tags_as_on_one(params, corpus):
+    split = corpora.load(None, "dev", directory=corpus)
+    spread = cluster.placement(2).tagger(params)
+    assert devices.mesh_of(spread.weights).size == 2
+    assert tagging.label_split(spread, split) == tagging.label_split(params, split)
+    sentences = [list(example.tokens) for example in split.examples[:3]]
+    assert jaxner.tag(spread, sentences) == jaxner.tag(params, sentences)
+    assert jaxner.tag(spread, sentences[0]) == jaxner.tag(params, sentences[0])
+
+
+def test_a_cpu_is_one_device_unless_more_are_asked_for():
+    assert cluster.placement().mesh is None
+    assert cluster.placement(2).mesh.shape == {"seed": 1, "data": 2}
+    assert cluster.placement(2, num_seeds=3).mesh.shape == {"seed": 1, "data": 2}
+
+
+def test_without_a_cluster_a_process_is_alone():
+    assert not cluster.join(num_processes=1)
+    arguments = ["-m", "jaxner", "train", "--config", "grn", "--process_id=0"]
+    told, _ = start(arguments, 1).communicate(timeout=60)
+    assert "Give --coordinator=HOST:PORT, --num_processes and --process_id" in told
+    assert "Traceback" not in told
+
+
+def test_an_accelerator_takes_fewer_and_larger_calls(monkeypatch):
+    assert cluster.blocks_and_steps(None, None) == (2, 1)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert cluster.blocks_and_steps(None, None) == (1, cluster.STEPS)
+    assert cluster.blocks_and_steps(2, None) == (2, 1)
+    assert cluster.blocks_and_steps(None, 1) == (1, 1)
+
+
+# --- Several processes ----------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_eight_devices_and_two_processes_train_as_one(alone, corpus, tmp_path):
+    eight = ["-m", "jaxner", *arguments_of(corpus, tmp_path / "8", 3)]
+    finish(start([*eight, "--config.num_devices=8"], 8))
+    assert_same(tmp_path / "8", alone)
+    two = ["examples/launch/local.py", 2, *arguments_of(corpus, tmp_path / "2", 3)]
+    told = finish(start(two, 2))
+    assert told.count("epoch   1") == 1  # one process tells
+    assert_same(tmp_path / "2", alone)
+    score = ["evaluate", "--workdir", tmp_path / "2", "--json", tmp_path / "scores"]
+    finish(start(["examples/launch/local.py", 2, *score], 2))
+    result = Workdir(alone).read_json("result.json")
+    assert f'"f1": {result["test"]["f1"]}' in (tmp_path / "scores").read_text()
+
+
+@pytest.mark.slow
+def test_checkpoints_move_between_devices_and_processes(alone, corpus, tmp_path):
+    folder = tmp_path / "run"
+    eight = ["-m", "jaxner", *arguments_of(corpus, folder, 1), "--config.num_devices=8"]
+    finish(start(eight, 8))
+    local = ["examples/launch/local.py", 2, *arguments_of(corpus, folder, 2)]
+    assert "Resumed at step 10" in finish(start(local, 2))
+    run.main_run(config_of(corpus, num_devices=1), folder)
+    assert_same(folder, alone)
+
+
+@pytest.mark.slow
+def test_a_sigterm_to_one_process_stops_all_at_the_same_step(alone, corpus, tmp_path):
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    own = [*arguments_of(corpus, tmp_path / "run", 400), "--num_processes=2"]
+    own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{port}"]
+    both = [start([*own, f"--process_id={number}"], 2) for number in range(2)]
+    told = ""
+    while "epoch   1" not in told:
+        line = both[0].stdout.readline()
+        assert line, told
+        told += line
+    both[1].send_signal(signal.SIGTERM)
+    for process in both:
+        rest, _ = process.communicate(timeout=120)
+        assert process.returncode == 128 + signal.SIGTERM, told + rest
+    with Workdir(tmp_path / "run").latest() as latest:
+        assert latest.step > 10
+        assert latest.check() is not None
