@@ -325,11 +325,8 @@ def define_flags(values: flags.FlagValues) -> None:
     switch("constrained", None, about)
     known = [*decodings.DECODINGS, "n_best"]
     choice("decoding", "viterbi", known, "How labels are chosen.")
-    column(
-        "n",
-        10,
-        "Number of labellings for --decoding=n_best; the nearest to the gold counts.",
-    )
+    about = "Labellings for --decoding=n_best; the nearest to the gold counts."
+    column("n", 10, about)
     column("seed", 0, "Seed of --decoding=sampled.")
     _define_rest(values)
 
