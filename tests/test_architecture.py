@@ -42,7 +42,7 @@ ALLOWED = {
     | {"fields", "devices", "evaluation", "tagging", "integrity", "tagger"},
     "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
-    | {"evaluation"},
+    | {"evaluation", "entity_arrays"},
     "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration"},
     "commands": {"fields", "analysis", "configuration", "data", "evaluation"}

@@ -162,12 +162,17 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     result = {**scores.to_dict(), "decoding": values.decoding, **about}
     result["figures"] = figures_of(params, split, predicted, rule)
     if values.chunks:
-        gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
-        found = chunks.recalls(gold, predicted)
-        console.print(chunks.table(found, "chunk labels"))
-        result["chunk_recall"] = {p: percent(x.share) for p, x in found.items()}
+        result["chunk_recall"] = chunk_recall(params, split, predicted)
     _write(values, split, predicted, result)
     return result
+
+
+def chunk_recall(params: tagging.Tagger, split: Split, predicted: Any):
+    """Returns the recall of each chunk label in percent; prints it."""
+    gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
+    found = chunks.recalls(gold, predicted)
+    console.print(chunks.table(found, "chunk labels"))
+    return {prefix: percent(recall.share) for prefix, recall in found.items()}
 
 
 def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
@@ -293,11 +298,8 @@ def define_flags(values: flags.FlagValues) -> None:
     switch("constrained", None, about)
     known = [*decodings.DECODINGS, "n_best"]
     choice("decoding", "viterbi", known, "How labels are chosen.")
-    column(
-        "n",
-        10,
-        "Number of labellings for --decoding=n_best; the nearest to the gold counts.",
-    )
+    about = "Labellings for --decoding=n_best; the nearest to the gold counts."
+    column("n", 10, about)
     column("seed", 0, "Seed of --decoding=sampled.")
     switch("chunks", False, "Add the recall of each chunk label.")
     flags.DEFINE_multi_string(

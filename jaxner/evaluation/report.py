@@ -46,14 +46,14 @@ def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Tabl
         title: What was scored, such as `CoNLL-2003 test`; printed verbatim.
 
     Returns:
-        A table with a row per type, sorted, and a last row for all types. The caption
-        has the rule and the number of ill-formed predictions. For tags, a row per tag,
-        and the accuracy above them.
+        A table with a row per type, sorted, then one for all types together and the
+        means over types. The caption has the rule and the number of ill-formed
+        predictions. For tags, a row per tag, and the accuracy above them.
 
     Example:
         >>> from jaxner.evaluation.scoring import score
         >>> per_type_table(score([["B-PER"]], [["B-PER"]]), "test").row_count
-        2
+        4
     """
     if isinstance(scores, TagScores):
         return _tag_table(scores, title)

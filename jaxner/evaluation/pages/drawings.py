@@ -25,17 +25,17 @@ for _prefix, _space in (("", "2000/svg"), ("xlink", "1999/xlink")):
 
 
 def curves(
-    lines: Mapping[str, Sequence[tuple[float, float]]],
+    lines: Mapping[str, Sequence[Any]],
     across: str,
     up: str,
     *,
     diagonal: bool = False,
-    best: Mapping[str, float | None] | None = None,
+    best: Mapping[str, Any] | None = None,
 ) -> str:
     """Draws a line for each name.
 
     Args:
-        lines: Points by name.
+        lines: By name, pairs of numbers; where y is None nothing is drawn.
         across: What the x-axis is.
         up: What the y-axis is.
         diagonal: Whether x = y is drawn, too.
@@ -65,9 +65,7 @@ def curves(
         return _finish(figure, axis, across, up, legend=len(lines) > 1)
 
 
-def bars(
-    groups: Sequence[str], values: Mapping[str, Sequence[float | None]], up: str
-) -> str:
+def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) -> str:
     """Draws a bar for each group and name; what is None is left out."""
     with _drawing() as (figure, axis):
         width = 0.8 / max(len(values), 1)
@@ -91,7 +89,7 @@ def bars(
 
 
 def reliability(
-    bins: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]],
+    bins: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
 ) -> str:
     """Draws what came true over what was predicted; a line for each name."""
     lines = {
@@ -208,6 +206,8 @@ def _svg(figure: Any) -> str:
     text = file.getvalue()
     own = f"d{hashlib.sha256(text.encode()).hexdigest()[:8]}-"
     root = ElementTree.fromstring(text)
+    for about in root.findall("{*}metadata"):
+        root.remove(about)
     for element in root.iter():
         for name, value in element.items():
             if name == "id":

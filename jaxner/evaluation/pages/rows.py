@@ -20,7 +20,7 @@ def number(value: int | None) -> str:
     return NONE if value is None else f"{value:,}"
 
 
-def fixed(value: float | None, digits: int = 2) -> str:
+def fixed(value: int | float | None, digits: int = 2) -> str:
     """Writes a number with so many decimals.
 
     Example:
@@ -30,7 +30,7 @@ def fixed(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 
-def interval(low: float | None, high: float | None) -> str:
+def interval(low: int | float | None, high: int | float | None) -> str:
     """Writes the bounds of an interval.
 
     Example:
@@ -65,7 +65,7 @@ def main(runs: Sequence[Value]) -> Value:
     return {"name": figure_name(runs[0]), "rows": rows, "rules": ", ".join(rules)}
 
 
-def learning(run: Value) -> list[tuple[float, float]]:
+def learning(run: Value) -> list[tuple[Any, Any]]:
     """Returns the dev figure of each epoch, where it is defined."""
     key = "dev_accuracy" if has_tags(run) else "dev_f1"
     points = [(its["epoch"], its.get(key)) for its in run.get("learning", ())]

@@ -212,7 +212,7 @@ def _overlaid(runs: list[Value]) -> dict[str, Any]:
     return found
 
 
-def _bins(its: Value) -> tuple[list[float | None], list[float | None]]:
+def _bins(its: Value) -> tuple[list[Any], list[Any]]:
     """Returns predicted and true shares of the bins that hold enough to be drawn."""
     bins = its["bins"]
     enough = min(_ENOUGH, max(bins["counts"], default=0))
