@@ -75,7 +75,7 @@ def drawn(folder: Path, options: argparse.Namespace) -> str:
     """Stores a tagger of drawn weights; its speed is that of a trained one."""
     config = ours.config_of(options.system, options.quick)
     params = ours.tagger(config, corpora.load("sample", "train"))
-    ours.write_run(config, params, folder)
+    jaxner.save(folder, params)
     return str(folder)
 
 

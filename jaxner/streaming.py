@@ -135,7 +135,8 @@ def _chunks(
     chunk = Chunk([], [], [], output.records, output.checksum)
     for record in source:
         its = record.document if isinstance(record, Record) else document
-        is_full = tokens >= size and not (by_document and its == document)
+        goes_on = by_document and its and its == document  # 0: there are none
+        is_full = tokens >= size and not goes_on
         if is_full:
             yield chunk
             chunk, tokens = Chunk([], [], [], chunk.end, chunk.checksum), 0

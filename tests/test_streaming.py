@@ -96,6 +96,31 @@ def test_shards_share_the_records(stub, tmp_path):
     ]
 
 
+def test_a_chunk_ends_with_a_document(stub, tmp_path, monkeypatch):
+    vocabulary, _ = vocab.build([["line"]], ["X"], scheme="BIO", documents=True)
+    object.__setattr__(stub, "vocabulary", vocabulary)
+    asked = []
+
+    def label_ids(params, sentences, documents, **_):
+        asked.append(documents)
+        return [np.zeros_like(sentence.words) for sentence in sentences]
+
+    monkeypatch.setattr(tagging, "label_ids", label_ids)
+    text = "".join(
+        "-DOCSTART- O\n\n" + "a b c\nd e f\n\n" * count for count in (5, 1, 1, 1, 1)
+    )
+    for name, marked in (("a", text), ("b", text.replace("-DOCSTART- O\n", ""))):
+        source = streams.Source(io.BytesIO(marked.encode()), "conll")
+        sink = streams.Sink("conll", "conll")
+        with streaming.Output(tmp_path / name, {}) as output:
+            streaming.tag_file(stub, source, sink, output, chunk=4)
+    assert asked[:3] == [[1] * 5, [2, 3], [4, 5]]
+    assert asked[3:] == [None] * 5
+    rows = (tmp_path / "a").read_text().splitlines()
+    assert rows.count("-DOCSTART- O") == 5
+    assert rows.count("a b c O") == 9
+
+
 def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path):
     path = tmp_path / "a"
     lines = [*LINES[:30], "x" * 300, *LINES[30:]]

@@ -103,6 +103,7 @@ def tag(options: argparse.Namespace) -> None:
         "shard": list(shard),
     }
     show = Shown()
+    show.line(f"Tags {options.input}, {source} to {to}")
     with streams.opened(options.input) as file:
         records = streams.Source(
             file,

@@ -128,7 +128,7 @@ def read(
     if contents.notes:
         count = len(contents.notes)
         what = "1 span does" if count == 1 else f"{count:,} spans do"
-        notes.insert(0, f"{what} not fit the tokens, the first of them:")
+        notes.insert(0, f"{what} not fit the tokens; the first are:")
     _check_labels(path, examples, has_tags)
     ill_formed = 0
     if not has_tags:

@@ -55,6 +55,7 @@ def read(
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "train.conll")
         ...     _ = path.write_text("EU NNP I-ORG\nrejects VBZ O\n")

@@ -171,11 +171,11 @@ def write(
         ValueError: A token or label cannot be written in this format.
 
     Example:
-        >>> import sys
-        >>> write(sys.stdout, [Example(("Rome",), ("B-LOC",), 0, 1)])
-        # text = Rome
-        1	Rome	_	_	_	_	_	_	_	NER=B-LOC
-        <BLANKLINE>
+        >>> import io
+        >>> file = io.StringIO()
+        >>> write(file, [Example(("Rome",), ("B-LOC",), 0, 1)])
+        >>> file.getvalue().splitlines()[1].split("\t")[-1]
+        'NER=B-LOC'
     """
     document, parts = 0, []
     for number, example in enumerate(examples):

@@ -160,7 +160,7 @@ class _Table:
 def write(
     target: str | os.PathLike[str] | files.Writable, examples: Sequence[Example]
 ) -> None:
-    """Writes sentences as a table with a header; `read` gives them back.
+    r"""Writes sentences as a table with a header; `read` gives them back.
 
     Args:
         target: A path, or a text file open for writing.
@@ -170,11 +170,11 @@ def write(
         ValueError: A token or label is blank, or holds a tab or a line end.
 
     Example:
-        >>> import sys
-        >>> write(sys.stdout, [Example(("Rome",), ("B-LOC",), 0, 1)])
-        token	label
-        Rome	B-LOC
-        <BLANKLINE>
+        >>> import io
+        >>> file = io.StringIO()
+        >>> write(file, [Example(("Rome",), ("B-LOC",), 0, 1)])
+        >>> file.getvalue()
+        'token\tlabel\nRome\tB-LOC\n\n'
     """
     has_documents = any(example.document for example in examples)
     parts = ["document\t" * has_documents + "token\tlabel\n"]
