@@ -13,6 +13,7 @@ from typing import Any
 import flax.linen as nn
 
 from jaxner.models.attention import SelfAttention
+from jaxner.models.axes import automatic as automatic
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.models.chain import Chain, Identity, Projection
 from jaxner.models.chain import candidate_kernels as candidate_kernels
@@ -57,6 +58,7 @@ from jaxner.models.representation import (
 )
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import RelativeTransformer, TwoStream
+from jaxner.models.waits import warn_of_long as warn_of_long
 
 ENCODERS = {
     "attention": SelfAttention,
