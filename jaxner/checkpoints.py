@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging as logs
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -297,14 +296,12 @@ def _saving(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Hides Orbax's warnings from the user, such as that a folder is read-only."""
-    before, disabled = logging.get_verbosity(), logs.root.manager.disable
+    before = logging.get_verbosity()
     logging.set_verbosity(logging.FATAL)
-    logs.disable(logs.CRITICAL)
     try:
         yield
     finally:
         logging.set_verbosity(before)
-        logs.disable(disabled)
 
 
 def _target(like: Any) -> Any:

@@ -41,14 +41,14 @@ from absl import flags
 from rich.console import Console
 
 from jaxner import decoding as decodings
-from jaxner import fields, probabilities, tagging
+from jaxner import fields, probabilities, tagging, writing
 from jaxner.commands import flagged
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
 from jaxner.evaluation.counts import percent
 from jaxner.evaluation.tasks import Task
-from jaxner.training import checks, prepare
+from jaxner.training import checks, monitor, prepare
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -131,7 +131,9 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     folders = values.workdir.split(",")
     if len(folders) > 1:
         return write_report(values, folders)
-    params = tagging.load(values.workdir, dict(map(read_change, values.model)))
+    changes = dict(map(read_change, values.model))
+    with monitor.waiting(console, "Loading the tagger"):
+        params = tagging.load(values.workdir, changes)
     has_tags = params.vocabulary.scheme == schemes.TAGS
     if has_tags and values.chunks:
         raise ValueError("--chunks needs spans; the labels of this tagger are tags")
@@ -150,9 +152,10 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     prepare.log_unknown_tags(split, params.vocabulary, console.print)
     rule, constrained = as_the_run_did(values, config, has_tags)
     how = {"decoding": values.decoding, "n": values.n, "seed": values.seed}
-    scores, predicted = evaluate(
-        params, split, rule=rule, constrained=constrained, known_words=words, **how
-    )
+    with monitor.waiting(console, "Scoring"):
+        scores, predicted = evaluate(
+            params, split, rule=rule, constrained=constrained, known_words=words, **how
+        )
     if values.decoding == "n_best":
         console.print(
             f"Scoring the labelling nearest to the gold among the {values.n} best"
@@ -182,7 +185,7 @@ def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
     if values.report:
         write_report(values, [values.workdir])
     if values.json:
-        Path(values.json).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        writing.write_text(Path(values.json), json.dumps(result, indent=2) + "\n")
 
 
 def figures_of(

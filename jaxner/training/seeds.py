@@ -184,9 +184,11 @@ def train(runs: Sequence[Run], top: Workdir) -> None:
                 state = step.reset_loss(state)
             if step.count(state) != latest.step:
                 latest.save(step.count(state), state, {"seeds": progress})
-            if stop and step.count(state) < config.num_epochs * steps:
-                console.print("Stopped; the same command resumes from here.")
-                raise SystemExit(stop.exit_status)
+            if stop:
+                break
+    if stop:
+        console.print("Stopped; the same command resumes from here.")
+        raise SystemExit(stop.exit_status)
 
 
 def _resumed(runs: Sequence[Run], state: step.State, latest: Any):
