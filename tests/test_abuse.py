@@ -46,7 +46,7 @@ def test_command_lines_are_all_different(tmp_path):
 def test_batch_order_and_padding_change_nothing(encoder):
     model = product.build(encoder, "crf", "words, fixed cnn, case")
     tagger = jaxner.Tagger(product.draw_weights(model), model, product.LEXICON)
-    examples = [Example(("EU", "is", "A.1")[:n], None) for n in (1, 3, 2, 3)]
+    examples = [Example(("EU", "is", "A.1")[:n], None, 0, 1) for n in (1, 3, 2, 3)]
     found = invariance.differences(tagger, examples, seed=0)
     assert not found["wrong"]
     assert found["largest score"] > 0.01
@@ -56,7 +56,7 @@ def test_batch_order_and_padding_change_nothing(encoder):
 def test_a_difference_is_counted(monkeypatch):
     model = product.build("grn", "crf", "words")
     tagger = jaxner.Tagger(product.draw_weights(model), model, product.LEXICON)
-    examples = [Example(("EU", "is"), None)]
+    examples = [Example(("EU", "is"), None, 0, 1)]
     monkeypatch.setattr(invariance, "_largest", lambda alone, found: 0.5)
     assert invariance.differences(tagger, examples, seed=0)["wrong"] == 3
 
