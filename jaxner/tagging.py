@@ -17,8 +17,8 @@ from jaxtyping import Array, Int
 from jaxner import batched
 from jaxner.data import documents as joining
 from jaxner.data import padding, shapes
-from jaxner.data.splits import Split
 from jaxner.data.sentences import is_one_sentence as is_one_sentence
+from jaxner.data.splits import Split
 from jaxner.decoding import choose
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import build_model as build_model
