@@ -473,7 +473,7 @@ def test_odd_vector_rows_are_told(corpus, tmp_path, capsys):
     train.main_run(config, tmp_path / "run")
     out = capsys.readouterr().out
     assert "40 vectors of 8 dimensions" in out
-    assert "left out: 1 malformed row, 1 repeated word" in out
+    assert "skipped 1 malformed row and 1 repeated word" in out
     assert "broken" in out
 
 
