@@ -6,10 +6,11 @@ Each command is a module of `jaxner.commands`; a call imports only its own modul
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from absl import logging
+from jaxner.training import signals
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -18,18 +19,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: By default, those of the script.
     """
+    if arguments is None:
+        signals.watch()  # before the rest is imported, which takes seconds
     given = sys.argv[1:] if arguments is None else list(arguments)
     command, rest = (given[0], given[1:]) if given else ("", [])
     if command == "train":
-        from jaxner.commands import train
-
+        with _starting():
+            from jaxner.commands import train
         train.main(rest)
     elif command == "evaluate":
-        from jaxner.commands import evaluate
-
+        with _starting():
+            from jaxner.commands import evaluate
         evaluate.main(rest)
     else:
-        _run(parser().parse_args(given))
+        with _starting():
+            declared = parser()
+        _run(declared.parse_args(given))
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Shows on a terminal that something is imported."""
+    from rich.console import Console
+
+    console = Console()
+    shown = console.status("Starting …") if console.is_terminal else None
+    with shown or contextlib.nullcontext():
+        yield
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,10 +87,10 @@ def parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> None:
     from jaxner.commands import cache, flagged
 
-    logging.set_verbosity(logging.ERROR)  # Orbax tells a lot
     try:
         cache.enable(options.cache)
-        options.run(options)
+        with flagged.plainly():
+            options.run(options)
     except (ValueError, OSError, ImportError) as error:
         flagged.end(f"jaxner: {error}")
 

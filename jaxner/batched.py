@@ -65,6 +65,7 @@ def over_documents(
         ]
     mesh = devices.mesh_of(params.weights)
     if not params.vocabulary.reads_documents:
+        _warn_of_longest(params, sentences, passes)
         return over(compute, sentences, passes, mesh, labels)
     each = range(len(sentences)) if documents is None else documents
     members = joining.groups(each)
@@ -73,6 +74,7 @@ def over_documents(
         last = len(params.vocabulary.label_names) - 1
         labels = [joining.join_labels([labels[i] for i in g], last) for g in members]
     results: list[Any] = [None] * len(sentences)
+    _warn_of_longest(params, joined, passes)
     found = over(compute, joined, passes, mesh, labels)
     for group, tree in zip(members, found, strict=True):
         lengths = [len(sentences[i].words) for i in group]
@@ -81,6 +83,11 @@ def over_documents(
         for i, *its in zip(group, *parts, strict=True):
             results[i] = jax.tree.unflatten(structure, its)
     return results
+
+
+def _warn_of_longest(params: Tagger, sentences: Sequence[Sentence], passes: int):
+    longest = max((len(s.words) for s in sentences), default=0)
+    models.warn_of_long(params.model, round_up(longest, 1)[0], passes)
 
 
 def over(

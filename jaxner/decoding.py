@@ -182,6 +182,14 @@ def choose(
             probabilities.
     """
     check(decoding, key)
+
+    def label(params: Tagger, sentence: Sentence, key: Any) -> Any:
+        return _choose(params, sentence, key, decoding, constrained)
+
+    return models.automatic(label, params, sentence, key)
+
+
+def _choose(params: Tagger, sentence: Sentence, key, decoding: str, constrained: bool):
     mask = sentence.mask
     if isinstance(params, Ensemble) and decoding != "max_marginal":
         constrained = constrained or decoding == "constrained"

@@ -21,12 +21,12 @@ CHECKSUM = "checksum"
 CHECKSUMS = "checksums.json"
 """The file beside arrays that lists the checksums of the others."""
 
+_SHORT = len("sha256:") + 16  # of a line's checksum
 _LIMITS = {
     "JAXNER_MAX_JSON_MB": 1024,  # of one file
     "JAXNER_MAX_DEPTH": 100,  # brackets within brackets
     "JAXNER_MAX_FILES": 1_000_000,  # of one checkpoint
     "JAXNER_MAX_EXPANSION": 1000,  # bytes of arrays for each byte on disk
-    "JAXNER_MAX_UNPACKED_MB": 64 * 1024,  # that a compressed file unpacks to
 }
 
 
@@ -105,8 +105,7 @@ def read_json(path: Path, remedy: str) -> dict[str, Any]:
     content = parse(path, read_text(path, remedy), remedy)
     if not isinstance(content, dict):
         raise DamagedFileError(path, "holds no JSON object", remedy)
-    checksum = content.pop(CHECKSUM, None)
-    if checksum is not None and checksum != _checksum(content):
+    if not _is_as_written(content):
         raise DamagedFileError(
             path,
             "was edited or damaged after it was written: its checksum is another",
@@ -157,6 +156,35 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     plain = json.loads(json.dumps(content))  # as it will be read: tuples are lists
     plain[CHECKSUM] = _checksum(plain)
     writing.write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+
+
+def to_line(content: Mapping[str, Any]) -> str:
+    """Writes a JSON object in one line, with its checksum."""
+    plain = json.loads(json.dumps(content))
+    return json.dumps(plain | {CHECKSUM: _checksum(plain)[:_SHORT]})
+
+
+def from_line(line: str) -> dict[str, Any] | None:
+    """Reads what `to_line` wrote, or a line without a checksum; None if it is damaged.
+
+    Example:
+        >>> from_line(to_line({"epoch": 1})), from_line('{"epoch": 1')
+        ({'epoch': 1}, None)
+    """
+    try:
+        content = json.loads(line)
+        return content if _is_as_written(content) else None
+    except (ValueError, AttributeError, RecursionError):
+        return None
+
+
+def _is_as_written(content: dict[str, Any]) -> bool:
+    """Takes the checksum out, and tells whether it is right, or there is none."""
+    given = content.pop(CHECKSUM, None)
+    if given is None:  # its name may be what was damaged
+        texts = (value for value in content.values() if isinstance(value, str))
+        return not any(text.startswith("sha256:") for text in texts)
+    return given in (_checksum(content), _checksum(content)[:_SHORT])
 
 
 def refuse_links(paths: Iterable[Path]) -> None:

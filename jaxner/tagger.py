@@ -185,7 +185,7 @@ def load(
     """Returns the tagger in a folder: a run's best checkpoint, or what `save` saved.
 
     Args:
-        workdir: Folder written by `train.py` or `save`.
+        workdir: Folder written by `jaxner train` or `save`.
         changes: Model options to change from the run's config, such as
             `{"encoder.then.keep": "hidden"}`; they must not change the weights.
         model: The model, if it has your own modules.

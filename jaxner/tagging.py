@@ -17,6 +17,7 @@ from jaxtyping import Array, Int
 from jaxner import batched
 from jaxner.data import documents as joining
 from jaxner.data import padding, shapes
+from jaxner.data.sentences import is_one_sentence as is_one_sentence
 from jaxner.data.splits import Split
 from jaxner.decoding import choose
 from jaxner.tagger import Tagger as Tagger
@@ -309,34 +310,3 @@ def _decode(params: Tagger, batch: Sentence, key, **choice):
 
 def _map(one: Callable[[Sentence], Any], batch: Sentence) -> Any:
     return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
-
-
-def is_one_sentence(tokens: Any) -> bool:
-    """Returns whether tokens are one sentence; raises TypeError if neither."""
-    wanted = (
-        "Expected a list of strings (one sentence), a list of such lists, or what "
-        "jaxner.encode returned; got "
-    )
-    if isinstance(tokens, str):
-        raise TypeError(
-            f"{wanted}the string {tokens[:40]!r}. Split it into tokens first."
-        )
-    if not isinstance(tokens, (list, tuple, np.ndarray)):
-        raise TypeError(f"{wanted}{type(tokens).__name__}.")
-    if isinstance(tokens, np.ndarray) and tokens.dtype.kind not in "UO":
-        raise TypeError(f"{wanted}an array of {tokens.dtype}.")
-    if all(isinstance(token, str) for token in tokens) and len(tokens):
-        return True
-    for i, sentence in enumerate(tokens):
-        if isinstance(sentence, str) or not isinstance(
-            sentence, (list, tuple, np.ndarray)
-        ):
-            raise TypeError(
-                f"{wanted}a list whose item {i} is {type(sentence).__name__}."
-            )
-        for j, token in enumerate(sentence):
-            if not isinstance(token, str):
-                raise TypeError(
-                    f"{wanted}{type(token).__name__} as token {j} of sentence {i}."
-                )
-    return False

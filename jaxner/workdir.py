@@ -14,7 +14,6 @@ predictions-*.conll  token, gold and predicted label of dev and test, by the sam
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -118,36 +117,34 @@ class Workdir:
         if not self.writes:
             return
         integrity.refuse_links([file])
-        writing.append_line(file, json.dumps(metrics))
+        writing.append_line(file, integrity.to_line(metrics))
 
     def metrics(self) -> list[dict[str, Any]]:
         """Returns the lines of `metrics.jsonl`, without a last line cut off by a kill.
 
         Raises:
-            DamagedFileError: An earlier line is not a JSON object with an epoch.
+            DamagedFileError: A line is damaged, or no JSON object with an epoch.
         """
         file = self.path / "metrics.jsonl"
         remedy = "Remove the line or the file; training continues without it."
         if not file.exists() or not file.stat().st_size:
             return []
-        lines = integrity.read_text(file, remedy).splitlines()
+        *lines, cut = integrity.read_text(file, remedy).split("\n")
+        if cut and integrity.from_line(cut[:-1]):  # the line's end is damaged, no more
+            lines.append(cut[:-1])
         found = []
         for number, line in enumerate(lines, 1):
-            try:
-                metrics = integrity.parse(file, line, remedy)
-                if type(metrics["epoch"]) is not int:
-                    raise TypeError
-            except (DamagedFileError, TypeError, KeyError):
-                if number == len(lines):
-                    break
-                reason = f"line {number} is not the metrics of an epoch"
-                raise DamagedFileError(file, reason, remedy) from None
+            metrics = integrity.from_line(line)
+            if metrics is None or type(metrics.get("epoch")) is not int:
+                reason = f"line {number} is damaged, or not the metrics of an epoch"
+                raise DamagedFileError(file, reason, remedy)
             found.append(metrics)
         return found
 
     def forget_after(self, epoch: int) -> None:
         """Removes the metrics of later epochs, which a resumed run computes again."""
-        kept = [json.dumps(m) + "\n" for m in self.metrics() if m["epoch"] <= epoch]
+        metrics = [m for m in self.metrics() if m["epoch"] <= epoch]
+        kept = [integrity.to_line(m) + "\n" for m in metrics]
         self.write_text("metrics.jsonl", "".join(kept))
 
     def seed(self, seed: int) -> Workdir:

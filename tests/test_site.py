@@ -40,9 +40,30 @@ def test_every_page_is_in_the_navigation():
 
 def test_every_public_name_is_in_the_api():
     text = (ROOT / "docs" / "api.md").read_text("utf-8")
-    for name, thing in vars(jaxner).items():
-        if callable(thing) and thing.__module__.startswith("jaxner"):
-            assert f"::: jaxner.{name}\n" in text, f"add {name} to docs/api.md"
+    for name in jaxner._HOMES:
+        assert f"::: jaxner.{name}\n" in text, f"add {name} to docs/api.md"
+
+
+def test_every_public_name_has_its_home():
+    """What type checkers read and what is imported are the same."""
+    code = Path(jaxner.__file__).read_text("utf-8")
+    lines = re.findall(r"    from jaxner\.(\S+) import (\w+) as (\w+)", code)
+    homes = {
+        name: module if name == there else f"{module}:{there}"
+        for module, there, name in lines
+    }
+    assert homes == jaxner._HOMES
+    for name in homes:
+        assert callable(getattr(jaxner, name))
+        assert name in dir(jaxner)
+    with pytest.raises(AttributeError, match="has no attribute 'tagg'"):
+        jaxner.tagg  # noqa: B018
+
+
+def test_the_package_is_imported_without_jax():
+    code = "import sys, jaxner, jaxner.training.signals; print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
 
 
 def test_the_readme_is_short():

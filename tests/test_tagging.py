@@ -204,12 +204,13 @@ def test_constrained_output_is_well_formed(params, sentences):
         (None, "got NoneType"),
         (7, "got int"),
         ({"Rome": 1}, "got dict"),
-        ([1, 2], "item 0 is int"),
-        (["Rome", 2], "item 0 is str"),
-        ([["Rome"], "wins"], "item 1 is str"),
+        ([1, 2], "got int as item 0"),
+        (["Rome", None], "got NoneType as token 1"),
+        ([["Rome"], "wins"], "got list as token 0"),
         ([["Rome", b"wins"]], "got bytes as token 1 of sentence 0"),
         (np.zeros(3), "an array of float64"),
-        ((s for s in ["Rome"]), "got generator"),
+        (np.array("Rome"), "an array without axes: give [tokens.item()]"),
+        ((s for s in ["Rome"]), "got generator: give list(tokens)"),
     ],
 )
 def test_wrong_types_say_what_would_be_right(params, tokens, message):

@@ -41,14 +41,14 @@ from absl import flags
 from rich.console import Console
 
 from jaxner import decoding as decodings
-from jaxner import fields, probabilities, tagging
+from jaxner import fields, probabilities, tagging, writing
 from jaxner.commands import flagged, hosts
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
 from jaxner.evaluation.counts import percent
 from jaxner.evaluation.tasks import Task
-from jaxner.training import checks, cluster, prepare
+from jaxner.training import checks, cluster, monitor, prepare
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -156,7 +156,8 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     if len(folders) > 1:
         return write_report(values, folders)
     console.quiet = not hosts.join(values)
-    params = load(values)
+    with monitor.waiting(console, "Loading the tagger"):
+        params = load(values)
     has_tags = params.vocabulary.scheme == schemes.TAGS
     check_rule(values, has_tags)
     config = Workdir(values.workdir).read_json("config.json")
@@ -173,9 +174,10 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     prepare.log_unknown_tags(split, params.vocabulary, console.print)
     rule, constrained = as_the_run_did(values, config, has_tags)
     how = {"decoding": values.decoding, "n": values.n, "seed": values.seed}
-    scores, predicted = evaluate(
-        params, split, rule=rule, constrained=constrained, known_words=words, **how
-    )
+    with monitor.waiting(console, "Scoring"):
+        scores, predicted = evaluate(
+            params, split, rule=rule, constrained=constrained, known_words=words, **how
+        )
     if values.decoding == "n_best":
         console.print(
             f"Scoring the labelling nearest to the gold among the {values.n} best"
@@ -206,7 +208,7 @@ def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
     if values.report:
         write_report(values, [values.workdir])
     if values.json:
-        Path(values.json).write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        writing.write_text(Path(values.json), json.dumps(result, indent=2) + "\n")
 
 
 def figures_of(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from absl import app, flags, logging
 from rich.console import Console
 
 from jaxner.commands import cache
+from jaxner.training import signals
 
 console = Console(highlight=False, soft_wrap=True)
 ERRORS = (ValueError, OSError, ImportError, FloatingPointError)
@@ -42,12 +45,16 @@ def start(
         return
 
     def main(rest: list[str]) -> None:
-        logging.set_verbosity(logging.ERROR)  # Orbax logs a lot
         try:
             if len(rest) > 1:
                 raise ValueError(f"Expected flags only, got {' '.join(rest[1:])!r}")
             cache.enable(values.cache)
-            run(values)
+            with plainly():
+                run(values)
+        except SystemExit as stopped:
+            if signals.is_watched() and type(stopped.code) is int:
+                signals.leave(stopped.code)  # without waiting for what XLA compiles
+            raise
         except ERRORS as error:
             if wants_traceback:
                 raise
@@ -112,6 +119,24 @@ class Parser(argparse.ArgumentParser):
         """Prints what is wrong with the command line, and ends the process."""
         console.print(f"{self.prog}: {message}", style="red", markup=False)
         raise SystemExit(2)
+
+
+@contextlib.contextmanager
+def plainly() -> Iterator[None]:
+    """Shows warnings in a line each, and those of Orbax and absl not at all."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+
+    def show(message, *about, **more):
+        del about, more
+        console.print(f"Warning: {message}", style="yellow", markup=False)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def end(text: str) -> NoReturn:

@@ -21,7 +21,7 @@ from rich.table import Table
 from jaxner import fields, tagging
 from jaxner.analysis import sweeps
 from jaxner.evaluation import plots
-from jaxner.training import checks, prepare
+from jaxner.training import checks, monitor, prepare
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -67,9 +67,10 @@ def sweep(options: argparse.Namespace) -> None:
     config = Workdir(options.workdir).read_json("config.json")
     split = prepare.load_split(config["data"], options.split)
     console.print(split.summary())
-    found = sweeps.sweep(
-        params, split, thresholds=options.thresholds, samples=options.samples
-    )
+    with monitor.waiting(console, "Labelling with each Γ and M"):
+        found = sweeps.sweep(
+            params, split, thresholds=options.thresholds, samples=options.samples
+        )
     title = f"{split.name} {options.split}"
     if found.by_threshold:
         console.print(_table(found.by_threshold, "Γ", found.figure, title))

@@ -26,6 +26,7 @@ from jaxner.data.padding import pad as pad
 from jaxner.data.padding import stack as stack
 from jaxner.data.shapes import Shape as Shape
 from jaxner.types import Sentence
+from jaxner.wording import counted
 
 if TYPE_CHECKING:
     from jaxner.data.vocab import Vocabulary
@@ -256,8 +257,10 @@ class Batches:
     def summary(self) -> str:
         """Returns a line about batches, shapes and padding."""
         return (
-            f"{self.num_batches:,} batches an epoch of {self.batch_size} {self.unit}s, "
-            f"{len(self.shapes)} shapes to compile, {self.padding_share():.1%} padding"
+            f"{counted(self.num_batches, 'batch', 'batches')} an epoch of "
+            f"{counted(self.batch_size, self.unit)}, "
+            f"{counted(len(self.shapes), 'shape')} to compile, "
+            f"{self.padding_share():.1%} padding"
         )
 
     def _cut(self, drawn: np.ndarray) -> list[np.ndarray]:

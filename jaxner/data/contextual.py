@@ -183,7 +183,7 @@ def wanted(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -
         raise ValueError(
             f"This tagger needs vectors of {layers} layers and {dim} dimensions for "
             "each token, got none. Pass `vectors` in code, or a file: --contextual of "
-            "evaluate.py, --config.data.contextual of train.py."
+            "jaxner evaluate, --config.data.contextual of jaxner train."
         )
     if isinstance(vectors, TokenVectors):
         check_sizes(vectors.path, vectors.sizes, sizes)

@@ -38,6 +38,26 @@ def caption(scores: Scores) -> str:
     return f"{scores.rule} rule; {_ill_formed(scores)}"
 
 
+def short_line(scores: Scores | TagScores) -> str:
+    """Puts the overall figures, in percent, into half a line, without the rule.
+
+    Example:
+        >>> from jaxner.evaluation.scoring import score
+        >>> short_line(score([["B-PER"], ["O"]], [["I-PER"], ["O"]]))
+        'P 100.00 R 100.00 F1 100.00  1 ill-formed'
+    """
+    if isinstance(scores, TagScores):
+        parts = [f"accuracy {shown(scores.accuracy)}"]
+        if scores.known_accuracy is not None:
+            parts.append(f"known {shown(scores.known_accuracy)}")
+        if scores.oov_accuracy is not None:
+            parts.append(f"new {shown(scores.oov_accuracy)}")
+        return "  ".join(parts)
+    precision, recall, f1 = _figures(scores.overall)
+    odd = f"  {scores.ill_formed:,} ill-formed" if scores.ill_formed else ""
+    return f"P {precision} R {recall} F1 {f1}{odd}"
+
+
 def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Table:
     """Returns a table of figures per entity type (or tag) and overall, in percent.
 

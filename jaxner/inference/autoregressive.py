@@ -12,6 +12,7 @@ References:
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -145,7 +146,7 @@ def viterbi(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Int[Array, "
         return jnp.zeros(0, jnp.int32)
     zeros = jnp.zeros((width, potentials.recurrent.shape[0]), potentials.words.dtype)
     none = jnp.full(width, potentials.previous.shape[0] - 1, jnp.int32)
-    begin = (potentials.beam, none, (zeros, zeros))
+    begin = _varying((potentials.beam, none, (zeros, zeros)), potentials.words, mask)
     inputs = (potentials.words, potentials.word_gates, _hopeful(potentials, mask), mask)
     _, (parents, labels) = jax.lax.scan(
         lambda beam, inputs: _extend(potentials, beam, inputs), begin, inputs
@@ -156,7 +157,7 @@ def viterbi(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Int[Array, "
         return parents[place], labels[place]
 
     # Hypotheses are sorted, the best first.
-    first = jnp.zeros((), jnp.int32)
+    first = _varying(jnp.zeros((), jnp.int32), parents)
     _, best = jax.lax.scan(back, first, (parents, labels), reverse=True)
     return jnp.where(mask, best, 0)
 
@@ -171,7 +172,17 @@ def _hopeful(potentials: Autoregressive, mask) -> Bool[Array, "T L"] | None:
         before = jnp.any(allowed & after[None, :], axis=1)
         return jnp.where(is_token, before, after), after
 
-    return jax.lax.scan(back, potentials.allowed_last, mask, reverse=True)[1]
+    last = _varying(potentials.allowed_last, mask)
+    return jax.lax.scan(back, last, mask, reverse=True)[1]
+
+
+def _varying(tree: Any, *like: Array) -> Any:
+    """Lets a loop's first values vary over the manual axes that other arrays do.
+
+    Within `shard_map` the values of a loop must vary alike from its first step.
+    """
+    varies = functools.reduce(jnp.logical_or, (leaf.ravel()[0] != 0 for leaf in like))
+    return jax.tree.map(lambda leaf: jnp.where(varies, leaf, leaf), tree)
 
 
 def _extend(potentials: Autoregressive, beam, inputs):

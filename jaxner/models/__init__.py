@@ -13,6 +13,7 @@ from typing import Any
 import flax.linen as nn
 
 from jaxner.models.attention import SelfAttention
+from jaxner.models.axes import automatic as automatic
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.models.chain import Chain, Identity, Projection
 from jaxner.models.chain import candidate_kernels as candidate_kernels
@@ -55,6 +56,7 @@ from jaxner.models.representation import (
 )
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import RelativeTransformer, TwoStream
+from jaxner.models.waits import warn_of_long as warn_of_long
 from jaxner.models.weights import standardise_words as standardise_words
 from jaxner.models.weights import transfer as transfer
 from jaxner.models.weights import with_vectors as with_vectors

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxner import inference
 from jaxner.fields import OneOf, check_fields
+from jaxner.models import axes
 from jaxner.models.mc_dropout import PARTS, Keys, MCDropout
 from jaxner.types import AnyPotentials, Sentence, Weights
 
@@ -214,8 +215,11 @@ def apply_stages(
     sentence = jax.tree.map(
         jnp.asarray, sentence
     )  # unmapped fields may be NumPy arrays
-    output: Any = model.apply(weights, sentence, train="dropout" in rngs, rngs=rngs)
-    return output
+
+    def compute(weights: Any, sentence: Sentence, rngs: Any) -> Any:
+        return model.apply(weights, sentence, train="dropout" in rngs, rngs=rngs)
+
+    return axes.automatic(compute, weights, sentence, rngs)
 
 
 def apply_with_intermediates(

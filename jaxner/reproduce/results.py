@@ -11,6 +11,8 @@ from typing import Any
 
 import filelock
 
+from jaxner import writing
+
 Line = dict[str, Any]
 DONE, FAILED = "done", "failed"
 COMPARED = "bootstrap.json"
@@ -74,7 +76,7 @@ class Results:
         """Writes bootstrap results, if there are any."""
         if found:
             text = json.dumps(found, indent=1) + "\n"
-            write_text(self.folder / COMPARED, text)
+            writing.write_text(self.folder / COMPARED, text)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -85,17 +87,7 @@ class Results:
 
 def write(file: Path, lines: list[Line]) -> None:
     """Writes lines atomically."""
-    write_text(file, "".join(json.dumps(line) + "\n" for line in lines))
-
-
-def write_text(file: Path, text: str) -> None:
-    """Writes a text file atomically."""
-    temporary = file.with_name(f".{file.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
-    temporary.replace(file)
+    writing.write_text(file, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def _read(file: Path) -> list[Line]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from typing import Any
 
 import jax
@@ -17,6 +17,8 @@ from jaxner.data.batching import Batches, Shape
 from jaxner.tagging import Tagger
 from jaxner.training import resident, step
 from jaxner.training.cluster import ALONE, Placement
+
+_POLL = 0.1  # seconds
 
 
 class Corpus:
@@ -80,8 +82,8 @@ class Corpus:
         self._seeds = (seed,) if isinstance(seed, int) else tuple(seed)
         keys = [jax.random.fold_in(jax.random.key(s), 1) for s in self._seeds]
         self._key = place.weights(jnp.stack(keys) if place.num_seeds else keys[0])
-        self._programs: dict[Shape | None, Future] = {}
-        self._pool = ThreadPoolExecutor(os.cpu_count())
+        self._programs: dict[Shape | None, futures.Future] = {}
+        self._pool = futures.ThreadPoolExecutor(os.cpu_count())
         self._sums: step.Sums | None = None
 
     def placed(self, tagger: Tagger) -> Tagger:
@@ -111,7 +113,11 @@ class Corpus:
         return sum(p.done() for p in self._programs.values()), len(self._programs)
 
     def epoch(
-        self, state: step.State, epoch: int, skip: int = 0
+        self,
+        state: step.State,
+        epoch: int,
+        skip: int = 0,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[step.State, int, int]]:
         """Takes the steps of an epoch; `state` is given up.
 
@@ -119,6 +125,8 @@ class Corpus:
             state: At the beginning.
             epoch: Which one.
             skip: Batches that were taken before, when a run resumes.
+            is_stopped: Is called ten times a second while a step waits for its program;
+                if true, that step is not taken, and the epoch ends.
 
         Yields:
             The state after each call, how many steps it took, and how many tokens, of
@@ -131,17 +139,39 @@ class Corpus:
         while group := list(itertools.islice(drawn, self.steps_per_call)):
             every = itertools.chain.from_iterable(group)
             tokens = sum(len(self.batches.labels[i]) for one in every for i in one)
+            blocks = self._blocks(group)
+            if not self._are_ready([shape for shape, _ in blocks], is_stopped):
+                return
             take = self._take_one if self.steps_per_call == 1 else self._take_several
-            state = take(state, group)
+            state = take(state, blocks, len(group))
             yield state, len(group), tokens
 
-    def _take_one(self, state: step.State, group) -> step.State:
+    def _blocks(self, group) -> list[tuple[Shape, Any]]:
+        """Pads the batches of a call, of each seed, and says to which shapes."""
+        if self.steps_per_call == 1:
+            if self.place.num_seeds:
+                return self.batches.alike(group[0])
+            return self.batches.blocks(group[0][0])
+        padded = group + group[:1] * (self.steps_per_call - len(group))
+        flat = [one for own in zip(*padded, strict=True) for one in own]  # by seeds
+        ((shape, batches),) = self.batches.alike(flat)
+        return [(shape, self._by_seed(batches))]
+
+    def _are_ready(
+        self, shapes: Sequence[Shape], is_stopped: Callable[[], bool]
+    ) -> bool:
+        """Waits for programs; tells whether they came before the run was stopped."""
+        apply = [self._programs[None]] if None in self._programs else []
+        needed = [*(self._programs[shape] for shape in shapes), *apply]
+        while futures.wait(needed, timeout=_POLL).not_done:
+            if is_stopped():
+                return False
+        return True
+
+    def _take_one(self, state: step.State, blocks, count: int) -> step.State:
+        del count
         begin = self._jits.begin
         sums = begin(state.params) if self._sums is None else self._sums
-        if self.place.num_seeds:
-            blocks = self.batches.alike(group[0])
-        else:
-            blocks = self.batches.blocks(group[0][0])
         for shape, block in blocks:
             program = self._programs[shape].result()
             block = self.place.batches(block)
@@ -151,14 +181,12 @@ class Corpus:
         state, self._sums = self._programs[None].result()(state, sums)
         return state
 
-    def _take_several(self, state: step.State, group) -> step.State:
-        padded = group + group[:1] * (self.steps_per_call - len(group))
-        flat = [one for own in zip(*padded, strict=True) for one in own]  # by seeds
-        ((shape, batches),) = self.batches.alike(flat)
-        batches = self.place.batches(self._by_seed(batches), several=True)
+    def _take_several(self, state: step.State, blocks, count: int) -> step.State:
+        ((shape, batches),) = blocks
+        batches = self.place.batches(batches, several=True)
         program = self._programs[shape].result()
-        count = self.place.everywhere(np.int32(len(group)))
-        return program(state, self._given, batches, count, self._key)
+        steps = self.place.everywhere(np.int32(count))
+        return program(state, self._given, batches, steps, self._key)
 
     def _by_seed(self, batches: Any) -> Any:
         """Gives an axis to the seeds, if there is one, before that of the batches."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,28 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TextColumn,
     TimeRemainingColumn,
 )
+
+from jaxner.wording import counted
+
+
+@contextlib.contextmanager
+def waiting(console: Console, what: str) -> Iterator[None]:
+    """Shows that something takes its time: moving on a terminal, else as a line.
+
+    Args:
+        console: Where to.
+        what: Is done, such as "Reading the corpus".
+    """
+    if not console.is_terminal:
+        console.print(f"{what} …")
+        yield
+        return
+    with console.status(f"{what} …"):
+        yield
 
 
 class Monitor:
@@ -41,8 +62,9 @@ class Monitor:
         self._console = console
         self._steps, self._total = steps_per_epoch, steps_per_epoch * num_epochs
         self._progress = Progress(
+            SpinnerColumn(),  # moves while nothing else does
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=12),  # all in 80 columns
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}  loss {task.fields[loss]}"),
             TimeRemainingColumn(),
@@ -50,6 +72,8 @@ class Monitor:
             transient=True,
             disable=not console.is_terminal,
         )
+        self._begun, self._compiled_in = time.perf_counter(), None
+        self._has_scored = False
         self._writer = None if tensorboard is None else _summary_writer(tensorboard)
 
     def __enter__(self) -> Monitor:
@@ -68,9 +92,39 @@ class Monitor:
             self._progress.add_task(
                 "", total=self._total, completed=self._before + done, speed="", loss="–"
             )
-        name = f"epoch {epoch + 1}/{self._total // self._steps}"
-        self._progress.update(self._progress.task_ids[0], description=name)
+        self._name = f"epoch {epoch + 1}/{self._total // self._steps}"
+        self._describe(self._name)
         self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
+
+    def _describe(self, text: str) -> None:
+        if self._progress.task_ids:
+            self._progress.update(self._progress.task_ids[0], description=text)
+
+    def compiling(self, done: int, count: int) -> None:
+        """Shows that a step waits for its program: `done` of so many are compiled."""
+        if self._compiled_in is None:
+            self._describe(f"compiling {min(done + 1, count)} of {count}")
+
+    def compiled(self, done: int, count: int) -> None:
+        """Shows that a step was taken; says once that all programs are compiled."""
+        self._describe(self._name)
+        if done == count and self._compiled_in is None:
+            self._compiled_in = time.perf_counter() - self._begun
+            self._console.print(
+                f"Compiled {counted(count, 'program')}; the last was ready after "
+                f"{self._compiled_in:.1f} s"
+            )
+
+    @contextlib.contextmanager
+    def scoring(self) -> Iterator[None]:
+        """Shows that dev is scored; says at the first time how long that took."""
+        start = time.perf_counter()
+        self._describe("scoring dev")
+        yield
+        if not self._has_scored:
+            self._has_scored = True
+            taken = time.perf_counter() - start
+            self._console.print(f"Scored dev in {taken:.1f} s, compilation included")
 
     def advance(self, tokens: int, total_loss: Any, done: int) -> None:
         """Moves the bar by a step; reads the loss at most twice a second.
@@ -107,8 +161,8 @@ class Monitor:
     def report(self, metrics: dict[str, Any], scores: str, is_best: bool) -> None:
         """Prints the line of an epoch and writes its scalars."""
         self._console.print(
-            f"epoch {metrics['epoch']:3}  loss {metrics['loss']:8.4f}  "
-            f"{metrics['seconds']:6.1f} s  dev {scores}{'  *' if is_best else ''}"
+            f"epoch {metrics['epoch']:3}  loss {metrics['loss']:6.4g}  "
+            f"{metrics['seconds']:4.0f} s  dev {scores}{'  *' if is_best else ''}"
         )
         if self._writer is not None:
             for name, value in metrics.items():

@@ -22,6 +22,7 @@ from jaxner.training.loading import load_file as load_file
 from jaxner.training.loading import load_split as load_split
 from jaxner.training.loading import training_words as training_words
 from jaxner.types import Sentence, Weights, WordVectors
+from jaxner.wording import counted
 
 
 def splits_to_score(options: Mapping[str, Any], log: Callable[[str], object]):
@@ -68,10 +69,10 @@ def read_vectors(path: Path, word_dim: int | None) -> Vectors:
 def describe_vectors(path: Path, given: Vectors) -> str:
     """Returns a line about the vectors, and a line for each note."""
     size, dim = given.values.shape
-    line = f"{path.name}: {size:,} vectors of {dim} dimensions"
+    line = f"{path.name}: {counted(size, 'vector')} of {counted(dim, 'dimension')}"
     if given.malformed or given.duplicates:
-        line += f"; {given.malformed:,} malformed rows and {given.duplicates:,} words"
-        line += " that occurred before were skipped"
+        line += f"; skipped {counted(given.malformed, 'malformed row')} and "
+        line += counted(given.duplicates, "repeated word")
     return "\n  ".join([line, *given.notes])
 
 

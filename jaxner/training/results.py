@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from rich.console import Console
 
 from jaxner import tagging
 from jaxner.evaluation import predictions, report
 from jaxner.evaluation.tasks import Task
-from jaxner.training import cluster, environment, prepare
+from jaxner.training import cluster, environment, monitor, prepare
 from jaxner.workdir import Workdir
 
 
@@ -18,7 +20,7 @@ def final_scores(
     names: Sequence[str],
     task: Task,
     place: cluster.Placement,
-    log: Callable[[Any], object],
+    console: Console,
 ) -> dict[str, Any]:
     """Scores dev and test with the best checkpoint.
 
@@ -32,7 +34,7 @@ def final_scores(
         names: Of the splits.
         task: How they are scored.
         place: Which devices label them.
-        log: Is called with lines and tables for the user.
+        console: Shows lines and tables to the user.
     """
     params = place.tagger(tagging.load(folder.path))
     with folder.best(read_only=True) as best:
@@ -40,11 +42,12 @@ def final_scores(
     result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
     for name in names:
         split = prepare.load_split(config.data.to_dict(), name)
-        log(split.summary())
-        prepare.log_unknown_tags(split, params.vocabulary, log)
-        labels = tagging.label_split(
-            params, split, constrained=config.evaluation.constrained
-        )
+        console.print(split.summary())
+        prepare.log_unknown_tags(split, params.vocabulary, console.print)
+        with monitor.waiting(console, f"Scoring {name}"):
+            labels = tagging.label_split(
+                params, split, constrained=config.evaluation.constrained
+            )
         tokens = [example.tokens for example in split.examples]
         scores = task.score(tokens, *labels, rule="seqeval")
         about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
@@ -52,7 +55,7 @@ def final_scores(
             # Figures of systems with different rules can be compared.
             about["by_conlleval"] = scores.to_dict()["f1"]
             scores = task.score(tokens, *labels)
-        log(report.per_type_table(scores, f"{split.name} {name}"))
+        console.print(report.per_type_table(scores, f"{split.name} {name}"))
         result[name] = {**scores.to_dict(), **about}
         result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)

@@ -96,14 +96,15 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 def locked_run(config: Any, folder: Workdir) -> dict[str, Any]:
     """Returns what `main_run` returns, for a locked folder."""
     data, task, to_score = load(config, folder)
-    start = untrained(config, data, is_begun=folder.is_begun())
-    print_size(start)
-    place = cluster.placement(config.num_devices)
-    corpus, tx = batches_and_optimizer(config, data, start, place, config.seed)
-    start = corpus.placed(start)
+    with monitor.waiting(console, "Building the model"):
+        start = untrained(config, data, is_begun=folder.is_begun())
+        print_size(start)
+        place = cluster.placement(config.num_devices)
+        corpus, tx = batches_and_optimizer(config, data, start, place, config.seed)
+        start = corpus.placed(start)
     train(Run(config, folder, corpus, data.dev, task, tx, start, data.record))
     # The only place that opens the test split.
-    return final_scores(config, folder, to_score, task, place, console.print)
+    return final_scores(config, folder, to_score, task, place, console)
 
 
 def load(config: Any, folder: Workdir) -> tuple[prepare.Data, Task, tuple[str, ...]]:
@@ -121,11 +122,12 @@ def load(config: Any, folder: Workdir) -> tuple[prepare.Data, Task, tuple[str, .
     task = Task(config.data.scheme, rule=config.evaluation.rule)
     environment.check_same_config(folder, config.to_dict())
     words = config.model.representation.words
-    data = prepare.load_data(
-        config.data.to_dict(),
-        word_dim=words and words.dim,
-        log=console.print,
-    )
+    with monitor.waiting(console, "Reading the data"):
+        data = prepare.load_data(
+            config.data.to_dict(),
+            word_dim=words and words.dim,
+            log=console.print,
+        )
     environment.check_same_data(folder, data.record, data.vocabulary)
     to_score = prepare.splits_to_score(config.data.to_dict(), console.print)
     return data, dataclasses.replace(task, known_words=data.words), to_score
@@ -215,7 +217,11 @@ def batches_and_optimizer(
 
 
 def train(run: Run) -> None:
-    """Trains until the last epoch, or until the dev score stops rising."""
+    """Trains until the last epoch, or until the dev score stops rising.
+
+    Raises:
+        SystemExit: The run was asked to stop.
+    """
     config, folder, steps = run.config, run.folder, run.corpus.batches.num_batches
     state = step.init(run.start.weights["params"], run.tx)
     about = run.about()
@@ -230,32 +236,33 @@ def train(run: Run) -> None:
         resume.write_down(run)
         state = run.corpus.place.state(state)
         folder.forget_after(progress["epoch"])
-        first = progress["epoch"]
-        for epoch in range(first, config.num_epochs):
+        for epoch in range(progress["epoch"], config.num_epochs):
             if is_patient_no_more(run, epoch - progress["best_epoch"]):
                 break
             state, seconds = train_epoch(run, state, epoch, show, stop)
             # Only the saves of one epoch are on their way at a time; see `resume`.
             best.finish()
             latest.finish()
+            scored = None
             if int(state.step) == (epoch + 1) * steps:
-                start = time.perf_counter()
-                seconds = seconds, best.waited() + latest.waited()
-                metrics, scores = end_of_epoch(run, state, epoch + 1, *seconds)
-                if epoch == first:
-                    taken = time.perf_counter() - start
-                    console.print(f"Scored dev in {taken:.1f} s, compilation included")
+                waited = best.waited() + latest.waited()
+                with stop.interrupting(), show.scoring():  # resumed, it is done again
+                    scored = end_of_epoch(run, state, epoch + 1, seconds, waited)
+            if scored is not None:
+                metrics, scores = scored
                 progress, is_better = compared(run, progress, metrics)
-                show.report(metrics, report.summary_line(scores), is_better)
+                show.report(metrics, report.short_line(scores), is_better)
                 folder.log(metrics)
                 if is_better:
                     best.save(int(state.step), state.params, metrics)
                 state = step.reset_loss(state)
             if int(state.step) != latest.step:
                 latest.save(int(state.step), state, progress)
-            if stop and int(state.step) < config.num_epochs * steps:
-                console.print("Stopped; the same command resumes from here.")
-                raise SystemExit(stop.exit_status)
+            if stop:
+                break
+    if stop:
+        console.print("Stopped; the same command resumes from here.")
+        raise SystemExit(stop.exit_status)
 
 
 def is_patient_no_more(run: Run, epochs: int) -> bool:
@@ -287,10 +294,16 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     done = step.count(state) - before
     show.begin(epoch, done)
     start = time.perf_counter()
-    for new, steps, tokens in run.corpus.epoch(state, epoch, skip=done):
+
+    def is_stopped() -> bool:
+        show.compiling(*run.corpus.num_compiled())
+        return bool(stop)
+
+    for new, steps, tokens in run.corpus.epoch(state, epoch, done, is_stopped):
         state = new
         done += steps
         show.advance(tokens, state.loss, done)
+        show.compiled(*run.corpus.num_compiled())
         if stop.reached(before + done):
             break
     return state, time.perf_counter() - start

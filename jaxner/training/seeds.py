@@ -122,7 +122,7 @@ def _together(config: Any, top: Workdir) -> dict[int, Any]:
     top.write_text("vocabulary.json", data.vocabulary.to_json())
     train(runs, top)
     return {
-        seed: final_scores(own, folders[seed], to_score, task, place, console.print)
+        seed: final_scores(own, folders[seed], to_score, task, place, console)
         for seed, own in configs.items()
     }
 
@@ -193,9 +193,11 @@ def train(runs: Sequence[Run], top: Workdir) -> None:
                 state = step.reset_loss(state)
             if step.count(state) != latest.step:
                 latest.save(step.count(state), state, {"seeds": progress})
-            if stop and step.count(state) < config.num_epochs * steps:
-                console.print("Stopped; the same command resumes from here.")
-                raise SystemExit(stop.exit_status)
+            if stop:
+                break
+    if stop:
+        console.print("Stopped; the same command resumes from here.")
+        raise SystemExit(stop.exit_status)
 
 
 def _resumed(runs: Sequence[Run], state: step.State, latest: Any, best: Sequence[Any]):

@@ -1,19 +1,36 @@
-"""Turns Ctrl-C and SIGTERM into a request that the training loop reads."""
+"""Stopping politely: Ctrl-C and SIGTERM end a process with one line.
+
+While a run trains they become a request that its loop reads, so that it can save before
+it ends. At any other moment there is nothing to save: a command ends at once, whatever
+its main thread does, since a thread waits for the signal. (In the main thread alone,
+XLA would finish what it compiles first.) Nothing here imports JAX, so that a command
+can be stopped while it imports the rest.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import socket
+import sys
+import threading
 from collections.abc import Iterator
+from typing import NoReturn
 
-import jax
-from jax.experimental import multihost_utils
+_WATCHED = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """The run was asked to stop in the midst of what can be done again."""
 
 
 class StopRequest:
     """Whether a signal asked the run to stop, and which."""
 
     signal: int | None = None
+    _was_seen = False  # by the thread that waits for signals
+    _interrupts = False
 
     @property
     def exit_status(self) -> int:
@@ -24,7 +41,7 @@ class StopRequest:
         return self.signal is not None
 
     def reached(self, step: int) -> bool:
-        """Tells whether to stop after a step; all processes of a run stop after one.
+        """Returns whether to stop after a step; all processes stop after the same one.
 
         A SIGTERM to any of several processes, which a cluster sends before it takes a
         machine away, is a request to all. JAX chooses the step that none has passed.
@@ -32,31 +49,116 @@ class StopRequest:
         Args:
             step: Optimizer steps so far; asked for after each call in all processes.
         """
+        import jax
+        from jax.experimental import multihost_utils
+
         is_shared = jax.process_count() > 1
         if is_shared and multihost_utils.reached_preemption_sync_point(step):
             self.signal = signal.SIGTERM
         return bool(self)
 
+    @contextlib.contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Leaves the block as soon as there is a request, and goes on after it."""
+        with contextlib.suppress(Stopped):
+            self._interrupts = True
+            try:
+                yield
+            finally:
+                self._interrupts = False
+
+
+_request: StopRequest | None = None
+_waker: tuple[socket.socket, socket.socket] | None = None
+
+
+def watch() -> None:
+    """Makes Ctrl-C and SIGTERM end this process at any moment; for commands.
+
+    Where something is to be saved first (`stop_requests`), only the second one does.
+    """
+    global _waker
+    if _waker is not None:
+        return
+    _waker = socket.socketpair()
+    for end in _waker:
+        end.setblocking(False)
+    signal.set_wakeup_fd(_waker[1].fileno(), warn_on_full_buffer=False)
+    for number in _WATCHED:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, _leave_it_to_the_thread)
+    threading.Thread(target=_wait, args=(_waker[0],), daemon=True).start()
+
+
+def _leave_it_to_the_thread(number: int, frame: object) -> None:
+    del number, frame
+
+
+def _wait(signals: socket.socket) -> None:
+    signals.setblocking(True)
+    while numbers := signals.recv(1):
+        if numbers[0] in _WATCHED:
+            request = _request
+            if request is None or request._was_seen:
+                leave(128 + numbers[0], "Stopped.")
+            request._was_seen = True
+
+
+def is_watched() -> bool:
+    """Tells whether `watch` was called: the process is a command's."""
+    return _waker is not None
+
+
+def leave(status: int, text: str = "") -> NoReturn:
+    """Ends the process now, without waiting for threads in which XLA compiles.
+
+    Args:
+        status: Its exit status.
+        text: A last line for the user.
+    """
+    if text:
+        is_shown = os.isatty(2)
+        erase = "\r\x1b[K\x1b[?25h" if is_shown else ""  # a bar, a hidden cursor
+        with contextlib.suppress(OSError):
+            os.write(2, f"{erase}{text}\n".encode())
+    else:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+    os._exit(status)
+
 
 @contextlib.contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Yields a request set by the first Ctrl-C or SIGTERM; a second acts at once.
+    """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
 
-    Where there are several processes, SIGTERM is JAX's, and Ctrl-C acts at once.
+    In another thread than the main one, nothing is ever requested. Where there are
+    several processes, SIGTERM is JAX's, and Ctrl-C acts at once.
     """
+    global _request
+    import jax
+
     request = StopRequest()
-    watched = (signal.SIGINT, signal.SIGTERM) if jax.process_count() == 1 else ()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    watched = _WATCHED if jax.process_count() == 1 else ()
     before = {number: signal.getsignal(number) for number in watched}
 
     def ask(number, frame):
         del frame
         request.signal = number
         signal.signal(number, before[number])
+        if request._interrupts:
+            raise Stopped
 
     for number in watched:
-        signal.signal(number, ask)
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, ask)
+    _request, outer = request, _request
     try:
         yield request
     finally:
+        _request = outer
         for number in watched:
             signal.signal(number, before[number])

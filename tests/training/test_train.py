@@ -21,7 +21,7 @@ from jaxner import models, tagging
 from jaxner.checkpoints import Checkpoints
 from jaxner.commands import flagged
 from jaxner.commands import train as commands
-from jaxner.data import corpora
+from jaxner.data import corpora, readers
 from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
 from jaxner.training import cluster, monitor
@@ -239,7 +239,7 @@ def test_seed_decides(finished, corpus, tmp_path):
 
 
 def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
-    opened, original = [], conll.read
+    opened, original = [], readers.read
 
     def read(path, **options):
         opened.append(Path(path).stem)
@@ -250,7 +250,7 @@ def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
         return original_epoch(*arguments)
 
     original_epoch = train.train_epoch
-    monkeypatch.setattr(conll, "read", read)
+    monkeypatch.setattr(readers, "read", read)
     monkeypatch.setattr(train, "train_epoch", epoch)
     train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
     assert opened[-1] == "test"
@@ -344,7 +344,7 @@ def test_compilations_are_bounded_and_told(corpus, tmp_path, monkeypatch, capsys
     config.data.num_shapes = 3
     train.main_run(config, tmp_path / "run")
     told = capsys.readouterr().out
-    (count,) = re.findall(r"(\d) shapes to compile, \d+\.\d% padding", told)
+    (count,) = re.findall(r"(\d) shapes? to compile, \d+\.\d% padding", told)
     assert 1 <= len(compiled) <= int(count) <= 3
     assert len(re.findall(r"Scored dev in \d+\.\d s, compilation", told)) == 1
 
@@ -504,7 +504,7 @@ def test_odd_vector_rows_are_told(corpus, tmp_path, capsys):
     train.main_run(config, tmp_path / "run")
     out = capsys.readouterr().out
     assert "40 vectors of 8 dimensions" in out
-    assert "1 malformed rows and 1 words" in out
+    assert "skipped 1 malformed row and 1 repeated word" in out
     assert "broken" in out
 
 

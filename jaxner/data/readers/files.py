@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from jaxner import writing
 from jaxner.data.readers.examples import ConllError, Report
 
 DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
@@ -151,11 +152,6 @@ def write_text(target: str | os.PathLike[str] | Writable, text: str) -> None:
     # Readers skip the first byte order mark; one that is a token's needs another.
     data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
     path = Path(target)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with writing.replacing(path) as file:
         # Without a time in it, the same content gives the same bytes.
-        zipped = path.suffix == ".gz"
-        temporary.write_bytes(gzip.compress(data, mtime=0) if zipped else data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)

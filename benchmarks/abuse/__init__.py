@@ -1,0 +1,1 @@
+"""Attacks on runs, files and command lines; see `python -m benchmarks.abuse -h`."""

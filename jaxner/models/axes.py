@@ -1,0 +1,46 @@
+"""Models on meshes whose axes are typed Explicit, as `jax.make_mesh` makes them.
+
+There, JAX wants to be told the sharding of every gather. A model says nothing of
+shardings, so its axes are left to the compiler: Auto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+
+def automatic(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function of one sentence, with Explicit axes of the mesh as Auto ones.
+
+    What `jax.vmap` maps over stays sharded as it is; the result of a sentence is not
+    sharded in itself.
+
+    Args:
+        function: Of arrays, to a tree of arrays.
+        arguments: Trees of arrays, perhaps on a mesh.
+    """
+    mesh = _explicit_mesh(arguments)
+    if mesh is None:
+        return function(*arguments)
+    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    axes = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
+    plain = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), arguments)
+    whole = jax.tree.map(
+        lambda x: NamedSharding(mesh, PartitionSpec(*[None] * x.ndim)),
+        jax.eval_shape(function, *plain),
+    )
+    return jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)(*arguments)
+
+
+def _explicit_mesh(arguments: Any) -> Any:
+    """Returns the mesh of the first array on one with an Explicit axis, or None."""
+    for leaf in jax.tree.leaves(arguments):
+        sharding = getattr(jax.typeof(leaf), "sharding", None)
+        mesh = getattr(sharding, "mesh", None)
+        if mesh is not None and AxisType.Explicit in mesh.axis_types:
+            return mesh
+    return None

@@ -1,0 +1,73 @@
+"""`benchmarks.abuse` tells right from wrong; the attacks themselves are slow."""
+
+import random
+
+import pytest
+
+import jaxner
+from benchmarks.abuse import __main__ as abuse
+from benchmarks.abuse import arguments, corpora, flips, invariance
+from benchmarks.abuse.victim import Victim
+from jaxner.data.splits import Example
+from tests.models import test_product as product
+
+
+def test_outcomes_are_told_apart():
+    def fails(error):
+        raise error
+
+    assert flips.outcome(lambda: True) == "harmless"
+    assert flips.outcome(lambda: False) == "other labels or scores"
+    assert flips.outcome(lambda: fails(ValueError("a line"))) == "found"
+    assert flips.outcome(lambda: fails(ValueError("x\n" * 161))) == "161 lines"
+    assert flips.outcome(lambda: fails(KeyError("x"))).startswith("KeyError")
+
+
+@pytest.mark.parametrize("kind", corpora.MUTATIONS)
+def test_mutations_are_seeded_and_damage(kind):
+    content = b"Rome S-LOC\nfell O\n\nYes O\n\n" * 20
+    first, again, other = (
+        corpora.MUTATIONS[kind](content, random.Random(seed)) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first != content
+    if kind in ("bytes changed", "cut", "random bytes"):
+        assert other != first
+
+
+def test_command_lines_are_all_different(tmp_path):
+    victim = Victim(tmp_path)
+    victim.reference = tmp_path / "run"
+    lines = [tuple(line) for line in arguments.odd(victim)]
+    assert len(set(lines)) == len(lines) >= 50
+
+
+@pytest.mark.parametrize("encoder", ["lan", "grn"])
+def test_batch_order_and_padding_change_nothing(encoder):
+    model = product.build(encoder, "crf", "words, fixed cnn, case")
+    tagger = jaxner.Tagger(product.draw_weights(model), model, product.LEXICON)
+    examples = [Example(("EU", "is", "A.1")[:n], None, 0, 1) for n in (1, 3, 2, 3)]
+    found = invariance.differences(tagger, examples, seed=0)
+    assert not found["wrong"]
+    assert found["largest score"] > 0.01
+    assert max(found[name] for name in ("in batches", "shuffled", "padded")) < 1e-5
+
+
+def test_a_difference_is_counted(monkeypatch):
+    model = product.build("grn", "crf", "words")
+    tagger = jaxner.Tagger(product.draw_weights(model), model, product.LEXICON)
+    examples = [Example(("EU", "is"), None, 0, 1)]
+    monkeypatch.setattr(invariance, "_largest", lambda alone, found: 0.5)
+    assert invariance.differences(tagger, examples, seed=0)["wrong"] == 3
+
+
+def test_an_unknown_kind_is_told(capsys):
+    with pytest.raises(SystemExit):
+        abuse.main(["fire"])
+    assert "unknown kind fire" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_nothing_goes_wrong_in_a_small_dose(tmp_path):
+    kinds = ["kills", "bytes", "corpora"]
+    assert not abuse.main([*kinds, "--kills", "1", "--mutations", "13"])

@@ -1,0 +1,175 @@
+"""Ctrl-C and SIGTERM at any moment: one line, 130 or 143, and nothing lost."""
+
+import concurrent.futures
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxner.training import run as train
+from jaxner.training import signals
+from tests import tiny
+from tests.training.test_train import assert_same_run
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(corpus, workdir, *arguments):
+    values = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
+    values += [f"--config.data.dir={corpus}", f"--workdir={workdir}", *arguments]
+    return [sys.executable, "-m", "jaxner", "train", "--config=grn", *values]
+
+
+def stopped_at(line, number, command, **environment):
+    """Starts a command, signals once it prints a line, and returns how it ended."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    said = ""
+    if line is None:  # while it imports
+        time.sleep(0.3)
+    while line is not None and line not in said:
+        more = process.stdout.readline()
+        assert more, said
+        said += more
+    process.send_signal(number)
+    start = time.monotonic()
+    said += process.communicate(timeout=60)[0]
+    return process.returncode, said, time.monotonic() - start
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        (None, signal.SIGINT),
+        (None, signal.SIGTERM),
+        (" train: ", signal.SIGTERM),  # while it builds
+        pytest.param("to compile", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("Scored dev", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
+def test_a_command_ends_with_one_line(line, number, corpus, tmp_path):
+    # Nothing is found compiled: compiling takes its time.
+    status, said, seconds = stopped_at(
+        line,
+        number,
+        command(corpus, tmp_path / "run"),
+        JAX_ENABLE_COMPILATION_CACHE="0",
+    )
+    assert status == 128 + number, said
+    assert said.splitlines()[-1].startswith("Stopped")
+    assert "Traceback" not in said
+    assert said.count("Stopped") == 1
+    assert "Everything is in" not in said
+    assert seconds < 30  # on a busy machine, too
+
+
+_SLOW = """
+import sys, time
+from jaxner.training import signals
+signals.watch()
+if len(sys.argv) > 1:
+    with signals.stop_requests():
+        print("ready", flush=True)
+        time.sleep(60)
+sorted([1] * 3)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_where_nothing_is_to_be_saved_the_first_signal_ends_it(number):
+    status, said, _ = stopped_at("ready", number, [sys.executable, "-c", _SLOW])
+    assert (status, said) == (128 + number, "ready\nStopped.\n")
+
+
+def test_where_something_is_to_be_saved_the_second_signal_ends_it():
+    with subprocess.Popen(
+        [sys.executable, "-c", _SLOW, "save"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+        assert process.stdout.read() == "Stopped.\n"
+
+
+def test_a_step_that_waits_for_its_program_is_not_taken(corpus, tmp_path, monkeypatch):
+    pending = concurrent.futures.Future()
+
+    def submit(self, state):
+        shapes = [*self.batches.shapes, None]
+        self._programs = dict.fromkeys(shapes, pending)
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+    monkeypatch.setattr(train.Corpus, "compile", submit)
+    with pytest.raises(SystemExit) as stop:
+        train.main_run(tiny.config(corpus), tmp_path / "run")
+    assert stop.value.code == 143
+    assert train.Workdir(tmp_path / "run").latest().step == 0
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_stopped_while_scoring_equals_uninterrupted(
+    at, finished, corpus, tmp_path, monkeypatch
+):
+    config, score = tiny.config(corpus), train.end_of_epoch
+
+    def scoring(run, state, epoch, seconds):
+        if epoch == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return score(run, state, epoch, seconds)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "end_of_epoch", scoring)
+        with pytest.raises(SystemExit) as stop:
+            train.main_run(config, tmp_path / "run")
+    assert stop.value.code == 130
+    assert not (tmp_path / "run" / "result.json").exists()
+    train.main_run(config, tmp_path / "run")
+    assert_same_run(tmp_path / "run", finished)
+
+
+def test_stopped_in_the_last_epoch_is_no_success(corpus, tmp_path, monkeypatch, capsys):
+    original = train.resume.step.reset_loss
+
+    def reset(state):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return original(state)
+
+    monkeypatch.setattr(train.step, "reset_loss", reset)
+    with pytest.raises(SystemExit) as stop:
+        train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
+    assert stop.value.code == 143
+    assert capsys.readouterr().out.count("Stopped") == 1
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_another_thread_trains_without_signals():
+    found = []
+
+    def ask():
+        with signals.stop_requests() as stop:
+            found.append(bool(stop))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert found == [False]
