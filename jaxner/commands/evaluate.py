@@ -42,13 +42,13 @@ from rich.console import Console
 
 from jaxner import decoding as decodings
 from jaxner import fields, probabilities, tagging, writing
-from jaxner.commands import flagged, hosts
+from jaxner.commands import flagged, hosts, restart
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
 from jaxner.evaluation.counts import percent
 from jaxner.evaluation.tasks import Task
-from jaxner.training import checks, cluster, monitor, prepare
+from jaxner.training import checks, monitor, prepare
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -125,30 +125,6 @@ def read_change(text: str) -> tuple[str, Any]:
         return path, value
 
 
-def read_seed(text: str | None) -> int | str | None:
-    """Reads `--restart`: a number, or "all".
-
-    Raises:
-        ValueError: It is neither.
-
-    Example:
-        >>> read_seed("3"), read_seed("all"), read_seed(None)
-        (3, 'all', None)
-    """
-    if text is None or text == "all":
-        return text
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"Expected --restart to be a number or 'all', got {text!r}")
-    return int(text)
-
-
-def load(values: flags.FlagValues) -> tagging.Tagger:
-    """Loads what is scored, on all devices."""
-    changes, seed = dict(map(read_change, values.model)), read_seed(values.restart)
-    params = tagging.load(values.workdir, changes, seed=seed)
-    return cluster.placement().tagger(params)
-
-
 def run(values: flags.FlagValues) -> dict[str, Any]:
     """Runs the command; returns the scores."""
     check(values)
@@ -157,7 +133,7 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
         return write_report(values, folders)
     console.quiet = not hosts.join(values)
     with monitor.waiting(console, "Loading the tagger"):
-        params = load(values)
+        params = restart.load(values, dict(map(read_change, values.model)))
     has_tags = params.vocabulary.scheme == schemes.TAGS
     check_rule(values, has_tags)
     config = Workdir(values.workdir).read_json("config.json")
@@ -307,7 +283,6 @@ def define_flags(values: flags.FlagValues) -> None:
     switch = functools.partial(flags.DEFINE_bool, flag_values=values)
     define("workdir", "", "Run folder; with --report several, separated by commas.")
     splits = ["train", "dev", "test"]
-    define("restart", None, "Of a folder of restarts: a seed, or all, averaged.")
     choice("split", None, splits, "Split to score; default test.")
     define("data", None, "File to score instead of a split.")
     define("contextual", None, "File of vectors for the tokens of --data.")
@@ -343,6 +318,7 @@ def _define_rest(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     hosts.define(values)
+    restart.define(values)
     flags.register_validator(
         "workdir", bool, "give the folder of a run", flag_values=values
     )
