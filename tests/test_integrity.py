@@ -101,7 +101,9 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
     )
     broken = jaxner.Tagger(weights, params.model, params.vocabulary)
     jaxner.save(tmp_path / "nan", broken)
-    with pytest.raises(DamagedFileError, match="NaN, in head/start") as error:
+    with pytest.raises(
+        DamagedFileError, match="NaN weights in head/start"
+    ) as error:
         jaxner.load(tmp_path / "nan")
     told(error)
 
@@ -343,7 +345,12 @@ def test_an_error_while_writing_leaves_the_file_as_it_was(tmp_path):
 def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
     resource = pytest.importorskip("resource")
     with Checkpoints(tmp_path / "latest") as latest:
-        latest.save(1, {"a": jnp.zeros(8)}, {"epoch": 1})
+
+        def save(step, values):
+            latest.save(step, {"a": values}, {"epoch": step})
+            latest.finish()
+
+        save(1, jnp.zeros(8))
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
         noise = jax.random.normal(jax.random.key(0), (1 << 18,))
@@ -351,7 +358,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
             with pytest.raises(
                 OSError, match="cannot write the checkpoint: File too large"
             ) as e:
-                latest.save(2, {"a": noise}, {"epoch": 2})
+                save(2, noise)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len(str(e.value).splitlines()) == 1
