@@ -248,7 +248,9 @@ def test_a_peer_learns_and_tags_as_before_when_it_is_loaded(name, train, tmp_pat
 
 
 def test_no_first_answer_comes_from_a_pickle(capsys):
-    methods = dict.fromkeys(("tune", "epoch", "tag", "save", "load"), print)
+    methods = dict.fromkeys(
+        ("tune", "first_step", "epoch", "tag", "save", "load"), print
+    )
     stored = SimpleNamespace(**methods)
     del methods["load"]
     rivals = {"A": stored, "B": SimpleNamespace(**methods)}

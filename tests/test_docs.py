@@ -60,7 +60,7 @@ def test_docstring_examples(name, with_runs):
 
 
 def test_public_names_have_an_example():
-    for name in vars(jaxner):
+    for name in jaxner._HOMES:
         thing = getattr(jaxner, name)
         if callable(thing) and thing.__module__.startswith("jaxner"):
             text = jaxner.Batches.of.__doc__ if name == "Batches" else thing.__doc__

@@ -101,9 +101,7 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
     )
     broken = jaxner.Tagger(weights, params.model, params.vocabulary)
     jaxner.save(tmp_path / "nan", broken)
-    with pytest.raises(
-        DamagedFileError, match="NaN weights in head/start"
-    ) as error:
+    with pytest.raises(DamagedFileError, match="NaN weights in head/start") as error:
         jaxner.load(tmp_path / "nan")
     told(error)
 

@@ -106,7 +106,7 @@ def test_several_changes(attending, whole):
         ({"encoder.then": "hidden"}, "'encoder.then' is a section"),
         ({"head": "crf"}, "'head' is a section"),
         ({"encoder.then.num_heads": 4}, "needs other weights than the run has"),
-        ({"encoder.first.hidden_dim": 12}, "divide"),
+        ({"encoder.first.hidden_dim": 12}, "not divisible"),
         ({"head.name": "crf"}, "needs other weights than the run has"),
         ({"representation.caps": None}, "'representation.caps' is a section"),
     ],

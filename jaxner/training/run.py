@@ -240,9 +240,8 @@ def train(run: Run) -> None:
             if is_patient_no_more(run, epoch - progress["best_epoch"]):
                 break
             state, seconds = train_epoch(run, state, epoch, show, stop)
-            # Only the saves of one epoch are on their way at a time; see `resume`.
-            best.finish()
-            latest.finish()
+            for series in (best, latest):  # one epoch's saves at a time; see `resume`
+                series.finish()
             scored = None
             if int(state.step) == (epoch + 1) * steps:
                 waited = best.waited() + latest.waited()

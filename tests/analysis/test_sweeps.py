@@ -198,7 +198,7 @@ def test_a_missing_run_is_told_in_a_line(tmp_path, capsys):
 def test_wrong_numbers_are_told_by_the_parser(capsys, flag):
     with pytest.raises(SystemExit):
         commands.main(["sweep", "--workdir", "x", flag])
-    assert "expected numbers and commas, such as" in capsys.readouterr().err
+    assert "must be numbers and commas, such as" in capsys.readouterr().out
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

@@ -101,7 +101,7 @@ def louder(params):
 
 def test_parts_of_the_model_are_compared(attending, corpus, evaluated, monkeypatch):
     load = tagging.load
-    monkeypatch.setattr(tagging, "load", lambda *given: louder(load(*given)))
+    monkeypatch.setattr(tagging, "load", lambda *given, **_: louder(load(*given)))
     split = corpora.load(None, "dev", directory=corpus)
     found = []
     for keep in (None, "hidden", ["hidden", "context2"]):

@@ -132,10 +132,10 @@ def test_stopped_while_scoring_equals_uninterrupted(
 ):
     config, score = tiny.config(corpus), train.end_of_epoch
 
-    def scoring(run, state, epoch, seconds):
+    def scoring(run, state, epoch, *seconds):
         if epoch == at:
             os.kill(os.getpid(), signal.SIGINT)
-        return score(run, state, epoch, seconds)
+        return score(run, state, epoch, *seconds)
 
     with monkeypatch.context() as patch:
         patch.setattr(train, "end_of_epoch", scoring)
