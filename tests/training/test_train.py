@@ -458,7 +458,7 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     config.model.head = {"name": "softmax", "dropout": 0.0}  # ill-formed labels occur
     config.evaluation.rule = "x"
     with pytest.raises(
-        ValueError, match=r"evaluation.rule 'x'; known: conlleval, strict"
+        ValueError, match=r"evaluation\.rule 'x'; known: conlleval, strict"
     ):
         train.main_run(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
