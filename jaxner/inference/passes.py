@@ -16,8 +16,10 @@ from jaxner.types import Potentials
 _RANKS = (2, 2, 1, 1)  # of the potentials of one pass
 
 
-def mean_over_passes(compute: Callable[[Potentials], Any], potentials: Potentials):
-    """Computes the mean, over passes, of any probabilities.
+def mean_over_passes(
+    compute: Callable[[Potentials], Any], potentials: Potentials
+) -> Any:
+    """Returns the mean, over passes, of any probabilities.
 
     The passes are those of Monte Carlo dropout, or the taggers of an ensemble. Their
     mixture is a distribution over labellings, whose probabilities (of labels, spans or

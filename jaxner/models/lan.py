@@ -79,8 +79,8 @@ class LabelAttention(nn.Module):
         if 2 * self.hidden_dim % self.num_heads:
             raise ValueError(
                 f"{2 * self.hidden_dim} features are not divisible by "
-                f"num_heads={self.num_heads} of LabelAttention; choose a divisor of 2 · "
-                "hidden_dim"
+                f"num_heads={self.num_heads} of LabelAttention; choose a divisor of "
+                "2 · hidden_dim"
             )
         super().__post_init__()
 
