@@ -93,8 +93,8 @@ def entities(
 
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.
-        ValueError: As `tag`; the tagger gives tags; or a tokeniser returns what does
-            not stand in the text.
+        ValueError: As `tag`; the tagger gives tags; `min_probability` is not in [0, 1];
+            or a tokeniser returns what does not stand in the text.
 
     Example:
         >>> from jaxner import load
@@ -107,6 +107,10 @@ def entities(
     """
     if n_best < 1:
         raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
+    if not isinstance(min_probability, jax.core.Tracer) and not (
+        0 <= min_probability <= 1
+    ):
+        raise ValueError(f"Expected min_probability in [0, 1], got {min_probability}")
     entity_types(params)
     find = functools.partial(
         arrays,
