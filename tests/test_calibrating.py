@@ -10,8 +10,10 @@ import pytest
 
 import jaxner
 from jaxner import __main__, calibrating, inference, models
+from jaxner.commands import calibrate
 from jaxner.data import corpora, documents, schemes, splits
 from jaxner.data.readers import conll
+from jaxner.evaluation import calibration
 from jaxner.workdir import Workdir
 from tests.test_decoding import tiny
 
@@ -152,6 +154,19 @@ def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
     (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
     with pytest.raises(ValueError, match="nothing to fit a temperature on"):
         calibrating.fit(params, splits.read(tmp_path / "none.conll"))
+
+
+def test_a_temperature_that_makes_probabilities_worse_is_told():
+    right = calibration.calibration([0.9, 0.9], [True, True])
+    wrong = calibration.calibration([0.5, 0.5], [True, True])
+    before = calibrating.Measured(right, right, None)
+    assert calibrate._worse(before, before) == ""
+    after = before._replace(tokens=wrong)
+    assert calibrate._worse(before, after) == "tokens"
+    assert calibrate._worse(before, after._replace(entities=wrong)) == (
+        "tokens and entities"
+    )
+    assert calibrate._worse(after._replace(entities=None), before) == ""
 
 
 @pytest.fixture

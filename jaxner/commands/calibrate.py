@@ -78,6 +78,12 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     for name, (before, after) in measured.items():
         _add(table, name, fitted.temperature, before, after)
     console.print(table)
+    worse = _worse(*measured["dev"])
+    if worse:
+        console.print(
+            f"Warning: on dev the temperature raises the calibration error of {worse}. "
+            "It fits whole labellings; to undo it, delete the file named below."
+        )
     kept = {**fitted._asdict(), "step": _best_step(folder)}
     for name, (before, after) in measured.items():
         sides = {"before": _figures(before), "after": _figures(after)}
@@ -92,6 +98,16 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
         whole = {**result, "curve": curve.to_dict() if curve else None}
         Path(options.json).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
     return result
+
+
+def _worse(before: Measured, after: Measured) -> str:
+    """Returns what has a larger calibration error after: "tokens and entities"."""
+    names = []
+    for name in ("tokens", "entities"):
+        old, new = getattr(before, name), getattr(after, name)
+        if old is not None and new is not None and new.error > old.error:
+            names.append(name)
+    return " and ".join(names)
 
 
 def _best_step(folder: Workdir) -> int | None:
