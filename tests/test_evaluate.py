@@ -97,6 +97,14 @@ def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
         (["--workdir", "{run}", "--split", "tset"], "tset"),
         (["--workdir", "{run}", "--data", "tests"], "tests is a folder"),
         (["--workdir", "{run}", "--data", "x", "--split", "dev"], "got both"),
+        (
+            ["--workdir", "{run}", "--report", "r.html", "--decoding", "n_best"],
+            "labels by Viterbi, not --decoding=n_best",
+        ),
+        (
+            ["--workdir", "{run}", "--report", "r.html", "--restart", "0"],
+            "--report does not read --restart",
+        ),
         (["--workdir", "{run}", "--output", "/no/where"], "no folder to write /no/w"),
     ],
 )

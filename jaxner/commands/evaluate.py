@@ -244,6 +244,13 @@ def check(values: flags.FlagValues) -> None:
             raise FileNotFoundError(f"There is no folder to write {path} into")
     if values.report:
         pages.check(values.report)
+        if values.decoding != "viterbi":
+            raise ValueError(
+                f"--report shows labels by Viterbi, not --decoding={values.decoding}: "
+                "leave one of the two out"
+            )
+        if values.restart is not None:
+            raise ValueError("--report does not read --restart: leave one out")
     if "," in values.workdir and not values.report:
         raise ValueError("Several runs in --workdir are for --report")
     if values.data and values.split:
