@@ -96,7 +96,8 @@ def state(path: Path) -> dict[str, Any]:
     result = run.read_json("result.json")
     for name in ("seconds", "peak_memory_mb"):
         result.pop(name, None)
-    history = [{k: v for k, v in m.items() if k != "seconds"} for m in run.metrics()]
+    timed = ("seconds", "saving_seconds")
+    history = [{k: v for k, v in m.items() if k not in timed} for m in run.metrics()]
     weights = jax.tree.leaves(jaxner.load(path).weights)
     return {
         "result": json.dumps(result, sort_keys=True),
