@@ -105,12 +105,7 @@ def entities(
         >>> all(0 < e.probability <= 1 for e in found)
         True
     """
-    if n_best < 1:
-        raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
-    if not isinstance(min_probability, jax.core.Tracer) and not (
-        0 <= min_probability <= 1
-    ):
-        raise ValueError(f"Expected min_probability in [0, 1], got {min_probability}")
+    _check(n_best, min_probability)
     entity_types(params)
     find = functools.partial(
         arrays,
@@ -147,6 +142,14 @@ def entities(
     results = [_of_tokens(types_of(params), *pair) for pair in pairs]
     results = [_likely(own, min_probability) for own in results]
     return results[0] if is_one else results
+
+
+def _check(n_best: int, min_probability: Any) -> None:
+    if n_best < 1:
+        raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
+    is_traced = isinstance(min_probability, jax.core.Tracer)
+    if not (is_traced or 0 <= min_probability <= 1):
+        raise ValueError(f"Expected min_probability in [0, 1], got {min_probability}")
 
 
 def _likely(found: list[Entity], min_probability: float) -> list[Entity]:

@@ -78,12 +78,7 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     for name, (before, after) in measured.items():
         _add(table, name, fitted.temperature, before, after)
     console.print(table)
-    worse = _worse(*measured["dev"])
-    if worse:
-        console.print(
-            f"Warning: on dev the temperature raises the calibration error of {worse}. "
-            "It fits whole labellings; to undo it, delete the file named below."
-        )
+    _warn_if_worse(*measured["dev"])
     kept = {**fitted._asdict(), "step": _best_step(folder)}
     for name, (before, after) in measured.items():
         sides = {"before": _figures(before), "after": _figures(after)}
@@ -98,6 +93,14 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
         whole = {**result, "curve": curve.to_dict() if curve else None}
         Path(options.json).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
     return result
+
+
+def _warn_if_worse(before: Measured, after: Measured) -> None:
+    if worse := _worse(before, after):
+        console.print(
+            f"Warning: on dev the temperature raises the calibration error of {worse}. "
+            "It fits whole labellings; to undo it, delete the file named below."
+        )
 
 
 def _worse(before: Measured, after: Measured) -> str:
