@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import core as jax_core
 from jaxtyping import Array
 
 from jaxner import tagging
@@ -147,7 +148,7 @@ def entities(
 def _check(n_best: int, min_probability: Any) -> None:
     if n_best < 1:
         raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
-    is_traced = isinstance(min_probability, jax.core.Tracer)
+    is_traced = isinstance(min_probability, jax_core.Tracer)
     if not (is_traced or 0 <= min_probability <= 1):
         raise ValueError(f"Expected min_probability in [0, 1], got {min_probability}")
 

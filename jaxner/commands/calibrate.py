@@ -89,10 +89,14 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     if options.n_best > 1:
         curve = calibrating.measure(new, dev, n_best=options.n_best).curve
     result = {**kept, "thresholds": _thresholds(options, curve)}
-    if options.json:
-        whole = {**result, "curve": curve.to_dict() if curve else None}
-        Path(options.json).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
+    _write(options.json, result, curve)
     return result
+
+
+def _write(path: str | None, result: dict[str, Any], curve: Any) -> None:
+    if path:
+        whole = {**result, "curve": curve.to_dict() if curve else None}
+        Path(path).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
 
 
 def _warn_if_worse(before: Measured, after: Measured) -> None:
