@@ -104,6 +104,10 @@ class Checkpoints:
             read_only=read_only,
             cleanup_tmp_directories=not read_only,
             enable_async_checkpointing=not read_only,
+            # Processes meet under this name: two series save at the same time.
+            multiprocessing_options=ocp.options.MultiprocessingOptions(
+                barrier_sync_key_prefix=path.name
+            ),
         )
         with saving.quiet():
             self._manager = ocp.CheckpointManager(path, options=options)

@@ -1,5 +1,6 @@
 """Several devices and processes train what one does, and go on from its checkpoints."""
 
+import contextlib
 import os
 import re
 import signal
@@ -80,6 +81,12 @@ def environment(count):
     return {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": str(ROOT)}
 
 
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
 def start(arguments, count):
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
@@ -88,11 +95,16 @@ def start(arguments, count):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
 
 
 def finish(process):
-    told, _ = process.communicate(timeout=300)
+    try:
+        told, _ = process.communicate(timeout=300)
+    finally:  # what hangs would slow the tests that follow
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, told
     return told
 
@@ -148,6 +160,36 @@ def test_an_accelerator_takes_fewer_and_larger_calls(monkeypatch):
 
 # --- Several processes ----------------------------------------------------------------
 
+SAVE_BOTH = """
+import sys
+from pathlib import Path
+
+import jax
+
+from jaxner import checkpoints, devices
+
+port, number, folder, num_steps = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, number)
+sharding = jax.sharding.NamedSharding(
+    jax.make_mesh((2,), ("data",)), jax.sharding.PartitionSpec()
+)
+arrays = devices.put({"kernel": jax.numpy.ones((2, 3))}, sharding)
+best, latest = (checkpoints.Checkpoints(Path(folder) / n) for n in ("best", "latest"))
+with best, latest:
+    for step in range(1, int(num_steps) + 1):
+        best.save(step, arrays, {"epoch": step})
+        latest.save(step, arrays, {"epoch": step})
+print(best.step, latest.step)
+"""
+
+
+def test_two_processes_save_two_series_at_the_same_time(tmp_path):
+    """Orbax's processes meet by names, which two series must not share."""
+    script = ["-c", SAVE_BOTH, free_port()]
+    both = [start([*script, number, tmp_path, 8], 1) for number in range(2)]
+    for process in both:
+        assert finish(process).splitlines()[-1] == "8 8"
+
 
 @pytest.mark.slow
 def test_eight_devices_and_two_processes_train_as_one(alone, corpus, tmp_path):
@@ -177,9 +219,7 @@ def test_checkpoints_move_between_devices_and_processes(alone, corpus, tmp_path)
 
 @pytest.mark.slow
 def test_a_sigterm_to_one_process_stops_all_at_the_same_step(alone, corpus, tmp_path):
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     own = [*arguments_of(corpus, tmp_path / "run", 400), "--num_processes=2"]
     own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{port}"]
     both = [start([*own, f"--process_id={number}"], 2) for number in range(2)]
