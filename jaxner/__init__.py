@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jaxner.analysis.heatmaps import attention as attention
     from jaxner.analysis.heatmaps import relations as relations
+    from jaxner.answers.dropout_passes import Uncertainty as Uncertainty
+    from jaxner.answers.dropout_passes import sample as sample
+    from jaxner.answers.dropout_passes import uncertainty as uncertainty
+    from jaxner.answers.entity import Entity as Entity
+    from jaxner.answers.entity import entities as entities
+    from jaxner.answers.entity_arrays import EntityArrays as EntityArrays
+    from jaxner.answers.entity_arrays import entity_types as entity_types
+    from jaxner.answers.probabilities import Labelling as Labelling
+    from jaxner.answers.probabilities import marginals as marginals
+    from jaxner.answers.probabilities import n_best as n_best
     from jaxner.data.batching import Batches as Batches
     from jaxner.data.vocab import Vocabulary as Vocabulary
     from jaxner.data.vocab import build as build_vocabulary  # noqa: F401
-    from jaxner.dropout_passes import Uncertainty as Uncertainty
-    from jaxner.dropout_passes import sample as sample
-    from jaxner.dropout_passes import uncertainty as uncertainty
-    from jaxner.entity import Entity as Entity
-    from jaxner.entity import entities as entities
-    from jaxner.entity_arrays import EntityArrays as EntityArrays
-    from jaxner.entity_arrays import entity_types as entity_types
     from jaxner.models import apply as apply
     from jaxner.models import init as init
-    from jaxner.probabilities import Labelling as Labelling
-    from jaxner.probabilities import marginals as marginals
-    from jaxner.probabilities import n_best as n_best
     from jaxner.tagger import Ensemble as Ensemble
     from jaxner.tagger import Tagger as Tagger
     from jaxner.tagger import build as build
@@ -40,18 +40,18 @@ _HOMES = {
     "Batches": "data.batching",
     "Vocabulary": "data.vocab",
     "build_vocabulary": "data.vocab:build",
-    "Uncertainty": "dropout_passes",
-    "sample": "dropout_passes",
-    "uncertainty": "dropout_passes",
-    "Entity": "entity",
-    "entities": "entity",
-    "EntityArrays": "entity_arrays",
-    "entity_types": "entity_arrays",
+    "Uncertainty": "answers.dropout_passes",
+    "sample": "answers.dropout_passes",
+    "uncertainty": "answers.dropout_passes",
+    "Entity": "answers.entity",
+    "entities": "answers.entity",
+    "EntityArrays": "answers.entity_arrays",
+    "entity_types": "answers.entity_arrays",
     "apply": "models",
     "init": "models",
-    "Labelling": "probabilities",
-    "marginals": "probabilities",
-    "n_best": "probabilities",
+    "Labelling": "answers.probabilities",
+    "marginals": "answers.probabilities",
+    "n_best": "answers.probabilities",
     "Ensemble": "tagger",
     "Tagger": "tagger",
     "build": "tagger",
@@ -63,6 +63,8 @@ _HOMES = {
     "loss": "training.objectives:batch_loss",
 }
 """The module of each name above, and its name there if that is another one."""
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

@@ -44,7 +44,7 @@ class Tagger:
         model: Computes potentials from the weights.
         vocabulary: Maps tokens to ids, and ids to labels.
         temperature: What scores are divided by before they become probabilities; see
-            `jaxner.calibrating.fit`.
+            `jaxner.answers.calibrating.fit`.
     """
 
     weights: Weights

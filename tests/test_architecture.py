@@ -31,31 +31,23 @@ ALLOWED = {
     "decoding": {"types", "data", "models", "inference", "tagger"},
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
     | {"decoding"},
-    "mapping": {"types", "tagger", "batched", "tagging"},
-    "probabilities": {"types", "data", "inference", "tagger", "tagging", "decoding"}
-    | {"mapping"},
-    "entity_arrays": {"data", "inference", "tagger", "decoding", "mapping"}
-    | {"probabilities"},
-    "entity": {"types", "data", "tagger", "tagging", "entity_arrays"},
-    "calibrating": {"types", "data", "inference", "tagger", "batched", "tagging"}
-    | {"decoding", "entity_arrays", "evaluation"},
+    "answers": {"types", "data", "models", "inference", "tagger", "batched"}
+    | {"tagging", "decoding", "evaluation"},
     "streaming": {"types", "data", "tagger", "tagging"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
     | {"fields", "devices", "evaluation", "tagging", "integrity", "tagger"}
     | {"wording"},
-    "dropout_passes": {"types", "models", "inference", "tagger", "batched", "tagging"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
-    | {"evaluation", "entity_arrays"},
+    | {"evaluation", "answers"},
     "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration", "writing"},
     "commands": {"fields", "analysis", "configuration", "data", "evaluation"}
     | {"reproduce", "streaming", "tagging", "training", "workdir"}
-    | {"calibrating", "decoding", "entity", "entity_arrays", "probabilities"}
-    | {"tagger", "writing"},
+    | {"answers", "decoding", "tagger", "writing"},
     "__main__": {"commands", "training"},
-    "__init__": {"tagging", "tagger", "analysis", "dropout_passes", "data", "models"}
-    | {"entity", "entity_arrays", "probabilities", "training"},
+    "__init__": {"tagging", "tagger", "analysis", "answers", "data", "models"}
+    | {"training"},
 }
 HOST = {"types", "fields", "data", "evaluation", "integrity", "writing", "wording"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}

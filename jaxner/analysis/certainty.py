@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxner import entity_arrays, tagging
+from jaxner import tagging
+from jaxner.answers import entity_arrays
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.tagger import Tagger

@@ -21,8 +21,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from jaxner import calibrating, fields, tagger
-from jaxner.calibrating import Measured
+from jaxner import fields, tagger
+from jaxner.answers import calibrating
+from jaxner.answers.calibrating import Measured
 from jaxner.evaluation.calibration import Calibration
 from jaxner.training import prepare
 from jaxner.workdir import Workdir

@@ -41,7 +41,8 @@ from absl import flags
 from rich.console import Console
 
 from jaxner import decoding as decodings
-from jaxner import fields, probabilities, tagging, writing
+from jaxner import fields, tagging, writing
+from jaxner.answers import probabilities
 from jaxner.commands import flagged, hosts, restart
 from jaxner.data import schemes
 from jaxner.data.splits import Split

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxner import fields, tagger
+from jaxner.answers.entity import Entity, entities
+from jaxner.answers.entity_arrays import entity_types
 from jaxner.data import tokens
-from jaxner.entity import Entity, entities
-from jaxner.entity_arrays import entity_types
 
 # Black on each of these has a contrast of at least 7 : 1.
 COLOURS = (

@@ -7,9 +7,9 @@ import pytest
 
 import jaxner
 from jaxner import __main__
+from jaxner.answers.entity import Entity
 from jaxner.commands import show
 from jaxner.data import corpora
-from jaxner.entity import Entity
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import batched, decoding, entity_arrays, inference, tagging
+from jaxner import batched, decoding, inference, tagging
+from jaxner.answers import entity_arrays
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation.calibration import (

@@ -12,10 +12,16 @@ from jax import core as jax_core
 from jaxtyping import Array
 
 from jaxner import tagging
+from jaxner.answers.entity_arrays import (
+    arrays,
+    entity_types,
+    only,
+    read_spans,
+    types_of,
+)
 from jaxner.data import tokens
 from jaxner.data.label_spans import LabelTypes
 from jaxner.data.tokens import Token
-from jaxner.entity_arrays import arrays, entity_types, only, read_spans, types_of
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 

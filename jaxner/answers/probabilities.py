@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxner import decoding, inference, tagging
+from jaxner.answers.mapping import over_tokens
 from jaxner.data import schemes
 from jaxner.data.splits import Split
-from jaxner.mapping import over_tokens
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 

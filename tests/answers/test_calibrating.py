@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import __main__, calibrating, inference, models
+from jaxner import __main__, inference, models
+from jaxner.answers import calibrating
 from jaxner.commands import calibrate
 from jaxner.data import corpora, documents, schemes, splits
 from jaxner.data.readers import conll

@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import decoding, inference
+from jaxner.answers.mapping import over_tokens
+from jaxner.answers.probabilities import count_passes
 from jaxner.data import schemes
 from jaxner.data.label_spans import LabelTypes, label_types
-from jaxner.mapping import over_tokens
-from jaxner.probabilities import count_passes
 from jaxner.tagger import Tagger
 
 
