@@ -45,9 +45,9 @@ def over_documents(
         params: What `load` returned.
         compute: As in `over`.
         sentences: As in `over`.
-        documents: The document of each sentence; without them each is one.
-        passes: With dropout; 0: one without.
-        labels: As in `over`; of a document, separators have the last label.
+        documents: The document of each sentence; None: each sentence is a document.
+        passes: Number of passes with dropout; 0: one pass without dropout.
+        labels: As in `over`; separators in a document get the last label.
 
     Raises:
         ValueError: The numbers of documents and sentences differ.
@@ -104,15 +104,14 @@ def over(
     words.
 
     Args:
-        compute: From a batch, as `padding.pad` returns it, to a tree of arrays
-            `[B, T, …]`; of labels, too, if there are any.
-        sentences: Without padding, as `Vocabulary.encode` returns them.
-        passes: How many times a sentence goes through the model at once; reduces the
-            batch size accordingly.
-        mesh: Where the weights lie, if on several devices: each batch is split over
-            all of them.
-        labels: Label ids of each sentence, which `compute` gets as a second argument,
-            `[B, T]`, 0 under padding.
+        compute: Maps a batch, as `padding.pad` returns it, to a tree of arrays
+            `[B, T, …]`.
+        sentences: Sentences without padding, as `Vocabulary.encode` returns them.
+        passes: Number of passes per sentence in one call; reduces the batch size
+            accordingly.
+        mesh: The devices of the weights, if several: each batch is split over all.
+        labels: Label ids of each sentence; `compute` receives them as a second
+            argument, `[B, T]`, 0 under padding.
 
     Returns:
         For each sentence a tree of NumPy arrays `[T, …]` without padding.

@@ -1,4 +1,4 @@
-"""How labels are chosen from a tagger's distribution over labellings.
+"""Decoding: chooses labels from a tagger's distribution over labellings.
 
 Shape letters: `T` tokens, `L` labels, `N` labellings, `M` passes.
 """
@@ -23,40 +23,40 @@ DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
 """Ways to choose labels:
 
 viterbi        the most probable labelling
-constrained    the most probable one that is well-formed in the label scheme
+constrained    the most probable labelling that is well-formed in the label scheme
 independent    each token's best label by its own scores, without transitions
-max_marginal   each token's most probable label: the fewest wrong labels are expected
-sampled        a labelling drawn with its probability
+max_marginal   each token's most probable label: minimises the expected wrong labels
+sampled        a labelling drawn from the distribution
 """
 
 
 class Predictive(NamedTuple):
-    """What a tagger says of a sentence, as a distribution over labellings.
+    """The distribution over the labellings of a sentence.
 
     Attributes:
-        potentials: Those by which labels are chosen.
-        passes: Those of several passes, emissions `[M, T, L]`, whose probabilities are
-            averaged; None: the probabilities are those of `potentials`.
+        potentials: The potentials that choose the labels.
+        passes: Potentials of several passes, emissions `[M, T, L]`, whose
+            probabilities are averaged; None: `potentials` give the probabilities.
     """
 
     potentials: AnyPotentials
     passes: Potentials | None = None
 
     def mean(self, compute: Callable[[Any], Any]) -> Any:
-        """Returns what `compute` makes of the potentials, averaged over the passes."""
+        """Returns the mean over the passes of what `compute` returns."""
         if self.passes is None:
             return compute(self.potentials)
         return inference.mean_over_passes(compute, self.passes)
 
     def log_mean(self, compute: Callable[[Any], Any]) -> Any:
-        """Does as `mean`, for what is the log of a probability."""
+        """Returns the log of the mean probability; `compute` returns its log."""
         if self.passes is None:
             return compute(self.potentials)
         logs = inference.each_pass(compute, self.passes)
         return jax.nn.logsumexp(logs, axis=0) - math.log(len(logs))
 
     def map(self, change: Callable[[Any], Any]) -> Predictive:
-        """Changes the potentials of all passes alike."""
+        """Returns a distribution with all potentials changed."""
         if self.passes is None:
             return Predictive(change(self.potentials))
         each = [change(self.potentials), change(self.passes)]
@@ -64,10 +64,10 @@ class Predictive(NamedTuple):
 
 
 def check(decoding: str, key: Array | None) -> None:
-    """Checks the choice of a decoding.
+    """Checks the name of a decoding, and that there is a key if it draws.
 
     Raises:
-        ValueError: It is unknown, or draws without a key.
+        ValueError: The name is unknown, or the decoding draws and `key` is None.
     """
     if decoding not in DECODINGS:
         known = ", ".join(DECODINGS)
@@ -90,12 +90,13 @@ def predict(
     """Computes the distribution over the labellings of one sentence.
 
     Args:
-        params: What `load` returned; scores are divided by its temperature.
-        sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Of the dropout masks; None: those of the config.
-        num_samples: Passes with dropout, over which probabilities are averaged; None:
-            as many as the tagger's config says. A refinement has one distribution.
-        constrained: Whether ill-formed labellings are ruled out.
+        params: What `load` returned; divides scores by its temperature.
+        sentence: One sentence; `jax.vmap` adds the batch.
+        key: Draws the dropout masks; None: the seed of the config draws them.
+        num_samples: Number of passes with dropout, whose probabilities are averaged;
+            None: the number in the tagger's config. Ignored with a refinement, which
+            has a single distribution.
+        constrained: Whether to forbid ill-formed labellings.
     """
     if isinstance(params, Ensemble):
         return _of_members(params, sentence, key, constrained)
@@ -121,11 +122,11 @@ def predict(
 def _of_members(
     params: Ensemble, sentence: Sentence, key: Array | None, constrained: bool
 ) -> Predictive:
-    """Computes the distribution of an ensemble: the mean of its members'.
+    """Computes the distribution of an ensemble: the mean over its members.
 
-    Labels are chosen by the logarithms of the mean marginals, without transitions: a
-    mean of probabilities weighs the members equally, whereas a mean of scores weighs
-    one the more, the larger its scores are.
+    The logarithms of the mean marginals choose the labels, without transitions. A mean
+    of probabilities weighs all members equally; a mean of scores would give more weight
+    to members with larger scores.
     """
 
     def member(weights):
@@ -147,16 +148,16 @@ def _of_members(
 
 
 def constraints(vocabulary: Vocabulary) -> inference.Constraints:
-    """Returns what the label scheme allows.
+    """Returns the labels and transitions that the label scheme allows.
 
-    A separator ends and begins sentences, as a token outside of all spans does.
+    A separator between sentences counts as a token outside all spans.
     """
     allowed = schemes.allowed(outside_at_separators(vocabulary), vocabulary.scheme)
     return inference.Constraints(*map(jnp.asarray, allowed))
 
 
 def outside_at_separators(vocabulary: Vocabulary) -> list[str]:
-    """Returns the label names, `O` in the place of that of separators."""
+    """Returns the label names, with `O` for separators."""
     return ["O" if name == SEPARATOR else name for name in vocabulary.label_names]
 
 
@@ -168,14 +169,14 @@ def choose(
     decoding: str = "viterbi",
     constrained: bool = False,
 ) -> Int[Array, " T"]:
-    """Chooses the label ids of one sentence; 0 under padding.
+    """Returns the label ids of one sentence; 0 under padding.
 
     Args:
         params: What `load` returned.
-        sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Of dropout masks and of draws.
+        sentence: One sentence; `jax.vmap` adds the batch.
+        key: Draws dropout masks and labellings.
         decoding: One of `DECODINGS`.
-        constrained: Whether ill-formed labellings are ruled out.
+        constrained: Whether to forbid ill-formed labellings.
 
     Raises:
         ValueError: As `check`; or the head is autoregressive, and the decoding needs
@@ -225,10 +226,10 @@ def _without_transitions(potentials: AnyPotentials) -> Potentials:
 
 
 def draw(found: Predictive, sentence: Sentence, key: Any) -> Int[Array, " T"]:
-    """Draws a labelling with its probability.
+    """Draws a labelling from the distribution.
 
-    Of several passes, one is drawn first. The draw depends on the key and the words,
-    but neither on the batch nor on the padding.
+    With several passes, draws a pass first. The result depends on the key and the
+    words, not on the batch or padding.
     """
     mask = sentence.mask
     key = models.sentence_key(key, sentence)
@@ -242,10 +243,10 @@ def draw(found: Predictive, sentence: Sentence, key: Any) -> Int[Array, " T"]:
 def best_labellings(
     found: Predictive, sentence: Sentence, n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Finds the n best labellings and their probabilities, the most probable first.
+    """Returns the n best labellings and their probabilities, the most probable first.
 
-    Of several passes, they are those that the potentials which choose labels find
-    best, by their mean probability. A labelling that does not exist has probability 0.
+    With several passes, `potentials` choose the labellings, and their mean probability
+    orders them. A missing labelling (there are fewer than n) has probability 0.
     """
     mask = sentence.mask
     labels, scores = inference.n_best(found.potentials, mask, n)

@@ -1,8 +1,8 @@
-"""What keeps the files of a run whole: safe writes, checksums, limits on what is read.
+"""Protects the files of a run: atomic writes, checksums, and limits on reading.
 
-Small files carry their checksum inside; a folder of arrays has a list of checksums
-beside them, `checksums.json`, which also says what the arrays belong to. A file that
-was written before there were checksums is read without that check.
+Small files contain their own checksum. A folder of arrays has a list of checksums,
+`checksums.json`, which also says what the arrays belong to. Files from versions without
+checksums are read without this check.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ CHECKSUM = "checksum"
 CHECKSUMS = "checksums.json"
 """The file beside arrays that lists the checksums of the others."""
 
-_SHORT = len("sha256:") + 16  # of a line's checksum
+_SHORT = len("sha256:") + 16  # characters of a line's checksum
 _LIMITS = {
-    "JAXNER_MAX_JSON_MB": 1024,  # of one file
-    "JAXNER_MAX_DEPTH": 100,  # brackets within brackets
-    "JAXNER_MAX_FILES": 1_000_000,  # of one checkpoint
-    "JAXNER_MAX_EXPANSION": 1000,  # bytes of arrays for each byte on disk
+    "JAXNER_MAX_JSON_MB": 1024,  # MiB of a file
+    "JAXNER_MAX_DEPTH": 100,  # nested brackets
+    "JAXNER_MAX_FILES": 1_000_000,  # files in a checkpoint
+    "JAXNER_MAX_EXPANSION": 1000,  # bytes of arrays per byte on disk
 }
 
 
@@ -45,14 +45,14 @@ class DamagedFileError(ValueError):
 
 
 class MissingFileError(DamagedFileError, FileNotFoundError):
-    """A file or folder of a run is not there; arguments as of `DamagedFileError`."""
+    """A file or folder of a run is missing; arguments as in `DamagedFileError`."""
 
 
 def limit(name: str) -> int:
-    """Returns a limit on what is read; an environment variable of that name raises it.
+    """Returns a limit on reading; the environment variable of this name replaces it.
 
     Raises:
-        ValueError: The variable is no positive integer.
+        ValueError: The variable is not a positive integer.
 
     Example:
         >>> limit("JAXNER_MAX_DEPTH")
@@ -70,8 +70,8 @@ def read_text(path: Path, remedy: str) -> str:
     """Reads a text file of a run.
 
     Raises:
-        DamagedFileError: It is empty, not UTF-8, too large, or no regular file.
-        FileNotFoundError: There is none.
+        DamagedFileError: The file is empty, not UTF-8, too large, or not regular.
+        FileNotFoundError: The file is missing.
     """
     if path.exists() and not path.is_file():
         raise DamagedFileError(path, "is no regular file", remedy)
@@ -92,15 +92,15 @@ def read_text(path: Path, remedy: str) -> str:
 
 
 def read_json(path: Path, remedy: str) -> dict[str, Any]:
-    """Reads a JSON object, and compares it with the checksum that it carries, if any.
+    """Reads a JSON object, and checks the checksum inside, if there is one.
 
     Args:
         path: The file.
         remedy: What to do if it is damaged.
 
     Raises:
-        DamagedFileError: It is no JSON object, or was changed after it was written.
-        FileNotFoundError: There is none.
+        DamagedFileError: The content is not a JSON object, or was changed.
+        FileNotFoundError: The file is missing.
     """
     content = parse(path, read_text(path, remedy), remedy)
     if not isinstance(content, dict):
@@ -118,7 +118,7 @@ def parse(path: Path, text: str, remedy: str) -> Any:
     """Parses the JSON text of a file.
 
     Raises:
-        DamagedFileError: It is none, or is nested too deeply.
+        DamagedFileError: The text is not JSON, or is nested too deeply.
     """
     deepest = limit("JAXNER_MAX_DEPTH")
     too_deep = DamagedFileError(
@@ -152,20 +152,20 @@ def _is_deeper(content: Any, deepest: int) -> bool:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes a JSON object with its checksum, whole or not at all."""
-    plain = json.loads(json.dumps(content))  # as it will be read: tuples are lists
+    """Writes a JSON object with its checksum, atomically."""
+    plain = json.loads(json.dumps(content))  # as `read_json` will see it: no tuples
     plain[CHECKSUM] = _checksum(plain)
     writing.write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
 
 
 def to_line(content: Mapping[str, Any]) -> str:
-    """Writes a JSON object in one line, with its checksum."""
+    """Returns a JSON object and its checksum as one line."""
     plain = json.loads(json.dumps(content))
     return json.dumps(plain | {CHECKSUM: _checksum(plain)[:_SHORT]})
 
 
 def from_line(line: str) -> dict[str, Any] | None:
-    """Reads what `to_line` wrote, or a line without a checksum; None if it is damaged.
+    """Parses a line of `to_line`, or one without checksum; None if it is damaged.
 
     Example:
         >>> from_line(to_line({"epoch": 1})), from_line('{"epoch": 1')
@@ -179,19 +179,19 @@ def from_line(line: str) -> dict[str, Any] | None:
 
 
 def _is_as_written(content: dict[str, Any]) -> bool:
-    """Takes the checksum out, and tells whether it is right, or there is none."""
+    """Removes the checksum; returns whether it was right, or there was none."""
     given = content.pop(CHECKSUM, None)
-    if given is None:  # its name may be what was damaged
+    if given is None:  # or its key is damaged
         texts = (value for value in content.values() if isinstance(value, str))
         return not any(text.startswith("sha256:") for text in texts)
     return given in (_checksum(content), _checksum(content)[:_SHORT])
 
 
 def refuse_links(paths: Iterable[Path]) -> None:
-    """Checks that none of the paths is a symbolic link, before they are written to.
+    """Checks, before writing, that none of the paths is a symbolic link.
 
     Raises:
-        DamagedFileError: One is.
+        DamagedFileError: A path is a symbolic link.
     """
     for path in paths:
         if path.is_symlink():
@@ -207,15 +207,15 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
     """Writes the checksums of all files of a finished folder beside them.
 
     Args:
-        folder: Nothing of it is written any more.
-        about: What its arrays belong to, as JSON; `check` returns it.
+        folder: A folder whose files are complete.
+        about: JSON that says what the arrays belong to; `check` returns it.
     """
     files = {f.relative_to(folder).as_posix(): _describe(f) for f in _files(folder)}
     write_json(folder / CHECKSUMS, {"about": dict(about), "files": files})
 
 
 def is_sealed(folder: Path) -> bool:
-    """Tells whether a folder has a list of checksums."""
+    """Returns whether a folder has a list of checksums."""
     return (folder / CHECKSUMS).exists()
 
 
@@ -223,16 +223,17 @@ def check(folder: Path, remedy: str) -> dict[str, Any] | None:
     """Compares the files of a folder with their checksums.
 
     Args:
-        folder: What was sealed.
+        folder: The folder, as given to `seal`.
         remedy: What to do if a file is missing or damaged.
 
     Returns:
-        What the arrays belong to, as `seal` got it; None of a folder without checksums,
-        which was written before there were any.
+        The `about` of `seal`; None for a folder without checksums, which an earlier
+        version wrote.
 
     Raises:
-        DamagedFileError: A file is missing, cut, changed, or was added.
-        FileNotFoundError: There is no such folder.
+        DamagedFileError: A file was cut, changed or added.
+        MissingFileError: A file is missing, or the folder is empty.
+        FileNotFoundError: The folder is missing.
     """
     found = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
     if not found:
@@ -260,12 +261,14 @@ def check(folder: Path, remedy: str) -> dict[str, Any] | None:
 
 
 def check_size(folder: Path, unpacked: int) -> None:
-    """Checks that arrays of so many bytes can come from the files of a folder.
+    """Checks, before memory is allocated, how far arrays expand from their files.
 
-    Nothing is allocated before. A little is always allowed.
+    Args:
+        folder: The folder with the files.
+        unpacked: Size of the arrays in bytes; up to 64 MiB always pass.
 
     Raises:
-        DamagedFileError: They are out of all proportion.
+        DamagedFileError: The arrays exceed the limit `JAXNER_MAX_EXPANSION`.
     """
     on_disk, times = size_of(folder), limit("JAXNER_MAX_EXPANSION")
     if unpacked > (64 << 20) and unpacked > times * on_disk:
@@ -278,7 +281,7 @@ def check_size(folder: Path, unpacked: int) -> None:
 
 
 def size_of(folder: Path) -> int:
-    """Returns the bytes of all files of a folder; at least 1."""
+    """Returns the size of all files of a folder in bytes; at least 1."""
     return max(1, sum(file.stat().st_size for file in _files(folder)))
 
 
@@ -310,7 +313,7 @@ def _checksum(content: Any) -> str:
 
 
 def difference(there: Any, here: Any, name: str = "") -> str:
-    """Says where two JSON values differ first; an empty string if nowhere.
+    """Describes the first difference of two JSON values; empty if they are equal.
 
     Example:
         >>> difference({"head": {"dim": 2}}, {"head": {"dim": 3}})
@@ -326,10 +329,10 @@ def difference(there: Any, here: Any, name: str = "") -> str:
 
 
 def reading(path: Path, remedy: str, what: Callable[[], Any]) -> Any:
-    """Calls what makes something of a file's content, and names the file in its error.
+    """Calls a function that uses a file's content; names the file if it fails.
 
     Raises:
-        DamagedFileError: The content is not what it should be.
+        DamagedFileError: The function raised any exception.
     """
     try:
         return what()

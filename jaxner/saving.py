@@ -1,4 +1,4 @@
-"""What Orbax says while it saves: errors of a disk in one line, no warnings."""
+"""Context managers around Orbax: disk errors in one line, and no warnings."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from pathlib import Path
 
 from absl import logging
 
-# What goes wrong with a disk: full, a quota, a largest file, read only, forbidden.
+# Disk full, quota exceeded, file too large, read-only file system, no permission.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 
 
 @contextlib.contextmanager
 def saving(path: Path) -> Iterator[None]:
-    """Turns Orbax's errors for a full disk into one line."""
+    """Reports a failed save in one line.
+
+    Raises:
+        OSError: Saving failed, for example because the disk is full.
+    """
     try:
         with quiet():
             yield
-    except Exception as error:  # errors of several libraries
+    except Exception as error:  # Orbax passes on errors of several libraries
         text = " ".join(str(error).split())
         known = (os.strerror(number) for number in _DISK_ERRORS)
         reason = next((name for name in known if name in text), text[:200])

@@ -1,9 +1,9 @@
-"""Tags texts larger than memory: chunk by chunk, and goes on after a kill.
+"""Tags texts larger than memory, chunk by chunk, and resumes after a kill.
 
-What is written goes to `OUTPUT.part`, beside a journal that says how much of it counts
-and how much of the input that was. A run that was killed is cut back to what its
-journal says, and goes on from there: no record is lost or written twice. The file gets
-its own name once it is whole.
+Results go to `OUTPUT.part`. A journal beside it records how many of its bytes are valid
+and how many input records they cover. After a kill, the next run truncates the file to
+the journal's size and continues there, so no record is lost or written twice. The
+finished file is renamed to `OUTPUT`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
 CHUNK = 1 << 16
-"""Tokens that are read, tagged and written at once."""
+"""Tokens that are read, tagged and written together."""
 
 
 class Chunk(NamedTuple):
-    """Some records in a row, encoded.
+    """Consecutive records, encoded.
 
     Attributes:
-        records: The good ones.
-        bad: The others.
-        sentences: The encoded sentences of all records.
-        end: How many records of the input have been read with this chunk.
-        checksum: Of all that has been read then.
+        records: The readable records.
+        bad: The unreadable ones.
+        sentences: The encoded sentences of `records`.
+        end: Number of input records up to the end of this chunk.
+        checksum: Checksum of the input up to there.
     """
 
     records: list[Record]
@@ -46,7 +46,7 @@ class Chunk(NamedTuple):
 
 
 def process() -> tuple[int, int]:
-    """Returns which process this is, and of how many."""
+    """Returns the index of this process and the number of processes."""
     return jax.process_index(), jax.process_count()
 
 
@@ -62,23 +62,26 @@ def tag_file(
     chunk: int = CHUNK,
     log: Callable[[Progress], object] = lambda _: None,
 ) -> Progress:
-    """Tags all records of a stream, in their order.
+    """Tags all records of a stream, in order.
 
     Args:
         params: What `jaxner.load` returned.
         source: The records.
-        sink: How they are written.
-        output: Where to; may hold what a run before has done.
+        sink: Formats the labelled records.
+        output: Where to write; may contain the results of an interrupted run.
         constrained: As in `jaxner.tag`.
-        shard: Which of how many processes this is; each takes every so many'th record,
-            or document where documents are tagged.
-        stops: Whether a bad record ends the run; else it goes to the rejects.
-        chunk: Tokens that are tagged and written at once, at least.
-        log: Is called after each chunk.
+        shard: Index of this process and number of processes, n; each takes every n-th
+            record (every n-th document for a tagger that reads documents).
+        stops: Whether a bad record ends the run; otherwise it goes to the rejects.
+        chunk: Minimum number of tokens to tag and write together.
+        log: Receives the progress after each chunk.
+
+    Returns:
+        The progress at the end.
 
     Raises:
-        ValueError: A record is bad; what stands before it is written. Or the input is
-            not the one that the run before has read.
+        BadRecordError: A record is bad; the records before it are written.
+        ValueError: The input differs from that of the interrupted run.
     """
     done = Progress(**output.progress)
     done.before = done.tokens
@@ -102,7 +105,7 @@ def tag_file(
 
 
 class BadRecordError(ValueError):
-    """A record cannot be read; those before it are written."""
+    """A record cannot be read; the records before it are written."""
 
     def __init__(self, bad: Bad):
         super().__init__(f"line {bad.line}: {bad.problem}: {bad.raw[:80]!r}")
@@ -128,14 +131,14 @@ def _chunks(
     stops: bool,
     size: int,
 ) -> Iterator[Chunk]:
-    """Yields the records that are left, encoded, by chunks."""
+    """Yields the remaining records in encoded chunks."""
     index, count = shard
     by_document = params.vocabulary.reads_documents
     read, tokens, document = 0, 0, 0
     chunk = Chunk([], [], [], output.records, output.checksum)
     for record in source:
         its = record.document if isinstance(record, Record) else document
-        goes_on = by_document and its and its == document  # 0: there are none
+        goes_on = by_document and its and its == document  # 0: no documents
         is_full = tokens >= size and not goes_on
         if is_full:
             yield chunk
@@ -161,7 +164,7 @@ def _chunks(
 
 
 def _ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """Makes the next item in a thread while the present one is worked on."""
+    """Computes the next item in a thread while the caller uses the current one."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, items, None)
         while (item := waiting.result()) is not None:

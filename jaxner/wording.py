@@ -2,12 +2,12 @@
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Writes a number with its noun, in the plural where it is due.
+    """Returns a number with its noun, in the singular or plural.
 
     Args:
-        number: How many.
-        noun: Of one.
-        plural: Of several; by default the noun with an s.
+        number: The number.
+        noun: The noun in the singular.
+        plural: The noun in the plural; by default with an added s.
 
     Example:
         >>> counted(1, "shape"), counted(2000, "batch", "batches")

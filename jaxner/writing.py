@@ -12,7 +12,7 @@ import secrets
 from pathlib import Path
 
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not there
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
 
 

@@ -1,21 +1,20 @@
-"""The exact probability of spans: of one labelling's, of given ones, and of all.
+"""Exact probabilities of spans: those of a labelling, given ones, or all.
 
-A span is an entity of a labelling where it begins at its first token, is gone on with
-up to its last one, and is not gone on with after that. Whether a label goes on with the
-span of the label before it is what `LabelSpans` says, so the functions here know
-neither strings nor schemes. Each is a sum over all labellings in which that very span
-stands, ill-formed ones included.
+A span is an entity of a labelling if one begins at its first token, continues up to
+its last, and ends there. `LabelSpans` says whether a label continues the span of the
+label before it, so these functions know neither strings nor schemes. A probability is
+the sum over all labellings that contain this span, ill-formed ones included.
 
-The distribution over labellings is written as that of a Markov chain,
+The distribution over labellings is written as a Markov chain,
 
     p(y) = p(y_0) Π_t p(y_{t+1} | y_t),
     p(y_{t+1} = j | y_t = i) ∝ exp(transitions[i, j] + heads[t+1, j]),
     heads[t, j] = emissions[t, j] + beta_t(j),
 
-of which a span needs the part within it: nothing is divided or subtracted, so float32
-keeps its digits. Shape letters: `T` tokens, `L` labels, `K` types, `N` spans, `W`
-widths. Time is O(T·L²) for the spans of one labelling, O(T·L²·N) for given ones and
-O(T·L²·W) for all; memory is O(T·L) times 1, N or W.
+and a span needs only the part of the chain within it. Nothing is divided or subtracted,
+so float32 loses no digits. Shape letters: `T` tokens, `L` labels, `K` types, `N` spans,
+`W` widths. Time is O(T·L²) for the spans of one labelling, O(T·L²·N) for given spans
+and O(T·L²·W) for all; memory is O(T·L) times 1, N or W.
 
 References:
     Culotta and McCallum, "Confidence Estimation for Information Extraction",
@@ -38,12 +37,19 @@ Mask = Bool[Array, " T"]
 
 
 class LabelSpans(NamedTuple):
-    """Which spans labels write; `jaxner.data.schemes.label_spans` says it of a scheme.
+    """The span types of labels, and which labels continue a span.
+
+    `jaxner.data.label_spans.label_types` returns both for a list of label names.
 
     Attributes:
         types: The type of each label's span; -1 outside all spans.
-        goes_on: `goes_on[i, j]`: label j after label i goes on with the span of i; both
-            have one type.
+        goes_on: `goes_on[i, j]`: label j after label i continues the span of i, which
+            has the same type.
+
+    Example:
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> io.goes_on.shape
+        (2, 2)
     """
 
     types: Int[Array, " L"]
@@ -51,14 +57,14 @@ class LabelSpans(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """The scores of which softmaxes are the chain's probabilities.
+    """Scores whose softmaxes are the chain's probabilities, in nats.
 
     Attributes:
-        transitions: From label to label; zero where labels are independent.
-        start: Of the first label.
-        heads: `emissions + beta`: what the label of a token adds, by itself and by all
-            that follows.
-        follows: Whether there is a token after each.
+        transitions: From label to label; zero for independent labels.
+        start: Scores of the first label.
+        heads: `emissions + beta`: the scores of a token's labels, including all later
+            tokens.
+        follows: Whether another token follows each token.
     """
 
     transitions: Float[Array, "L L"]
@@ -71,7 +77,7 @@ class _Chain(NamedTuple):
         return jax.nn.softmax(self.start + self.heads[0])
 
     def step(self, head: Float[Array, " L"]) -> Float[Array, "L L"]:
-        """Returns p(y_{t+1} | y_t), a row for each y_t, from the heads of t+1."""
+        """Returns p(y_{t+1} | y_t), one row per y_t, from the heads at t+1."""
         return jax.nn.softmax(self.transitions + head[None], axis=1)
 
 
@@ -87,7 +93,7 @@ def _chain_of(potentials: Potentials, mask: Mask) -> _Chain:
     def back(head, inputs):
         emission, follows = inputs
         beta = logsumexp(transitions + head[None], axis=1)
-        # Scores that grow with T would swallow the differences that decide.
+        # Scores that grow with T would lose the small differences between labels.
         head = emission + jnp.where(follows, beta - jnp.max(beta), end)
         return head, head
 
@@ -96,7 +102,7 @@ def _chain_of(potentials: Potentials, mask: Mask) -> _Chain:
 
 
 def _next_heads(chain: _Chain) -> Float[Array, "T L"]:
-    """Returns the heads of the token after each; those after the last are not read."""
+    """Returns the heads at the next token; those at the last token are not used."""
     return jnp.concatenate([chain.heads[1:], chain.heads[-1:]])
 
 
@@ -116,13 +122,13 @@ def _beginnings(chain: _Chain, spans: LabelSpans, mask: Mask) -> Float[Array, "T
 
 
 def _ends(steps: Float[Array, "L L"], follows, spans: LabelSpans) -> Float[Array, " L"]:
-    """Computes p(the span of y_t ends at t | y_t); at the last token it always does."""
+    """Computes p(the span of y_t ends at t | y_t); 1 at the last token."""
     ends = jnp.sum(jnp.where(spans.goes_on, 0.0, steps), axis=1)
     return jnp.where(follows, ends, 1.0)
 
 
 def _times(steps: Float[Array, "L L"], after: Float[Array, "N L"]):
-    """Multiplies each vector by the matrix, with all digits on accelerators, too."""
+    """Multiplies each vector by the matrix, in full float32 on accelerators, too."""
     return jnp.einsum("ij,nj->ni", steps, after, precision=jax.lax.Precision.HIGHEST)
 
 
@@ -132,13 +138,13 @@ def _remainders(
     is_last: Bool[Array, "T N"],
     is_inner: Bool[Array, "T N"],
 ) -> Float[Array, "T N L"]:
-    """Computes p(the span goes on from t to its last token and no further | y_t).
+    """Computes p(the span continues from t to exactly its last token | y_t).
 
     Args:
-        chain: Of the sentence.
-        spans: Which spans labels write.
-        is_last: Whether the token is the last of a span.
-        is_inner: Whether it is another token of a span.
+        chain: The chain of the sentence.
+        spans: Span types of labels.
+        is_last: Whether the token is the last one of each span.
+        is_inner: Whether it is another token of each span.
     """
 
     def back(after, inputs):
@@ -157,7 +163,7 @@ def _remainders(
 
 
 def _read(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
-    """Tells the type of each token's span, whether it goes on, whether it begins."""
+    """Returns the type of each token's span, if it continues, and if it begins."""
     types = jnp.where(mask, spans.types[labels], -1)
     follows = spans.goes_on[labels[:-1], labels[1:]] & mask[1:]
     no = jnp.zeros(min(1, len(mask)), bool)
@@ -247,8 +253,8 @@ def log_probability(
 ) -> Float[Array, ""]:
     """Computes the log-probability of a labelling; see `inference`.
 
-    A sum of the chain's logs, each exact to rounding, where the difference of score and
-    log Z would cancel.
+    Sums the logs of the chain's probabilities, each exact to rounding; the difference
+    of score and log Z would cancel.
     """
     if not mask.shape[0]:
         return jnp.zeros((), potentials.emissions.dtype)

@@ -1,4 +1,4 @@
-"""Placement of a run's arrays on devices and hosts, and which process writes.
+"""Placement of a run's arrays on devices, and start-up of several processes.
 
 The mesh has two axes: `seed` for restarts and `data` for the sentences of a batch.
 JAX's compiler inserts the sums between devices. A run on one device has no mesh, and
@@ -22,13 +22,13 @@ from jaxner import devices
 from jaxner.tagger import Tagger
 
 SEED, DATA = "seed", "data"
-STEPS = 8  # in one call, on an accelerator
+STEPS = 8  # steps in one call, on an accelerator
 DETERMINISTIC = (
     "--xla_gpu_deterministic_ops=true",
     "--xla_gpu_exclude_nondeterministic_ops=true",
 )
-"""Flags of XLA for sums in one order: without atomic additions, and with kernels that
-are chosen among those that have such an order."""
+"""XLA flags for sums in a fixed order: no atomic additions, only deterministic kernels.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,14 +207,14 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
 
 
 def blocks_and_steps(blocks: int | None, steps: int | None) -> tuple[int, int]:
-    """Returns how many blocks a batch is cut into, and how many steps a call takes.
+    """Returns the number of blocks in a batch, and of steps in a call.
 
-    A CPU gains by blocks of similar length; a GPU or TPU by fewer and larger calls,
-    whose launch takes longer than what a small step computes.
+    A CPU is faster with blocks of sentences of similar length. A GPU or TPU is faster
+    with fewer, larger calls: launching a small step takes longer than computing it.
 
     Args:
-        blocks: Of a batch; None: as suits.
-        steps: In a call; None: as suits.
+        blocks: Blocks in a batch; None: 2 on a CPU, else 1.
+        steps: Steps in a call; None: 1 on a CPU, else `STEPS`.
 
     Example:
         >>> blocks_and_steps(3, None)
@@ -231,10 +231,10 @@ def blocks_and_steps(blocks: int | None, steps: int | None) -> tuple[int, int]:
 
 
 def make_deterministic() -> None:
-    """Makes a GPU add in one order, so that equal runs are equal to the bit.
+    """Makes a GPU add in a fixed order, so that equal runs are equal to the bit.
 
-    Some operations take longer by it, and one that has no such form raises an error.
-    Call it before JAX computes anything. A CPU and a TPU need nothing.
+    Some operations become slower; an operation without a deterministic form raises an
+    error. Call this before JAX computes anything. CPUs and TPUs ignore it.
     """
     given = os.environ.get("XLA_FLAGS", "")
     missing = (flag for flag in DETERMINISTIC if flag not in given)
@@ -246,21 +246,22 @@ def join(
     num_processes: int | None = None,
     process_id: int | None = None,
 ) -> bool:
-    """Makes this process one of several, before JAX looks for devices.
+    """Connects this process to the others, before JAX looks for devices.
 
-    Without arguments, JAX finds the others itself where it knows the cluster (Slurm,
+    Without arguments, JAX finds the others itself on clusters that it knows (Slurm,
     Open MPI, GKE, TPU pods).
 
     Args:
         coordinator: Address and port of the first process.
-        num_processes: How many there are; 1: this one is alone, whatever the cluster.
-        process_id: The number of this one, from 0.
+        num_processes: Number of processes; 1: this process runs alone, even on a
+            cluster.
+        process_id: Index of this process, from 0.
 
     Returns:
-        Whether there are others, or may be.
+        Whether there are, or may be, other processes.
 
     Raises:
-        ValueError: Some arguments are missing, and no cluster says them.
+        ValueError: Arguments are missing, and JAX does not know the cluster.
     """
     if jax.distributed.is_initialized():
         return True
@@ -269,7 +270,7 @@ def join(
     given = coordinator, num_processes, process_id
     if given == (None, None, None):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of clusters that are not ready for JAX
+            warnings.simplefilter("ignore")  # JAX warns on some clusters
             try:
                 jax.distributed.initialize()
             except ValueError:  # no cluster
@@ -277,14 +278,14 @@ def join(
             except RuntimeError as error:
                 if "must be called before" not in str(error):
                     raise
-                return False  # JAX has been in use: this process is alone
+                return False  # JAX is already in use: this process runs alone
         return True
     try:
         jax.distributed.initialize(*given)
     except ValueError as error:
         raise ValueError(
             f"{error} Give --coordinator=HOST:PORT, --num_processes and --process_id, "
-            "all three, or none where the cluster says them."
+            "all three, or none on a cluster that JAX knows."
         ) from None
     return True
 
