@@ -1,9 +1,10 @@
 """Pairs predicted with gold spans, and counts partial matches.
 
-Source: Segura-Bedmar, Martínez and Herrero-Zazo, "SemEval-2013 Task 9" (2013), whose
-four ways to match are `MATCHES`. The task does not say how to pair several overlapping
-spans. Here each span has at most one partner: equal boundaries first, then overlaps of
-one type, then other overlaps, each from left to right.
+Source: Segura-Bedmar, Martínez and Herrero-Zazo, "SemEval-2013 Task 9" (2013), which
+defines four ways to match, `MATCHES`. The task does not say how to pair several
+overlapping spans. Here each span has at most one partner: first pairs with equal
+boundaries, then overlaps with equal types, then other overlaps, each from left to
+right.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from jaxner.evaluation.reading import Spans
 
 MATCHES = ("strict", "exact", "partial", "type")
 """Equal boundaries and type; equal boundaries; overlap, which counts half unless the
-boundaries are equal; overlap of one type."""
+boundaries are equal; overlap with equal types."""
 
 
 def align(gold: Spans, predicted: Spans) -> np.ndarray:
@@ -27,7 +28,7 @@ def align(gold: Spans, predicted: Spans) -> np.ndarray:
         predicted: Predicted spans.
 
     Returns:
-        The index of each predicted span's gold span, -1 without one.
+        The index of each predicted span's gold partner; -1 without one.
 
     Example:
         >>> gold = Spans(*map(np.array, ([0, 4], [1, 4], [0, 0])))
@@ -44,7 +45,7 @@ def align(gold: Spans, predicted: Spans) -> np.ndarray:
     partners[inside[equal]] = its[equal]
     free[its[equal]] = False
     alone = np.flatnonzero(partners < 0)
-    # Spans of a side never overlap, so last tokens ascend like first tokens.
+    # The spans of one side never overlap, so their last tokens ascend, too.
     begins = np.searchsorted(gold.last, predicted.start[alone])
     ends = np.searchsorted(gold.start, predicted.last[alone], side="right")
     near = begins < ends
@@ -62,19 +63,19 @@ def align(gold: Spans, predicted: Spans) -> np.ndarray:
 
 
 COLUMNS = ("strict", "exact", "overlap", "type", "predicted", "gold")
-"""What `counts` counts: spans that match in each way (any overlap), and all spans."""
+"""Columns of `counts`: spans that match in each way (any overlap), and all spans."""
 
 
 def counts(labels: Coded, rule: str, scheme: str) -> np.ndarray:
     """Returns the partial matches of each sentence.
 
     Args:
-        labels: Both sides.
+        labels: Gold and predicted labels.
         rule: One of `rules.WITH_LENGTHS`.
-        scheme: The labels' scheme.
+        scheme: Scheme of the labels.
 
     Returns:
-        Numbers in the order of `COLUMNS`, `[sentences, 6]`.
+        Counts in the order of `COLUMNS`, `[sentences, 6]`.
 
     Raises:
         ValueError: As `reading.read`.

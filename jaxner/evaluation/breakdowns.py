@@ -1,7 +1,7 @@
-"""Scores by what entities are like: length, frequency in training, unknown words.
+"""Scores of groups of entities: by length, frequency in training, or unknown words.
 
-Precision is that of the predicted entities of a group, recall that of its gold ones. A
-correct entity is in the same group on both sides, since it is the same entity.
+A group's precision counts its predicted entities, its recall its gold entities. A
+correct entity is in the same group on both sides.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ Labels = Sequence[Sequence[str]]
 Group = Callable[[int, Span], str]
 
 LENGTHS = (1, 2)
-"""The longest entity of each group but the last: 1, 2, 3+."""
+"""Maximum length in tokens of the entities in each group but the last: 1, 2, 3+."""
 SENTENCES = (7, 15, 22, 30)
-"""The longest sentence of each group but the last (Gui et al., 2020, Figure 3)."""
+"""Maximum length in tokens of the sentences in each group but the last (Gui et al.,
+2020, Figure 3)."""
 FREQUENCIES = (0, 1, 4, 19)
-"""How often at most an entity of each group but the last occurs in training."""
+"""Maximum frequency in training of the entities in each group but the last."""
 IN_TRAINING, IN_VECTORS, UNKNOWN = UNKNOWN_CLASSES = (
     "in training",
     "in the vectors only",
@@ -31,7 +32,12 @@ IN_TRAINING, IN_VECTORS, UNKNOWN = UNKNOWN_CLASSES = (
 
 
 class Row(NamedTuple):
-    """A group of entities, and how they are found."""
+    """A group of entities and its counts.
+
+    Attributes:
+        group: The name of the group.
+        counts: Correct, predicted and gold entities.
+    """
 
     group: str
     counts: Counts
@@ -42,8 +48,8 @@ def by_group(found: Iterable[Pair], group: Group, order: Sequence[str]) -> list[
 
     Args:
         found: What `errors.pairs` returned.
-        group: Names the group of a span of a sentence.
-        order: All groups.
+        group: Maps a sentence's index and a span to the name of its group.
+        order: The names of all groups.
 
     Example:
         >>> rows = by_group([Pair(0, Span(0, 2, "A"), None)], lambda i, s: s.type, "A")
@@ -70,17 +76,17 @@ def by_length(found: Iterable[Pair], bounds: Sequence[int] = LENGTHS) -> list[Ro
 def by_sentence_length(
     found: Iterable[Pair], gold: Labels, bounds: Sequence[int] = SENTENCES
 ) -> list[Row]:
-    """Counts entities by the number of tokens of their sentence."""
+    """Counts entities by the number of tokens in their sentence."""
     names, name = ranges(bounds, 1)
     return by_group(found, lambda where, _: name(len(gold[where])), names)
 
 
 def mentions(tokens: Labels, labels: Labels) -> collections.Counter[str]:
-    """Counts the strings of the entities of a text.
+    """Counts how often each string is an entity of a text.
 
     Args:
-        tokens: Of each sentence.
-        labels: Of each sentence, in any scheme.
+        tokens: The tokens of each sentence.
+        labels: The labels of each sentence, in any scheme.
     """
     found: collections.Counter[str] = collections.Counter()
     for words, own in zip(tokens, labels, strict=True):
@@ -94,13 +100,13 @@ def by_frequency(
     known: collections.Counter[str],
     bounds: Sequence[int] = FREQUENCIES,
 ) -> list[Row]:
-    """Counts entities by how often training had the same string as an entity.
+    """Counts entities by how often their string is an entity in training.
 
     Args:
         found: What `errors.pairs` returned.
-        tokens: Of each sentence.
-        known: What `mentions` returned of the training text.
-        bounds: The largest frequency of each group but the last, rising.
+        tokens: The tokens of each sentence.
+        known: What `mentions` returned for the training text.
+        bounds: Maximum frequency in each group but the last, ascending.
     """
     names, name = ranges(bounds, 0)
 
@@ -113,13 +119,13 @@ def by_frequency(
 def by_known_words(
     found: Iterable[Pair], tokens: Labels, known: Set[str], in_vectors: Set[str]
 ) -> list[Row]:
-    """Counts entities by their least known word (Ma and Hovy, 2016, of words).
+    """Counts entities by their least known word, after Ma and Hovy (2016).
 
     Args:
         found: What `errors.pairs` returned.
-        tokens: Of each sentence.
+        tokens: The tokens of each sentence.
         known: Words of the training text.
-        in_vectors: Words that have a vector.
+        in_vectors: Words with a pretrained vector.
     """
 
     def group(where: int, span: Span) -> str:
@@ -130,16 +136,16 @@ def by_known_words(
 
 
 def word_class(word: str, known: Set[str], in_vectors: Set[str]) -> int:
-    """Returns a word's place in `UNKNOWN_CLASSES`."""
+    """Returns the index of a word's class in `UNKNOWN_CLASSES`."""
     return 0 if word in known else 1 if word in in_vectors else 2
 
 
 def ranges(bounds: Sequence[int], least: int) -> tuple[list[str], Callable[[int], str]]:
-    """Names ranges of numbers, and tells the range of one.
+    """Returns the names of ranges, and a function from a number to its range's name.
 
     Args:
-        bounds: The last number of each range but the last, rising.
-        least: The first number of the first.
+        bounds: The last number of each range but the last, ascending.
+        least: The first number of the first range.
 
     Example:
         >>> names, name = ranges([1, 4], 1)

@@ -1,7 +1,7 @@
-"""Are probabilities honest? Reliability, calibration error, and thresholds.
+"""Calibration of probabilities: reliability, calibration error, and thresholds.
 
-A prediction is a probability and whether it came true: of a token, whether its
-predicted label is right; of an entity, whether it is one of the gold entities.
+A prediction is a probability and whether it was correct. For a token: whether its
+predicted label is the gold label; for an entity: whether it is a gold entity.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ import numpy as np
 
 
 class Reliability(NamedTuple):
-    """Predictions in bins of equal width: what was predicted, and what came true.
-
-    `K` bins; empty ones have nan where there is nothing to average.
+    """Confidence and accuracy of predictions in K bins of equal width.
 
     Attributes:
-        edges: Of the bins, `[K + 1]`, from 0 to 1.
-        counts: Predictions in each bin.
-        confidence: Their mean probability.
-        accuracy: Share of them that came true.
+        edges: Edges of the bins, `[K + 1]`, from 0 to 1.
+        counts: Number of predictions in each bin, `[K]`.
+        confidence: Mean probability in each bin, `[K]`; nan in empty bins.
+        accuracy: Share of correct predictions in each bin, `[K]`; nan in empty bins.
     """
 
     edges: np.ndarray
@@ -31,10 +29,11 @@ class Reliability(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the bins' mean gap, by their counts.
+        """The expected calibration error, 0 to 1; nan without predictions.
 
-        Naeini, Cooper and Hauskrecht, "Obtaining Well Calibrated Probabilities Using
-        Bayesian Binning", AAAI 2015. nan without predictions.
+        The mean over the bins, weighted by their counts, of the absolute difference
+        between confidence and accuracy. Source: Naeini, Cooper and Hauskrecht,
+        "Obtaining Well Calibrated Probabilities Using Bayesian Binning", AAAI 2015.
         """
         if not self.counts.sum():
             return float("nan")
@@ -43,20 +42,20 @@ class Reliability(NamedTuple):
 
     @property
     def largest_error(self) -> float:
-        """The largest gap of a bin: the maximum calibration error."""
+        """The maximum calibration error: the largest difference in any bin."""
         gaps = np.abs(self.confidence - self.accuracy)[self.counts > 0]
         return float(gaps.max()) if len(gaps) else float("nan")
 
 
 class Calibration(NamedTuple):
-    """How honest some predictions are.
+    """How well probabilities match outcomes.
 
     Attributes:
-        reliability: In bins.
-        brier: Mean squared difference between the probability and what came true: 0 at
-            best, 0.25 if all probabilities are a half.
+        reliability: Confidence and accuracy by bin.
+        brier: Brier score: mean squared difference between the probability and the
+            outcome (0 or 1); 0 at best, 0.25 if all probabilities are 0.5.
         mean: Mean probability.
-        share: Share of the predictions that came true.
+        share: Share of correct predictions.
     """
 
     reliability: Reliability
@@ -70,7 +69,7 @@ class Calibration(NamedTuple):
         return self.reliability.error
 
     def to_dict(self) -> dict[str, object]:
-        """Gives the figures and the bins as JSON knows them; nan is None."""
+        """Returns the figures and the bins as JSON values; nan becomes None."""
         bins = self.reliability._asdict()
         return {
             "count": int(self.reliability.counts.sum()),
@@ -84,15 +83,15 @@ class Calibration(NamedTuple):
 
 
 class ThresholdCurve(NamedTuple):
-    """Precision and recall of the entities at or above each probability.
+    """Precision and recall of the entities at or above each threshold.
 
-    Thresholds descend; precision and recall of the last one are those of all entities.
+    Thresholds descend, so the last one keeps all entities.
 
     Attributes:
         thresholds: The distinct probabilities.
-        precision: Share of the entities kept that are right.
-        recall: Share of the gold entities that are found; nan if there are none.
-        kept: Number of entities kept.
+        precision: Share of the kept entities that are correct.
+        recall: Share of the gold entities that are found; nan without gold entities.
+        kept: Number of kept entities.
     """
 
     thresholds: np.ndarray
@@ -102,22 +101,28 @@ class ThresholdCurve(NamedTuple):
 
     @property
     def f1(self) -> np.ndarray:
-        """Of each threshold; 0 where precision and recall are, nan where one is."""
+        """F1 at each threshold; 0 if precision and recall are 0, nan if one is nan."""
         total = self.precision + self.recall
         product = 2 * self.precision * self.recall
         return np.where(total == 0, 0.0, product / np.where(total == 0, 1.0, total))
 
     def for_precision(self, wanted: float) -> float | None:
-        """Returns the lowest threshold whose precision is at least that.
+        """Returns the lowest threshold with at least this precision; None without one.
 
-        So the most entities are kept. None if there is none.
+        It keeps the most entities.
+
+        Args:
+            wanted: Precision, from 0 to 1.
         """
         return self._last(self.precision >= wanted)
 
     def for_recall(self, wanted: float) -> float | None:
-        """Returns the highest threshold whose recall is at least that.
+        """Returns the highest threshold with at least this recall; None without one.
 
-        So the fewest entities are kept. None if there is none.
+        It keeps the fewest entities.
+
+        Args:
+            wanted: Recall, from 0 to 1.
         """
         places = np.flatnonzero(self.recall >= wanted)
         return float(self.thresholds[places[0]]) if len(places) else None
@@ -127,7 +132,7 @@ class ThresholdCurve(NamedTuple):
         return float(self.thresholds[places[-1]]) if len(places) else None
 
     def to_dict(self) -> dict[str, list[float | None]]:
-        """Gives the curve as JSON knows it."""
+        """Returns the curve as JSON values; nan becomes None."""
         return {
             name: [_plain(x) for x in column] for name, column in self._asdict().items()
         }
@@ -142,16 +147,20 @@ def reliability(
     correct: Sequence[bool] | np.ndarray,
     num_bins: int = 15,
 ) -> Reliability:
-    """Puts predictions into bins of equal width.
+    """Sorts predictions into bins of equal width.
 
     Args:
-        probabilities: Of each prediction, from 0 to 1.
-        correct: Whether it came true.
-        num_bins: K. A probability at an edge is in the lower bin, 0 in the first one.
+        probabilities: Probability of each prediction, from 0 to 1.
+        correct: Whether each prediction is correct.
+        num_bins: Number of bins, K. A probability on an edge falls into the lower bin;
+            0 into the first.
+
+    Returns:
+        Confidence and accuracy of each bin.
 
     Raises:
-        ValueError: The two differ in length, a probability is outside [0, 1], or there
-            are no bins.
+        ValueError: The arguments differ in length, a probability is outside [0, 1], or
+            `num_bins` is below 1.
 
     Example:
         >>> found = reliability([0.9, 0.8, 0.1], [True, False, False], num_bins=2)
@@ -175,12 +184,15 @@ def calibration(
     correct: Sequence[bool] | np.ndarray,
     num_bins: int = 15,
 ) -> Calibration:
-    """Measures how honest predictions are.
+    """Measures how well probabilities match outcomes.
 
     Args:
-        probabilities: Of each prediction.
-        correct: Whether it came true.
+        probabilities: Probability of each prediction, from 0 to 1.
+        correct: Whether each prediction is correct.
         num_bins: As in `reliability`.
+
+    Returns:
+        Calibration error by bin, Brier score and means; nan without predictions.
 
     Raises:
         ValueError: As `reliability`.
@@ -203,12 +215,12 @@ def threshold_curve(
     correct: Sequence[bool] | np.ndarray,
     num_gold: int,
 ) -> ThresholdCurve:
-    """Computes precision and recall over the threshold on entities' probabilities.
+    """Computes precision and recall at each threshold on the entities' probabilities.
 
     Args:
-        probabilities: Of each predicted entity.
-        correct: Whether it is a gold entity.
-        num_gold: How many gold entities there are.
+        probabilities: Probability of each predicted entity, from 0 to 1.
+        correct: Whether each is a gold entity, as `match` returns it.
+        num_gold: Number of gold entities.
 
     Raises:
         ValueError: As `reliability`.
@@ -232,14 +244,17 @@ def match(
     gold: Iterable[Iterable[tuple[int, int, str]]],
     predicted: Iterable[Iterable[tuple[int, int, str]]],
 ) -> np.ndarray:
-    """Tells of each predicted span whether it is a gold one of its sentence.
+    """Returns whether each predicted span is a gold span of its sentence.
 
     Args:
         gold: The gold spans of each sentence: first token, last token plus one, type.
-        predicted: The predicted ones.
+        predicted: The predicted spans of each sentence.
+
+    Returns:
+        One bool for each predicted span of all sentences, in order.
 
     Raises:
-        ValueError: The two differ in the number of sentences.
+        ValueError: The sides differ in their number of sentences.
 
     Example:
         >>> match([[(0, 1, "LOC")]], [[(0, 1, "LOC"), (1, 2, "PER")]]).tolist()

@@ -16,14 +16,14 @@ from jaxner.data import schemes
 Labels = Sequence[Sequence[str]]
 
 LETTERS = "OBIESLU"
-"""The prefixes; the code of a prefix is its place here."""
+"""The prefixes of labels; a prefix's code is its index."""
 O, B, I, E, S, L, U = range(len(LETTERS))  # noqa: E741 - the prefixes' own names
 READ_AS = np.array([O, B, I, E, S, E, S], np.int8)
-"""What conlleval's rule takes a prefix for: L is an E, U is an S."""
+"""The prefix that conlleval's rule reads: E for L, S for U."""
 
 
 class Layout(NamedTuple):
-    """Where the sentences lie in the flat arrays.
+    """The positions of sentences in the flat arrays.
 
     Attributes:
         lengths: Tokens of each sentence, `[S]`.
@@ -39,7 +39,7 @@ class Layout(NamedTuple):
 
     @property
     def offsets(self) -> np.ndarray:
-        """The place of each sentence's first token, `[S]`."""
+        """The index of each sentence's first token, `[S]`."""
         return np.cumsum(self.lengths) - self.lengths
 
 
@@ -47,9 +47,9 @@ class Side(NamedTuple):
     """The labels of one side: gold or predicted.
 
     Attributes:
-        ids: The label as it is spelled, an index of `Coded.names`, `[N]`.
-        prefix: Its prefix, an index of `LETTERS`, `[N]`.
-        type: Its type, an index of `Coded.types`; -1 for O, `[N]`.
+        ids: Index of each label in `Coded.names`, `[N]`.
+        prefix: Index of each label's prefix in `LETTERS`, `[N]`.
+        type: Index of each label's type in `Coded.types`; -1 for O, `[N]`.
     """
 
     ids: np.ndarray
@@ -61,10 +61,10 @@ class Coded(NamedTuple):
     """Gold and predicted labels.
 
     Attributes:
-        layout: Where the sentences lie.
-        gold: The right labels.
-        predicted: The predicted ones.
-        names: Label strings of both sides.
+        layout: The positions of the sentences.
+        gold: The gold labels.
+        predicted: The predicted labels.
+        names: Distinct labels of both sides.
         types: Entity types of both sides, sorted.
     """
 
@@ -79,8 +79,8 @@ def code(gold: Labels, predicted: Labels) -> Coded:
     """Codes the labels of all sentences.
 
     Args:
-        gold: The right labels of each sentence.
-        predicted: The predicted ones.
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
 
     Raises:
         ValueError: The sides differ in their numbers of sentences or tokens, or a label
@@ -112,7 +112,7 @@ def code(gold: Labels, predicted: Labels) -> Coded:
 
 
 def layout(lengths: Any) -> Layout:
-    """Returns where sentences of these lengths lie.
+    """Returns the positions of sentences with these lengths.
 
     Example:
         >>> layout([2, 0, 1]).sentence.tolist()
@@ -145,7 +145,7 @@ def _lengths(gold: Labels, predicted: Labels) -> np.ndarray:
 
 
 def _malformed(gold: Labels, predicted: Labels) -> ValueError:
-    """Returns the error of the first malformed label, with its place."""
+    """Returns the error of the first malformed label, with its position."""
     for index, sides in enumerate(zip(gold, predicted, strict=True)):
         for name, labels in zip(("gold", "predicted"), sides, strict=True):
             for position, label in enumerate(labels):
@@ -154,4 +154,4 @@ def _malformed(gold: Labels, predicted: Labels) -> ValueError:
                 except ValueError as error:
                     where = f"Sentence {index} (counted from 0), {name}"
                     return ValueError(f"{where}: Position {position}: {error}")
-    raise AssertionError("a malformed label stands somewhere")
+    raise AssertionError("Expected a malformed label")

@@ -1,9 +1,10 @@
-"""Is one system better than another? Paired tests on the same sentences.
+"""Comparison of two systems by paired tests on the same sentences.
 
-With a run on each side, sentences are the units: the bootstrap draws them anew, the
-permutation test swaps what the two systems said. That says nothing of other seeds.
-With several runs on a side (seeds), figures are means over runs: the bootstrap draws
-runs as well, and the permutation test moves runs from side to side.
+With one run on each side, sentences are the units: the bootstrap resamples them, and
+the permutation test swaps the predictions of the two systems. This says nothing about
+other seeds. With several runs on a side (seeds), figures are means over runs: the
+bootstrap also resamples runs, and the permutation test exchanges runs between the
+sides.
 
 Sources: Berg-Kirkpatrick, Burkett and Klein (2012), without shifting: the percentile
 interval of the difference, inverted; Yeh (2000) for swapping sentences; Reimers and
@@ -27,17 +28,19 @@ ROUNDS = 10_000
 
 
 class Difference(NamedTuple):
-    """How a figure differs between two systems; fractions, None where undefined.
+    """The difference of a figure between two systems; None where undefined.
 
     Attributes:
-        first: The first system's figure; of several runs their mean.
-        second: That of the second.
-        difference: First less second.
+        first: The first system's figure, a fraction; the mean of several runs.
+        second: The second system's figure.
+        difference: First minus second.
         low: Lower bound of the difference, by the bootstrap.
-        high: Upper bound.
-        bootstrap: p of no difference, on both sides, by the bootstrap.
-        permutation: The same by permuting.
-        welch: The same by Welch's t-test over runs; None with a single run on a side.
+        high: Upper bound of the difference.
+        bootstrap: Two-sided p-value by the bootstrap; the null hypothesis is no
+            difference.
+        permutation: Two-sided p-value by the permutation test.
+        welch: Two-sided p-value by Welch's t-test over runs; None with a single run on
+            a side.
     """
 
     first: float | None
@@ -61,14 +64,17 @@ def compare(
     """Compares two systems, figure by figure.
 
     Args:
-        first: The tally of each run of one system.
-        second: Those of the other, for the same sentences, with the same types.
-        rounds: Of the bootstrap and of the permutation test.
-        level: Of the bounds.
-        seed: Of all draws.
+        first: The tally of each run of the first system.
+        second: Those of the second system, for the same sentences and types.
+        rounds: Rounds of the bootstrap and of the permutation test.
+        level: Confidence level of the bounds, from 0 to 1.
+        seed: Seed of all draws.
+
+    Returns:
+        The differences, by the name of the figure.
 
     Raises:
-        ValueError: A side has no run; or gold spans or tokens are not the same.
+        ValueError: A side has no run; or gold spans or tokens differ.
 
     Example:
         >>> from jaxner.evaluation import tally
@@ -110,7 +116,7 @@ def bootstrap(
     rounds: int = ROUNDS,
     seed: int = 0,
 ) -> float:
-    """Returns p of one figure's difference by the bootstrap alone; see `compare`.
+    """Returns the bootstrap's p-value of one figure's difference; see `compare`.
 
     Raises:
         ValueError: As `compare`.
@@ -120,16 +126,16 @@ def bootstrap(
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> float:
-    """Returns p of Welch's t-test on both sides; two runs or more on each.
+    """Returns the two-sided p-value of Welch's t-test; each side needs two runs.
 
     Example:
         >>> round(welch([90.1, 90.3, 90.2], [89.1, 89.2, 89.0]), 4)
         0.0002
     """
-    # Here, because SciPy's statistics take a second to import.
+    # Imported here, because SciPy's statistics take a second to import.
     from scipy import stats
 
-    if len({*first}) == len({*second}) == 1:  # no variance: the test has no figure
+    if len({*first}) == len({*second}) == 1:  # no variance: t is undefined
         return float(first[0] == second[0])
     test: Any = stats.ttest_ind(first, second, equal_var=False)
     return float(test.pvalue)
@@ -164,7 +170,7 @@ def _check_same(tallies: Sequence[Tally]) -> None:
 
 
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:
-    return values.mean(axis)  # nan where one run has no figure
+    return values.mean(axis)  # nan where a run's figure is undefined
 
 
 def _figures(tally: Tally, totals: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -183,7 +189,7 @@ def _bootstrapped(
     rounds: int,
     seed: int,
 ) -> np.ndarray:
-    """Draws differences with other sentences and runs, `[rounds, F]`."""
+    """Returns differences for resampled sentences and runs, `[rounds, F]`."""
     generator = np.random.default_rng((seed, 1))
     differences = []
     for drawn in intervals.draws(len(first[0].counts), rounds, seed):
@@ -199,7 +205,7 @@ def _bootstrapped(
 def _swapped(
     first: Tally, second: Tally, names: Sequence[str], rounds: int, seed: int
 ) -> np.ndarray:
-    """Draws differences with the systems swapped in half of the sentences."""
+    """Returns differences with the systems swapped in random sentences."""
     generator = np.random.default_rng((seed, 2))
     columns = [c for c in first.columns if c in second.columns]
     places = [[t.columns.index(c) for c in columns] for t in (first, second)]
@@ -226,11 +232,11 @@ def _swapped(
 def _moved(figures: np.ndarray, count: int, rounds: int, seed: int) -> np.ndarray:
     """Returns differences of means with other runs on the first side.
 
-    All divisions of the runs if there are no more of them than rounds, else drawn ones.
+    Uses all divisions of the runs if there are at most `rounds`, else random ones.
     """
     size = len(figures)
     if math.comb(size, count) <= rounds:
-        # The first is how they are; `_beyond` counts it.
+        # The first is the observed division; `_beyond` counts it.
         chosen = list(itertools.combinations(range(size), count))[1:]
     else:
         generator = np.random.default_rng((seed, 3))
@@ -241,7 +247,7 @@ def _moved(figures: np.ndarray, count: int, rounds: int, seed: int) -> np.ndarra
 
 
 def _inverted(drawn: np.ndarray) -> float:
-    """Returns twice the share of the rounds in which the other side is not behind."""
+    """Returns twice the share of rounds in which the sign is the less frequent one."""
     known = drawn[~np.isnan(drawn)]
     if not len(known):
         return float("nan")
@@ -250,10 +256,10 @@ def _inverted(drawn: np.ndarray) -> float:
 
 
 def _beyond(moved: np.ndarray, difference: float) -> float:
-    """Returns the share of permutations that differ as much as the systems do."""
+    """Returns the share of permutations with at least the observed difference."""
     known = moved[~np.isnan(moved)]
     if np.isnan(difference) or not len(known):
         return float("nan")
-    # The systems as they are count as one of the permutations.
+    # The observed division counts as one of the permutations.
     beyond = np.sum(np.abs(known) >= abs(difference) - 1e-12)
     return float((beyond + 1) / (len(known) + 1))

@@ -1,4 +1,4 @@
-"""Numbers of correct, predicted and gold spans, and the figures that follow."""
+"""Counts of correct, predicted and gold spans; precision, recall and F1."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Counts(NamedTuple):
-    """Numbers of spans (or tags), and the figures that follow from them.
+    """Counts of spans (or tags), and precision, recall and F1.
 
     The figures are fractions from 0 to 1, None where undefined: precision without
-    predictions, recall without gold spans, F1 without either. `+` adds the numbers.
+    predictions, recall without gold spans, F1 without either. `+` adds the counts.
 
     Attributes:
-        correct: Predicted spans whose boundaries and type are those of a gold span.
+        correct: Predicted spans with the boundaries and type of a gold span.
         predicted: Predicted spans.
         gold: Gold spans.
 
@@ -46,7 +46,7 @@ class Counts(NamedTuple):
         return Counts(*map(sum, zip(self, other, strict=True)))
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Returns figures, in percent and not rounded, and numbers."""
+        """Returns the counts, and the figures in percent, not rounded."""
         figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
         return {name: percent(x) for name, x in figures.items()} | self._asdict()
 

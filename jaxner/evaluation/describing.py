@@ -1,7 +1,7 @@
-"""What a report says of one prediction, as JSON values.
+"""The content of a report on one prediction, as JSON values.
 
-Whatever made the labels, a tagger of this library or another program: this module sees
-tokens, labels and, where there are any, probabilities. `pages` lays it out.
+The labels may come from a tagger of this library or from another program: this module
+sees only tokens, labels and, if known, probabilities. `pages` lays out the report.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Value = dict[str, Any]
 EXAMPLES = 5
 """Examples of each kind of error."""
 RANKED = 10
-"""How many confident mistakes, and uncertain hits."""
+"""Number of confident mistakes, and of uncertain hits."""
 WINDOW = 9
 """Tokens of context on each side."""
 SHADES = 10
-"""Steps of the colour that stands for uncertainty."""
+"""Number of colours for uncertainty."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """What is known of the training text.
+    """Facts about the training text.
 
     Attributes:
-        words: Its distinct words.
-        in_vectors: Words that have a vector.
-        mentions: How often each string is an entity there.
+        words: The distinct words of the training text.
+        in_vectors: Words with a pretrained vector.
+        mentions: How often each string is an entity in the training text.
     """
 
     words: Set[str]
@@ -51,15 +51,15 @@ class Prediction:
     """Gold and predicted labels of a text.
 
     Attributes:
-        tokens: Of each sentence; None: not known.
-        gold: The right labels of each sentence.
-        predicted: The predicted ones.
-        scheme: Of the labels, or `schemes.TAGS`.
-        rule: How spans are read.
+        tokens: The tokens of each sentence; None if unknown.
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
+        scheme: Scheme of the labels, or `schemes.TAGS`.
+        rule: Rule for reading spans, one of `rules.RULES`.
         certainty: Probability of each predicted label, by sentence and token.
         entity_certainty: Probability of a predicted entity, by sentence, start, end and
             type.
-        training: What is known of the training text.
+        training: Facts about the training text, if known.
     """
 
     tokens: Labels | None
@@ -73,12 +73,12 @@ class Prediction:
 
     @property
     def words(self) -> Labels:
-        """The tokens; dots where they are not known."""
+        """The tokens; dots if they are unknown."""
         return self.tokens or [["·"] * len(labels) for labels in self.gold]
 
     @property
     def span_rule(self) -> str:
-        """The rule if all of its spans have lengths, else conlleval's."""
+        """The rule, if all its spans have lengths; else "conlleval"."""
         return self.rule if self.rule in rules.WITH_LENGTHS else "conlleval"
 
 
@@ -86,8 +86,11 @@ def describe(its: Prediction, *, rounds: int = intervals.ROUNDS) -> Value:
     """Describes a prediction: scores, groups, errors, examples, certainty.
 
     Args:
-        its: The labels, and what is known beside them.
-        rounds: Of the bootstrap.
+        its: The prediction.
+        rounds: Rounds of the bootstrap.
+
+    Returns:
+        JSON values; None where undefined.
 
     Raises:
         ValueError: As `scoring.score`.
@@ -219,7 +222,7 @@ def _pieces(
     begin: int,
     end: int,
 ) -> list[Value]:
-    """Cuts a text into entities and what stands between them."""
+    """Splits a text into entities and the words between them."""
 
     def between(first: int, last: int) -> Value:
         return {"text": " ".join(words[first:last]), "type": None, "focus": False}
@@ -227,7 +230,7 @@ def _pieces(
     cut: list[Value] = []
     at = begin
     wanted = list(spans)
-    if focus is not None and focus not in wanted:  # by a stricter rule
+    if focus is not None and focus not in wanted:  # read by a stricter rule
         wanted = sorted([s for s in wanted if not _overlap(s, focus)] + [focus])
     for span in wanted:
         first, last = max(span.start, begin), min(span.end, end)
@@ -248,7 +251,7 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def _certainty(its: Prediction) -> Value:
-    """Returns the text with its uncertainty: the sentences that are least certain."""
+    """Returns the least certain sentences, with the probability of each label."""
     if its.certainty is None:
         return {}
     least = [min(row, default=1.0) for row in its.certainty]
@@ -316,7 +319,7 @@ def _of_tags(its: Prediction, rounds: int) -> Value:
 
 
 def plain(value: Any) -> Any:
-    """Makes JSON values of arrays and numbers; what is no number is None."""
+    """Returns arrays and numbers as JSON values; nan and infinity become None."""
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -17,10 +17,10 @@ class Detection(NamedTuple):
         wrong: Number of wrong tokens.
         right: Number of right tokens.
         mean_wrong: Mean uncertainty of wrong tokens, in the unit of the input; nan
-            without any.
-        mean_right: Mean uncertainty of right tokens; nan without any.
-        auroc: Probability that a wrong token is more uncertain than a right one, with
-            half a count for ties; nan unless both exist.
+            without wrong tokens.
+        mean_right: Mean uncertainty of right tokens; nan without right tokens.
+        auroc: Area under the ROC curve: the probability that a wrong token is more
+            uncertain than a right one, ties counting half; nan unless both exist.
     """
 
     wrong: int
@@ -36,12 +36,12 @@ class Detection(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Tokens with changed labels, by right and wrong before and after (UANet, Table 1).
+    """Counts of tokens whose label changed (Gui et al., 2020, Table 1).
 
     Attributes:
         mended: Wrong before, right after.
         broken: Right before, wrong after.
-        moved: Wrong before and after, by another label.
+        moved: Wrong before and after, with different labels.
         mended_uncertainty: Mean uncertainty of mended tokens; nan without any.
         broken_uncertainty: Mean uncertainty of broken tokens; nan without any.
     """
@@ -57,8 +57,8 @@ def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
     """Returns how well uncertainty detects wrong tokens.
 
     Args:
-        uncertainty: Uncertainty of each token. wrong: Whether each token's label is
-            wrong.
+        uncertainty: Uncertainty of each token, `[N]`, in any unit.
+        wrong: Whether each token's label is wrong, `[N]`.
 
     Raises:
         ValueError: The lengths differ.
@@ -90,10 +90,10 @@ def changes(
     """Returns the changes between two labellings.
 
     Args:
-        gold: The right labels of each sentence.
-        before: The first labelling.
-        after: The second.
-        uncertainty: Uncertainty of each token of all sentences.
+        gold: The gold labels of each sentence.
+        before: The labels before the change.
+        after: The labels after it.
+        uncertainty: Uncertainty of each token of all sentences, `[N]`.
 
     Example:
         >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]

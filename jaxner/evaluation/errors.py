@@ -1,8 +1,8 @@
-"""What goes wrong with entities: which kinds of errors, how often, and where.
+"""Errors of entities by kind: boundary, type, missed, spurious.
 
-Gold and predicted spans are paired by `alignment.align`. A pair with unequal types and
-equal boundaries is a type error, one with equal types a boundary error; a gold span
-without a partner is missed, a predicted one is spurious.
+`alignment.align` pairs gold and predicted spans. A pair with equal boundaries and
+different types is a type error, one with equal types and different boundaries a
+boundary error. A gold span without a partner is missed, a predicted one spurious.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ BOUNDARY, TYPE, BOTH, MISSED, SPURIOUS = KINDS = (
 )
 """The kinds of errors."""
 OUTSIDE = "O"
-"""What stands for the type of a span that is not there."""
+"""The type of a missing span, in confusions."""
 
 
 class Pair(NamedTuple):
-    """A gold span and the predicted one that stands for it; one of them may be None.
+    """A gold span and its predicted partner; one of them may be None.
 
     Attributes:
-        sentence: Of both, from 0.
-        gold: The gold span.
-        predicted: The predicted one.
+        sentence: Index of the sentence, from 0.
+        gold: The gold span; None if the predicted span is spurious.
+        predicted: The predicted span; None if the gold span is missed.
     """
 
     sentence: int
@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
     @property
     def kind(self) -> str | None:
-        """One of `KINDS`; None if both spans are the same.
+        """The kind of error, one of `KINDS`; None if both spans are equal.
 
         Example:
             >>> Pair(0, Span(0, 2, "A"), Span(0, 1, "A")).kind
@@ -79,16 +79,16 @@ def pairs(
     """Pairs the spans of both sides, from left to right.
 
     Args:
-        gold: The right labels of each sentence.
-        predicted: The predicted ones.
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
         rule: One of `rules.WITH_LENGTHS`.
-        scheme: That of the labels.
+        scheme: Scheme of the labels.
 
     Returns:
-        Each span of either side once.
+        Pairs with every span of both sides, each once.
 
     Raises:
-        ValueError: As `scoring.score`; or under the rule not every span has a length.
+        ValueError: As `scoring.score`; or the rule has spans without a length.
 
     Example:
         >>> found = pairs([["S-A", "O", "S-B"]], [["S-B", "S-A", "O"]])
@@ -135,15 +135,15 @@ def largest(found: Sequence[Pair]) -> list[tuple[str, int]]:
 
 
 def confusion(found: Sequence[Pair], types: Sequence[str]) -> np.ndarray:
-    """Counts which type became which.
+    """Counts the pairs of each gold and predicted type; boundaries may differ.
 
     Args:
         found: What `pairs` returned.
-        types: The entity types; the last row and column, `OUTSIDE`, are added.
+        types: The entity types.
 
     Returns:
-        From gold (row) to predicted type; a missed span's column and a spurious one's
-        row are the last, `[types + 1, types + 1]`. Boundaries may differ.
+        Counts from gold type (row) to predicted type (column), `[K + 1, K + 1]` for K
+        types. The last column counts missed spans, the last row spurious ones.
 
     Example:
         >>> confusion([Pair(0, Span(0, 1, "A"), None)], ["A"]).tolist()
@@ -166,7 +166,7 @@ def _place(pair: Pair) -> tuple[int, int]:
 
 
 def _spans(side: reading.Spans, labels: coded.Coded) -> list[tuple[int, Span]]:
-    """Returns spans with their sentence, by the places in it."""
+    """Returns each span's sentence and the span, with positions in the sentence."""
     sentence = labels.layout.sentence[side.start]
     offsets = labels.layout.offsets[sentence]
     rows = zip(

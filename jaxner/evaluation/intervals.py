@@ -1,8 +1,8 @@
-"""How far a figure would move with other sentences: bootstrap intervals.
+"""Bootstrap intervals of figures, over sentences.
 
 Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), the percentile
-interval. Sentences are the units that are drawn; nothing is said of other seeds of the
-training.
+interval. The bootstrap resamples sentences, so an interval says nothing about other
+training seeds.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def bootstrap(
 
     Args:
         tally: What `tally.of_spans` or `tally.of_tags` returned.
-        rounds: How many times sentences are drawn.
+        rounds: Number of resampled sets of sentences.
         level: Share of the rounds whose figure lies within the bounds.
-        seed: Of the draws; equal seeds give equal bounds.
+        seed: Seed of the draws; equal seeds give equal bounds.
 
     Returns:
-        By name, the figure of all sentences and its bounds. A round in which a figure
-        is undefined does not count for it.
+        By name, the figure over all sentences and its bounds. Rounds in which a figure
+        is undefined do not count for it.
 
     Raises:
-        ValueError: There is no round, or the level is outside (0, 1).
+        ValueError: `rounds` is below 1, or the level is outside (0, 1).
 
     Example:
         >>> from jaxner.evaluation import tally
@@ -70,7 +70,13 @@ def bootstrap(
 
 
 def draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
-    """Yields how often each sentence is drawn in each of some rounds, `[r, S]`."""
+    """Yields how often each round draws each sentence, some rounds at a time, `[r, S]`.
+
+    Args:
+        size: Number of sentences, S.
+        rounds: Number of rounds in total.
+        seed: Seed of the draws.
+    """
     generator = np.random.default_rng(seed)
     step = max(1, min(rounds, _AT_ONCE // max(size, 1)))
     for begin in range(0, rounds, step):
@@ -85,11 +91,11 @@ def draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def quantiles(values: np.ndarray, shares: tuple[float, ...]) -> np.ndarray:
-    """Returns quantiles of each column, without nan; nan where nothing else is.
+    """Returns quantiles of each column, ignoring nan; nan for columns of nan.
 
     Args:
-        values: `[rounds, F]`.
-        shares: From 0 to 1.
+        values: Figures of each round, `[rounds, F]`.
+        shares: The quantiles, from 0 to 1.
 
     Returns:
         `[len(shares), F]`.
@@ -103,5 +109,5 @@ def quantiles(values: np.ndarray, shares: tuple[float, ...]) -> np.ndarray:
 
 
 def defined(value: float) -> float | None:
-    """Returns a number; None in the place of nan."""
+    """Returns the number; None for nan."""
     return None if np.isnan(value) else value
