@@ -7,18 +7,19 @@ Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import batched, inference, models, tagging
+from jaxner import inference, models
+from jaxner.answers.mapping import over_tokens
 from jaxner.inference import Uncertainty as Uncertainty
 from jaxner.tagger import Tagger
-from jaxner.types import Sentence, batch_axes
+from jaxner.types import Sentence
 
 
 def sample(
@@ -60,9 +61,8 @@ def sample(
         (3, 2)
     """
     found = _over(_samples, params, tokens, key, num_samples, documents, vectors)
-    # `batched.over` needs tokens on the first axis. Results for strings are on the
-    # host.
-    library = jax.numpy if isinstance(tokens, Sentence) else np
+    # `over_tokens` needs tokens on the first axis. Results for strings are on the host.
+    library = jnp if isinstance(tokens, Sentence) else np
     return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), found)
 
 
@@ -117,41 +117,31 @@ def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
     """Returns the results of `one` for one sentence, several, or an encoded batch."""
     if num_samples < 1:
         raise ValueError(f"Expected at least one pass, got num_samples={num_samples}")
-    if isinstance(tokens, Sentence):
-        if documents is not None or vectors is not None:
-            raise TypeError(
-                "documents and vectors need strings, but tokens are encoded sentences"
-            )
-        compute = functools.partial(one, params, key, num_samples)
-        batch = jax.tree.map(jax.numpy.asarray, tokens)
-        if batch.words.ndim == 1:
-            return compute(batch)
-        return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
-    results = batched.over_documents(
+    return over_tokens(
+        one,
         params,
-        lambda batch: _batch(params, batch, key, one=one, num_samples=num_samples),
-        tagging.encode_each(params, tokens, vectors),
-        documents,
-        num_samples,
+        tokens,
+        key,
+        documents=documents,
+        vectors=vectors,
+        passes=num_samples,
+        num_samples=num_samples,
     )
-    return results[0] if tagging.is_one_sentence(tokens) else results
 
 
-@functools.partial(jax.jit, static_argnames=("one", "num_samples"))
-def _batch(params, batch, key, *, one, num_samples):
-    compute = functools.partial(one, params, key, num_samples)
-    return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
+def _probabilities(params, sentence, key, num_samples):
+    """Computes the probabilities `[M, T, L]` of all passes, without temperature.
 
-
-def _probabilities(params, key, num_samples, sentence):
+    A threshold of the uncertainty is chosen on the scores as they were trained.
+    """
     keys = models.pass_keys(models.sentence_key(key, sentence), num_samples)
     drawn = models.sample(params.model, params.weights, sentence, keys)
     return models.probabilities(drawn, sentence.mask)
 
 
-def _samples(*arguments):
-    return jax.numpy.moveaxis(_probabilities(*arguments), 0, 1)
+def _samples(params, sentence, key, num_samples):
+    return jnp.moveaxis(_probabilities(params, sentence, key, num_samples), 0, 1)
 
 
-def _summary(*arguments):
-    return inference.summarise(_probabilities(*arguments))
+def _summary(params, sentence, key, num_samples):
+    return inference.summarise(_probabilities(params, sentence, key, num_samples))
