@@ -1,4 +1,4 @@
-"""Which spans the labels of a scheme write, as arrays over label ids."""
+"""Span types of labels, and which labels continue a span, as arrays over label ids."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,14 +9,13 @@ from jaxner.data import schemes
 
 
 class LabelTypes(NamedTuple):
-    """What `schemes.to_spans` reads, as arrays.
-
-    `L` labels, `K` types.
+    """The spans of `schemes.to_spans`, as arrays over `L` labels and `K` types.
 
     Attributes:
         names: The K types, sorted; a type's index is its id.
         types: The type id of each label, `[L]`; -1 outside all spans.
-        goes_on: `[L, L]`: whether column j, after row i, goes on with the span of i.
+        goes_on: Whether label j (column) after label i (row) continues the span of i,
+            `[L, L]`.
     """
 
     names: tuple[str, ...]
@@ -25,16 +24,16 @@ class LabelTypes(NamedTuple):
 
 
 def label_types(label_names: Sequence[str]) -> LabelTypes:
-    """Gives the spans of labels of any scheme, well-formed or not.
+    """Returns the span types of labels in any scheme, well-formed or not.
 
-    A span begins at a label that is not `O` and does not go on with the span of the
-    label before it; it ends where the next label does not go on with it.
+    A span begins at a label that is not `O` and does not continue the previous label's
+    span. It ends before the first label that does not continue it.
 
     Args:
-        label_names: A label's index is its id.
+        label_names: The labels; a label's index is its id.
 
     Raises:
-        ValueError: A label is malformed; tags have no spans.
+        ValueError: A label is malformed, or is a tag, which has no span.
 
     Example:
         >>> found = label_types(("O", "B-PER", "I-PER"))
@@ -44,7 +43,7 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
     parsed = [schemes.parse(name) for name in label_names]
     names = tuple(sorted({kind for _, kind in parsed} - {""}))
     types = [names.index(kind) if kind else -1 for _, kind in parsed]
-    # Two labels of one type are one span, or two that touch.
+    # Two adjacent labels of one type form one span or two.
     goes_on = [
         [
             kind != "" and kind == after and len(schemes.to_spans([a, b])) == 1

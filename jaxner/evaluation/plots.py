@@ -11,11 +11,11 @@ _NAMES = {"f1": "F1", "accuracy": "accuracy"}
 
 
 def check(path: str) -> None:
-    """Checks, before any work is done, that a plot can be written.
+    """Checks, before any other work, that a plot can be written.
 
     Raises:
         ValueError: The file has an unknown suffix.
-        ImportError: There is no matplotlib.
+        ImportError: matplotlib is not installed.
     """
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(
@@ -31,17 +31,17 @@ def sweep(
     figure: str,
     title: str = "",
 ) -> None:
-    """Draws what changes with Γ and with M, as UANet's Figure 4 does.
+    """Draws scores over Γ and over M, as in UANet's Figure 4.
 
-    The figure of the paper shows differences from the first point; here are the scores.
+    The paper's figure shows differences from the first point; this one shows scores.
 
     Args:
         path: The file.
-        by_threshold: Points with `threshold`, `draft`, `refined` and `score`; may be
-            empty.
+        by_threshold: Points with `threshold` (nats), `draft`, `refined` and `score`
+            (percent); may be empty.
         by_samples: Points with `samples`, `draft`, `refined` and `score`.
-        figure: What a score is.
-        title: Of the plot.
+        figure: The kind of score: "f1" or "accuracy".
+        title: Title of the plot.
 
     References:
         Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
@@ -67,7 +67,7 @@ def sweep(
             ("score", "mixed by Γ", "-"),
         ):
             if field != "draft" and not by_threshold:
-                continue  # there is a draft alone
+                continue  # the tagger has only a draft
             scores = [getattr(p, field) for p in points]
             ax.plot(values, scores, style, marker="o", markersize=3, label=name_of_line)
         ax.set_xlabel(label)
@@ -90,15 +90,16 @@ def by_length(
     what: str,
     figure: str,
 ) -> None:
-    """Draws a score by length, a line for each run, over how many items there are.
+    """Draws scores by length, one line per run, above the number of items.
 
     Args:
         path: The file.
-        ranges: The ranges of lengths, in words.
-        scores: For each run the score of each range, in percent; nan: not drawn.
-        items: Sentences or mentions in each range.
-        what: What they are: "sentences" or "mentions".
-        figure: What a score is.
+        ranges: Names of the ranges of lengths.
+        scores: By the name of the run, its score in each range, in percent; nan leaves
+            a gap.
+        items: Number of sentences or mentions in each range.
+        what: The items: "sentences" or "mentions".
+        figure: The kind of score: "f1" or "accuracy".
 
     References:
         Gui et al. (2020), Figure 3, right.
@@ -131,19 +132,19 @@ def heat_maps(
     columns: Sequence[str],
     label: str,
 ) -> None:
-    """Draws matrices with words on both axes; deeper is stronger, white is 0.
+    """Draws matrices with words on both axes; white is 0, darker is larger.
 
-    All maps have one scale, which a colour bar tells.
+    All maps share one scale, shown by a colour bar.
 
     Args:
         path: The file.
-        maps: By title, each `[rows, columns]`, from 0 to 1.
+        maps: By title, matrices `[rows, columns]` with values from 0 to 1.
         rows: Words on the y-axis.
         columns: Words on the x-axis.
-        label: Of the colour bar: what a value is.
+        label: Label of the colour bar.
 
     Raises:
-        ValueError: There is nothing to draw.
+        ValueError: There are no maps, rows or columns.
 
     References:
         Chen et al. (2019), Figure 4; Li et al. (2020), the attention heat maps.
@@ -152,7 +153,7 @@ def heat_maps(
         raise ValueError("Expected at least one map with a row and a column")
     across = min(len(maps), 3)
     down = -(-len(maps) // across)
-    cell = 0.34  # inches: words of 9 points do not touch each other
+    cell = 0.34  # inches: words in 9 points do not touch
     longest = 0.085 * max(map(len, (*rows, *columns)))
     width = max(cell * len(columns), 1.6) + longest + 0.4
     height = max(cell * len(rows), 0.7) + longest + 0.6

@@ -15,16 +15,15 @@ Labels = Sequence[Sequence[str]]
 def write(
     path: str | os.PathLike[str], split: Split, gold: Labels, predicted: Labels
 ) -> None:
-    """Writes the tokens of a split with both labels, as they are given.
+    """Writes the tokens of a split with gold and predicted labels, atomically.
 
-    The file is written whole or not at all. Columns are separated by tabs if a token
-    holds a blank.
+    Spaces separate the columns, or tabs if a token contains a space.
 
     Args:
         path: The file.
-        split: Its sentences.
-        gold: The right labels of each sentence.
-        predicted: The predicted ones.
+        split: The sentences.
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
     """
     rows = [
         zip(example.tokens, *labels, strict=True)
@@ -41,14 +40,14 @@ def tokens(
     comments: str | None = None,
     encoding: str = "utf-8",
 ) -> Labels | None:
-    """Reads the tokens of such a file, its first column; None if it has but labels.
+    """Reads the tokens, the first column; None if the file has only labels.
 
     The arguments are those of `read`.
     """
     options: dict[str, Any] = {"comments": comments, "encoding": encoding}
     try:
         conll.read(path, token_column=-3, label_column=None, **options)
-    except conll.ConllError:  # there is no third column
+    except conll.ConllError:  # no third column
         return None
     return [e.tokens for e in conll.read(path, label_column=None, **options)]
 
@@ -59,21 +58,21 @@ def read(
     comments: str | None = None,
     encoding: str = "utf-8",
 ) -> tuple[Labels, Labels]:
-    """Reads what `write`, or any other tagger, wrote.
+    """Reads predictions that `write` or another tagger wrote.
 
     Args:
-        path: A file in columns, whose last two are gold and predicted label.
-        comments: How comment lines begin; None: there are none.
-        encoding: Of the text.
+        path: A file in columns, the last two of which are gold and predicted labels.
+        comments: Prefix of comment lines; None: the file has no comments.
+        encoding: Encoding of the text.
 
     Returns:
         The gold and the predicted labels of each sentence.
 
     Raises:
         ConllError: The file is malformed.
-        FileNotFoundError: There is none.
+        FileNotFoundError: The file is missing.
     """
-    # The gold label takes the place of the token, which a file need not have.
+    # Reads the gold label as the token, since a file need not have tokens.
     examples = conll.read(
         path, token_column=-2, label_column=-1, comments=comments, encoding=encoding
     )

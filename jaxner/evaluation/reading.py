@@ -1,7 +1,7 @@
-"""How scorers read spans, a whole corpus at once, from flat arrays (`coded`).
+"""Readers of spans by the rules of scorers, on flat arrays of a whole corpus (`coded`).
 
-No loop runs over tokens. `rules` says what each rule means. Shape letters: `N` tokens
-of all sentences.
+No loop runs over tokens. `rules` describes each rule. Shape letters: `N` tokens of all
+sentences.
 
 Source: conlleval.pl; seqeval 1.2.2; `src/eval_f1.py` of iesl/dilated-cnn-ner,
 `utils/metric.py` of jiesutd/NCRFpp.
@@ -19,18 +19,18 @@ from jaxner.data import schemes
 from jaxner.evaluation.coded import LETTERS, READ_AS, B, Coded, E, I, Layout, O, S, Side
 
 ALONE = -1
-"""`last` of a span that is known by its start alone (ncrfpp)."""
+"""`last` of a span that has only a start (ncrfpp)."""
 LOST = -2
-"""`last` of a span that agrees with none, but counts as predicted (idcnn)."""
+"""`last` of a span that counts as predicted but never as correct (idcnn)."""
 
 
 class Spans(NamedTuple):
-    """The spans of one side, from left to right; no two of them start at one token.
+    """The spans of one side, from left to right; no two start at the same token.
 
     Attributes:
-        start: The place of the first token in the flat arrays.
-        last: That of the last one, or `ALONE`, or `LOST`.
-        type: Index of `Coded.types`.
+        start: Index of each span's first token in the flat arrays.
+        last: Index of its last token, or `ALONE`, or `LOST`.
+        type: Index of its type in `Coded.types`.
     """
 
     start: np.ndarray
@@ -39,16 +39,16 @@ class Spans(NamedTuple):
 
 
 def read(side: Side, layout: Layout, rule: str, scheme: str = "BIOES") -> Spans:
-    """Reads the spans of one side as a rule does.
+    """Reads the spans of one side by a rule.
 
     Args:
-        side: Its labels.
-        layout: Where the sentences lie.
+        side: The labels of the side.
+        layout: The positions of the sentences.
         rule: One of `RULES`.
-        scheme: The scheme that the labels are meant to be in.
+        scheme: Intended scheme of the labels.
 
     Raises:
-        ValueError: The rule is unknown or has no meaning in the scheme; or it is strict
+        ValueError: The rule is unknown or undefined for the scheme; or it is "strict"
             and a label has a prefix of another scheme.
     """
     check(rule, scheme)
@@ -56,11 +56,11 @@ def read(side: Side, layout: Layout, rule: str, scheme: str = "BIOES") -> Spans:
 
 
 def agreeing(gold: Spans, predicted: Spans, size: int) -> np.ndarray:
-    """Tells which predicted spans are those of the gold side, `[predicted spans]`.
+    """Returns whether each predicted span is a gold span, `[predicted spans]`.
 
     Args:
-        gold: Spans of the gold side.
-        predicted: Spans of the other.
+        gold: Gold spans.
+        predicted: Predicted spans.
         size: Number of tokens, N.
     """
     at = np.full(size, -1)
@@ -76,15 +76,15 @@ def agreeing(gold: Spans, predicted: Spans, size: int) -> np.ndarray:
 
 
 def chosen(spans: Spans, which: np.ndarray) -> Spans:
-    """Keeps some spans: those of a mask or of indices."""
+    """Returns the spans that a mask or indices choose."""
     return Spans(*(field[which] for field in spans))
 
 
 def known(rule: str) -> None:
-    """Checks that there is a rule.
+    """Checks the name of a rule.
 
     Raises:
-        ValueError: There is none of this name.
+        ValueError: The name is unknown.
     """
     if rule not in _READERS:
         raise ValueError(f"Unknown rule {rule!r}; known: {', '.join(RULES)}")
@@ -94,13 +94,13 @@ def check(rule: str, scheme: str) -> None:
     """Checks that a rule can read labels of a scheme.
 
     Raises:
-        ValueError: It cannot, or is unknown.
+        ValueError: The rule is unknown, or cannot read the scheme.
     """
     known(rule)
     if rule == "ncrfpp" and scheme not in ("BIOES", "BILOU"):
         raise ValueError(
-            f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in others no label "
-            "ends a span; convert the labels, or take rule 'conlleval'"
+            f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in other schemes no "
+            "label ends a span; convert the labels, or take rule 'conlleval'"
         )
     if rule == "strict" and scheme not in _STRICT:
         raise ValueError(
@@ -109,9 +109,9 @@ def check(rule: str, scheme: str) -> None:
 
 
 def ill_formed(side: Side, layout: Layout, scheme: str) -> np.ndarray:
-    """Tells at which tokens labels break the grammar of a scheme, `[N]`.
+    """Returns at which tokens labels violate the grammar of a scheme, `[N]`.
 
-    These are the positions of `schemes.violations`.
+    These are the positions that `schemes.violations` returns.
 
     Raises:
         ValueError: The scheme is unknown.
@@ -124,8 +124,8 @@ def ill_formed(side: Side, layout: Layout, scheme: str) -> np.ndarray:
 
 @functools.cache
 def _grammar(scheme: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns what breaks a scheme: pairs as `_pairs` codes them, and at the end."""
-    # Two types stand for all: a step depends on whether the type stays the same.
+    """Returns the violations of a scheme: pairs as in `_pairs`, and last labels."""
+    # Two types suffice: a pair depends only on whether the types are equal.
     names = [[p if p == "O" else f"{p}-{kind}" for p in LETTERS] for kind in "xy"]
     allowed = schemes.allowed([*names[0], *names[1]], scheme)
     size = len(LETTERS)
@@ -136,7 +136,7 @@ def _grammar(scheme: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _before(values: np.ndarray, first: np.ndarray, outside: int) -> np.ndarray:
-    """Returns the value of the token before; at a sentence's beginning, that of O."""
+    """Returns the value of the previous token; that of O at a sentence's first one."""
     before = np.empty_like(values)
     before[1:] = values[:-1]
     before[first] = outside
@@ -144,7 +144,7 @@ def _before(values: np.ndarray, first: np.ndarray, outside: int) -> np.ndarray:
 
 
 def _pairs(side: Side, first: np.ndarray) -> np.ndarray:
-    """Codes each token and the one before: prefixes, and whether the type is one."""
+    """Codes each token with the previous one: prefixes, and whether types are equal."""
     same = side.type == _before(side.type, first, -1)
     before = _before(side.prefix, first, O).astype(np.intp)
     return (before * len(LETTERS) + side.prefix) * 2 + same
@@ -173,9 +173,9 @@ def _chunks(prefix: np.ndarray, kinds: np.ndarray, first: np.ndarray) -> Spans:
     return Spans(start, lasts[begins], kinds[start])
 
 
-# What seqeval's strict mode takes for the start of a span, its inside and its end: the
-# prefixes of two neighbours, and whether their types are the same (=), differ (!), or
-# may be any (*); a dot is any prefix.
+# The starts, insides and ends of spans in seqeval's strict mode: the prefixes of two
+# neighbours, and whether their types must be equal (=), must differ (!), or may be any
+# (*); a dot is any prefix.
 _STRICT = {
     "IOB1": ("OI* II! BI* IB= BB=", "BI= II=", "II! IO* IB* BO* BI! BB="),
     "BIO": (".B*", "BI= II=", "II! IO* IB* BO* BI! BB*"),
@@ -188,7 +188,7 @@ _STRICT = {
 
 @functools.cache
 def _patterns(scheme: str) -> list[np.ndarray]:
-    """Returns which pairs, as `_pairs` codes them, are a start, an inside, an end."""
+    """Returns which pairs, coded as in `_pairs`, are a start, an inside, or an end."""
     tables = []
     for patterns in _STRICT[scheme]:
         table = np.zeros((len(LETTERS), len(LETTERS), 2), bool)
@@ -207,8 +207,8 @@ def _strict(side: Side, layout: Layout, scheme: str) -> Spans:
     _check_prefixes(side, scheme)
     begin, inside, end = _patterns(scheme)
     pairs = _pairs(side, layout.first)
-    # A run is a token and all that continue it; it has one span at most, from its first
-    # start to its end.
+    # A run is a token and all tokens that continue it. It contains at most one span,
+    # from its first start to its end.
     breaks = ~inside[pairs]
     starts = np.flatnonzero(begin[pairs])
     runs = np.cumsum(breaks)[starts]
@@ -229,13 +229,12 @@ def _check_prefixes(side: Side, scheme: str) -> None:
     if foreign:
         raise ValueError(
             f"Rule 'strict' reads gold and predicted labels as {scheme}, which has no "
-            f"label {foreign[0]}-…; convert the labels, or name the scheme that they "
-            "are in"
+            f"label {foreign[0]}-…; convert the labels, or name their scheme"
         )
 
 
-# Strubell et al.'s program turns L into I and U into B, so that nothing ends a span but
-# an O, a start or another type.
+# Strubell et al.'s program turns L into I and U into B, so that only an O, a start or
+# another type ends a span.
 _MERGED = np.array([O, B, I, I, B, I, B], np.int8)
 
 
@@ -251,7 +250,7 @@ def _idcnn(side: Side, layout: Layout, scheme: str) -> Spans:
 def _ncrfpp(side: Side, layout: Layout, scheme: str) -> Spans:
     del scheme
     prefix = READ_AS[side.prefix]
-    # Only B, S and E change anything: a B's span ends at the next of them.
+    # Only B, S and E matter: a B's span ends at the next of them.
     place = np.flatnonzero((prefix == B) | (prefix == S) | (prefix == E))
     kind, sentence = prefix[place], layout.sentence[place]
     size = len(place)
@@ -277,7 +276,7 @@ WITH_LENGTHS: tuple[str, ...] = ("conlleval", "strict")
 
 
 def in_both(one: Coded, rule: str, scheme: str) -> tuple[Spans, Spans, np.ndarray]:
-    """Reads both sides.
+    """Reads the spans of both sides.
 
     Args:
         one: The labels.
@@ -285,7 +284,7 @@ def in_both(one: Coded, rule: str, scheme: str) -> tuple[Spans, Spans, np.ndarra
         scheme: As in `read`.
 
     Returns:
-        The spans of gold and predicted labels, and which of the latter are correct.
+        The gold spans, the predicted spans, and whether each predicted one is correct.
     """
     gold = read(one.gold, one.layout, rule, scheme)
     predicted = read(one.predicted, one.layout, rule, scheme)

@@ -1,4 +1,4 @@
-"""Scores for people: one line, or a table per entity type or tag."""
+"""Scores as text: one line, or a table with a row per entity type or tag."""
 
 from rich.table import Table
 from rich.text import Text
@@ -39,7 +39,7 @@ def caption(scores: Scores) -> str:
 
 
 def short_line(scores: Scores | TagScores) -> str:
-    """Puts the overall figures, in percent, into half a line, without the rule.
+    """Returns the overall figures in half a line, in percent, without the rule.
 
     Example:
         >>> from jaxner.evaluation.scoring import score
@@ -66,9 +66,9 @@ def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Tabl
         title: What was scored, such as `CoNLL-2003 test`; printed verbatim.
 
     Returns:
-        A table with a row per type, sorted, then one for all types together and the
-        means over types. The caption has the rule and the number of ill-formed
-        predictions. For tags, a row per tag, and the accuracy above them.
+        A table with a row per type, sorted, then a row for all types together and rows
+        for the means over types. The caption gives the rule and the number of
+        ill-formed predictions. For tags, a row per tag; the title gives the accuracy.
 
     Example:
         >>> from jaxner.evaluation.scoring import score
@@ -78,7 +78,7 @@ def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Tabl
     if isinstance(scores, TagScores):
         return _tag_table(scores, title)
     table = Table(
-        # Text, because rich would read brackets in a string as markup.
+        # `Text`, because rich reads brackets in a string as markup.
         title=None if title is None else Text(title),
         caption=Text(caption(scores)),
     )

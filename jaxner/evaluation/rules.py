@@ -3,12 +3,13 @@
 The rules agree on well-formed labels but differ on ill-formed ones, so compare a
 published figure only with one by the same rule.
 
-conlleval   the shared task's scorer, and seqeval's default mode (`schemes.to_spans`)
+conlleval   the scorer of the CoNLL shared tasks, and seqeval's default mode
+            (`schemes.to_spans`)
 strict      only well-formed spans count (Li et al., 2020; seqeval's strict mode)
-idcnn       Strubell et al. (2017): conlleval's, but a predicted span is lost if an I or
-            L of another type follows it at once
-ncrfpp      NCRF++, and with it UANet (Gui et al., 2020): a span goes from a B to the
-            next E, whatever stands between; of I and E the type is ignored
+idcnn       as conlleval, but a predicted span never counts as correct if an I or L of
+            another type follows directly (Strubell et al., 2017)
+ncrfpp      a span extends from a B to the next E, whatever is between; the types of I
+            and E are ignored (NCRF++, and UANet of Gui et al., 2020)
 
 `reading` implements the rules.
 """
@@ -32,12 +33,12 @@ from jaxner.evaluation.reading import known as known
 
 
 class Found(NamedTuple):
-    """A span as a rule reads it; two sides agree where all three fields are equal.
+    """A span as a rule reads it; two spans match if all three fields are equal.
 
     Attributes:
-        type: Its type.
-        start: Its first token.
-        last: Its last token, or `ALONE`, or `LOST`.
+        type: Type of the span.
+        start: Index of its first token.
+        last: Index of its last token, or `ALONE`, or `LOST`.
     """
 
     type: str
@@ -57,8 +58,8 @@ def spans(labels: Sequence[str], rule: str, scheme: str = "BIOES") -> list[Found
         The spans from left to right.
 
     Raises:
-        ValueError: A label is malformed; or the rule is unknown or has no meaning in
-            the scheme.
+        ValueError: A label is malformed; or the rule is unknown, or undefined for the
+            scheme.
 
     Example:
         >>> labels = ["B-PER", "O", "E-LOC"]
@@ -79,8 +80,8 @@ def per_sentence(
     """Returns the span counts of each sentence, by a rule.
 
     Args:
-        gold: The right labels of each sentence.
-        predicted: The predicted ones.
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
         rule: One of `RULES`.
         scheme: As in `spans`.
 
@@ -98,7 +99,7 @@ def by_type(labels: Coded, rule: str, scheme: str) -> np.ndarray:
     """Returns the span counts of each sentence and type, by a rule.
 
     Args:
-        labels: Both sides.
+        labels: Gold and predicted labels.
         rule: One of `RULES`.
         scheme: As in `spans`.
 
@@ -122,8 +123,8 @@ def tokens_per_sentence(gold: Labels, predicted: Labels) -> np.ndarray:
     """Returns the token counts of each sentence, in the form of `per_sentence`.
 
     Returns:
-        Tokens with the right label, and twice all tokens, `[sentences, 3]`: the F1 of
-        these counts is the accuracy.
+        Tokens with the gold label, all tokens, and all tokens again, `[sentences, 3]`:
+        the F1 of these counts is the accuracy.
     """
     rows = [
         (sum(a == b for a, b in zip(x, y, strict=True)), len(x), len(x))

@@ -20,12 +20,12 @@ from jaxner.evaluation.coded import Labels
 from jaxner.evaluation.counts import Counts as Counts
 from jaxner.evaluation.counts import percent, ratio
 
-# seqeval's default mode knows BIOES but not BILOU, its respelling.
+# seqeval's default mode knows BIOES but not BILOU, which only renames two prefixes.
 _RESPELT = {"L": "E", "U": "S"}
 
 
 class Averages(NamedTuple):
-    """Figures that are means over the types, 0 to 1; None where undefined."""
+    """Means of the figures over types, 0 to 1; None where undefined."""
 
     precision: float | None
     recall: float | None
@@ -50,9 +50,9 @@ class Scores:
         overall: Counts over all types; its figures are the micro averages.
         by_type: Counts per entity type of either side, types sorted.
         tokens: Number of tokens.
-        correct_tokens: Tokens whose label, as it is spelled, is the gold one.
+        correct_tokens: Tokens whose label equals the gold label as a string.
         sentences: Number of sentences.
-        ill_formed: Positions at which predictions break the grammar of `scheme`.
+        ill_formed: Positions where predictions violate the grammar of `scheme`.
         ill_formed_sentences: Sentences with such a position.
         rule: Rule for reading spans.
         scheme: Expected scheme of the predictions.
@@ -72,17 +72,17 @@ class Scores:
 
     @property
     def precision(self) -> float | None:
-        """Overall precision, 0 to 1; None where undefined, as all of these."""
+        """Overall precision, 0 to 1; None without predicted spans."""
         return self.overall.precision
 
     @property
     def recall(self) -> float | None:
-        """Overall recall, 0 to 1."""
+        """Overall recall, 0 to 1; None without gold spans."""
         return self.overall.recall
 
     @property
     def f1(self) -> float | None:
-        """Overall (micro-averaged) F1, 0 to 1."""
+        """Overall (micro-averaged) F1, 0 to 1; None without any spans."""
         return self.overall.f1
 
     @property
@@ -97,18 +97,18 @@ class Scores:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of tokens with the gold label, 0 to 1; flattered by the O tokens."""
+        """Share of tokens with the gold label, 0 to 1; high because most are O."""
         return ratio(self.correct_tokens, self.tokens)
 
     def figures(self) -> dict[str, float | int | None]:
-        """Returns an epoch's figures in percent, and the number of ill-formed."""
+        """Returns the figures of an epoch in percent, and the ill-formed labels."""
         figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
         its: dict[str, float | int | None]
         its = {name: percent(figure) for name, figure in figures.items()}
         return its | {"ill_formed": self.ill_formed}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all values as JSON, with jaxner's version; figures in percent."""
+        """Returns all values as JSON, and jaxner's version; figures in percent."""
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
         means = {
             f"{name}_{figure}": percent(value)
@@ -134,7 +134,7 @@ def score(
     sides may have different schemes.
 
     Args:
-        gold: The right labels of each sentence.
+        gold: The gold labels of each sentence.
         predicted: The predicted labels of each sentence.
         rule: One of `rules.RULES`.
         scheme: Scheme of the predictions, for counting ill-formed labels; by default,
@@ -189,10 +189,10 @@ def score_coded(labels: coded.Coded, rule: str, scheme: str) -> Scores:
 def score_with_seqeval(
     gold: Labels, predicted: Labels, *, scheme: str | None = None
 ) -> Scores:
-    """Returns scores as `score` does, with spans read and counted by seqeval.
+    """Returns the scores of seqeval, which reads and counts the spans itself.
 
-    A slower second opinion for final reports, independent of `score`'s reading of
-    spans: seqeval gets the labels themselves, with BILOU's L and U as E and S.
+    This is a slower second opinion for final reports, independent of `score`. seqeval
+    receives the labels themselves, with BILOU's L and U as E and S.
 
     Args:
         gold: As in `score`.
@@ -200,7 +200,8 @@ def score_with_seqeval(
         scheme: As in `score`.
 
     Returns:
-        The counts of seqeval's default mode; tokens and ill-formed labels by `score`.
+        The counts of seqeval's default mode; token counts and ill-formed labels come
+        from `score`.
 
     Raises:
         ValueError: As in `score`.
@@ -213,7 +214,7 @@ def score_with_seqeval(
     from seqeval.metrics import sequence_labeling as seqeval
 
     ours = score(gold, predicted, scheme=scheme)
-    # An extra empty sentence adds no span; without sentences, seqeval raises.
+    # seqeval raises an error without sentences; an extra empty one adds no span.
     sides = [
         [[_RESPELT.get(x[0], x[0]) + x[1:] for x in labels] for labels in (*side, [])]
         for side in (gold, predicted)
@@ -239,5 +240,5 @@ def jaxner_version() -> str:
     """Returns the version of this package."""
     try:
         return version("jaxner")
-    except PackageNotFoundError:  # a bare checkout
+    except PackageNotFoundError:  # a checkout that is not installed
         return "not installed"

@@ -1,7 +1,7 @@
-"""Headline figures with their intervals, and F1 under each rule, for people.
+"""Headline figures with intervals, and F1 under each rule, as JSON and tables.
 
-The figures of a prediction stand in one dictionary, `summarise`, which is what JSON
-files get; `headline_table` and `rules_table` lay it out.
+`summarise` returns all figures of a prediction as one dictionary, for JSON files;
+`headline_table` and `rules_table` lay them out.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ def summarise(
     level: float = intervals.LEVEL,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Computes every headline figure of predicted spans, with intervals.
+    """Computes all headline figures of predicted spans, with intervals.
 
     Args:
-        gold: The right labels of each sentence.
-        predicted: The predicted ones.
-        rule: How spans are read.
-        scheme: That of the labels; None: what `schemes.detect` finds in gold.
-        rounds: Of the bootstrap.
-        level: Of its intervals.
-        seed: Of its draws.
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
+        rule: Rule for reading spans, one of `rules.RULES`.
+        scheme: Scheme of the labels; None: detected from `gold`.
+        rounds: Rounds of the bootstrap.
+        level: Confidence level of the intervals, from 0 to 1.
+        seed: Seed of the bootstrap.
 
     Returns:
-        `scores` (see `Scores.to_dict`), `figures` (name, and value, low and high in
-        percent), `by_rule` (F1 and counts under each rule that reads the scheme), and
-        how the intervals were made. JSON values; None where undefined.
+        JSON values, None where undefined: `scores` (see `Scores.to_dict`), `figures`
+        (by name: value, low and high in percent), `by_rule` (F1 and counts under each
+        rule that reads the scheme), and `intervals` (rounds, level and seed).
 
     Raises:
         ValueError: As `scoring.score`.
@@ -74,7 +74,7 @@ def by_rule(gold: Labels, predicted: Labels, scheme: str) -> dict[str, dict[str,
         try:
             rules.check(rule, scheme)
         except ValueError:
-            continue  # the rule has no meaning in this scheme
+            continue  # the rule is undefined for this scheme
         found[rule] = scoring.score_coded(labels, rule, scheme).overall.to_dict()
     return found
 
@@ -82,10 +82,10 @@ def by_rule(gold: Labels, predicted: Labels, scheme: str) -> dict[str, dict[str,
 def with_intervals(
     gold: Labels, predicted: Labels, rule: str, scheme: str
 ) -> dict[str, dict[str, float | None]]:
-    """Computes all figures of labels in a scheme, or of tags, with intervals.
+    """Computes all figures of labels or tags, with intervals.
 
     Returns:
-        By name, value, low and high in percent.
+        By name: value, low and high in percent.
 
     Example:
         >>> found = with_intervals([["B-A", "O"]], [["B-A", "O"]], "strict", "BIO")
@@ -100,7 +100,7 @@ def with_intervals(
 
 
 def interval_line(name: str, its: Mapping[str, float | None]) -> str:
-    """Puts a figure and its interval into a line.
+    """Returns a figure and its interval as a line.
 
     Example:
         >>> interval_line("F1", {"value": 90.0, "low": 89.0, "high": None})
@@ -117,12 +117,12 @@ def in_percent(interval: Interval) -> dict[str, float | None]:
 
 
 def headline_table(figures: Mapping[str, Interval], level: float, caption: str = ""):
-    """Lays out figures and intervals, in percent.
+    """Returns a table of figures and intervals, in percent.
 
     Args:
         figures: What `intervals.bootstrap` returned.
-        level: That of the intervals.
-        caption: Below the table: the rule, and the number of ill-formed labels.
+        level: Confidence level of the intervals, from 0 to 1.
+        caption: Text below the table.
     """
     table = Table(caption=Text(caption) if caption else None)
     table.add_column("figure")
@@ -135,7 +135,7 @@ def headline_table(figures: Mapping[str, Interval], level: float, caption: str =
 
 
 def rules_table(found: Mapping[str, Mapping[str, Any]], caption: str = "") -> Table:
-    """Lays out what `by_rule` returned."""
+    """Returns a table of what `by_rule` returned."""
     table = Table(caption=Text(caption) if caption else None)
     table.add_column("rule")
     for name in ("precision", "recall", "F1", "gold", "predicted", "correct"):
@@ -149,13 +149,13 @@ def rules_table(found: Mapping[str, Mapping[str, Any]], caption: str = "") -> Ta
 
 
 def difference_table(found: Mapping[str, Difference], level: float, caption: str):
-    """Lays out what `comparing.compare` returned, in percent points.
+    """Returns a table of what `comparing.compare` returned, in percentage points.
 
     Args:
-        found: Differences by figure; p of no difference by bootstrap, permutation and,
-            with several runs on both sides, Welch's t-test.
-        level: That of the intervals.
-        caption: What was compared, and how.
+        found: Differences by figure. The table has p-values by bootstrap, permutation
+            and, with several runs on both sides, Welch's t-test.
+        level: Confidence level of the intervals, from 0 to 1.
+        caption: Text below the table: what was compared, and how.
     """
     table = Table(caption=Text(caption))
     table.add_column("figure", no_wrap=True)

@@ -25,10 +25,10 @@ class TagScores:
     Attributes:
         by_type: Counts per tag of either side, tags sorted.
         tokens: Number of tokens.
-        correct_tokens: Tokens whose tag is the gold one.
-        oov_tokens: Tokens whose word, as it is spelled, the training text lacks; None
-            if that text is not known.
-        correct_oov_tokens: Those of them whose tag is the gold one.
+        correct_tokens: Tokens with the gold tag.
+        oov_tokens: Tokens whose word, spelled exactly so, is not in the training text;
+            None if that text is unknown.
+        correct_oov_tokens: Those among them with the gold tag.
         sentences: Number of sentences.
     """
 
@@ -48,7 +48,7 @@ class TagScores:
 
     @property
     def oov_accuracy(self) -> float | None:
-        """Accuracy on words that the training text lacks; None without such words."""
+        """Accuracy on words not in the training text; None without such words."""
         if not self.oov_tokens or self.correct_oov_tokens is None:
             return None
         return self.correct_oov_tokens / self.oov_tokens
@@ -91,7 +91,7 @@ def score(
     A gold tag unknown to the tagger counts as missed.
 
     Args:
-        gold: The right tags of each sentence.
+        gold: The gold tags of each sentence.
         predicted: The predicted tags of each sentence.
         tokens: The words of each sentence, to separate known and unknown words.
         known_words: The distinct words of the training text.

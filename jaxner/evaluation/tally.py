@@ -1,8 +1,8 @@
-"""The headline figures of a prediction as functions of what each sentence counts.
+"""Headline figures of a prediction as functions of counts per sentence.
 
-Every figure but the means over types is a ratio of sums over sentences, so sentences
-can be drawn anew (`intervals`) or swapped between two systems (`comparing`) by one
-matrix product. Shape letters: `S` sentences, `C` counts, `F` figures.
+Every figure except the means over types is a ratio of sums over sentences. So one
+matrix product resamples sentences (`intervals`) or swaps them between two systems
+(`comparing`). Shape letters: `S` sentences, `C` counts, `F` figures.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from jaxner.evaluation.coded import LETTERS, Coded, Labels
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """Counts of sentences, and the figures that they make.
+    """Counts of each sentence, and the figures that follow from their sums.
 
     Attributes:
-        counts: Of each sentence, `[S, C]`.
-        columns: What the counts are, `C` names.
-        names: Of the figures, `F`.
+        counts: Counts of each sentence, `[S, C]`.
+        columns: Names of the counts, `C`.
+        names: Names of the figures, `F`.
         over: Weights of the counts in each figure's numerator, `[C, F]`.
-        under: Those in its denominator.
-        types: Entity types or tags: "f1 TYPE" is one of the figures.
+        under: Weights of the counts in each figure's denominator, `[C, F]`.
+        types: Entity types with figures of their own, such as "f1 PER".
     """
 
     counts: np.ndarray
@@ -40,13 +40,13 @@ class Tally:
     types: tuple[str, ...]
 
     def figures(self, totals: np.ndarray) -> np.ndarray:
-        """Computes the figures of summed counts.
+        """Computes the figures from summed counts.
 
         Args:
-            totals: Sums over sentences, `[…, C]`.
+            totals: Counts summed over sentences, `[…, C]`.
 
         Returns:
-            Fractions, nan where undefined, `[…, F]`.
+            Fractions, `[…, F]`; nan where undefined.
         """
         under = totals @ self.under
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -64,7 +64,7 @@ class Tally:
 
     @property
     def of_all(self) -> dict[str, float | None]:
-        """The figures of all sentences, by name; None where undefined."""
+        """The figures over all sentences, by name; None where undefined."""
         values = self.figures(self.counts.sum(0).astype(np.float64)).tolist()
         pairs = zip(self.names, values, strict=True)
         return {name: None if np.isnan(x) else x for name, x in pairs}
@@ -83,17 +83,17 @@ def of_spans(
     scheme: str | None = None,
     types: Sequence[str] = (),
 ) -> Tally:
-    """Tallies entities.
+    """Counts entities per sentence.
 
-    Partial matches and boundaries are those of the rule if its spans have lengths,
-    else of conlleval's.
+    Partial matches and boundaries follow the rule if its spans have lengths, else
+    "conlleval".
 
     Args:
-        gold: The right labels of each sentence.
-        predicted: The predicted ones.
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
         rule: One of `rules.RULES`.
-        scheme: That of the labels; None: what `schemes.detect` finds in gold.
-        types: Further entity types to have figures of.
+        scheme: Scheme of the labels; None: detected from `gold`.
+        types: Entity types that get figures even if the labels lack them.
 
     Raises:
         ValueError: As `scoring.score`.
@@ -128,12 +128,12 @@ def of_spans(
 def of_tags(
     gold: Labels, predicted: Labels, new: Sequence[Sequence[bool]] | None = None
 ) -> Tally:
-    """Tallies tags.
+    """Counts tags per sentence.
 
     Args:
-        gold: The right tags of each sentence.
-        predicted: The predicted ones.
-        new: Whether each token's word is out of vocabulary, where that is known.
+        gold: The gold tags of each sentence.
+        predicted: The predicted tags of each sentence.
+        new: Whether each token's word is out of vocabulary; None if unknown.
 
     Raises:
         ValueError: The sides differ in their numbers of sentences or tokens.
@@ -158,7 +158,7 @@ def of_tags(
 
 
 def of_counts(counts: np.ndarray) -> Tally:
-    """Tallies counted spans.
+    """Returns a tally of counted spans.
 
     Args:
         counts: Correct, predicted and gold spans of each sentence, `[S, 3]`.
@@ -171,7 +171,7 @@ def of_counts(counts: np.ndarray) -> Tally:
 
 
 class _Table:
-    """Columns of counts and ratios of them, while they are gathered."""
+    """A tally under construction: columns of counts, and ratios of columns."""
 
     def __init__(self):
         self.columns: dict[str, np.ndarray] = {}
@@ -220,7 +220,7 @@ def _partial(table: _Table, labels: Coded, rule: str, scheme: str) -> None:
         table.add(f"matches {name}", column)
     under = {"matches predicted": 1.0, "matches gold": 1.0}
     numerators = {x: {f"matches {x}": 2.0} for x in ("strict", "exact", "type")}
-    # An overlap counts half, and one with equal boundaries in full.
+    # An overlap counts half, equal boundaries count fully.
     numerators["partial"] = {"matches overlap": 1.0, "matches exact": 1.0}
     for match in alignment.MATCHES:
         over = numerators[match]

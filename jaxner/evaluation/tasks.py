@@ -13,7 +13,7 @@ Labels = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Task:
-    """The way to score predictions, which depends on the label scheme.
+    """How to score predictions: by spans or by tags, depending on the label scheme.
 
     Attributes:
         scheme: The tagger's scheme: one of `schemes.SCHEMES`, or `schemes.TAGS`.
@@ -48,7 +48,7 @@ class Task:
 
     @property
     def main_figure(self) -> str:
-        """The key of the figure that picks the best epoch."""
+        """The name of the figure that chooses the best epoch."""
         return (TagScores if self.has_tags else Scores).main_figure
 
     def score(
@@ -62,14 +62,14 @@ class Task:
 
         Args:
             tokens: The words of each sentence.
-            gold: The right labels of each sentence.
-            predicted: The predicted ones.
+            gold: The gold labels of each sentence.
+            predicted: The predicted labels of each sentence.
             rule: Rule for reading spans: one of `rules.RULES`, or "seqeval" for a
-                second opinion on conlleval's; None for the task's rule.
+                second opinion on "conlleval"; None for the task's rule.
 
         Raises:
-            ValueError: As `scoring.score` and `tags.score`; or the rule is strict for
-                tags.
+            ValueError: As `scoring.score` and `tags.score`; or the rule is "strict"
+                and the labels are tags.
         """
         if self.has_tags:
             if rule == "strict":

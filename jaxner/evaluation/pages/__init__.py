@@ -1,4 +1,4 @@
-"""Reports as pages: one HTML file, and the same as JSON and CSV."""
+"""Reports as one HTML page, with the same content as JSON and CSV."""
 
 from jaxner.evaluation.pages.writing import check as check
 from jaxner.evaluation.pages.writing import html as html

@@ -1,6 +1,7 @@
 """Drawings of a report as inline SVG, by matplotlib (the extra `report`).
 
-Lines and text take the colour of the page's text, so a drawing fits light and dark.
+Lines and text have the colour of the page's text, so that a drawing fits light and dark
+pages.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-_INK = "#010203"  # stands for the page's text colour; no drawing has another use for it
-_FAINT = "#040506"  # stands for lines behind others
+# Placeholders, which `_svg` replaces: the page's text colour, and faint lines.
+_INK = "#010203"
+_FAINT = "#040506"
 _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
 _SIZE = (4.4, 2.9)  # inches
 for _prefix, _space in (("", "2000/svg"), ("xlink", "1999/xlink")):
@@ -35,11 +37,14 @@ def curves(
     """Draws a line for each name.
 
     Args:
-        lines: By name, pairs of numbers; where y is None nothing is drawn.
-        across: What the x-axis is.
-        up: What the y-axis is.
-        diagonal: Whether x = y is drawn, too.
-        best: x of a mark on each line.
+        lines: By name, pairs (x, y); points whose y is None are skipped.
+        across: Label of the x-axis.
+        up: Label of the y-axis.
+        diagonal: Whether to draw x = y, too.
+        best: By name, the x of the point to mark with a star.
+
+    Returns:
+        The SVG element.
     """
     with _drawing() as (figure, axis):
         if diagonal:
@@ -66,7 +71,7 @@ def curves(
 
 
 def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) -> str:
-    """Draws a bar for each group and name; what is None is left out."""
+    """Draws a bar for each group and name; a value of None has height 0."""
     with _drawing() as (figure, axis):
         width = 0.8 / max(len(values), 1)
         places = np.arange(len(groups))
@@ -91,7 +96,7 @@ def bars(groups: Sequence[str], values: Mapping[str, Sequence[Any]], up: str) ->
 def reliability(
     bins: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
 ) -> str:
-    """Draws what came true over what was predicted; a line for each name."""
+    """Draws accuracy over confidence (a reliability diagram), a line for each name."""
     lines = {
         name: [
             (x, y)
@@ -109,13 +114,13 @@ def heat_maps(
     columns: Sequence[str],
     label: str,
 ) -> str:
-    """Draws matrices with words on both axes; deeper is stronger.
+    """Draws matrices with words on both axes; darker is larger.
 
     Args:
-        maps: By title, each `[rows, columns]`, from 0 up.
+        maps: By title, matrices `[rows, columns]` with values from 0 up.
         rows: Words on the y-axis.
         columns: Words on the x-axis.
-        label: What a value is.
+        label: Label of the colour bar.
 
     References:
         Chen et al. (2019), Figure 4; Li et al. (2020), the attention heat maps.
@@ -142,13 +147,13 @@ def heat_maps(
 
 
 def _clipped(text: str, most: int = 18) -> str:
-    """Makes a text fit for a drawing: not long, and without control characters."""
+    """Shortens a text for a drawing, and replaces control characters."""
     text = "".join(c if c.isprintable() else "·" for c in text[: most + 1])
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def is_there() -> bool:
-    """Tells whether matplotlib is installed."""
+    """Returns whether matplotlib is installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -174,7 +179,7 @@ def _drawing(
         "font.family": "sans-serif",
     }
     with matplotlib.rc_context(style), warnings.catch_warnings():
-        # A browser has the signs that matplotlib's own font lacks.
+        # Browsers have the glyphs that matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph")
         figure, axes = pyplot.subplots(
             down, across, figsize=size, layout="constrained", squeeze=True
@@ -200,7 +205,7 @@ def _finish(figure: Any, axis: Any, across: str, up: str, legend: bool) -> str:
 
 
 def _svg(figure: Any) -> str:
-    """Returns a drawing as an element, with ids of its own and the page's colours."""
+    """Returns a drawing as an SVG element with unique ids and the page's colours."""
     file = io.StringIO()
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     text = file.getvalue()

@@ -11,7 +11,7 @@ NONE = "–"
 
 
 def number(value: int | None) -> str:
-    """Writes a whole number.
+    """Formats an integer; a dash for None.
 
     Example:
         >>> number(1234), number(None)
@@ -21,7 +21,7 @@ def number(value: int | None) -> str:
 
 
 def fixed(value: int | float | None, digits: int = 2) -> str:
-    """Writes a number with so many decimals.
+    """Formats a number with fixed decimals; a dash for None.
 
     Example:
         >>> fixed(1.234), fixed(None)
@@ -31,7 +31,7 @@ def fixed(value: int | float | None, digits: int = 2) -> str:
 
 
 def interval(low: int | float | None, high: int | float | None) -> str:
-    """Writes the bounds of an interval.
+    """Formats the bounds of an interval; a dash for None.
 
     Example:
         >>> interval(1.0, 2.0), interval(None, None)
@@ -41,12 +41,12 @@ def interval(low: int | float | None, high: int | float | None) -> str:
 
 
 def has_tags(run: Value) -> bool:
-    """Tells whether the labels of a run are tags."""
+    """Returns whether the labels of a run are tags."""
     return "rule" not in run["scores"]
 
 
 def figure_name(run: Value) -> str:
-    """Returns what the main figure is called."""
+    """Returns the name of the main figure."""
     return "accuracy" if has_tags(run) else "F1"
 
 
@@ -95,7 +95,7 @@ def tiles(run: Value) -> list[Value]:
 
 
 def type_rows(run: Value) -> list[list[str]]:
-    """Returns a row for each type, and means."""
+    """Returns a row for each type, for all types, and for the means over types."""
     keys = ("precision", "recall", "f1")
     counts = ("gold", "predicted", "correct")
     rows = [
@@ -135,7 +135,7 @@ def rule_rows(run: Value) -> list[list[str]]:
 
 
 def figure_rows(run: Value) -> list[list[str]]:
-    """Returns the figures beyond those of types."""
+    """Returns the rows of other figures, such as partial matches and means."""
     types = {its["type"] for its in run["types"]}
     rows = []
     for name, its in run["figures"].items():
@@ -161,7 +161,7 @@ def group_rows(part: Value) -> list[list[str]]:
 
 
 def error_rows(run: Value) -> list[list[str]]:
-    """Returns the largest classes of errors."""
+    """Returns the rows of the most frequent errors."""
     return [
         [its["error"], number(its["count"]), fixed(its["share"], 1)]
         for its in run["errors"]["largest"]
@@ -169,7 +169,7 @@ def error_rows(run: Value) -> list[list[str]]:
 
 
 def calibration_rows(run: Value) -> list[list[str]]:
-    """Returns a row for what probabilities are of: tokens, entities."""
+    """Returns the calibration of tokens and of entities, a row for each."""
     keys = ("mean_probability", "share_right", "expected_calibration_error", "brier")
     return [
         [name, number(its["count"]), *(fixed(its[key], 4) for key in keys)]
@@ -178,7 +178,7 @@ def calibration_rows(run: Value) -> list[list[str]]:
 
 
 def compared(one: Value) -> list[list[str]]:
-    """Returns the rows of a comparison, in percent points."""
+    """Returns the rows of a comparison, in percentage points."""
     rows = []
     for name, its in one["figures"].items():
         values = [its[key] for key in ("first", "second", "difference", "low", "high")]
@@ -190,7 +190,7 @@ def compared(one: Value) -> list[list[str]]:
 
 
 def cells(rows: Iterable[Iterable[Any]]) -> list[list[str]]:
-    """Writes cells of any kind."""
+    """Formats cells of any type."""
     return [
         [
             NONE if x is None else fixed(x) if isinstance(x, float) else str(x)
@@ -201,7 +201,7 @@ def cells(rows: Iterable[Iterable[Any]]) -> list[list[str]]:
 
 
 def pretty(value: Any) -> str:
-    """Writes a value as JSON."""
+    """Formats a value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 

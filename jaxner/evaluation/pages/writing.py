@@ -1,7 +1,7 @@
-"""Lays a report out as one HTML file, and writes the same as JSON and CSV.
+"""Writes a report as one HTML file, and the same content as JSON and CSV.
 
-The page fetches nothing and runs no script. Whatever comes from a text or a run is
-escaped. Shipped templates are in `templates/`.
+The page loads no other files and runs no scripts. Everything that comes from a text or
+a run is escaped. The templates are in `templates/`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxner.evaluation.pages import drawings, rows
 from jaxner.evaluation.scoring import jaxner_version
 
 Value = dict[str, Any]
-# What a run may lack: probabilities, a run folder, a model to look into.
+# Parts that a run may lack, such as those from probabilities or a run folder.
 NOTHING = MappingProxyType({})
 _OPTIONAL: Value = {
     **dict.fromkeys(("by_rule", "confusion", "calibration", "about"), NOTHING),
@@ -29,16 +29,16 @@ _OPTIONAL: Value = {
     "span_rule": None,
     "best_epoch": None,
 }
-_ENOUGH = 10  # predictions of a bin that is drawn
+_ENOUGH = 10  # predictions that a bin needs to be drawn
 _MISSING = "A report needs {}: pip install 'jaxner[report]'"
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Checks, before any work is done, that a report can be written.
+    """Checks, before any other work, that a report can be written.
 
     Raises:
         ImportError: matplotlib or jinja2 is missing; the message names the extra.
-        FileNotFoundError: There is no folder to write it into.
+        FileNotFoundError: The folder of the report is missing.
         ValueError: The name does not end with `.html`.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
@@ -51,14 +51,14 @@ def check(path: str | os.PathLike[str]) -> None:
 
 
 def write(path: str | os.PathLike[str], report: Value) -> list[Path]:
-    """Writes a report: the page, and beside it the same as `.json` and `.csv`.
+    """Writes a report: the page, and beside it the same content as JSON and CSV.
 
     Args:
-        path: Of the page.
-        report: `title`, `runs` and `comparisons`; see `reporting`.
+        path: The file of the page.
+        report: `title`, `runs` and `comparisons`, as `commands.reporting` gathers them.
 
     Returns:
-        The three files.
+        The paths of the three files.
     """
     page = Path(path)
     texts = {
@@ -72,7 +72,7 @@ def write(path: str | os.PathLike[str], report: Value) -> list[Path]:
 
 
 def html(report: Value) -> str:
-    """Lays out a report as one page.
+    """Returns a report as one HTML page.
 
     Raises:
         ImportError: matplotlib or jinja2 is missing.
@@ -97,7 +97,7 @@ def html(report: Value) -> str:
 
 
 def table(report: Value) -> str:
-    """Lays out all figures of a report as CSV: run, table, row, column, value."""
+    """Returns all figures of a report as CSV: run, table, row, column, value."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("run", "table", "row", "column", "value"))
@@ -144,7 +144,7 @@ def _lines(run: Value) -> Iterator[tuple[str, str, str, Any]]:
 
 
 def _drawn(run: Value) -> dict[str, Any]:
-    """Draws what one run has."""
+    """Draws the available parts of one run."""
     found: dict[str, Any] = {"pictures": [_picture(x) for x in run.get("pictures", ())]}
     bins = {name: _bins(its) for name, its in run.get("calibration", {}).items()}
     if bins:
@@ -175,7 +175,7 @@ def _drawn(run: Value) -> dict[str, Any]:
 
 
 def _overlaid(runs: list[Value]) -> dict[str, Any]:
-    """Draws what several runs have side by side."""
+    """Draws the figures of several runs side by side."""
     name = rows.figure_name(runs[0])
     lines = {run["name"]: rows.learning(run) for run in runs if run.get("learning")}
     best = {run["name"]: run.get("best_epoch") for run in runs}
@@ -213,7 +213,7 @@ def _overlaid(runs: list[Value]) -> dict[str, Any]:
 
 
 def _bins(its: Value) -> tuple[list[Any], list[Any]]:
-    """Returns predicted and true shares of the bins that hold enough to be drawn."""
+    """Returns confidence and accuracy of the bins with enough predictions."""
     bins = its["bins"]
     enough = min(_ENOUGH, max(bins["counts"], default=0))
     kept = [i for i, count in enumerate(bins["counts"]) if count >= enough]
@@ -231,7 +231,7 @@ def _picture(its: Value) -> dict[str, Any]:
 
 
 def _safe(drawing: str) -> Any:
-    """Marks a drawing as HTML: matplotlib has escaped what is written in it."""
+    """Marks a drawing as safe HTML: matplotlib has already escaped its text."""
     import markupsafe
 
     return markupsafe.Markup(drawing)
