@@ -1,6 +1,6 @@
 """Readers and writers of labelled text, one module per format.
 
-All of them return the same sentences, so that what one reads another writes.
+All readers return the same type of sentences, so files convert between all formats.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from jaxner.data.readers.examples import Example, Report
 from jaxner.data.readers.spans import Cut
 
 FORMATS = ("conll", "conll2012", "conllu", "jsonl", "jsonl-spans", "tsv", "brat")
-"""`jsonl-spans` is a way to write; `jsonl` reads both."""
+"""The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
 OF_TEXT = ("jsonl", "jsonl-spans", "brat")
-"""Formats that may hold text which is not yet cut into tokens."""
+"""Formats that may contain text without tokens."""
 _SPANS_ONLY = ("jsonl-spans", "brat")
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What was read.
+    """The content of a file or folder.
 
     Attributes:
         examples: The sentences.
         format: One of `FORMATS`.
         sha256: Checksum of the decompressed file, or of a folder's names and files.
-        notes: Spans that are not as they were written, each with its line.
+        notes: Spans that the reader widened or left out, each with its line.
         last_line: The last line, if no line end follows it.
     """
 
@@ -43,10 +43,10 @@ class Contents:
 
 
 def guess(path: str | os.PathLike[str]) -> str:
-    """Tells by its name in which format something is, one of `FORMATS`.
+    """Returns the format of a file or folder by its name, one of `FORMATS`.
 
-    A `.tsv` that exists is looked into: `tsv` has a header, `conll` has none. A folder
-    with `.ann` files is brat's, another one holds CoNLL-2012 files.
+    An existing `.tsv` file is `tsv` if it has a header, else `conll`. A folder with
+    `.ann` files is `brat`, other folders are `conll2012`.
 
     Example:
         >>> guess("train.conllu.gz"), guess("cctv.v4_gold_conll"), guess("test.txt")
@@ -74,7 +74,7 @@ def guess(path: str | os.PathLike[str]) -> str:
 
 
 def holds_any(folder: Path) -> bool:
-    """Tells whether a folder holds brat's or CoNLL-2012 files."""
+    """Returns whether a folder contains brat or CoNLL-2012 files."""
     return any(folder.rglob("*.ann")) or any(folder.rglob("*_conll*"))
 
 
@@ -94,29 +94,30 @@ def read(
     """Reads labelled sentences in any format.
 
     Args:
-        path: A file, plain or gzipped; or a folder of brat's or CoNLL-2012 files, whose
-            files are read in the order of their names.
-        format: One of `FORMATS`; None: `guess`.
-        tags: Whether labels are tags, not spans. In CoNLL-U and CoNLL-2012 these are
-            other columns.
-        token_column: Of formats with columns, that of the tokens, from 0.
-        label_column: That of the labels. By default, CoNLL-U's is UPOS; of spans, MISC
-            if a word has a label there.
-        comments: How comment lines of `conll` begin.
+        path: A file, plain or gzipped; or a folder of brat or CoNLL-2012 files, read in
+            the order of their names.
+        format: One of `FORMATS`; None: what `guess` returns.
+        tags: Whether labels are tags, not spans. In CoNLL-U and CoNLL-2012 tags have
+            their own columns.
+        token_column: Column of the tokens, from 0; for formats with columns.
+        label_column: Column of the labels, from 0. Default in CoNLL-U: MISC if a word
+            has an entity label there and `tags` is False, else UPOS.
+        comments: Prefix of comment lines, for `conll`.
         encoding: Encoding of the text.
-        tokenise: Finds the tokens of a text that is not cut; by default by the rules of
+        tokenise: Finds the tokens of a text without tokens; by default by the rules of
             `jaxner.data.tokens`, as `jaxner.entities` does.
-        sentences: Finds its sentences; by default it is one.
-        unfit: What happens to spans that do not fit tokens; one of `spans.UNFIT`.
+        sentences: Finds the sentences of such a text; None: the text is a sentence.
+        unfit: What to do with spans that do not match tokens; one of `spans.UNFIT`.
 
     Raises:
-        ConllError: The file is not as its reader expects.
-        FileNotFoundError: There is no such file.
-        ValueError: The format is unknown, or an option is not one of it.
+        ConllError: The content is malformed.
+        FileNotFoundError: The file is missing.
+        IsADirectoryError: The path is a folder without files of the format.
+        ValueError: The format is unknown, or lacks an option.
     """
     path = Path(path)
     if not path.is_dir():
-        files.open_binary(path).close()  # raises if there is none
+        files.open_binary(path).close()  # raises if the file is missing
     format = format or guess(path)
     _check_format(format)
     columns = {"token_column": token_column, "label_column": label_column}
@@ -147,7 +148,7 @@ def read(
 def _of_folder(
     path: Path, format: str, report: Report, options: dict[str, Any]
 ) -> tuple[bytes, tuple[Example, ...]]:
-    """Reads several files as one: what their checksum is of, and their sentences."""
+    """Reads several files as one; returns their bytes, and their sentences."""
     if format == "brat":
         members = brat.pairs(path)
         both = [p for ann in members for p in (ann.with_suffix(".txt"), ann)]
@@ -200,12 +201,12 @@ def write(
     format: str | None = None,
     tags: bool = False,
 ) -> None:
-    """Writes labelled sentences in any format; `read` gives them back.
+    """Writes labelled sentences in any format; `read` returns them.
 
     Args:
-        path: The file; compressed if its name ends with `.gz`. brat's is a folder.
+        path: The file, compressed if its name ends with `.gz`; for brat, the folder.
         examples: The sentences, with labels.
-        format: One of `FORMATS`; None: by the name.
+        format: One of `FORMATS`; None: what `guess` returns.
         tags: Whether the labels are tags, not spans.
 
     Raises:

@@ -1,7 +1,7 @@
-"""brat's standoff format: `NAME.txt` with the text, `NAME.ann` with what is in it.
+"""Reads and writes brat's standoff format: `NAME.txt` has the text, `NAME.ann` spans.
 
 Only text-bound annotations (`T`) are entities; relations, events, attributes and notes
-are skipped. Each line of a text is cut into sentences, and these into tokens.
+are skipped. Each line of a text is split into sentences, and these into tokens.
 
 Source: https://brat.nlplab.org/standoff.html
 """
@@ -17,7 +17,7 @@ from jaxner.data.readers import files, spans
 from jaxner.data.readers.examples import Example, Report
 from jaxner.data.readers.spans import CharSpan, Cut, Fitter
 
-# Fragments are separated by semicolons: T1, a type, 0 5;16 23, the text of them.
+# Semicolons separate fragments: T1, a type, 0 5;16 23, the text of the fragments.
 _ENTITY = re.compile(r"(T\S+)\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 _OTHER = re.compile(r"[REAMNW#*]")
 
@@ -33,17 +33,18 @@ def read(
     r"""Reads the sentences of a folder of `.txt` and `.ann` files, or of one such pair.
 
     Args:
-        path: The folder, whose files are documents in the order of their names, or one
-            of the files of a pair.
+        path: The folder, whose pairs are documents in the order of their names; or one
+            file of a pair.
         tokenise: Finds the tokens of a sentence.
-        sentences: Finds the sentences of a line; None: it is one.
-        unfit: What happens to spans that do not meet tokens, overlap, or have several
+        sentences: Finds the sentences of a line; None: each line is a sentence.
+        unfit: What to do with spans that do not match tokens, overlap, or have several
             fragments; one of `spans.UNFIT`.
         encoding: Encoding of the text.
 
     Raises:
-        ConllError: A file of a pair is missing, an annotation is malformed or is not
-            where it says, or does not fit the tokens; or there is no token.
+        ConllError: A file of a pair is missing; an annotation is malformed, does not
+            match the text at its offsets, or does not match the tokens; or there are no
+            tokens.
 
     Example:
         >>> import tempfile
@@ -59,7 +60,7 @@ def read(
 
 
 def pairs(path: str | os.PathLike[str]) -> list[Path]:
-    """Lists the files of annotations in a folder, or finds the one of a pair."""
+    """Returns the `.ann` files of a folder, or the one of a pair."""
     path = Path(path)
     if path.is_dir():
         stems = {p.with_suffix("") for p in path.rglob("*.ann")}
@@ -77,12 +78,12 @@ def parse(
     unfit: str = "error",
     encoding: str = "utf-8",
 ) -> list[Example]:
-    """Does what `read` does, of the `.ann` files of pairs."""
+    """Reads pairs of files, given their `.ann` files; see `read`."""
     fitter = Fitter(report, unfit)
     whole, examples = report.name, []
 
     def within_lines(text: str) -> list[tuple[int, int]]:
-        """Finds the sentences of each line."""
+        """Returns the bounds of all sentences, line by line."""
         bounds = []
         for start, end in spans.lines(text):
             its = sentences(text[start:end]) if sentences else [(0, end - start)]
@@ -110,7 +111,7 @@ def parse(
 
 
 def _text(path: Path, report: Report, encoding: str) -> str:
-    """Reads a text; offsets count a byte order mark, which is no part of a token."""
+    """Reads a text; a byte order mark becomes a space, since offsets count it."""
     data = files.read_bytes(path)
     text = files.decode(data, report, encoding)
     return " " * data.startswith(b"\xef\xbb\xbf") + text
@@ -119,7 +120,7 @@ def _text(path: Path, report: Report, encoding: str) -> str:
 def _entities(
     path: Path, text: str, fitter: Fitter, encoding: str
 ) -> Iterator[CharSpan]:
-    """Yields the text-bound annotations of one file; reports those that are not so."""
+    """Yields the text-bound annotations of one file; reports malformed lines."""
     report = fitter.report
     lines = files.decode_lines(files.read_bytes(path), report, encoding)
     for number, line in enumerate(lines, 1):
@@ -147,22 +148,22 @@ def _entities(
 
 
 def _blanks(text: str) -> str:
-    # The text in .ann files is on one line.
+    # .ann files write the text on one line.
     return re.sub(r"[\r\n]", " ", text).strip()
 
 
 def write(folder: str | os.PathLike[str], examples: Sequence[Example]) -> None:
-    """Writes sentences as pairs of files, a document each, a sentence a line.
+    """Writes a pair of files per document, with one sentence per line.
 
-    `read` gives the spans back, and the tokens if it cuts the text as it was cut.
+    `read` returns the same spans, and the same tokens if its tokeniser agrees.
 
     Args:
-        folder: A new or empty one.
-        examples: The sentences, with labels in any scheme of spans.
+        folder: A new or empty folder.
+        examples: The sentences, with labels in any span scheme.
 
     Raises:
         FileExistsError: The folder is not empty.
-        ValueError: A label is no label of a span, or a type holds a blank.
+        ValueError: A label is malformed, or a type contains a space or a semicolon.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -178,7 +179,7 @@ def write(folder: str | os.PathLike[str], examples: Sequence[Example]) -> None:
 
 
 def _pair(examples: Sequence[Example]) -> tuple[str, str]:
-    """Gives the text of a document, and its annotations."""
+    """Returns the text of a document, and its annotations."""
     texts, found, start = [], [], 0
     for example in examples:
         text = re.sub(r"[\r\n]", " ", spans.text_of(example)[0])

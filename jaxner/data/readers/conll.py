@@ -1,8 +1,8 @@
-"""Column-formatted files of labelled sentences: CoNLL-2003, WNUT-17 and their kin.
+"""Reads and writes labelled sentences in columns, such as CoNLL-2003 and WNUT-17.
 
-One token per line, a blank line after each sentence. Whatever is written in the file
-arrives: nothing is dropped, cut or repaired in silence, and all problems of a file are
-reported together, each with its line.
+One token per line, a blank line after each sentence. The reader never drops, cuts or
+repairs anything in silence, and reports all problems of a file together, each with its
+line.
 """
 
 import itertools
@@ -28,30 +28,31 @@ def read(
 ) -> list[Example]:
     r"""Reads the sentences of a column-formatted file, plain or gzipped.
 
-    - The first token line fixes the number of columns. A line with a tab is split at
-      its tabs, so that a token may hold blanks; another one at runs of blanks, unless
-      the file's first token line has tabs. No other character separates: a no-break
-      space or a line separator (U+2028) belongs to its token.
-    - Lines end with LF or CRLF. A line of nothing but blanks and tabs, or the end of
-      the file, ends a sentence. A byte order mark at the beginning is skipped.
-    - A line whose first cell is `-DOCSTART-` begins a document, with any columns.
-    - `#` begins a token like any other, such as a hashtag. If `comments` is given,
-      lines that begin with it are skipped before a sentence, but not within one.
+    - The first token line sets the number of columns. A line with a tab is split at its
+      tabs, so that a token may contain spaces. Other lines are split at runs of spaces,
+      unless the file's first token line has tabs. No other character separates cells: a
+      no-break space or a line separator (U+2028) belongs to its token.
+    - Lines end with LF or CRLF. A line of only spaces and tabs, or the end of the file,
+      ends a sentence. A byte order mark at the start of the file is skipped.
+    - A line whose first cell is `-DOCSTART-` starts a document; its number of columns
+      does not matter.
+    - `#` starts a token like any other character, such as a hashtag. If `comments` is
+      given, lines that start with it are skipped before a sentence, not within one.
 
     Args:
-        path: The file; gzip is told by its content, not by its name.
+        path: The file; gzip is recognised by its content, not by its name.
         token_column: Column of the token, from 0 (or from the end, if negative).
         label_column: Column of the label, or None to read no labels.
-        comments: Beginning of comment lines, such as `"# "`.
+        comments: Prefix of comment lines, such as `"# "`.
         encoding: Encoding of the text.
 
     Returns:
-        The sentences in the file's order; sentences without tokens don't exist.
+        The sentences in the order of the file; each has at least one token.
 
     Raises:
         ConllError: Lines differ in their number of columns, tokens or labels are blank,
-            bytes are not text of the encoding, or there is no token.
-        FileNotFoundError: There is no such file.
+            bytes do not match the encoding, or the file has no tokens.
+        FileNotFoundError: The file is missing.
 
     Example:
         >>> import tempfile
@@ -83,7 +84,7 @@ def parse(
     comments: str | None = None,
     encoding: str = "utf-8",
 ) -> list[Example]:
-    """Does what `read` does, of the decompressed content of a file."""
+    """Reads the decompressed content of a file; see `read`."""
     wanted = [token_column] if label_column is None else [token_column, label_column]
     sheet = _Sheet(report, wanted)
     lines = files.decode_lines(data, report, encoding)
@@ -99,20 +100,21 @@ def write(
     separator: str = " ",
     documents: Sequence[int] | None = None,
 ) -> None:
-    r"""Writes sentences as columns, one token per line; `read` gives them back.
+    r"""Writes sentences as columns, one token per line; `read` returns them.
 
-    A file is written whole or not at all. A path that ends with `.gz` is compressed.
+    Files are written atomically. A path that ends with `.gz` is compressed.
 
     Args:
         target: A path, or a text file open for writing.
-        sentences: For each sentence its rows, for each row as many cells: the token,
-            then labels, predictions or what you like.
-        separator: `" "`, or `"\t"` if cells hold blanks.
-        documents: `Example.document` of each sentence; steps up become `-DOCSTART-`.
+        sentences: The rows of each sentence. All rows have equally many cells: the
+            token, then labels, predictions or anything else.
+        separator: `" "`, or `"\t"` if cells contain spaces.
+        documents: `Example.document` of each sentence; each increase by one becomes a
+            `-DOCSTART-` line.
 
     Raises:
-        ValueError: A cell is blank or holds a separator or line end, rows differ in
-            length, a sentence is empty, or document numbers fall or are too few.
+        ValueError: A cell is blank or contains a separator or line end, rows differ in
+            length, a sentence is empty, or document numbers decrease or are too few.
 
     Example:
         >>> import sys
@@ -129,16 +131,16 @@ def write(
 
 @dataclass
 class _Sheet:
-    """Makes examples of the lines of one file and collects what is wrong with them."""
+    """Parses the lines of one file, and reports their problems."""
 
     report: Report
-    wanted: list[int]  # the columns of tokens and, if any, labels
+    wanted: list[int]  # the columns of tokens and, if wanted, of labels
     columns: int = 0  # unknown until the first token line
     has_tabs: bool = False
     remedy: str = ""
 
     def example(self, document: int, line: int, lines: Sequence[str]) -> Example:
-        """Makes an example of the token lines of one sentence."""
+        """Parses the token lines of one sentence."""
         if not self.columns:
             self._measure(line, lines[0])
         rows = [self._cells(line + offset, text) for offset, text in enumerate(lines)]
@@ -188,7 +190,7 @@ class _Sheet:
 def _blocks(
     lines: Iterable[str], comments: str | None
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Groups token lines to sentences: document, number of the first line, lines."""
+    """Groups token lines by sentence: document, number of the first line, lines."""
     document = 0
     block: list[str] = []
     for number, line in enumerate(itertools.chain(lines, [""]), 1):
@@ -220,7 +222,7 @@ def _written(
         yield bound * (next_document - document)
         document = next_document
         for row in rows:
-            # A single column has no tab that would let the reader know its separator.
+            # A file with one column has no tabs that show the reader its separator.
             blanks = " \t" if separator == " " or width == 1 else "\t"
             bad = [c for c in row if not c.strip(" ") or set(c) & set(f"\r\n{blanks}")]
             if bad or len(row) != width or row[0] == DOCSTART:

@@ -1,9 +1,10 @@
-"""CoNLL-2012 files (`…_conll`), as OntoNotes 5 is given out: brackets for entities.
+"""Reads and writes CoNLL-2012 files (`…_conll`), with brackets for entities.
 
-A token per line, in 12 columns or more that runs of blanks separate: document, part,
-word number, word, part of speech, parse, lemma, frameset, sense, speaker, entities,
-arguments (one column for each predicate), coreference. A line `#begin document` stands
-before each document (or part of one), `#end document` behind it.
+OntoNotes 5 is distributed in this format. One token per line, in at least 12 columns
+separated by runs of spaces: document, part, word number, word, part of speech, parse,
+lemma, frameset, sense, speaker, entities, arguments (one column per predicate),
+coreference. `#begin document` precedes each document (or part of one), `#end document`
+follows it.
 
 Source: https://conll.cemantix.org/2012/data.html, "CoNLL format".
 """
@@ -22,7 +23,7 @@ from jaxner.data.readers import files
 from jaxner.data.readers.examples import ConllError, Example, Report
 
 NUMBER, WORD, POS, ENTITIES = 2, 3, 4, 10
-_COLUMNS = 12  # at least
+_COLUMNS = 12  # minimum
 _CELL = re.compile(r"(?:\(([^()*\s]+))?(\*?)(\))?")
 _Block = list[tuple[int, list[str]]]
 
@@ -36,16 +37,16 @@ def read(
     r"""Reads the sentences of a CoNLL-2012 file, plain or gzipped.
 
     Args:
-        path: The file; gzip is told by its content, not by its name.
-        label_column: `ENTITIES`, whose brackets become labels in BIO, or another one,
+        path: The file; gzip is recognised by its content, not by its name.
+        label_column: `ENTITIES`, whose brackets become BIO labels; or another column,
             such as `POS`, whose cells are the labels.
         encoding: Encoding of the text.
 
     Raises:
         ConllError: A line has too few columns, words are not numbered 0, 1, …, brackets
-            do not match, a document begins within another, bytes are not text of the
-            encoding, or there is no word.
-        FileNotFoundError: There is no such file.
+            do not match, a document begins within another, bytes do not match the
+            encoding, or the file has no words.
+        FileNotFoundError: The file is missing.
 
     Example:
         >>> import tempfile
@@ -70,7 +71,7 @@ def parse(
     label_column: int = ENTITIES,
     encoding: str = "utf-8",
 ) -> list[Example]:
-    """Does what `read` does, of the decompressed content of a file."""
+    """Reads the decompressed content of a file; see `read`."""
     lines = files.decode_lines(data, report, encoding)
     reader = _Reader(report, label_column)
     examples = [reader.example(*block) for block in reader.blocks(lines)]
@@ -79,12 +80,15 @@ def parse(
 
 
 def parse_all(paths: Iterable[Path], report: Report, **options: Any) -> list[Example]:
-    """Reads several files as one, whose documents are counted on.
+    """Reads several files as one, and numbers their documents consecutively.
 
     Args:
         paths: The files.
-        report: Gets the problems of all of them.
-        **options: Of `parse`.
+        report: Collects the problems of all files.
+        **options: Options of `parse`.
+
+    Raises:
+        ConllError: As `read`, for any of the files.
     """
     examples: list[Example] = []
     for path in paths:
@@ -106,13 +110,13 @@ def parse_all(paths: Iterable[Path], report: Report, **options: Any) -> list[Exa
 
 @dataclass
 class _Reader:
-    """Makes examples of blocks of lines, and reports what is wrong with them."""
+    """Parses the lines of one file, and reports their problems."""
 
     report: Report
     label_column: int
 
     def blocks(self, lines: Sequence[str]) -> Iterator[tuple[int, _Block]]:
-        """Groups lines to sentences: document, and cells with their line's number."""
+        """Groups lines by sentence: document, and cells with their line numbers."""
         document, is_open = 0, False
         block: _Block = []
         for number, line in enumerate([*lines, ""], 1):
@@ -125,13 +129,13 @@ class _Reader:
                 block = []
             if (begins and is_open) or (ends and not is_open):
                 problem = "a document begins within another, or ends that never began"
-                remedy = "Each #begin document needs one #end document behind it."
+                remedy = "Each #begin document needs one #end document after it."
                 self.report.add(number, problem, line, remedy)
             document += begins
             is_open = begins or (is_open and not ends)
 
     def example(self, document: int, block: _Block) -> Example:
-        """Makes an example of the lines of one sentence."""
+        """Parses the lines of one sentence."""
         first = block[0][0]
         rows = [(number, cells) for number, cells in block if cells]
         for expected, (number, cells) in enumerate(rows):
@@ -167,7 +171,7 @@ class _Reader:
         return []
 
     def _entities(self, rows: _Block) -> tuple[str, ...]:
-        """Reads brackets: `(GPE*`, `*`, `*)`, or `(GPE)` of a single word."""
+        """Returns the labels of brackets: `(GPE*`, `*`, `*)`; `(GPE)` for one word."""
         labels, current = [], ""
         for number, cells in rows:
             match = _CELL.fullmatch(cells[ENTITIES])
@@ -175,9 +179,7 @@ class _Reader:
             if not match or (begins and current) or (ends and not (begins or current)):
                 inside = f"within {current!r}" if current else "outside of brackets"
                 problem = f"expected (TYPE*, *, *) or (TYPE), got another {inside}"
-                remedy = (
-                    "Entities do not overlap, and end in the sentence they begin in."
-                )
+                remedy = "Entities must not overlap, and must end in their sentence."
                 self.report.add(number, problem, cells[ENTITIES], remedy)
                 begins = None
             kind = begins or current
@@ -197,10 +199,10 @@ def write(
     *,
     label_column: int = ENTITIES,
 ) -> None:
-    """Writes sentences as CoNLL-2012; `read` gives them back.
+    """Writes sentences as CoNLL-2012; `read` returns them.
 
-    What is not known is `-`, or `*` in the columns of brackets. Sentences before the
-    first document make one, too.
+    Unknown cells are `-`, or `*` in the columns of brackets. Sentences before the first
+    document become a document, too.
 
     Args:
         target: A path, or a text file open for writing.

@@ -1,10 +1,10 @@
-"""CoNLL-U files: the treebanks of Universal Dependencies.
+"""Reads and writes CoNLL-U files, the format of Universal Dependencies' treebanks.
 
-A word per line in ten columns, a blank line after each sentence, comments before it.
-The words are the syntactic ones, which carry the annotation: of "don't" they are "do"
-and "n't". Tags stand in columns of their own; labels of entities in MISC, as in
-`NER=B-PER`. As in `readers.conll`, nothing is repaired in silence, and all problems
-of a file are reported together.
+One word per line in ten columns, a blank line after each sentence, comments before it.
+Words are syntactic words, which carry the annotation: "do" and "n't" for "don't". Tags
+have their own columns; entity labels are in MISC, as in `NER=B-PER`. As in
+`readers.conll`, the reader repairs nothing in silence, and reports all problems of a
+file together.
 
 Source: https://universaldependencies.org/format.html
 """
@@ -24,11 +24,11 @@ COLUMNS: tuple[str, ...] = (
 )
 FORM, UPOS, XPOS, MISC = 1, 3, 4, 9
 KEYS = ("NER", "ner", "Entity", "entity", "NE")
-"""Names in MISC under which the label of an entity is looked for; the first counts."""
+"""Names of entity labels in MISC; the first one found counts."""
 
 _NO_VALUE = "_"
 _WORD = re.compile("[0-9]+")
-# Several words written as one (1-2), and words that are only understood (1.1).
+# Multiword tokens (1-2), and empty nodes (1.1).
 _NO_WORD = re.compile("([0-9]+)([-.])([0-9]+)")
 _LABEL = re.compile("O|[BIESLU]-.+")
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc(\s|$)")
@@ -39,7 +39,7 @@ _Block = list[tuple[int, str]]
 
 
 def is_conllu(path: str | os.PathLike[str]) -> bool:
-    """Tells by its name whether a file is read as CoNLL-U.
+    """Returns whether a file's name is that of a CoNLL-U file.
 
     Example:
         >>> is_conllu("ud_ewt/train.conllu.gz"), is_conllu("train.conll")
@@ -57,27 +57,27 @@ def read(
 ) -> list[Example]:
     r"""Reads the sentences of a CoNLL-U file, plain or gzipped.
 
-    - Lines of several words (ID `1-2`) and of empty nodes (`1.1`) are skipped.
-    - A comment `# newdoc` begins a document; other comments are skipped.
-    - Lines end with LF or CRLF. A byte order mark at the beginning is skipped.
-    - `_` is a word like any other, but no label: it stands for "no value".
+    - Lines of multiword tokens (ID `1-2`) and of empty nodes (`1.1`) are skipped.
+    - A comment `# newdoc` starts a document; other comments are skipped.
+    - Lines end with LF or CRLF. A byte order mark at the start of the file is skipped.
+    - `_` is a word like any other, but not a label: it means "no value".
 
     Args:
-        path: The file; gzip is told by its content, not by its name.
+        path: The file; gzip is recognised by its content, not by its name.
         token_column: Column of the token, from 0 (or from the end, if negative).
         label_column: Column of the label, such as `UPOS` or `XPOS`, or None to read no
             labels.
         encoding: Encoding of the text.
 
     Returns:
-        The sentences in the file's order.
+        The sentences in the order of the file.
 
     Raises:
-        ConllError: A line has not ten columns, words are not numbered 1, 2, …, a token
-            or label is missing, a comment stands within a sentence, bytes are not text
-            of the encoding, or there is no word.
-        FileNotFoundError: There is no such file.
-        ValueError: CoNLL-U has no such column.
+        ConllError: A line does not have ten columns, words are not numbered 1, 2, …, a
+            token or label is missing, a comment is within a sentence, bytes do not
+            match the encoding, or the file has no words.
+        FileNotFoundError: The file is missing.
+        ValueError: A column is outside those of CoNLL-U, or both are the same.
 
     Example:
         >>> import tempfile
@@ -106,7 +106,7 @@ def parse(
     label_column: int | None = UPOS,
     encoding: str = "utf-8",
 ) -> list[Example]:
-    """Does what `read` does, of the decompressed content of a file."""
+    """Reads the decompressed content of a file; see `read`."""
     wanted = [token_column] if label_column is None else [token_column, label_column]
     path = report.name
     for column in wanted:
@@ -135,7 +135,7 @@ def parse(
 
 
 def has_entities(data: bytes, encoding: str = "utf-8") -> bool:
-    r"""Tells whether a word has the label of an entity in MISC, such as `NER=B-PER`.
+    r"""Returns whether any word has an entity label in MISC, such as `NER=B-PER`.
 
     Example:
         >>> has_entities(b"1\tRome" + b"\t_" * 7 + b"\tNER=B-LOC\n")
@@ -148,7 +148,7 @@ def has_entities(data: bytes, encoding: str = "utf-8") -> bool:
 
 
 def _entity(misc: str) -> str | None:
-    """Finds the label of an entity among the attributes of a word."""
+    """Returns the entity label among a word's attributes, if any."""
     parts = (pair.partition("=") for pair in misc.split("|"))
     pairs = {key: value for key, _, value in parts}
     return next((pairs[key] for key in KEYS if key in pairs), None)
@@ -160,12 +160,12 @@ def write(
     *,
     label_column: int = MISC,
 ) -> None:
-    r"""Writes sentences as CoNLL-U; `read` gives them back.
+    r"""Writes sentences as CoNLL-U; `read` returns them.
 
     Args:
         target: A path, or a text file open for writing.
         examples: The sentences, with labels.
-        label_column: `MISC` for labels of entities, `UPOS` or `XPOS` for tags.
+        label_column: `MISC` for entity labels, `UPOS` or `XPOS` for tags.
 
     Raises:
         ValueError: A token or label cannot be written in this format.
@@ -195,7 +195,7 @@ def write(
 
 
 def _rows(example: Example, label_column: int) -> Iterator[list[str]]:
-    """Yields the cells of each word, but for its number."""
+    """Yields the cells of each word, without its number."""
     starts = [start for start, _ in example.offsets or ()][1:]
     for i, token in enumerate(example.tokens):
         cells = [_NO_VALUE] * len(COLUMNS)
@@ -218,7 +218,7 @@ def _rows(example: Example, label_column: int) -> Iterator[list[str]]:
 
 @dataclass
 class _Reader:
-    """Makes examples of blocks of lines, and reports what is wrong with them."""
+    """Parses the lines of one file, and reports their problems."""
 
     report: Report
     token_column: int
@@ -227,7 +227,7 @@ class _Reader:
     has_entities: bool = False
 
     def example(self, document: int, block: _Block) -> Example:
-        """Makes an example of the lines of one sentence."""
+        """Parses the lines of one sentence."""
         numbers, rows, last = [], [], 0
         expected = 1
         for number, text in block:
@@ -268,10 +268,10 @@ class _Reader:
     def _check_no_word(
         self, number: int, text: str, match: re.Match, state: tuple[int, int]
     ) -> int:
-        """Checks the numbers of a range or an empty node; returns the last range's end.
+        """Checks the ID of a range or an empty node; returns the end of the last range.
 
         Args:
-            number: Of the line.
+            number: Number of the line.
             text: The line.
             match: The parts of its ID.
             state: The number of the next word, and the end of the last range.
@@ -281,9 +281,7 @@ class _Reader:
         if sign == ".":
             if first != expected - 1 or second < 1:
                 problem = f"expected an empty node {expected - 1}.1 or later"
-                remedy = (
-                    "Empty nodes stand behind the word whose number they begin with."
-                )
+                remedy = "An empty node follows the word that its ID begins with."
                 self.report.add(number, f"{problem}, got {match[0]!r}", text, remedy)
             return last
         if first != expected or second <= first or first <= last:
@@ -293,14 +291,14 @@ class _Reader:
         return second
 
     def _cells(self, number: int, text: str) -> list[str]:
-        """Splits a line; reports one that can not be, and returns nothing for it."""
+        """Splits a line into cells; reports a malformed one and returns no cells."""
         cells = text.split("\t")
         if "\r" in text:
             problem = "carriage return within the line"
             remedy = "Lines must end with LF or CRLF; convert or remove other CRs."
         elif text.startswith("#"):
             problem = "expected a word, got a comment within a sentence"
-            remedy = "A blank line ends a sentence; comments stand before the next one."
+            remedy = "A blank line ends a sentence; put comments before the next one."
         elif len(cells) != len(COLUMNS):
             problem = f"expected {len(COLUMNS)} columns, with tabs, got {len(cells)}"
             remedy = (
@@ -326,7 +324,7 @@ class _Reader:
                 self.report.add(number, problem, text, remedy)
         column = self.label_column
         if column not in (None, MISC) and cells[column] == _NO_VALUE:
-            problem = f"expected a label in {COLUMNS[column]}, got _, that is none"
+            problem = f"expected a label in {COLUMNS[column]}, got _ (no value)"
             remedy = (
                 "Annotate the words, or set label_column to a column that is "
                 f"annotated: {UPOS} is UPOS, {XPOS} XPOS."
@@ -335,7 +333,7 @@ class _Reader:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, _Block]]:
-    """Groups lines to sentences: document, and lines with their numbers."""
+    """Groups lines by sentence: document, and lines with their numbers."""
     document = 0
     block: _Block = []
     for number, line in enumerate([*lines, ""], 1):

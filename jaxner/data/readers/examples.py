@@ -1,4 +1,4 @@
-"""What every reader returns, and how it reports what is wrong with a file."""
+"""The sentences that readers return, and the reports of problems in files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ _SHOWN = 20
 
 
 class ConllError(ValueError):
-    """All that is wrong with a file: `problems`; the message shows the first 20."""
+    """All problems of a file; the message shows the first 20.
+
+    Args:
+        problems: One line for each problem.
+        remedies: What would fix them; repeated ones are shown once.
+    """
 
     def __init__(self, problems: Sequence[str], remedies: Iterable[str] = ()):
         self.problems = tuple(problems)
-        self.remedies = tuple(dict.fromkeys(remedies))  # without repetitions, in order
+        self.remedies = tuple(dict.fromkeys(remedies))  # distinct, in order
         lines = list(self.problems[:_SHOWN])
         if len(self.problems) > _SHOWN:
             lines.append(f"... the first {_SHOWN} of {len(self.problems):,} problems")
@@ -25,16 +30,17 @@ class Example:
     """One sentence of a file.
 
     Attributes:
-        tokens: The tokens as they stand in the file.
-        labels: The labels as they stand in the file, or None if none were asked for.
-        document: How many documents have begun before the sentence: in columns, how
-            many `-DOCSTART-` lines precede it.
-        line: Number of the first token's line, from 1; the others are on the next ones.
-        skipped: Numbers of later lines that hold no token of the sentence (CoNLL-U).
-        text: The text that was tokenised, if the file holds it.
-        offsets: First character and, exclusive, the last of each token in that text.
-        one_line: Whether all tokens stand on the first one's line.
-        path: The file that the sentence is from, if what was read are several.
+        tokens: The tokens as in the file.
+        labels: The labels as in the file; None if the caller asked for none.
+        document: Number of documents begun before the sentence; in columns, the number
+            of `-DOCSTART-` lines before it.
+        line: Number of the first token's line, from 1; the other tokens follow on the
+            next lines.
+        skipped: Numbers of later lines without a token of the sentence (CoNLL-U).
+        text: The text before tokenisation, if the file contains it.
+        offsets: First character and last character plus one of each token in `text`.
+        one_line: Whether all tokens are on the line of the first one.
+        path: The file of the sentence, if several files were read.
     """
 
     tokens: tuple[str, ...]
@@ -48,7 +54,7 @@ class Example:
     path: str | None = None
 
     def line_of(self, position: int) -> int:
-        """Gives the number of a token's line."""
+        """Returns the number of a token's line, from 1."""
         if self.one_line:
             return self.line
         line = self.line + position
@@ -59,13 +65,13 @@ class Example:
 
 @dataclass
 class Report:
-    """Collects what is wrong with one file, so that all of it is told together.
+    """Collects the problems of one file, to report them together.
 
     Attributes:
-        name: Of the file.
-        problems: What makes it unreadable, with the lines.
-        remedies: What would mend that.
-        notes: What was read in another way than it is written, with the lines.
+        name: Name of the file.
+        problems: Problems that make the file unreadable, with their lines.
+        remedies: What would fix them.
+        notes: Changes that the reader made, with their lines.
     """
 
     name: str
@@ -74,12 +80,12 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def add(self, line: int, problem: str, text: object, remedy: str) -> None:
-        """Notes a problem and what would mend it."""
+        """Adds a problem and what would fix it."""
         self.problems.append(self._told(line, problem, text))
         self.remedies.append(remedy)
 
     def note(self, line: int, what: str, text: object) -> None:
-        """Notes what is no error, but has to be known."""
+        """Adds a note, which is not an error."""
         self.notes.append(self._told(line, what, text))
 
     def _told(self, line: int, problem: str, text: object) -> str:
@@ -87,7 +93,11 @@ class Report:
         return f"{self.name}:{line}: {problem}: {shown!r}"
 
     def check(self, examples: Sequence[Example] | None = None) -> None:
-        """Raises ConllError if there is a problem, or not a single example."""
+        """Checks that there are no problems, and, if given, some examples.
+
+        Raises:
+            ConllError: There is a problem, or `examples` is empty.
+        """
         if not (self.problems or examples or examples is None):
             self.problems.append(f"{self.name}: expected lines of tokens, got none")
             self.remedies.append("Is it the right file, and was it written to its end?")

@@ -1,4 +1,4 @@
-"""Bytes and lines of files: gzip, encodings, limits, and files written whole."""
+"""Bytes and lines of files: gzip, encodings, size limits, and atomic writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxner.data.readers.examples import ConllError, Report
 
 DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 LIMIT_VARIABLE = "JAXNER_MAX_UNPACKED"
-"""Names the variable with the most bytes that a compressed file may unpack to."""
+"""Environment variable: maximum size of an unpacked file in bytes."""
 _LIMIT = 8 << 30
 
 
@@ -24,23 +24,23 @@ class Writable(Protocol):
     """A text file open for writing."""
 
     def write(self, text: str, /) -> object:
-        """Takes a text."""
+        """Writes a text."""
 
 
 def open_binary(
     path: str | os.PathLike[str], *, limited: bool = True
 ) -> io.BufferedIOBase:
-    """Opens a file for reading bytes, decompressing gzip (told by its first bytes).
+    """Opens a file for reading bytes; decompresses gzip, recognised by its first bytes.
 
     Args:
         path: The file.
         limited: Whether reading raises ConllError once a compressed file has unpacked
-            to more than 8 GiB, or to more bytes than `JAXNER_MAX_UNPACKED` says. What
-            is not held in memory needs no limit.
+            to more than 8 GiB, or the number of bytes in `JAXNER_MAX_UNPACKED`. Readers
+            that do not hold the file in memory need no limit.
 
     Raises:
-        FileNotFoundError: There is no such file; the message lists its neighbours.
-        IsADirectoryError: It is a folder.
+        FileNotFoundError: The file is missing; the message lists its neighbours.
+        IsADirectoryError: The path is a folder.
     """
     path = Path(path)
     if path.is_dir():
@@ -96,7 +96,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Reads a whole file, decompressed.
 
     Raises:
-        ConllError: It is damaged gzip, or unpacks to too much.
+        ConllError: The gzip file is damaged, or unpacks to too many bytes.
     """
     try:
         with open_binary(path) as file:
@@ -107,19 +107,19 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def decode_lines(data: bytes, report: Report, encoding: str) -> list[str]:
-    """Decodes a text and cuts it at its line ends, and nowhere else.
+    """Decodes a text and splits it at LF and CRLF, and nowhere else.
 
     Raises:
-        ConllError: Bytes are not text of the encoding.
+        ConllError: Bytes do not match the encoding.
     """
     return decode(data, report, encoding).replace("\r\n", "\n").split("\n")
 
 
 def decode(data: bytes, report: Report, encoding: str) -> str:
-    """Decodes a text; skips a byte order mark, and a CR that ends it.
+    """Decodes a text, without a byte order mark and a final CR.
 
     Raises:
-        ConllError: Bytes are not text of the encoding.
+        ConllError: Bytes do not match the encoding.
         ValueError: The encoding is unknown.
     """
     try:
@@ -140,18 +140,18 @@ def decode(data: bytes, report: Report, encoding: str) -> str:
 
 
 def write_text(target: str | os.PathLike[str] | Writable, text: str) -> None:
-    """Writes a file whole or not at all; a path that ends with `.gz` is compressed.
+    """Writes a file atomically; a path that ends with `.gz` is compressed.
 
     Args:
         target: A path, or a text file open for writing.
-        text: Its content; written as UTF-8.
+        text: The content; written as UTF-8.
     """
     if not isinstance(target, str | os.PathLike):
         target.write(text)
         return
-    # Readers skip the first byte order mark; one that is a token's needs another.
+    # Readers skip the first byte order mark; one within a token needs another before.
     data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
     path = Path(target)
     with writing.replacing(path) as file:
-        # Without a time in it, the same content gives the same bytes.
+        # Without a timestamp, equal content gives equal bytes.
         file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)

@@ -1,13 +1,13 @@
-"""JSON lines: a sentence (or a text of several) per line, with labels or with spans.
+"""Reads and writes JSON lines: a sentence or text per line, with labels or spans.
 
-Three forms are read, and what others call their fields:
+The reader accepts three forms, and other usual names of their fields:
 
 - `{"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}`;
 - `{"text": "Rome wins", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}`, where a
-  span may also be `[0, 4, "LOC"]`; characters are counted from 0, ends are exclusive;
-- the second with `"tokens"`: strings, or `{"text": …, "start": …, "end": …}`.
+  span may also be `[0, 4, "LOC"]`; offsets count characters from 0, ends are exclusive;
+- the second form with `"tokens"`: strings, or `{"text": …, "start": …, "end": …}`.
 
-A field `document` (or `doc_id`) says by another value that a document begins.
+A new value of the field `document` (or `doc_id`) starts a document.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ _START_OF_SPAN = ("start", "start_offset")
 
 
 class RecordError(ValueError):
-    """What is wrong with one record, and what would mend it."""
+    """A malformed record.
+
+    Args:
+        problem: What is wrong with the record.
+        remedy: What would fix it.
+    """
 
     def __init__(self, problem: str, remedy: str):
         super().__init__(problem)
@@ -50,17 +55,17 @@ def read(
     r"""Reads the sentences of a file of JSON lines, plain or gzipped.
 
     Args:
-        path: The file; gzip is told by its content, not by its name.
+        path: The file; gzip is recognised by its content, not by its name.
         tokenise: Finds the tokens of a text whose record has none.
-        sentences: Finds the sentences of such a text; None: it is one.
-        unfit: What happens to spans that do not meet tokens; one of `spans.UNFIT`.
+        sentences: Finds the sentences of such a text; None: the text is a sentence.
+        unfit: What to do with spans that do not match tokens; one of `spans.UNFIT`.
         encoding: Encoding of the text.
 
     Raises:
         ConllError: A line is not a JSON object with tokens and labels, or with a text
-            and spans; spans do not fit the tokens; bytes are not text of the encoding;
-            or there is no token.
-        FileNotFoundError: There is no such file.
+            and spans; spans do not match the tokens; bytes do not match the encoding;
+            or there are no tokens.
+        FileNotFoundError: The file is missing.
 
     Example:
         >>> import tempfile
@@ -86,7 +91,7 @@ def parse(
     unfit: str = "error",
     encoding: str = "utf-8",
 ) -> list[Example]:
-    """Does what `read` does, of the decompressed content of a file."""
+    """Reads the decompressed content of a file; see `read`."""
     reader = Records(Fitter(report, unfit), tokenise, sentences)
     examples = []
     for number, line in enumerate(files.decode_lines(data, report, encoding), 1):
@@ -101,13 +106,13 @@ def parse(
 
 @dataclass
 class Records:
-    """Makes sentences of records.
+    """Converts records to sentences.
 
     Attributes:
-        fitter: Writes spans of characters as labels.
-        tokenise: As for `read`.
-        sentences: As for `read`.
-        wants_labels: Whether records have to have labels or spans.
+        fitter: Converts character spans to labels.
+        tokenise: As in `read`.
+        sentences: As in `read`.
+        wants_labels: Whether records must have labels or spans.
     """
 
     fitter: Fitter
@@ -117,10 +122,10 @@ class Records:
     _document: tuple[int, Any] = field(default=(0, None))
 
     def examples(self, line: int, text: str) -> list[Example]:
-        """Makes the sentences of one line.
+        """Returns the sentences of one line.
 
         Raises:
-            RecordError: It is not what is expected.
+            RecordError: The record is malformed.
         """
         record = load(text)
         number, before = self._document
@@ -175,10 +180,10 @@ class Records:
 
 
 def load(text: str) -> dict[str, Any]:
-    """Reads the JSON object of one line.
+    """Parses the JSON object of one line.
 
     Raises:
-        RecordError: It is none.
+        RecordError: The line is not a JSON object.
     """
     try:
         record = json.loads(text)
@@ -243,7 +248,7 @@ def _located(tokens: Sequence[str], text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _labels(record: Mapping[str, Any], tokens: Sequence[str]) -> tuple | None:
-    """Returns the labels of tokens, if the record has them and no spans."""
+    """Returns the labels of the tokens; None if the record has spans instead."""
     for name in LABELS:
         found = record.get(name)
         if not isinstance(found, list) or (found and isinstance(found[0], list | dict)):
@@ -292,15 +297,15 @@ def write(
     *,
     as_spans: bool = False,
 ) -> None:
-    """Writes sentences as JSON lines; `read` gives them back.
+    """Writes sentences as JSON lines; `read` returns them.
 
     Args:
         target: A path, or a text file open for writing.
         examples: The sentences, with labels.
-        as_spans: Whether to write the text, the offsets of the tokens, and spans.
+        as_spans: Whether to write the text, token offsets and spans, not labels.
 
     Raises:
-        ValueError: Spans are wanted, and a label is no label of a span.
+        ValueError: `as_spans` is set, and a label is malformed.
 
     Example:
         >>> import sys
@@ -320,7 +325,7 @@ def write(
 
 
 def with_spans(example: Example) -> dict[str, Any]:
-    """Gives the record of a sentence: its text, its tokens with offsets, its spans."""
+    """Returns the record of a sentence: text, tokens with offsets, and spans."""
     text, offsets = spans.text_of(example)
     return {
         "text": text,

@@ -1,8 +1,8 @@
-"""Spans of characters: from entities in a text to labels of its tokens, and back.
+"""Converts character spans in a text to labels of its tokens, and back.
 
-A label belongs to a token, so a span that begins or ends within one, or overlaps
-another, has no labels of its own. Such a span is told with its line and its text. It
-is an error, or by choice left out or widened to whole tokens.
+Labels belong to tokens, so a span that begins or ends within a token, or overlaps
+another span, has no labels. Such a span is reported with its line and text: as an
+error, or, by choice, as dropped or widened to whole tokens.
 """
 
 from __future__ import annotations
@@ -18,21 +18,28 @@ from jaxner.data.readers.examples import Example, Report
 from jaxner.data.schemes import Span
 
 UNFIT = ("error", "drop", "widen")
-"""What may happen to spans that do not fit the tokens."""
+"""What to do with spans that do not match tokens."""
 
 Offsets = Sequence[tuple[int, int]]
 Cut = Callable[[str], Offsets]
-"""Finds pieces of a text, such as its tokens: from text to offsets, in order."""
+"""A function from a text to the offsets of its tokens or sentences, in order."""
 
 _BLANKS = re.compile(r"[^ \t\r\n]+")
 _REMEDY = (
-    "Mend the annotation, or choose another tokeniser; 'widen' makes such spans whole "
-    "tokens, 'drop' leaves them out."
+    "Fix the annotation, or choose another tokeniser; 'widen' extends such spans to "
+    "whole tokens, 'drop' leaves them out."
 )
 
 
 class CharSpan(NamedTuple):
-    """One entity in a text: its characters, its type, and where the file has it."""
+    """An entity in a text.
+
+    Attributes:
+        start: Its first character.
+        end: Its last character plus one.
+        type: Its type.
+        line: Its line in the file, from 1.
+    """
 
     start: int
     end: int
@@ -41,7 +48,7 @@ class CharSpan(NamedTuple):
 
 
 def at_blanks(text: str) -> list[tuple[int, int]]:
-    """Finds what stands between blanks, tabs and line ends.
+    """Returns the offsets of tokens separated by spaces, tabs or line ends.
 
     Example:
         >>> at_blanks("Rome is  old")
@@ -51,7 +58,7 @@ def at_blanks(text: str) -> list[tuple[int, int]]:
 
 
 def lines(text: str) -> list[tuple[int, int]]:
-    r"""Finds the lines of a text, without their ends.
+    r"""Returns the offsets of non-empty lines, without line ends.
 
     Example:
         >>> lines("Rome\nis old\n")
@@ -64,11 +71,12 @@ class Piece(NamedTuple):
     """One sentence of a text.
 
     Attributes:
-        start: Its first character in the text.
-        tokens: Its tokens.
+        start: First character of the sentence in the text.
+        tokens: The tokens.
         labels: Their labels, in BIO.
-        text: Its own text.
-        offsets: First and, exclusive, last character of each token in that.
+        text: The text of the sentence.
+        offsets: First character and last character plus one of each token in the
+            sentence.
     """
 
     start: int
@@ -79,7 +87,7 @@ class Piece(NamedTuple):
 
 
 def words(text: str) -> list[tuple[int, int]]:
-    """Finds the tokens of a text by the rules of `jaxner.data.tokens`.
+    """Returns the offsets of tokens by the rules of `jaxner.data.tokens`.
 
     Example:
         >>> words("Rome's old.")
@@ -89,7 +97,7 @@ def words(text: str) -> list[tuple[int, int]]:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Finds the sentences of a text by the rules of `jaxner.data.tokens`.
+    """Returns the offsets of sentences by the rules of `jaxner.data.tokens`.
 
     Example:
         >>> sentences("Rome is old. Yes.")
@@ -104,12 +112,15 @@ TOKENISERS: dict[str, Cut] = {"words": words, "blanks": at_blanks}
 
 @dataclass
 class Fitter:
-    """Writes spans of characters as labels of tokens.
+    """Converts character spans to labels of tokens.
 
     Attributes:
-        report: Where what does not fit is told.
-        unfit: What then happens, one of `UNFIT`.
-        count: How many spans did not fit.
+        report: Collects the spans that do not match tokens.
+        unfit: What to do with them, one of `UNFIT`.
+        count: Number of such spans so far.
+
+    Raises:
+        ValueError: `unfit` is unknown.
     """
 
     report: Report
@@ -123,16 +134,16 @@ class Fitter:
     def labels(
         self, text: str, offsets: Offsets, spans: Iterable[CharSpan]
     ) -> tuple[str, ...]:
-        """Gives the labels of tokens, in BIO.
+        """Returns the labels of tokens, in BIO.
 
         Args:
             text: The whole text.
-            offsets: Of its tokens, in order.
-            spans: In any order.
+            offsets: Offsets of its tokens, in order.
+            spans: Its entities, in any order.
         """
         found = [(self._fit(text, offsets, span), span) for span in spans]
         taken: list[Span] = []
-        # The longest first: of two that overlap, the outer one stays.
+        # Longest first: if two spans overlap, the longer one stays.
         sized = [(fit, span) for fit, span in found if fit is not None]
         for fit, span in sorted(sized, key=lambda x: (x[0].start - x[0].end, x[0])):
             other = next(
@@ -153,16 +164,16 @@ class Fitter:
         tokenise: Cut,
         sentences: Cut | None = None,
     ) -> Iterator[Piece]:
-        """Cuts a text into sentences, and these into tokens.
+        """Splits a text into sentences, and these into tokens.
 
         Args:
             text: The whole text.
             spans: Its entities.
             tokenise: Finds the tokens of a sentence.
-            sentences: Finds the sentences of the text; None: it is one.
+            sentences: Finds the sentences of the text; None: the text is a sentence.
 
         Yields:
-            The sentences that have tokens.
+            The sentences with at least one token.
         """
         bounds = sentences(text) if sentences else [(0, len(text))]
         starts = [start for start, _ in bounds]
@@ -186,7 +197,7 @@ class Fitter:
                 yield Piece(start, its, labels, sentence, offsets)
 
     def reject(self, text: str, span: CharSpan, what: str) -> None:
-        """Tells of a span that has no labels, whatever becomes of the others."""
+        """Reports a span that is left out, even if others are widened."""
         self._tell(text, span, what, "left out")
 
     def _is_inside(self, text: str, span: CharSpan) -> bool:
@@ -199,7 +210,7 @@ class Fitter:
         return False
 
     def _fit(self, text: str, offsets: Offsets, span: CharSpan) -> Span | None:
-        """Finds the tokens of a span; None if there are none or it does not fit."""
+        """Returns the tokens of a span; None if it has none or does not match them."""
         if not self._is_inside(text, span):
             return None
         first = bisect.bisect_right(offsets, span.start, key=lambda pair: pair[1])
@@ -226,7 +237,7 @@ class Fitter:
 
 
 def text_of(example: Example) -> tuple[str, Offsets]:
-    """Gives the text of a sentence and its tokens in it; by blanks if it has none.
+    """Returns a sentence's text and token offsets; joins tokens if it has no text.
 
     Example:
         >>> text_of(Example(("Rome", "wins"), None, 0, 1))
@@ -242,10 +253,10 @@ def text_of(example: Example) -> tuple[str, Offsets]:
 
 
 def of_example(example: Example) -> list[CharSpan]:
-    """Gives the entities of a sentence as spans of `text_of` it.
+    """Returns the entities of a sentence as character spans in its `text_of`.
 
     Raises:
-        ValueError: A label is no label of a span.
+        ValueError: A label is malformed.
     """
     _, offsets = text_of(example)
     return [

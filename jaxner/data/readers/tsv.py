@@ -1,7 +1,7 @@
-"""Tables with a header: a token per line, columns with names, separated by tabs.
+"""Reads and writes tables with a header: one token per line, columns between tabs.
 
-A blank line ends a sentence; so does, where there is a column for it, the number or
-name of another sentence or document. Cells are not quoted.
+A blank line ends a sentence. If there is a column for sentences or documents, a new
+value in it also ends one. Cells are not quoted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("label", "labels", "ner", "ner_tag", "ner_tags", "entity", "tag", "tags")
 SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 DOCUMENT = ("document", "document_id", "doc_id", "doc")
-"""Names of columns, in any case; the first that the header has counts."""
+"""Accepted names of columns, in any case; the first one in the header counts."""
 
 
 def read(
@@ -30,16 +30,16 @@ def read(
     r"""Reads the sentences of a table with a header, plain or gzipped.
 
     Args:
-        path: The file; gzip is told by its content, not by its name.
-        token_column: Column of the token, from 0; None: the one that is named so.
-        label_column: Column of the label; None: the one that is named so.
+        path: The file; gzip is recognised by its content, not by its name.
+        token_column: Column of the token, from 0; None: found by its name.
+        label_column: Column of the label, from 0; None: found by its name.
         encoding: Encoding of the text.
 
     Raises:
-        ConllError: The header names no such columns, lines differ in their number of
-            columns, cells are blank, bytes are not text of the encoding, or there is no
-            token.
-        FileNotFoundError: There is no such file.
+        ConllError: The header lacks these columns, lines differ in their number of
+            columns, cells are blank, bytes do not match the encoding, or there are no
+            tokens.
+        FileNotFoundError: The file is missing.
 
     Example:
         >>> import tempfile
@@ -64,7 +64,7 @@ def parse(
     label_column: int | None = None,
     encoding: str = "utf-8",
 ) -> list[Example]:
-    """Does what `read` does, of the decompressed content of a file."""
+    """Reads the decompressed content of a file; see `read`."""
     lines = files.decode_lines(data, report, encoding)
     table = _Table(report, lines[0].split("\t"), (token_column, label_column))
     examples = list(table.examples(lines))
@@ -73,7 +73,7 @@ def parse(
 
 
 def has_header(line: str) -> bool:
-    r"""Tells whether a line names a column of tokens and one of labels.
+    r"""Returns whether a line names a column of tokens and one of labels.
 
     Example:
         >>> has_header("Sentence #\tWord\tPOS\tTag"), has_header("Milan\tB-ORG")
@@ -85,7 +85,7 @@ def has_header(line: str) -> bool:
 
 @dataclass
 class _Table:
-    """Makes examples of lines, and reports what is wrong with them."""
+    """Parses the lines of one file, and reports their problems."""
 
     report: Report
     header: Sequence[str]
@@ -122,7 +122,7 @@ class _Table:
         block: list[list[str]] = []
         for number, line in enumerate([*lines[1:], ""], 2):
             cells = self._cells(number, line) if line.strip(" \t") else []
-            # A blank cell says: as above.
+            # A blank cell means "as above".
             new = {c: cells[c] for c in bounds if cells and cells[c].strip(" ")}
             changed = [c for c in new if new[c] != last[c]]
             if block and (changed or not line.strip(" \t")):
@@ -160,14 +160,14 @@ class _Table:
 def write(
     target: str | os.PathLike[str] | files.Writable, examples: Sequence[Example]
 ) -> None:
-    r"""Writes sentences as a table with a header; `read` gives them back.
+    r"""Writes sentences as a table with a header; `read` returns them.
 
     Args:
         target: A path, or a text file open for writing.
         examples: The sentences, with labels.
 
     Raises:
-        ValueError: A token or label is blank, or holds a tab or a line end.
+        ValueError: A token or label is blank, or contains a tab or a line end.
 
     Example:
         >>> import io

@@ -142,7 +142,7 @@ def test_no_word_is_lost_whatever_stands_between(tmp_path_factory, data):
         (row("x"), ":1: expected word 1 of its sentence, got 'x'"),
         (row(1, form=" "), ":1: expected a FORM, got a blank"),
         (row(1, tag=""), ":1: expected a UPOS, got a blank"),
-        (row(1, tag="_"), ":1: expected a label in UPOS, got _, that is none"),
+        (row(1, tag="_"), ":1: expected a label in UPOS, got _ (no value)"),
         (row("1-2") + "\n" + row(1), ":1: expected a sentence with a word, got none"),
         (
             row("2-1") + row(1),
