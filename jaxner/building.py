@@ -1,7 +1,8 @@
-"""Models whose sizes are those of a vocabulary."""
+"""Models whose sizes are those of a vocabulary, and changes of their options."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,3 +71,27 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         2
     """
     return build_model(vocabulary, parts)
+
+
+def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options with changes, named by path as on the command line.
+
+    Raises:
+        ValueError: A path leads to no option, or to a section.
+
+    Example:
+        >>> changed({"head": {"name": "crf"}}, {"head.name": "softmax"})
+        {'head': {'name': 'softmax'}}
+    """
+    copied = copy.deepcopy(dict(options))
+    for path, value in changes.items():
+        *parents, name = path.split(".")
+        section: Any = copied
+        for parent in parents:
+            section = section.get(parent) if isinstance(section, dict) else None
+        if not isinstance(section, dict) or not (parents or name in section):
+            raise ValueError(f"The model has no section for the option {path!r}.")
+        if isinstance(section.get(name), dict) and not isinstance(value, Mapping):
+            raise ValueError(f"{path!r} is a section: set one of its options.")
+        section[name] = value
+    return copied

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import inference, models
 from jaxner.data import schemes
@@ -95,7 +95,7 @@ def predict(
         key: Draws the dropout masks; None: the seed of the config draws them.
         num_samples: Number of passes with dropout, whose probabilities are averaged;
             None: the number in the tagger's config. Ignored with a refinement, which
-            has a single distribution.
+            has a single distribution, and by an ensemble, which averages its members.
         constrained: Whether to forbid ill-formed labellings.
     """
     if isinstance(params, Ensemble):
@@ -129,13 +129,15 @@ def _of_members(
     to members with larger scores.
     """
 
-    def member(weights):
+    def member(weights, temperature):
         potentials = models.predict(params.model, weights, sentence, key)
         if isinstance(params.temperature, float) and params.temperature == 1.0:
             return potentials
-        return inference.at_temperature(potentials, params.temperature)
+        return inference.at_temperature(potentials, temperature)
 
-    passes: Any = jax.vmap(member)(params.weights)
+    degrees = jnp.asarray(params.temperature, jnp.float32)
+    own = jnp.broadcast_to(degrees, (len(params),))
+    passes: Any = jax.vmap(member)(params.weights, own)
     chances = inference.mean_over_passes(
         lambda one: inference.marginals(one, sentence.mask), passes
     )
@@ -241,24 +243,44 @@ def draw(found: Predictive, sentence: Sentence, key: Any) -> Int[Array, " T"]:
 
 
 def best_labellings(
-    found: Predictive, sentence: Sentence, n: int
+    params: Tagger, found: Predictive, sentence: Sentence, n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
     """Returns the n best labellings and their probabilities, the most probable first.
 
     With several passes, `potentials` choose the labellings, and their mean probability
-    orders them. A missing labelling (there are fewer than n) has probability 0.
+    orders them. For an ensemble, they are the most probable on average among the n best
+    of each member. A missing labelling (there are fewer than n) has probability 0.
+
+    Args:
+        params: What `load` returned.
+        found: What `predict` returned.
+        sentence: One sentence.
+        n: How many.
     """
     mask = sentence.mask
-    labels, scores = inference.n_best(found.potentials, mask, n)
+    if isinstance(params, Ensemble):
+        assert found.passes is not None
+        each = inference.each_pass(lambda p: inference.n_best(p, mask, n), found.passes)
+        labels = each[0].reshape(-1, mask.shape[0])
+        exists = jnp.isfinite(each[1].reshape(-1)) & _is_first(labels)
+    else:
+        labels, scores = inference.n_best(found.potentials, mask, n)
+        exists = jnp.isfinite(scores)
 
-    def each(potentials):
+    def chances_of(potentials):
         def one(y):
             return inference.log_probability(potentials, y, mask)
 
         return jnp.exp(jax.vmap(one)(labels))
 
-    chances = jnp.where(jnp.isfinite(scores), found.mean(each), 0.0)
+    chances = jnp.where(exists, found.mean(chances_of), 0.0)
     if found.passes is None:
         return labels, chances
-    order = jnp.argsort(-chances)
+    order = jnp.argsort(-chances)[:n]
     return labels[order], chances[order]
+
+
+def _is_first(labels: Int[Array, "N T"]) -> Bool[Array, " N"]:
+    """Tells which labellings do not stand before in the list."""
+    equal = jnp.all(labels[:, None] == labels[None], axis=-1)
+    return ~jnp.any(jnp.tril(equal, -1), axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import json
@@ -19,6 +18,7 @@ from jaxtyping import Array
 from jaxner import integrity, models
 from jaxner.building import build as build
 from jaxner.building import build_model as build_model
+from jaxner.building import changed
 from jaxner.data.vocab import Vocabulary
 from jaxner.models.options import completed
 from jaxner.types import Weights
@@ -44,13 +44,14 @@ class Tagger:
         model: Computes potentials from the weights.
         vocabulary: Maps tokens to ids, and ids to labels.
         temperature: What scores are divided by before they become probabilities; see
-            `jaxner.answers.calibrating.fit`.
+            `jaxner.answers.calibrating.fit`. A tuple for an ensemble whose members
+            differ in it.
     """
 
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | Array = 1.0
+    temperature: float | tuple[float, ...] | Array = 1.0
 
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
@@ -66,9 +67,10 @@ class Tagger:
 class Ensemble(Tagger):
     """The taggers of several restarts as one pytree: `load(workdir, seed="all")`.
 
-    All arrays of `weights["params"]` have a leading axis of seeds. `tag` averages the
-    marginals of the members over that axis, by `jax.vmap`, and each token has the label
-    that is likeliest on average; see `decoding.predict`.
+    All arrays of `weights` have a leading axis of seeds. `tag` averages the marginals
+    of the members over that axis, by `jax.vmap`, and each token has the label that is
+    likeliest on average. All probabilities are means over the members, each at its own
+    temperature; see `decoding.predict`.
 
     Example:
         >>> one = load("runs/grn")
@@ -83,7 +85,9 @@ class Ensemble(Tagger):
     def member(self, number: int) -> Tagger:
         """Returns the tagger of one restart, counted from 0."""
         weights = jax.tree.map(lambda leaf: leaf[number], self.weights)
-        return Tagger(weights, self.model, self.vocabulary, self.temperature)
+        own: Any = self.temperature
+        own = own[number] if np.ndim(own) else own
+        return Tagger(weights, self.model, self.vocabulary, own)
 
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
@@ -101,7 +105,7 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
         raise ValueError("Expected at least one tagger for an ensemble, got none.")
     first = taggers[0]
     for number, other in enumerate(taggers):
-        for part in ("model", "vocabulary", "temperature"):
+        for part in ("model", "vocabulary"):
             if getattr(other, part) != getattr(first, part):
                 raise ValueError(
                     f"The taggers of an ensemble need the same {part}; that of tagger "
@@ -109,7 +113,9 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
                 )
     weights = [tagger.weights for tagger in taggers]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
-    return Ensemble(stacked, first.model, first.vocabulary, first.temperature)
+    own: Any = tuple(tagger.temperature for tagger in taggers)
+    own = own[0] if len(set(own)) == 1 else own
+    return Ensemble(stacked, first.model, first.vocabulary, own)
 
 
 def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
@@ -322,24 +328,8 @@ def _changed_model(
             f"{folder.path} was saved without a config, so options cannot be changed "
             "by name: build the model that you want, and pass it as `model`."
         )
-    return build_model(vocabulary, _changed(described, changes))
+    return build_model(vocabulary, changed(described, changes))
 
 
 def _like(model: models.Model) -> Any:
     return jax.eval_shape(functools.partial(models.init, model, jax.random.key(0)))
-
-
-def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns options with changes, named by path as on the command line."""
-    changed = copy.deepcopy(dict(options))
-    for path, value in changes.items():
-        *parents, name = path.split(".")
-        section: Any = changed
-        for parent in parents:
-            section = section.get(parent) if isinstance(section, dict) else None
-        if not isinstance(section, dict) or not (parents or name in section):
-            raise ValueError(f"The model has no section for the option {path!r}.")
-        if isinstance(section.get(name), dict) and not isinstance(value, Mapping):
-            raise ValueError(f"{path!r} is a section: set one of its options.")
-        section[name] = value
-    return changed

@@ -18,7 +18,7 @@ from jaxtyping import Array
 from jaxner import inference, models
 from jaxner.answers.mapping import over_tokens
 from jaxner.inference import Uncertainty as Uncertainty
-from jaxner.tagger import Tagger
+from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Sentence
 
 
@@ -51,7 +51,7 @@ def sample(
 
     Raises:
         TypeError: `tokens` has another type.
-        ValueError: `num_samples` is below 1.
+        ValueError: `num_samples` is below 1, or `params` is an ensemble.
 
     Example:
         >>> import jax
@@ -94,7 +94,7 @@ def uncertainty(
 
     Raises:
         TypeError: `tokens` has another type.
-        ValueError: `num_samples` is below 1.
+        ValueError: `num_samples` is below 1, or `params` is an ensemble.
 
     Example:
         >>> import jax
@@ -117,6 +117,12 @@ def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
     """Returns the results of `one` for one sentence, several, or an encoded batch."""
     if num_samples < 1:
         raise ValueError(f"Expected at least one pass, got num_samples={num_samples}")
+    if isinstance(params, Ensemble):
+        raise ValueError(
+            "Passes with dropout are of one tagger, not of an ensemble: call it with "
+            "ensemble.member(0). jaxner.marginals(ensemble, tokens) averages over the "
+            "members."
+        )
     return over_tokens(
         one,
         params,

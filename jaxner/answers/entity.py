@@ -73,9 +73,10 @@ def entities(
     """Finds the entities of a text, each with its exact probability.
 
     The entities are those of the labelling that `tag` returns, or of the n best ones.
+    The probability of an ensemble's is the mean of its members' exact ones.
 
     Args:
-        params: What `load` returned.
+        params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
         text_or_tokens: A raw text (a string), or tokens as in `tag`: one sentence as a
             list of strings, a list of such lists, or what `encode` returned.
         min_probability: Less probable entities are left out.
@@ -91,7 +92,8 @@ def entities(
         documents: As in `tag`. For a tagger that reads documents, a raw text is one.
         key: Of the dropout masks; None: those of the config.
         num_samples: Passes with dropout, over which probabilities are averaged; None:
-            as many as the tagger's config says, which is 0 for most.
+            as many as the tagger's config says, which is 0 for most. Not for an
+            ensemble, which averages over its members.
         vectors: As in `tag`; not for raw text.
 
     Returns:
@@ -101,7 +103,8 @@ def entities(
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.
         ValueError: As `tag`; the tagger gives tags; `min_probability` is not in [0, 1];
-            or a tokeniser returns what does not stand in the text.
+            a tokeniser returns what does not stand in the text; or `num_samples` is
+            given for an ensemble.
 
     Example:
         >>> from jaxner import load

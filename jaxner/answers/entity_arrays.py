@@ -18,7 +18,7 @@ from jaxner.answers.mapping import over_tokens
 from jaxner.answers.probabilities import count_passes
 from jaxner.data import schemes
 from jaxner.data.label_spans import LabelTypes, label_types
-from jaxner.tagger import Tagger
+from jaxner.tagger import Ensemble, Tagger
 
 
 class EntityArrays(NamedTuple):
@@ -166,6 +166,9 @@ def _entities(params, sentence, *, key, num_samples, constrained, n_best):
 
     if n_best == 1:
         return one(inference.viterbi(found.potentials, mask), True)
+    if isinstance(params, Ensemble):
+        labels, chances = decoding.best_labellings(params, found, sentence, n_best)
+        return jax.vmap(one, out_axes=-1)(labels, chances > 0)
     labels, scores = inference.n_best(found.potentials, mask, n_best)
     return jax.vmap(one, out_axes=-1)(labels, jnp.isfinite(scores))
 

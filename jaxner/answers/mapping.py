@@ -66,7 +66,7 @@ def over_tokens(
         return jax.vmap(compute, in_axes=(batch_axes(arrays),))(arrays)
 
     # Traced, so that another temperature compiles nothing anew.
-    degrees = jnp.float32(params.temperature)
+    degrees = jnp.asarray(params.temperature, jnp.float32)
     plain = dataclasses.replace(params, temperature=1.0)
     static = {"one": one, "options": tuple(options.items())}
 

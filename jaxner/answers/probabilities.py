@@ -15,7 +15,7 @@ from jaxner import decoding, inference, tagging
 from jaxner.answers.mapping import over_tokens
 from jaxner.data import schemes
 from jaxner.data.splits import Split
-from jaxner.tagger import Tagger
+from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Sentence
 
 
@@ -54,7 +54,8 @@ def marginals(
         documents: As in `tag`.
         key: Of the dropout masks; None: those of the config.
         num_samples: Passes with dropout, whose mean is returned; None: as many as the
-            tagger's config says, which is 0 for most.
+            tagger's config says, which is 0 for most. Not for an ensemble, which
+            averages over its members.
         vectors: As in `tag`.
 
     Returns:
@@ -64,7 +65,7 @@ def marginals(
 
     Raises:
         TypeError: As `tag`.
-        ValueError: The head has no label probabilities.
+        ValueError: The head has no label probabilities; or as `entities`.
 
     Example:
         >>> from jaxner import load
@@ -89,8 +90,15 @@ def count_passes(params: Tagger, num_samples: int | None) -> int:
     """Returns the number of passes, for the size of batches.
 
     Raises:
-        ValueError: It is negative, or a refinement has none to choose.
+        ValueError: It is negative; or a refinement or an ensemble has none to choose.
     """
+    if isinstance(params, Ensemble):
+        if num_samples:
+            raise ValueError(
+                "An ensemble averages over its members, not over passes with dropout: "
+                "leave num_samples out, or take one member, ensemble.member(0)."
+            )
+        return len(params)
     if num_samples is None:
         return params.model.mc_dropout.num_samples
     if num_samples < 0:
@@ -121,6 +129,9 @@ def n_best(
     vectors: Any = None,
 ) -> Any:
     """Finds the n most probable labellings of each sentence, with their probabilities.
+
+    Of an ensemble, they are the most probable on average among the n best labellings
+    of each member.
 
     Args:
         params: What `load` returned.
@@ -233,7 +244,7 @@ def _n_best(params, sentence, *, key, num_samples, constrained, n):
     found = decoding.predict(
         params, sentence, key, num_samples, constrained=constrained
     )
-    labels, chances = decoding.best_labellings(found, sentence, n)
+    labels, chances = decoding.best_labellings(params, found, sentence, n)
     length = sentence.mask.shape[0]
     return labels.T, jnp.broadcast_to(chances[None], (length, n))
 
