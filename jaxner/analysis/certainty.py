@@ -1,4 +1,4 @@
-"""A tagger's labels of a split, with the probability of each label and entity."""
+"""A tagger's labels of a split, the probability of each, and their calibration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from jaxner import tagging
 from jaxner.answers import entity_arrays
 from jaxner.data import schemes
 from jaxner.data.splits import Split
+from jaxner.evaluation import calibration, errors
+from jaxner.evaluation.describing import Prediction, Value
 from jaxner.tagger import Tagger
+
+_CURVE = 200  # points of a curve that are kept
 
 
 class Labelled(NamedTuple):
@@ -63,3 +67,44 @@ def label(params: Tagger, split: Split, *, constrained: bool = False) -> Labelle
         for span, chance in entity_arrays.spans_of(params, one).items()
     }
     return Labelled(labels, certainty, entities)
+
+
+def calibration_of(its: Prediction) -> Value:
+    """Returns the calibration of a prediction, and the curve over the threshold.
+
+    Args:
+        its: Labels with their probabilities, or without: then the result is empty.
+
+    Returns:
+        `calibration`, of `tokens` and of `entities` (as far as there are any), and
+        `thresholds`: precision and recall of the entities above each probability.
+
+    Example:
+        >>> one = Prediction(None, [["O"]], [["O"]], "BIOES", certainty=[[0.9]])
+        >>> calibration_of(one)["calibration"]["tokens"]["count"]
+        1
+    """
+    if its.certainty is None:
+        return {}
+    right = [
+        a == b
+        for rows in zip(its.gold, its.predicted, strict=True)
+        for a, b in zip(*rows, strict=True)
+    ]
+    chances = [chance for row in its.certainty for chance in row]
+    found: Value = {"tokens": calibration.calibration(chances, right).to_dict()}
+    if its.entity_certainty is None:
+        return {"calibration": found}
+    pairs = errors.pairs(its.gold, its.predicted, its.span_rule, its.scheme)
+    known = [
+        (its.entity_certainty[pair.sentence, *pair.predicted], pair.kind is None)
+        for pair in pairs
+        if pair.predicted and (pair.sentence, *pair.predicted) in its.entity_certainty
+    ]
+    chances, right = [x[0] for x in known], [x[1] for x in known]
+    found["entities"] = calibration.calibration(chances, right).to_dict()
+    gold = sum(pair.gold is not None for pair in pairs)
+    curve = calibration.threshold_curve(chances, right, gold).to_dict()
+    step = -(-len(curve["thresholds"]) // _CURVE) or 1
+    thinned = {name: values[::step] for name, values in curve.items()}
+    return {"calibration": found, "thresholds": thinned if chances else {}}

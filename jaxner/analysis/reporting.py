@@ -10,6 +10,7 @@ pictures are those of the papers, where the model has them: relations (Chen et a
 from __future__ import annotations
 
 import collections
+import dataclasses
 import time
 
 import numpy as np
@@ -18,12 +19,11 @@ from jaxner import tagging
 from jaxner.analysis import certainty, drafts, heatmaps, parts, sweeps
 from jaxner.data import schemes
 from jaxner.data.splits import Split
-from jaxner.evaluation import breakdowns, calibration, describing, errors, intervals
+from jaxner.evaluation import breakdowns, describing, intervals
 from jaxner.evaluation.describing import Prediction, Training, Value
 from jaxner.evaluation.detection import Changes
 from jaxner.tagger import Tagger
 
-_CURVE = 200  # points of a curve that are kept
 _EXAMPLE = (5, 14)  # tokens of a sentence whose inner pictures are drawn
 _TRACED = 2  # sentences that are traced token by token
 _MAPS = 6  # attention heads that are drawn
@@ -75,7 +75,8 @@ def describe(
         else _training(params, split, train, has_vectors),
     )
     its = describing.describe(prediction, rounds=rounds)
-    its |= _calibration(prediction)
+    its |= certainty.calibration_of(prediction)
+    its |= _uncalibrated(params, split, prediction, constrained)
     its["speed"] = [["tagging, tokens a second", _speed(params, split, constrained)]]
     if scheme != schemes.TAGS:
         its |= _inside(params, split, prediction)
@@ -97,32 +98,21 @@ def _training(
     return Training(train.words(), known, mentions)
 
 
-def _calibration(its: Prediction) -> Value:
-    """Returns how honest the probabilities are, and the curve over the threshold."""
-    if its.certainty is None:
+def _uncalibrated(
+    params: Tagger, split: Split, its: Prediction, constrained: bool
+) -> Value:
+    """Returns the temperature, and the calibration without it."""
+    degrees = np.atleast_1d(params.temperature)
+    if its.certainty is None or (degrees == 1.0).all():
         return {}
-    right = [
-        a == b
-        for rows in zip(its.gold, its.predicted, strict=True)
-        for a, b in zip(*rows, strict=True)
-    ]
-    chances = [chance for row in its.certainty for chance in row]
-    found: Value = {"tokens": calibration.calibration(chances, right).to_dict()}
-    if its.entity_certainty is None:
-        return {"calibration": found}
-    pairs = errors.pairs(its.gold, its.predicted, its.span_rule, its.scheme)
-    known = [
-        (its.entity_certainty[pair.sentence, *pair.predicted], pair.kind is None)
-        for pair in pairs
-        if pair.predicted and (pair.sentence, *pair.predicted) in its.entity_certainty
-    ]
-    chances, right = [x[0] for x in known], [x[1] for x in known]
-    found["entities"] = calibration.calibration(chances, right).to_dict()
-    gold = sum(pair.gold is not None for pair in pairs)
-    curve = calibration.threshold_curve(chances, right, gold).to_dict()
-    step = -(-len(curve["thresholds"]) // _CURVE) or 1
-    thinned = {name: values[::step] for name, values in curve.items()}
-    return {"calibration": found, "thresholds": thinned if chances else {}}
+    plain = dataclasses.replace(params, temperature=1.0)
+    found = certainty.label(plain, split, constrained=constrained)
+    of = {"certainty": found.certainty, "entity_certainty": found.entities}
+    before = dataclasses.replace(its, predicted=found.labels, **of)
+    return {
+        "temperature": degrees.tolist(),
+        "calibration_before": certainty.calibration_of(before)["calibration"],
+    }
 
 
 def _speed(params: Tagger, split: Split, constrained: bool) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jaxner
+from jaxner import __main__
 from jaxner.analysis import certainty, reporting
 from jaxner.data import corpora, schemes
 from jaxner.workdir import Workdir, names_of
@@ -62,6 +63,35 @@ def test_report_of_a_run(finished, evaluated, tmp_path):
         assert wanted in text
     assert f"{scores['f1']:.2f}" in text
     assert page.with_suffix(".csv").read_text("utf-8").startswith("run,table,row,")
+
+
+def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
+    warm = tmp_path / "warm"
+    shutil.copytree(finished, warm)
+    __main__.main(["calibrate", "--workdir", str(warm)])
+    kept = Workdir(warm).read_json("calibration.json")
+    page = tmp_path / "report.html"
+    report = evaluated(
+        f"--workdir={finished},{warm}", f"--report={page}", "--split=dev"
+    )
+    cold, run = report["runs"]
+    assert "calibration_before" not in cold
+    assert run["temperature"] == [pytest.approx(kept["temperature"], rel=1e-6)]
+    written = page.with_suffix(".csv").read_text("utf-8")
+    for of in ("tokens", "entities"):
+        for key in ("expected_calibration_error", "brier"):
+            for name, side in (
+                ("calibration_before", "before"),
+                ("calibration", "after"),
+            ):
+                found = run[name][of][key]
+                assert found == pytest.approx(kept["dev"][side][of][key], abs=1e-5)
+                assert f"warm,{name.replace('_', ' ')},{of},{key},{found}" in written
+            before = run["calibration_before"][of][key]
+            assert before == pytest.approx(cold["calibration"][of][key], abs=1e-6)
+    text = page.read_text("utf-8")
+    assert text.count("before (T = 1)") == 2  # below the plot, and above the column
+    assert f"after (T = {kept['temperature']:.4g})" in text
 
 
 def test_several_runs_side_by_side(finished, evaluated, tmp_path):

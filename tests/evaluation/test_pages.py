@@ -51,6 +51,8 @@ def run_of(its, name="runs/one"):
         "name": name,
         **describing.describe(its, rounds=20),
         "calibration": {"tokens": honest, "entities": honest},
+        "calibration_before": {"tokens": honest, "entities": honest},
+        "temperature": [1.25],
         "thresholds": {
             "thresholds": [0.9, 0.1],
             "precision": [1.0, 0.5],

@@ -168,13 +168,38 @@ def error_rows(run: Value) -> list[list[str]]:
     ]
 
 
+def calibration_columns(run: Value) -> list[str]:
+    """Returns the names of the sides that are compared: before and after, or neither.
+
+    Example:
+        >>> calibration_columns({"temperature": [1.25], "calibration_before": {1: 2}})
+        ['before (T = 1)', 'after (T = 1.25)']
+        >>> calibration_columns({"temperature": [], "calibration_before": {}})
+        ['']
+    """
+    if not run["calibration_before"]:
+        return [""]
+    degrees = ", ".join(f"{x:.4g}" for x in run["temperature"])
+    return ["before (T = 1)", f"after (T = {degrees})"]
+
+
 def calibration_rows(run: Value) -> list[list[str]]:
-    """Returns the calibration of tokens and of entities, a row for each."""
-    keys = ("mean_probability", "share_right", "expected_calibration_error", "brier")
-    return [
-        [name, number(its["count"]), *(fixed(its[key], 4) for key in keys)]
-        for name, its in run["calibration"].items()
-    ]
+    """Returns the calibration of tokens and of entities, a column for each side."""
+    names = {
+        "expected_calibration_error": "expected calibration error",
+        "brier": "Brier score",
+        "mean_probability": "mean probability",
+        "share_right": "share that is right",
+    }
+    sides = [run["calibration_before"], run["calibration"]]
+    sides = [side for side in sides if side]
+    rows = []
+    for of in run["calibration"]:
+        counts = [number(side[of]["count"]) for side in sides]
+        rows.append([of, *counts])
+        for key, name in names.items():
+            rows.append([f"{of}: {name}", *(fixed(side[of][key], 4) for side in sides)])
+    return rows
 
 
 def compared(one: Value) -> list[list[str]]:
@@ -209,6 +234,6 @@ FILTERS = {
     its.__name__: its
     for its in (
         *(number, fixed, tiles, type_rows, rule_rows, figure_rows, group_rows),
-        *(error_rows, calibration_rows, compared, cells, pretty),
+        *(error_rows, calibration_rows, calibration_columns, compared, cells, pretty),
     )
 }

@@ -23,6 +23,8 @@ Value = dict[str, Any]
 NOTHING = MappingProxyType({})
 _OPTIONAL: Value = {
     **dict.fromkeys(("by_rule", "confusion", "calibration", "about"), NOTHING),
+    "calibration_before": NOTHING,
+    "temperature": (),
     "thresholds": NOTHING,
     **dict.fromkeys(("breakdowns", "learning", "speed", "pictures", "tables"), ()),
     **dict.fromkeys(("confident_mistakes", "uncertain_hits", "uncertain_text"), ()),
@@ -132,10 +134,11 @@ def _lines(run: Value) -> Iterator[tuple[str, str, str, Any]]:
             yield "confusion", row, column, value
     for its in run["errors"]["largest"]:
         yield "errors", its["error"], "count", its["count"]
-    for row, its in run.get("calibration", {}).items():
-        for column, value in its.items():
-            if not isinstance(value, (dict, list)):
-                yield "calibration", row, column, value
+    for name in ("calibration_before", "calibration"):
+        for row, its in run.get(name, {}).items():
+            for column, value in its.items():
+                if not isinstance(value, (dict, list)):
+                    yield name.replace("_", " "), row, column, value
     for its in run.get("learning", ()):
         for column, value in its.items():
             yield "learning", f"epoch {its['epoch']}", column, value
@@ -146,9 +149,11 @@ def _lines(run: Value) -> Iterator[tuple[str, str, str, Any]]:
 def _drawn(run: Value) -> dict[str, Any]:
     """Draws the available parts of one run."""
     found: dict[str, Any] = {"pictures": [_picture(x) for x in run.get("pictures", ())]}
-    bins = {name: _bins(its) for name, its in run.get("calibration", {}).items()}
-    if bins:
-        found["calibration"] = _safe(drawings.reliability(bins))
+    found["calibration"] = [
+        _safe(drawings.reliability({of: _bins(its) for of, its in side.items()}))
+        for side in (run.get("calibration_before"), run.get("calibration"))
+        if side
+    ]
     if curve := run.get("thresholds"):
         lines = {
             name: list(zip(curve["thresholds"], curve[name], strict=True))
