@@ -259,8 +259,10 @@ def _seal(path: Path, about: Mapping[str, Any]) -> None:
 
 
 def _check_finite(path: Path, weights: Any, remedy: str) -> None:
+    """Raises an error for bad weights; on the host, where nothing is compiled."""
     for name, leaf in _named(weights).items():
-        if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
+        is_inexact = jnp.issubdtype(leaf.dtype, jnp.inexact)
+        if is_inexact and not np.isfinite(np.asarray(leaf)).all():
             reason = f"has infinite or NaN weights in {name}"
             raise DamagedFileError(path, reason, remedy)
 
@@ -328,6 +330,7 @@ def _placed(arrays: Any) -> Any:
     """Returns NumPy arrays copied to the default device, uncommitted.
 
     Arrays restored directly onto a device would be committed to it, and could not
-    combine with a batch sharded over several devices.
+    combine with a batch sharded over several devices. `jnp.array` would compile a
+    program for each shape.
     """
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), arrays)
+    return jax.device_put(arrays, may_alias=False)

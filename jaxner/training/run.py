@@ -143,7 +143,8 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
             (`init_from`) are no longer needed.
     """
     model = tagging.build_model(data.vocabulary, config.model.to_dict())
-    weights = models.init(model, jax.random.key(config.seed))
+    # As one program: each draw by itself would be compiled, and so would a forward pass.
+    weights = jax.jit(models.init, static_argnums=0)(model, jax.random.key(config.seed))
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
         if config.data.standardise_vectors:
