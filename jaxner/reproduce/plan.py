@@ -16,18 +16,38 @@ FILE = Path(__file__).with_name("plan.toml")
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One run of a cell.
+    """One run of a cell, or several that train together in one program.
 
     Attributes:
         cell: The cell to reproduce.
-        seed: Seed of the run.
+        seed: Seed of the run, or of the first one.
+        num_seeds: Number of runs, with consecutive seeds.
     """
 
     cell: Cell
     seed: int
+    num_seeds: int = 1
 
     def __str__(self) -> str:
-        return f"{self.cell.id} seed {self.seed}"
+        if self.num_seeds == 1:
+            return f"{self.cell.id} seed {self.seed}"
+        return f"{self.cell.id} seeds {self.seed} to {self.last_seed}"
+
+    @property
+    def last_seed(self) -> int:
+        """Seed of the last run."""
+        return self.seed + self.num_seeds - 1
+
+    def each(self) -> list[Job]:
+        """Returns a job for each run.
+
+        Example:
+            >>> from jaxner.reproduce import published
+            >>> cell = published.load().cell("grn/conll2003")
+            >>> [str(job) for job in Job(cell, 1, num_seeds=2).each()]
+            ['grn/conll2003 seed 1', 'grn/conll2003 seed 2']
+        """
+        return [Job(self.cell, s) for s in range(self.seed, self.last_seed + 1)]
 
     @property
     def key(self) -> tuple[str, int]:
@@ -36,7 +56,10 @@ class Job:
 
     def folder(self, runs: Path) -> Path:
         """Returns the run folder, given the folder of all runs."""
-        return runs / self.cell.id / f"seed-{self.seed}"
+        name = f"seed-{self.seed}"
+        if self.num_seeds > 1:
+            name = f"seeds-{self.seed}-{self.last_seed}"
+        return runs / self.cell.id / name
 
     def first_weights(self, runs: Path) -> Path | None:
         """Returns the run folder with the initial weights, or None."""
@@ -183,6 +206,23 @@ def load(cells: Iterable[str], path: Path = FILE) -> Plan:
         if not any(fnmatchcase(name, pattern) for name in cells):
             raise ValueError(f"{path}: the setting {pattern!r} matches no cell")
     return plan
+
+
+def together(job: Job, others: Iterable[Job]) -> Job:
+    """Returns a job joined with those of the seeds that follow, to train together.
+
+    Args:
+        job: A run.
+        others: Runs that may join it. A cell that begins with the weights of other
+            runs, one for each seed, is joined with none.
+    """
+    if job.cell.begins_with:
+        return job
+    seeds = {other.seed for other in others if other.cell.id == job.cell.id}
+    count = 1
+    while job.seed + count in seeds:
+        count += 1
+    return dataclasses.replace(job, num_seeds=count)
 
 
 def chosen(

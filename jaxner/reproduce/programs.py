@@ -84,7 +84,10 @@ def command(job: Job, overrides: Mapping[str, Any], runs: Path) -> list[str]:
         >>> command(job, {"patience": 3}, Path("runs"))[4:]
         ['grn:sample', '--config.seed=1', '--config.patience=3', '--workdir', 'runs/a/b/seed-1']
     """  # noqa: E501 - the example's output is one line
-    given = {"seed": job.seed, **overrides}
+    given: dict[str, Any] = {"seed": job.seed}
+    if job.num_seeds > 1:
+        given |= {"num_seeds": job.num_seeds, "restarts": "together"}
+    given |= overrides
     weights = job.first_weights(runs)
     if weights is not None:
         given["init_from"] = weights

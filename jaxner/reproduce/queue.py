@@ -13,10 +13,10 @@ import filelock
 
 from jaxner.data import corpora
 from jaxner.reproduce import programs, record
-from jaxner.reproduce.plan import Job, Plan
+from jaxner.reproduce.plan import Job, Plan, together
 from jaxner.reproduce.programs import Outcome
 from jaxner.reproduce.published import Cell
-from jaxner.reproduce.results import DONE, FAILED, Results
+from jaxner.reproduce.results import DONE, FAILED, Line, Results
 from jaxner.training import inputs, signals
 from jaxner.workdir import Workdir
 
@@ -49,7 +49,8 @@ class Queue:
         plan: Overrides of the configs.
         results: Receives the lines of finished runs.
         runs: The folder of all runs.
-        device: "cpu", "gpu" or None for JAX's choice.
+        device: "cpu", "gpu" or None for JAX's choice. On a GPU, the missing seeds of a
+            cell train together, in one program.
         log: Gets lines for the user.
         train: Trains one run.
         config_of: Returns the config of a cell.
@@ -115,13 +116,27 @@ class Queue:
                     logged.add(job.cell.id)
                     self.log(f"{job.cell.id}: {state.name}, {state.why}")
                 is_wanted = state.name == MISSING or (retry and state.name == FAILED)
-                if is_wanted and self._run(job, must_stop).is_stopped:
-                    break
+                if is_wanted:
+                    joined = self._joined(job, jobs) if state.name == MISSING else job
+                    if self._run(joined, must_stop).is_stopped:
+                        break
             else:
                 self.log("No jobs left")
                 return 0
         self.log("Stopped; the same command continues from here")
         return stop.exit_status if stop else 0
+
+    def _joined(self, job: Job, jobs: Sequence[Job]) -> Job:
+        """Returns a job with the missing seeds that can train together with it."""
+
+        def is_new(one: Job) -> bool:
+            is_missing = self.state(one).name == MISSING
+            return is_missing and not Workdir(one.folder(self.runs)).is_begun()
+
+        if self.device != "gpu" or not is_new(job):
+            return job
+        mine = (one for one in jobs if one.cell.id == job.cell.id)
+        return together(job, filter(is_new, mine))
 
     def _run(self, job: Job, must_stop: Callable[[], bool]) -> Outcome:
         folder = job.folder(self.runs)
@@ -142,22 +157,41 @@ class Queue:
         return outcome
 
     def _record(self, job: Job, overrides: Mapping[str, Any], outcome: Outcome) -> None:
-        about = self.device or "", programs.commit()
-        if outcome.status == 0:
-            try:
-                line = record.done(job, overrides, job.folder(self.runs), *about)
-            except (OSError, ValueError, KeyError) as error:
-                outcome = Outcome(1, f"{type(error).__name__}: {error}")
-        if outcome.status:
-            line = record.failed(job, overrides, outcome.error, *about)
-            self.log(f"{job}: failed: {outcome.error}")
-        self.results.add(job.cell.table, line)
-        if line["status"] == DONE:
+        for one in job.each():
+            if job.num_seeds > 1 and outcome.status == 0:
+                _take_out(one, job, self.runs)
+            line = self._line(one, job, overrides, outcome)
+            self.results.add(one.cell.table, line)
+            if line["status"] == FAILED:
+                self.log(f"{one}: failed: {line['error']}")
+                continue
             dev, test = (line[x][line["rule"]] for x in ("dev", "test"))
             self.log(
-                f"{job}: dev {dev:.2f}, test {test:.2f} ({line['rule']}), best epoch "
+                f"{one}: dev {dev:.2f}, test {test:.2f} ({line['rule']}), best epoch "
                 f"{line['best_epoch']} of {line['epochs']}, {line['seconds']:,.0f} s"
             )
+
+    def _line(
+        self, one: Job, job: Job, overrides: Mapping[str, Any], outcome: Outcome
+    ) -> Line:
+        """Returns the line of one run of a job that ended."""
+        about, error = (self.device or "", programs.commit()), outcome.error
+        if outcome.status == 0:
+            try:
+                line = record.done(one, overrides, one.folder(self.runs), *about)
+            except (OSError, ValueError, KeyError) as reason:
+                error = f"{type(reason).__name__}: {reason}"
+            else:
+                shared = {"num_seeds": job.num_seeds} if job.num_seeds > 1 else {}
+                return {**line, **shared}
+        return record.failed(one, overrides, error, *about)
+
+
+def _take_out(one: Job, joined: Job, runs: Path) -> None:
+    """Moves a run that trained together with others to its own place."""
+    source = joined.folder(runs) / f"seed-{one.seed}"
+    if source.is_dir() and not one.folder(runs).exists():
+        source.rename(one.folder(runs))
 
 
 def what_lacks(config: Any) -> str:

@@ -143,7 +143,7 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
             (`init_from`) are no longer needed.
     """
     model = tagging.build_model(data.vocabulary, config.model.to_dict())
-    # As one program: each draw by itself would be compiled, and so would a forward pass.
+    # One program: alone, each draw would be compiled, and so would a forward pass.
     weights = jax.jit(models.init, static_argnums=0)(model, jax.random.key(config.seed))
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)

@@ -128,7 +128,11 @@ class Fake:
             ending = ending()
         if ending:
             return Outcome(ending, f"ended with {ending}")
-        lines.finish(job.folder(runs))
+        if job.num_seeds == 1:
+            lines.finish(job.folder(runs))
+            return Outcome(0)
+        for one in job.each():
+            lines.finish(job.folder(runs) / f"seed-{one.seed}")
         return Outcome(0)
 
 
@@ -296,6 +300,61 @@ def test_missing_vectors_and_encoders_are_told(tmp_path):
     assert "with a pretrained encoder" in queue.what_lacks(config)
     config.data.pretrained = str(tmp_path)
     assert queue.what_lacks(config) == ""
+
+
+def test_on_a_gpu_the_missing_seeds_of_a_cell_train_together(tmp_path):
+    jobs = [Job(cell, seed) for seed in range(4) for cell in (SAMPLE, OTHER)]
+    line, _ = queue_of(tmp_path, Fake(), device="cpu")
+    line.work(jobs[2:3])  # seed 1 of SAMPLE is there already
+    line, said = queue_of(tmp_path, fake := Fake(), device="gpu")
+    assert line.work(jobs) == 0
+    assert fake.calls == [("grn/sample", 0), ("ncrfpp/sample", 0), ("grn/sample", 2)]
+    assert said[0] == "grn/sample seed 0: begun with no"
+    found = line.results.by_job()
+    assert set(found) == {job.key for job in jobs}
+    shared = {key: its.get("num_seeds", 1) for key, its in found.items()}
+    assert shared == {
+        **{("grn/sample", seed): count for seed, count in enumerate((1, 1, 2, 2))},
+        **{("ncrfpp/sample", seed): 4 for seed in range(4)},
+    }
+    assert all((job.folder(line.runs) / "result.json").is_file() for job in jobs)
+
+
+def test_seeds_that_train_together_fail_and_stop_together(tmp_path):
+    jobs = [Job(SAMPLE, seed) for seed in range(3)]
+    line, _ = queue_of(tmp_path, fake := Fake(143), device="gpu")
+    line.work(jobs)
+    assert (fake.calls, line.results.lines()) == ([("grn/sample", 0)], [])
+    line, _ = queue_of(tmp_path, Fake(1), device="gpu")
+    line.work(jobs)
+    assert [x["error"] for x in line.results.lines()] == ["ended with 1"] * 3
+
+
+def test_the_command_of_seeds_that_train_together(tmp_path):
+    job = plan.together(JOBS[0], [Job(SAMPLE, s) for s in (0, 1, 2, 4)])
+    assert str(job) == "grn/sample seeds 0 to 2"
+    flags = programs.command(job, {"patience": 3}, tmp_path)
+    assert {"--config.num_seeds=3", "--config.restarts=together"} < set(flags)
+    assert flags[-1] == str(tmp_path / "grn/sample/seeds-0-2")
+    later = Job(Cell("d/x", "grn", "", "", "idcnn:sample", begins_with="s"), 0)
+    assert plan.together(later, [Job(later.cell, 1)]) == later
+
+
+@pytest.mark.slow
+def test_real_runs_that_trained_together_have_lines(tmp_path):
+    small = {"num_epochs": 1, "num_blocks": 1, "model.encoder.hidden_dim": 8}
+    tiny_plan = plan.Plan((), (plan.Setting(("*",), small),), ())
+    jobs = [Job(SAMPLE, seed) for seed in (0, 1)]
+
+    def on_this_machine(*arguments, device, **options):
+        return programs.train(*arguments, device="cpu", **options)
+
+    line, said = queue_of(tmp_path, on_this_machine, tiny_plan, device="gpu")
+    assert line.work(jobs) == 0
+    found = line.results.by_job()
+    assert [its["status"] for its in found.values()] == ["done"] * 2, said
+    assert [its["num_seeds"] for its in found.values()] == [2, 2]
+    assert found["grn/sample", 0]["dev"] != found["grn/sample", 1]["dev"]
 
 
 def test_documents_wait_for_sentences(tmp_path):
