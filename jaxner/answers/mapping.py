@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import batched, tagging
+from jaxner import batched, models, tagging
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence, batch_axes
 
@@ -59,7 +59,13 @@ def over_tokens(
                 f"Expected encoded words of shape [T] or [B, T], got {rank} axes. Map "
                 "over further axes with jax.vmap."
             )
-        compute = functools.partial(one, params, key=key, **options)
+
+        def whole(params: Any, sentence: Any, key: Any) -> Any:
+            return one(params, sentence, key=key, **options)
+
+        def compute(sentence: Sentence) -> Any:
+            return models.automatic(whole, params, sentence, key)
+
         arrays = jax.tree.map(jnp.asarray, tokens)
         if rank == 1:
             return compute(arrays)

@@ -12,7 +12,6 @@ References:
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -20,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.inference.crf import Constraints
+from jaxner.inference.varying import varying
 from jaxner.types import FORBIDDEN, Autoregressive
 
 
@@ -77,7 +77,8 @@ def score(
         carry = _read(potentials, carry, gates)
         return carry, carry[0]
 
-    _, states = jax.lax.scan(step, (zero, zero), gates)
+    first = varying((zero, zero), gates, potentials.recurrent)
+    _, states = jax.lax.scan(step, first, gates)
     logs = _log_probabilities(potentials, potentials.words, states)
     chosen = jnp.take_along_axis(logs, labels[:, None], axis=1)[:, 0]
     return jnp.sum(jnp.where(mask, chosen, 0.0))
@@ -146,7 +147,7 @@ def viterbi(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Int[Array, "
         return jnp.zeros(0, jnp.int32)
     zeros = jnp.zeros((width, potentials.recurrent.shape[0]), potentials.words.dtype)
     none = jnp.full(width, potentials.previous.shape[0] - 1, jnp.int32)
-    begin = _varying((potentials.beam, none, (zeros, zeros)), potentials.words, mask)
+    begin = varying((potentials.beam, none, (zeros, zeros)), potentials.words, mask)
     inputs = (potentials.words, potentials.word_gates, _hopeful(potentials, mask), mask)
     _, (parents, labels) = jax.lax.scan(
         lambda beam, inputs: _extend(potentials, beam, inputs), begin, inputs
@@ -157,7 +158,7 @@ def viterbi(potentials: Autoregressive, mask: Bool[Array, " T"]) -> Int[Array, "
         return parents[place], labels[place]
 
     # Hypotheses are sorted, the best first.
-    first = _varying(jnp.zeros((), jnp.int32), parents)
+    first = varying(jnp.zeros((), jnp.int32), parents)
     _, best = jax.lax.scan(back, first, (parents, labels), reverse=True)
     return jnp.where(mask, best, 0)
 
@@ -172,17 +173,8 @@ def _hopeful(potentials: Autoregressive, mask) -> Bool[Array, "T L"] | None:
         before = jnp.any(allowed & after[None, :], axis=1)
         return jnp.where(is_token, before, after), after
 
-    last = _varying(potentials.allowed_last, mask)
+    last = varying(potentials.allowed_last, mask)
     return jax.lax.scan(back, last, mask, reverse=True)[1]
-
-
-def _varying(tree: Any, *like: Array) -> Any:
-    """Lets a loop's first values vary over the manual axes that other arrays do.
-
-    Within `shard_map` the values of a loop must vary alike from its first step.
-    """
-    varies = functools.reduce(jnp.logical_or, (leaf.ravel()[0] != 0 for leaf in like))
-    return jax.tree.map(lambda leaf: jnp.where(varies, leaf, leaf), tree)
 
 
 def _extend(potentials: Autoregressive, beam, inputs):

@@ -47,6 +47,7 @@ from jax.custom_batching import custom_vmap
 from jax.nn import logsumexp
 from jaxtyping import Array, Bool, Float
 
+from jaxner.inference.varying import varying
 from jaxner.types import Potentials
 
 # Up to this number of labels, sums and maxima over labels are written out, so that XLA
@@ -210,9 +211,9 @@ def _smooth_exactly(potentials: Potentials, alphas, reached, mask) -> Potentials
         posterior = jnp.where(follows, jnp.sum(pairs, axis=1), following)
         return (posterior, counts + pairs), posterior
 
-    (_, counts), posteriors = jax.lax.scan(
-        step, (last, jnp.zeros_like(transitions)), (alphas[:-1], mask[1:]), reverse=True
-    )
+    first = varying((last, jnp.zeros_like(transitions)), last, transitions, mask)
+    inputs = (alphas[:-1], mask[1:])
+    (_, counts), posteriors = jax.lax.scan(step, first, inputs, reverse=True)
     posteriors = jnp.concatenate([posteriors, last[None]])
     return _expected(posteriors, counts, last, mask)
 
@@ -310,11 +311,12 @@ _expectations.defvjp(_expectations_forward, _expectations_backward)
 
 def log_partition(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, ""]:
     """Returns log Z for at least one token; see `crf.log_partition`."""
-    return _log_partition(potentials, mask)
+    return _log_partition(varying(potentials, potentials.emissions, mask), mask)
 
 
 def marginals(potentials: Potentials, mask: Bool[Array, " T"]) -> Float[Array, "T L"]:
     """Returns p(label at t) for at least one token; see `crf.marginals`."""
+    potentials = varying(potentials, potentials.emissions, mask)
     _, messages = _filter(potentials, mask)
     return _expectations(potentials, mask, messages).emissions
 

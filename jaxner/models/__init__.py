@@ -14,6 +14,7 @@ import flax.linen as nn
 
 from jaxner.models.attention import SelfAttention
 from jaxner.models.axes import automatic as automatic
+from jaxner.models.axes import beside as beside
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.models.chain import Chain, Identity, Projection
 from jaxner.models.chain import candidate_kernels as candidate_kernels

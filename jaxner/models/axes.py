@@ -36,6 +36,27 @@ def automatic(function: Callable[..., Any], *arguments: Any) -> Any:
     return jax.sharding.auto_axes(function, axes=axes, out_sharding=whole)(*arguments)
 
 
+def beside(like: Any, arrays: Any) -> Any:
+    """Shards the first axis of arrays as that of another one on Explicit axes.
+
+    `jax.vmap` wants what it maps over together to be sharded alike.
+
+    Args:
+        like: An array, perhaps on a mesh.
+        arrays: A tree of arrays with the same first axis.
+    """
+    mesh = _explicit_mesh(like)
+    if mesh is None:
+        return arrays
+    first = jax.typeof(like).sharding.spec[0]
+
+    def placed(x: Any) -> Any:
+        spec = PartitionSpec(first, *[None] * (x.ndim - 1))
+        return jax.sharding.reshard(x, NamedSharding(mesh, spec))
+
+    return jax.tree.map(placed, arrays)
+
+
 def _explicit_mesh(arguments: Any) -> Any:
     """Returns the mesh of the first array on one with an Explicit axis, or None."""
     for leaf in jax.tree.leaves(arguments):

@@ -182,7 +182,8 @@ def batch_loss(
         model: What `models.build` returned.
         weights: Its weights.
         batch: Sentences with a leading batch axis.
-        labels: Label ids; ignored under padding.
+        labels: Label ids; ignored under padding. On a mesh with Explicit axes they are
+            moved to where the batch's sentences lie.
         key: Draws the dropout masks; None for no dropout.
         objective: The terms.
 
@@ -273,7 +274,7 @@ def sentence_loss(
 def _sentence_terms(model, weights, batch, labels, rows, key, objective):
     """Returns the terms of each sentence, [B] each."""
 
-    def one(sentence, labels, keys):
+    def terms(weights, sentence, labels, keys):
         def over_stages(term, *stages):
             chosen = list(zip(*stages, strict=True))
             chosen = chosen[-1:] if objective.stages == "last" else chosen
@@ -293,11 +294,16 @@ def _sentence_terms(model, weights, batch, labels, rows, key, objective):
             lambda p, q: dropout_gap(p, q, sentence.mask), stages, full
         )
 
+    def one(sentence, labels, keys):
+        return models.automatic(terms, weights, sentence, labels, keys)
+
     axes = batch_axes(batch)
+    labels = models.beside(batch.words, labels)
     if key is None:
         return jax.vmap(lambda s, y: one(s, y, None), (axes, 0))(batch, labels)
     shared, drawn = jax.random.split(key)
     own = jax.vmap(lambda row: Keys.of(jax.random.fold_in(drawn, row)))(rows)
+    own = models.beside(batch.words, own)
     keys = own._replace(shared=shared)
     if batch.chars.ndim == 2:
         chars = jax.random.fold_in(jax.random.fold_in(shared, 1), rows[0])
