@@ -193,29 +193,49 @@ def choose(
 
 
 def _choose(params: Tagger, sentence: Sentence, key, decoding: str, constrained: bool):
-    mask = sentence.mask
-    if isinstance(params, Ensemble) and decoding != "max_marginal":
-        constrained = constrained or decoding == "constrained"
+    constrained = constrained or decoding == "constrained"
+    if isinstance(params, Ensemble) or decoding in ("max_marginal", "sampled"):
         found = predict(params, sentence, key, constrained=constrained)
-        if decoding == "sampled":
-            return draw(found, sentence, key)
-        return inference.viterbi(found.potentials, mask)
-    if decoding in ("viterbi", "constrained"):
+    else:  # neither passes nor temperature change these labels
         potentials = models.predict(params.model, params.weights, sentence, key)
-        if constrained or decoding == "constrained":
-            potentials = inference.constrain(potentials, constraints(params.vocabulary))
-        return inference.viterbi(potentials, mask)
-    if decoding == "independent":
-        potentials = models.predict(params.model, params.weights, sentence, key)
-        alone = _without_transitions(potentials)
         if constrained:
-            alone = inference.constrain(alone, constraints(params.vocabulary))
-        return inference.viterbi(alone, mask)
-    found = predict(params, sentence, key, constrained=constrained)
+            potentials = inference.constrain(potentials, constraints(params.vocabulary))
+        found = Predictive(potentials)
+    return labels_of(params, found, sentence, key, decoding, constrained=constrained)
+
+
+def labels_of(
+    params: Tagger,
+    found: Predictive,
+    sentence: Sentence,
+    key: Array | None,
+    decoding: str,
+    *,
+    constrained: bool = False,
+) -> Int[Array, " T"]:
+    """Returns label ids chosen from the distribution over labellings.
+
+    Args:
+        params: What `load` returned.
+        found: What `predict` returned, constrained if `constrained` is True.
+        sentence: One sentence.
+        key: Draws labellings.
+        decoding: One of `DECODINGS`.
+        constrained: Whether to forbid ill-formed labellings.
+    """
+    mask = sentence.mask
+    if decoding == "sampled":
+        return draw(found, sentence, key)
     if decoding == "max_marginal":
         chances = found.mean(lambda p: inference.marginals(p, mask))
         return jnp.argmax(chances, axis=-1).astype(jnp.int32)
-    return draw(found, sentence, key)
+    # The potentials of an ensemble have no transitions.
+    if decoding == "independent" and not isinstance(params, Ensemble):
+        alone = _without_transitions(found.potentials)
+        if constrained:
+            alone = inference.constrain(alone, constraints(params.vocabulary))
+        return inference.viterbi(alone, mask)
+    return inference.viterbi(found.potentials, mask)
 
 
 def _without_transitions(potentials: AnyPotentials) -> Potentials:

@@ -99,12 +99,9 @@ def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
         (["--workdir", "{run}", "--data", "x", "--split", "dev"], "got both"),
         (
             ["--workdir", "{run}", "--report", "r.html", "--decoding", "n_best"],
-            "labels by Viterbi, not --decoding=n_best",
+            "--decoding=n_best chooses by the gold labels",
         ),
-        (
-            ["--workdir", "{run}", "--report", "r.html", "--restart", "0"],
-            "--report does not read --restart",
-        ),
+        (["--workdir", "{run}", "--restart", "0"], "no restarts; got seed=0"),
         (["--workdir", "{run}", "--output", "/no/where"], "no folder to write /no/w"),
     ],
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Array
 
 from jaxner import tagging
 from jaxner.answers import entity_arrays
@@ -31,13 +32,22 @@ class Labelled(NamedTuple):
     entities: dict[tuple[int, int, int, str], float] | None
 
 
-def label(params: Tagger, split: Split, *, constrained: bool = False) -> Labelled:
+def label(
+    params: Tagger,
+    split: Split,
+    *,
+    decoding: str = "viterbi",
+    constrained: bool = False,
+    key: Array | None = None,
+) -> Labelled:
     """Labels a split, with exact probabilities where the head has any.
 
     Args:
         params: What `load` returned.
         split: Its sentences.
+        decoding: As in `jaxner.tag`.
         constrained: As in `jaxner.tag`.
+        key: As in `jaxner.tag`.
 
     Example:
         >>> from jaxner.data import corpora
@@ -46,16 +56,17 @@ def label(params: Tagger, split: Split, *, constrained: bool = False) -> Labelle
         True
     """
     numbers = [example.document for example in split.examples]
+    how: Any = {"decoding": decoding, "constrained": constrained, "key": key}
     try:
         found = entity_arrays.arrays(
             params,
             [list(example.tokens) for example in split.examples],
-            constrained=constrained,
             documents=numbers if any(numbers) else None,
             vectors=split.vectors,
+            **how,
         )
     except ValueError:  # an autoregressive head has no marginals
-        _, labels = tagging.label_split(params, split, constrained=constrained)
+        _, labels = tagging.label_split(params, split, **how)
         return Labelled([list(row) for row in labels], None, None)
     labels = [params.vocabulary.decode(one.labels.tolist()) for one in found]
     certainty = [np.clip(one.label_probability, 0.0, 1.0).tolist() for one in found]

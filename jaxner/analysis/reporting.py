@@ -13,6 +13,7 @@ import collections
 import dataclasses
 import time
 
+import jax
 import numpy as np
 
 from jaxner import tagging
@@ -22,7 +23,7 @@ from jaxner.data.splits import Split
 from jaxner.evaluation import breakdowns, describing, intervals
 from jaxner.evaluation.describing import Prediction, Training, Value
 from jaxner.evaluation.detection import Changes
-from jaxner.tagger import Tagger
+from jaxner.tagger import Ensemble, Tagger
 
 _EXAMPLE = (5, 14)  # tokens of a sentence whose inner pictures are drawn
 _TRACED = 2  # sentences that are traced token by token
@@ -36,7 +37,9 @@ def describe(
     *,
     has_vectors: bool = False,
     rule: str = "conlleval",
+    decoding: str = "viterbi",
     constrained: bool = False,
+    seed: int = 0,
     rounds: int = intervals.ROUNDS,
 ) -> tuple[Value, Prediction]:
     """Describes a tagger on a split.
@@ -47,7 +50,9 @@ def describe(
         train: The training text, if it is there.
         has_vectors: Whether words that training lacks may have vectors.
         rule: How spans are read, one of `rules.RULES`.
+        decoding: As in `jaxner.tag`.
         constrained: As in `jaxner.tag`.
+        seed: Seed of the draws for the decoding "sampled".
         rounds: Of the bootstrap.
 
     Returns:
@@ -61,7 +66,9 @@ def describe(
         ['entities', 'tokens']
     """
     scheme = params.vocabulary.scheme
-    found = certainty.label(params, split, constrained=constrained)
+    key = jax.random.key(seed) if decoding == "sampled" else None
+    how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
+    found = certainty.label(params, split, **how)
     prediction = Prediction(
         tokens=[list(example.tokens) for example in split.examples],
         gold=[list(e.labels or ()) for e in split.to_scheme(scheme)],
@@ -76,10 +83,20 @@ def describe(
     )
     its = describing.describe(prediction, rounds=rounds)
     its |= certainty.calibration_of(prediction)
-    its |= _uncalibrated(params, split, prediction, constrained)
-    its["speed"] = [["tagging, tokens a second", _speed(params, split, constrained)]]
-    if scheme != schemes.TAGS:
+    its |= _uncalibrated(params, split, prediction, how)
+    its["speed"] = [["tagging, tokens a second", _speed(params, split, how)]]
+    its["decoding"] = {"name": decoding, "constrained": constrained}
+    if decoding == "sampled":
+        its["decoding"]["seed"] = seed
+    if isinstance(params, Ensemble):
+        its["inside_note"] = (
+            f"This is an ensemble of {len(params)} taggers: a report of one of them "
+            "(--restart SEED) shows what is inside."
+        )
+    elif scheme != schemes.TAGS:
         its |= _inside(params, split, prediction)
+        if decoding != "viterbi":
+            its["inside_note"] = "The labels of this part are those by Viterbi."
     return describing.plain(its), prediction
 
 
@@ -98,15 +115,13 @@ def _training(
     return Training(train.words(), known, mentions)
 
 
-def _uncalibrated(
-    params: Tagger, split: Split, its: Prediction, constrained: bool
-) -> Value:
+def _uncalibrated(params: Tagger, split: Split, its: Prediction, how: Value) -> Value:
     """Returns the temperature, and the calibration without it."""
     degrees = np.atleast_1d(params.temperature)
     if its.certainty is None or (degrees == 1.0).all():
         return {}
     plain = dataclasses.replace(params, temperature=1.0)
-    found = certainty.label(plain, split, constrained=constrained)
+    found = certainty.label(plain, split, **how)
     of = {"certainty": found.certainty, "entity_certainty": found.entities}
     before = dataclasses.replace(its, predicted=found.labels, **of)
     return {
@@ -115,12 +130,12 @@ def _uncalibrated(
     }
 
 
-def _speed(params: Tagger, split: Split, constrained: bool) -> str:
+def _speed(params: Tagger, split: Split, how: Value) -> str:
     """Times a second labelling, whose programs are compiled."""
     tokens = sum(len(example.tokens) for example in split.examples)
-    tagging.label_split(params, split, constrained=constrained)
+    tagging.label_split(params, split, **how)
     start = time.perf_counter()
-    tagging.label_split(params, split, constrained=constrained)
+    tagging.label_split(params, split, **how)
     return f"{tokens / max(time.perf_counter() - start, 1e-9):,.0f}"
 
 

@@ -64,6 +64,7 @@ def entities(
     raw: bool = False,
     tokeniser: Callable[[str], Iterable[Any]] | None = None,
     split_sentences: bool = True,
+    decoding: str = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
@@ -88,9 +89,12 @@ def entities(
             in it or pairs (start, end), or lists of these, one for each sentence.
             None: `jaxner.data.tokens.tokenise`.
         split_sentences: Whether a raw text is parted into sentences; or it is one.
+        decoding: How labels are chosen, as in `tag`; not with n_best. Each entity has
+            its probability under all labellings, whichever of them is chosen.
         constrained: Whether ill-formed labellings are ruled out.
         documents: As in `tag`. For a tagger that reads documents, a raw text is one.
-        key: Of the dropout masks; None: those of the config.
+        key: Draws the dropout masks; None: those of the config. Also draws for the
+            decoding "sampled", which needs a key.
         num_samples: Passes with dropout, over which probabilities are averaged; None:
             as many as the tagger's config says, which is 0 for most. Not for an
             ensemble, which averages over its members.
@@ -115,12 +119,13 @@ def entities(
         >>> all(0 < e.probability <= 1 for e in found)
         True
     """
-    _check(n_best, min_probability)
+    _check(n_best, min_probability, decoding)
     entity_types(params)
     find = functools.partial(
         arrays,
         params,
         n_best=n_best,
+        decoding=decoding,
         constrained=constrained,
         key=key,
         num_samples=num_samples,
@@ -154,9 +159,14 @@ def entities(
     return results[0] if is_one else results
 
 
-def _check(n_best: int, min_probability: Any) -> None:
+def _check(n_best: int, min_probability: Any, decoding: str) -> None:
     if n_best < 1:
         raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
+    if n_best > 1 and decoding not in ("viterbi", "constrained"):
+        raise ValueError(
+            f"The {n_best} best labellings are not those of decoding={decoding!r}: "
+            "leave out n_best or decoding."
+        )
     is_traced = isinstance(min_probability, jax_core.Tracer)
     if not (is_traced or 0 <= min_probability <= 1):
         raise ValueError(f"Expected min_probability in [0, 1], got {min_probability}")

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import decoding, inference
+from jaxner import decoding as decodings
+from jaxner import inference
 from jaxner.answers.mapping import over_tokens
 from jaxner.answers.probabilities import count_passes
 from jaxner.data import schemes
@@ -72,7 +73,7 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
 
 def types_of(params: Tagger) -> LabelTypes:
     """Returns which spans the tagger's labels write; those of tags write none."""
-    names = decoding.outside_at_separators(params.vocabulary)
+    names = decodings.outside_at_separators(params.vocabulary)
     if params.vocabulary.scheme == schemes.TAGS:
         names = ["O"] * len(names)  # tags are outside of all spans
     return label_types(names)
@@ -83,6 +84,7 @@ def arrays(
     tokens: Any,
     *,
     n_best: int = 1,
+    decoding: str = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
@@ -97,6 +99,7 @@ def arrays(
         NumPy arrays `[T]` or, of n labellings, `[T, N]`; a list of such for several
         sentences; JAX arrays with a leading batch axis for an encoded batch.
     """
+    decodings.check(decoding, key)
     found = over_tokens(
         _entities,
         params,
@@ -106,7 +109,8 @@ def arrays(
         vectors=vectors,
         passes=max(count_passes(params, num_samples), n_best // 4),
         num_samples=num_samples,
-        constrained=constrained,
+        decoding=decoding,
+        constrained=constrained or decoding == "constrained",
         n_best=n_best,
     )
     several = n_best > 1
@@ -139,7 +143,7 @@ def only(found: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
     )
 
 
-def _entities(params, sentence, *, key, num_samples, constrained, n_best):
+def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_best):
     """Computes `EntityArrays` of one sentence, `[T]` or, of n labellings, `[T, N]`.
 
     Where an entity begins, `end` is its number of tokens.
@@ -147,7 +151,7 @@ def _entities(params, sentence, *, key, num_samples, constrained, n_best):
     mask = sentence.mask
     names = types_of(params)
     spans = inference.LabelSpans(jnp.asarray(names.types), jnp.asarray(names.goes_on))
-    found = decoding.predict(
+    found = decodings.predict(
         params, sentence, key, num_samples, constrained=constrained
     )
     tokens = found.mean(lambda p: inference.marginals(p, mask))
@@ -165,9 +169,10 @@ def _entities(params, sentence, *, key, num_samples, constrained, n_best):
         return only(arrays, starts & exists)
 
     if n_best == 1:
-        return one(inference.viterbi(found.potentials, mask), True)
+        of = (params, found, sentence, key, decoding)
+        return one(decodings.labels_of(*of, constrained=constrained), True)
     if isinstance(params, Ensemble):
-        labels, chances = decoding.best_labellings(params, found, sentence, n_best)
+        labels, chances = decodings.best_labellings(params, found, sentence, n_best)
         return jax.vmap(one, out_axes=-1)(labels, chances > 0)
     labels, scores = inference.n_best(found.potentials, mask, n_best)
     return jax.vmap(one, out_axes=-1)(labels, jnp.isfinite(scores))

@@ -206,14 +206,20 @@ def write_report(values: flags.FlagValues, folders: Sequence[str]) -> dict[str, 
     """Writes `--report` of one run or several; returns what it holds."""
     from jaxner.commands import reporting  # here, since drawing takes a second
 
-    def load(folder: str):
-        params = tagging.load(folder, dict(map(read_change, values.model)))
+    def load(name: str, folder: str) -> reporting.Scored:
+        changes = dict(map(read_change, values.model))
+        seed = restart.read(values.restart)
+        params = tagging.load(folder, changes, seed=seed)
         has_tags = params.vocabulary.scheme == schemes.TAGS
         check_rule(values, has_tags)
         config = Workdir(folder).read_json("config.json")
         rule, constrained = as_the_run_did(values, config, has_tags)
         rule = "conlleval" if rule == "seqeval" else rule
-        return params, load_split(values, config), rule, constrained
+        split, decoding = load_split(values, config), values.decoding
+        own = folder if seed is None else restart.folder_of(folder, seed)
+        name = name if seed is None else f"{name}, {restart.name_of(params, seed)}"
+        how = {"decoding": decoding, "constrained": constrained, "seed": values.seed}
+        return reporting.Scored(name, own, params, split, rule, **how)
 
     return reporting.write(values.report, folders, load, console.print)
 
@@ -245,13 +251,11 @@ def check(values: flags.FlagValues) -> None:
             raise FileNotFoundError(f"There is no folder to write {path} into")
     if values.report:
         pages.check(values.report)
-        if values.decoding != "viterbi":
+        if values.decoding == "n_best":
             raise ValueError(
-                f"--report shows labels by Viterbi, not --decoding={values.decoding}: "
-                "leave one of the two out"
+                "--decoding=n_best chooses by the gold labels, so its errors are not "
+                "the tagger's: leave out --report, or take another decoding"
             )
-        if values.restart is not None:
-            raise ValueError("--report does not read --restart: leave one out")
     if "," in values.workdir and not values.report:
         raise ValueError("Several runs in --workdir are for --report")
     if values.data and values.split:

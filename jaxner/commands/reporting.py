@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxner import tagging
 from jaxner.analysis import reporting
@@ -15,13 +15,38 @@ from jaxner.evaluation.scoring import jaxner_version
 from jaxner.training import prepare
 from jaxner.workdir import Workdir, names_of
 
+
+class Scored(NamedTuple):
+    """A run to report, and how it is scored.
+
+    Attributes:
+        name: Of the run, or of one of its restarts.
+        folder: Of the tagger.
+        tagger: What `jaxner.load` returned.
+        split: Sentences with gold labels.
+        rule: How spans are read.
+        decoding: As in `jaxner.tag`.
+        constrained: As in `jaxner.tag`.
+        seed: Of the draws for the decoding "sampled".
+    """
+
+    name: str
+    folder: str
+    tagger: tagging.Tagger
+    split: Split
+    rule: str
+    decoding: str = "viterbi"
+    constrained: bool = False
+    seed: int = 0
+
+
 COMPARED = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
 
 
 def write(
     path: str,
     folders: Sequence[str],
-    load: Callable[[str], tuple[tagging.Tagger, Split, str, bool]],
+    load: Callable[[str, str], Scored],
     log: Callable[[str], object],
 ) -> Value:
     """Writes the report of some runs: `path`, and the same as JSON and CSV.
@@ -29,8 +54,7 @@ def write(
     Args:
         path: Of the page.
         folders: Of the runs.
-        load: From a folder to its tagger, the split to score, the rule, and whether
-            labellings are constrained.
+        load: From a name and a folder to the run, and how it is scored.
         log: Gets lines for the user.
 
     Returns:
@@ -40,16 +64,15 @@ def write(
         ValueError: The runs are scored on other sentences, or one is named twice.
     """
     pages.check(path)
-    names = names_of(folders)
-    runs, predictions, splits = [], [], []
-    for name, folder in zip(names, folders, strict=True):
-        tagger, split, rule, constrained = load(folder)
-        value, prediction = of_run(folder, tagger, split, rule, constrained)
-        runs.append({"name": name, **value})
+    runs, predictions, names = [], [], []
+    for name, folder in zip(names_of(folders), folders, strict=True):
+        scored = load(name, folder)
+        value, prediction = of_run(scored)
+        runs.append({"name": scored.name, **value})
         predictions.append(prediction)
-        splits.append(split)
+        names.append(scored.name)
     _check_same(names, predictions)
-    title = f"{splits[0].name} {splits[0].split}".strip()
+    title = f"{scored.split.name} {scored.split.split}".strip()
     report = {
         "title": title if len(runs) > 1 else f"{names[0]} on {title}",
         "jaxner": jaxner_version(),
@@ -61,20 +84,20 @@ def write(
     return report
 
 
-def of_run(
-    folder: str, tagger: tagging.Tagger, split: Split, rule: str, constrained: bool
-) -> tuple[Value, Prediction]:
-    """Describes one run; arguments as `load` of `write` gives them."""
-    run = Workdir(folder)
+def of_run(scored: Scored) -> tuple[Value, Prediction]:
+    """Describes one run, and returns its labels, too."""
+    run, split = Workdir(scored.folder), scored.split
     config = _json(run, "config.json")
     train = _train(config)
     value, prediction = reporting.describe(
-        tagger,
+        scored.tagger,
         split,
         train,
         has_vectors=bool(config.get("data", {}).get("vectors")),
-        rule=rule,
-        constrained=constrained,
+        rule=scored.rule,
+        decoding=scored.decoding,
+        constrained=scored.constrained,
+        seed=scored.seed,
     )
     result = _json(run, "result.json")
     learning = run.metrics()

@@ -8,7 +8,9 @@ from typing import Any
 from absl import flags
 
 from jaxner import tagging
+from jaxner.tagger import Ensemble
 from jaxner.training import cluster
+from jaxner.workdir import Workdir
 
 
 def define(values: flags.FlagValues) -> None:
@@ -38,3 +40,15 @@ def load(values: flags.FlagValues, changes: Mapping[str, Any]) -> tagging.Tagger
     """Loads the tagger of `--workdir` and `--restart` onto all devices."""
     params = tagging.load(values.workdir, changes, seed=read(values.restart))
     return cluster.placement().tagger(params)
+
+
+def folder_of(folder: str, seed: int | str) -> str:
+    """Returns the folder of one restart; of all of them, the folder itself."""
+    return folder if seed == "all" else str(Workdir(folder).seed(int(seed)).path)
+
+
+def name_of(params: tagging.Tagger, seed: int | str) -> str:
+    """Returns how a report calls what `load` returned: "restart 3"."""
+    if isinstance(params, Ensemble):
+        return f"ensemble of {len(params)}"
+    return f"restart {seed}"

@@ -3,11 +3,12 @@
 import json
 import shutil
 
+import jax
 import numpy as np
 import pytest
 
 import jaxner
-from jaxner import __main__
+from jaxner import __main__, tagging
 from jaxner.analysis import certainty, reporting
 from jaxner.data import corpora, schemes
 from jaxner.workdir import Workdir, names_of
@@ -92,6 +93,58 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
     text = page.read_text("utf-8")
     assert text.count("before (T = 1)") == 2  # below the plot, and above the column
     assert f"after (T = {kept['temperature']:.4g})" in text
+
+
+@pytest.mark.parametrize(
+    "decoding", ["sampled", pytest.param("independent", marks=pytest.mark.slow)]
+)
+def test_the_report_is_of_the_decoding(decoding, finished, evaluated, tmp_path):
+    page = tmp_path / "report.html"
+    options = (f"--workdir={finished}", f"--decoding={decoding}", "--seed=4")
+    scores = evaluated(*options, f"--report={page}", "--rule=conlleval")
+    (run,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
+    assert run["decoding"]["name"] == decoding
+    assert run["decoding"].get("seed") == (4 if decoding == "sampled" else None)
+    for key in ("f1", "predicted", "ill_formed"):
+        assert run["scores"][key] == scores[key]
+    assert run["calibration"]["tokens"]["count"] == scores["tokens"]
+    text = page.read_text("utf-8")
+    assert f"Decoding: <strong>{decoding}</strong>" in text
+    assert "those by Viterbi" in text
+
+
+@pytest.mark.parametrize("decoding", ["independent", "max_marginal", "sampled"])
+def test_labels_of_each_decoding_are_those_of_tag(decoding, params, dev):
+    key = jax.random.key(1) if decoding == "sampled" else None
+    found = certainty.label(params, dev, decoding=decoding, key=key)
+    _, labels = tagging.label_split(params, dev, decoding=decoding, key=key)
+    assert found.labels == list(map(list, labels))
+    spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
+    assert sorted(found.entities) == sorted(spans)
+    with pytest.raises(ValueError, match="3 best labellings are not those of"):
+        jaxner.entities(params, ["Rome"], decoding=decoding, key=key, n_best=3)
+
+
+@pytest.mark.slow
+def test_the_report_of_restarts(finished, evaluated, tmp_path):
+    folder, page = tmp_path / "both", tmp_path / "report.html"
+    for seed in (0, 7):
+        shutil.copytree(finished, folder / f"seed-{seed}")
+    shutil.copy(finished / "config.json", folder)
+    options = (f"--workdir={folder}", f"--report={page}", "--rule=conlleval")
+    alone = evaluated(f"--workdir={finished}", "--rule=conlleval")
+    for restart, name in (("7", "restart 7"), ("all", "ensemble of 2")):
+        scores = evaluated(*options, "--restart", restart)
+        report = json.loads(page.with_suffix(".json").read_text("utf-8"))
+        assert report["title"].startswith(f"both, {name} on")
+        (run,) = report["runs"]
+        assert run["scores"]["f1"] == scores["f1"]
+        text = page.read_text("utf-8")
+        assert ("This is an ensemble of 2" in text) == (restart == "all")
+        assert ("Relations of the GRN" in text) == (restart != "all")
+        if restart == "7":
+            assert scores["f1"] == alone["f1"]
+            assert run["learning"]
 
 
 def test_several_runs_side_by_side(finished, evaluated, tmp_path):

@@ -29,6 +29,8 @@ _OPTIONAL: Value = {
     **dict.fromkeys(("breakdowns", "learning", "speed", "pictures", "tables"), ()),
     **dict.fromkeys(("confident_mistakes", "uncertain_hits", "uncertain_text"), ()),
     "span_rule": None,
+    "decoding": None,
+    "inside_note": "",
     "best_epoch": None,
 }
 _ENOUGH = 10  # predictions that a bin needs to be drawn
