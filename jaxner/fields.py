@@ -21,6 +21,7 @@ from typing import Annotated, Any, NamedTuple
 
 _SEQUENCES = (tuple, collections.abc.Sequence)
 _UNIONS = (typing.Union, types.UnionType)
+_MOST_VALUES = 100  # of an option that is several; layers are built one by one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Range:
     def __str__(self) -> str:
         if self.step:
             first = int(self.least or 0)
-            return f"{first}, {first + self.step}, {first + 2 * self.step}, …"
+            last = "…" if self.most is None else f"… {self.most}"
+            return f"{first}, {first + self.step}, {first + 2 * self.step}, {last}"
         low = self.least if self.above is None else self.above
         high = self.most if self.below is None else self.below
         if low is not None and high is not None:
@@ -114,7 +116,14 @@ DERIVED = "derived"
 Derived = Annotated[int, DERIVED]
 Size = Annotated[int, Range(least=1)]
 EvenSize = Annotated[int, Range(least=2, step=2, note="half sines, half cosines")]
-OddSize = Annotated[int, Range(least=1, step=2)]
+OddSize = Annotated[int, Range(least=1, most=999, step=2)]
+# Each of what is built or compiled one by one: too many would take for ever.
+Depth = Annotated[int, Range(least=1, most=100)]
+Width = Annotated[int, Range(least=1, most=999)]
+# What no weight's shape shows, but memory is allocated for.
+Distance = Annotated[int, Range(least=1, most=2**16)]
+Hypotheses = Annotated[int, Range(least=1, most=1000)]
+Passes = Annotated[int, Range(least=0, most=10_000)]
 Count = Annotated[int, Range(least=0)]
 Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
 Rate = Annotated[
@@ -287,6 +296,8 @@ def _problem(value: Any, hint: Any) -> str:
     if origin in _SEQUENCES:
         if other := _problem(value, tuple):
             return other
+        if len(value) > _MOST_VALUES:
+            return f"must be at most {_MOST_VALUES} values, got {len(value):,}"
         ones = map(functools.partial(_problem, hint=arguments[0]), value)
         return next(filter(None, ones), "")
     wanted, text = _TYPES.get(hint, (object, ""))

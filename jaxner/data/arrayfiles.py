@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from jaxner.data.readers import files
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -35,7 +39,9 @@ class HDF5:
 
     def get(self, key: str) -> np.ndarray:
         """Returns an array."""
-        return self._file[key][()]
+        found = self._file[key]
+        _check_unpacked(found.id.get_storage_size(), found.nbytes)
+        return found[()]
 
     def tokens(self) -> Any:
         """Returns the sentences, as tokens joined by spaces."""
@@ -49,7 +55,9 @@ class HDF5:
     def _strings(self, name: str) -> list[str] | None:
         if name not in self._file:
             return None
-        return np.atleast_1d(self._file[name].asstr()[()]).tolist()
+        found = self._file[name]
+        _check_unpacked(found.id.get_storage_size(), found.nbytes)
+        return np.atleast_1d(found.asstr()[()]).tolist()
 
     @staticmethod
     def write(path: Path, arrays: Arrays, sentences: Sequence[str]) -> None:
@@ -65,7 +73,15 @@ class Npz:
     """NumPy's archive of arrays."""
 
     def __init__(self, path: Path):
-        self.path, self._file = path, np.load(path, allow_pickle=False)
+        self.path = path
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+        packed = [m for m in members if m.compress_type != zipfile.ZIP_STORED]
+        _check_unpacked(
+            sum(m.compress_size for m in packed), sum(m.file_size for m in packed)
+        )
+        self._sizes = {m.filename.removesuffix(".npy"): m.file_size for m in members}
+        self._file = np.load(path, allow_pickle=False)
 
     def keys(self) -> Iterable[str]:
         """Returns the names of all entries."""
@@ -75,16 +91,27 @@ class Npz:
         """Returns the shape of an array without reading the array."""
         with self._file.zip.open(f"{key}.npy") as member:
             if np.lib.format.read_magic(member) == (1, 0):
-                return np.lib.format.read_array_header_1_0(member)[0]
-            return np.lib.format.read_array_header_2_0(member)[0]
+                header = np.lib.format.read_array_header_1_0(member)
+            else:
+                header = np.lib.format.read_array_header_2_0(member)
+            shape, _, dtype = header
+            held = self._sizes[key] - member.tell()
+        declared = math.prod(shape) * dtype.itemsize
+        if declared != held and not dtype.hasobject:  # which NumPy refuses to read
+            raise ValueError(
+                f"its header declares {declared:,} bytes of {dtype} {shape}, but "
+                f"{held:,} follow. The file is damaged: get it again"
+            )
+        return shape
 
     def get(self, key: str) -> np.ndarray:
         """Returns an array."""
+        self.shape(key)  # NumPy allocates what the header declares
         return self._file[key]
 
     def tokens(self) -> Any:
         """Returns the sentences, as tokens joined by spaces."""
-        return self._file["tokens"].tolist() if "tokens" in self._file else None
+        return self.get("tokens").tolist() if "tokens" in self._file else None
 
     def sentence_to_index(self) -> None:
         """Returns None: such files have no index."""
@@ -129,6 +156,16 @@ class Safetensors:
         """Writes arrays and their sentences."""
         about = {"tokens": json.dumps(sentences)}
         _safetensors().numpy.save_file(arrays, path, metadata=about)
+
+
+def _check_unpacked(held: int, declared: int) -> None:
+    """Raises ValueError if compressed arrays unpack to more than the limit."""
+    most = files.unpacked_limit()
+    if declared > max(held, most):
+        raise ValueError(
+            f"{held:,} bytes would unpack to {declared:,}, more than {most:,}. If that "
+            f"is right, set {files.LIMIT_VARIABLE}={declared}"
+        )
 
 
 KINDS = {".hdf5": HDF5, ".h5": HDF5, ".npz": Npz, ".safetensors": Safetensors}

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.fields import OneOf, Positive, Rate, Size, check_fields
+from jaxner.fields import Depth, OneOf, Positive, Rate, Size, check_fields
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Pieces
 
@@ -55,7 +55,7 @@ class BERT(nn.Module):
 
     vocab_size: Size
     hidden_size: Size = 768
-    num_hidden_layers: Size = 12
+    num_hidden_layers: Depth = 12
     num_attention_heads: Size = 12
     intermediate_size: Size = 3072
     max_position_embeddings: Size = 512

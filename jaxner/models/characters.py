@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.fields import DERIVED, Derived, OneOf, Rate, Real, Size, check_fields
+from jaxner.fields import DERIVED, Derived, OneOf, Rate, Real, Size, Width, check_fields
 from jaxner.models import layers
 from jaxner.models.convolution import windows
 from jaxner.models.lstm import BiLSTM, Initializer
@@ -52,8 +52,8 @@ class CharacterCNN(nn.Module):
     num_chars: Derived
     dim: Size = 30
     num_filters: Size = 30
-    width: Size | tuple[Size, ...] = 3
-    length: Size | None = None
+    width: Width | tuple[Width, ...] = 3
+    length: Width | None = None
     types: Annotated[tuple[int, ...] | None, DERIVED] = None
     bias: bool = True
     activation: layers.Activation = "none"

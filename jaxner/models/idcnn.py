@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import OneOf, Size, check_fields
+from jaxner.fields import Depth, Distance, OneOf, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.convolution import Convolution
 
@@ -88,8 +88,8 @@ class IDCNN(nn.Module):
     """
 
     hidden_dim: Size = 300
-    dilations: tuple[Size, ...] = (1, 2, 1)
-    num_blocks: Size = 1
+    dilations: tuple[Distance, ...] = (1, 2, 1)
+    num_blocks: Depth = 1
     share: bool = True
     initializer: Annotated[str, OneOf(INITIALIZERS)] = "identity"
 

@@ -8,12 +8,14 @@ words, `C` characters, `D` features.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jaxner.fields import Count, Derived, OddSize, Rate, Size, check_fields
+from jaxner.fields import Derived, OddSize, Range, Rate, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.convolution import windows
 
@@ -60,7 +62,7 @@ class IntNet(nn.Module):
     dim: Size = 32
     num_filters: Size = 32
     growth: Size = 16
-    num_blocks: Count = 3
+    num_blocks: Annotated[int, Range(least=0, most=100)] = 3
     widths: tuple[OddSize, ...] = (3, 5)
     dropout: Rate = 0.5
     initializer: layers.Kernel = "kaiming"

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import Derived, Positive, Rate, Real, Size, check_fields
+from jaxner.fields import Depth, Derived, Positive, Rate, Real, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.lstm import Cells, Initializer, bilstm, candidates
 
@@ -62,7 +62,7 @@ class LabelAttention(nn.Module):
     """
 
     num_labels: Derived
-    num_layers: Size = 3
+    num_layers: Depth = 3
     hidden_dim: Size = 200
     num_heads: Size = 5
     dropout: Rate = 0.5

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import OneOf, Rate, Real, Size, check_fields
+from jaxner.fields import Depth, OneOf, Rate, Real, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.recurrence import CANDIDATE, FORGET, Carry, lstm_scan
 
@@ -58,7 +58,7 @@ class BiLSTM(nn.Module):
 
     hidden_dim: Size = 200
     num_units: Size = 1
-    num_layers: Size = 1
+    num_layers: Depth = 1
     cross: bool = True
     pool: Annotated[str, OneOf(POOLS)] = "concat"
     input_dropout: Rate = 0.0

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.fields import Count, OneOf, Seed, check_fields
+from jaxner.fields import OneOf, Passes, Seed, check_fields
 from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
 
 PARTS = ("representation", "encoder", "head")
@@ -72,7 +72,7 @@ class MCDropout:
             integer.
     """
 
-    num_samples: Count = 0
+    num_samples: Passes = 0
     parts: tuple[Annotated[str, OneOf(PARTS)], ...] = PARTS
     average: Annotated[str, OneOf(AVERAGES)] = "scores"
     seed: Seed = 0

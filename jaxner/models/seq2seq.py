@@ -14,7 +14,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxner.fields import Derived, OneOf, Rate, Real, Size, check_fields
+from jaxner.fields import Derived, Hypotheses, OneOf, Rate, Real, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.lstm import Cells, Initializer
 from jaxner.types import FORBIDDEN, Autoregressive
@@ -68,7 +68,7 @@ class Seq2seqHead(nn.Module):
     fusion: Annotated[str, OneOf(FUSIONS)] = "shared"
     tag_dim: Size = 50
     hidden_dim: Size = 200
-    beam_size: Size = 1
+    beam_size: Hypotheses = 1
     dropout: Rate = 0.5
     initializer: layers.Kernel = "kaiming"
     table_initializer: layers.Table = "kaiming"

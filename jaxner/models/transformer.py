@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import EvenSize, OneOf, Rate, Size, check_fields
+from jaxner.fields import Depth, EvenSize, OneOf, Rate, Size, check_fields
 from jaxner.models import layers
 from jaxner.models.relative import RelativeAttention, fan_in_uniform
 
@@ -113,7 +113,7 @@ class RelativeTransformer(nn.Module):
         ((3, 8), False)
     """
 
-    num_layers: Size = 2
+    num_layers: Depth = 2
     num_heads: Size = 7
     head_dim: EvenSize = 160
     dropout: Rate = 0.15
@@ -169,7 +169,7 @@ class TwoStream(nn.Module):
         (3, 16)
     """
 
-    num_layers: Size = 2
+    num_layers: Depth = 2
     num_heads: Size = 7
     head_dim: EvenSize = 160
     dropout: Rate = 0.15

@@ -1,6 +1,8 @@
 """Vectors from files: every layout is read, and a file of another text is refused."""
 
+import io
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -203,6 +205,70 @@ def test_malformed_tokens(tokens, message, tmp_path):
     entries = {str(i): array for i, array in enumerate(arrays())}
     np.savez(tmp_path / "a.npz", tokens=tokens, **entries)
     with pytest.raises(ValueError, match=rf"a\.npz: {message}"):
+        contextual.read(tmp_path / "a.npz", TEXT)
+
+
+def declaring(shape, content=b"", dtype="<f8"):
+    """The bytes of an `.npy` file whose header declares a shape."""
+    file = io.BytesIO()
+    header = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + content
+
+
+def zipped(path, entries, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in entries.items():
+            archive.writestr(f"{name}.npy", content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [
+        ((1, 10**13), "<f8", "declares 80,000,000,000,000 bytes of float64"),
+        ((1, 2), "<f8", "declares 16 bytes of float64 .* but 0 follow"),
+        ((-1, 2), "<f8", "declares -16 bytes"),
+    ],
+)
+def test_an_npz_whose_header_lies_is_refused_before_memory_is_taken(
+    shape, dtype, message, tmp_path
+):
+    path = zipped(tmp_path / "a.npz", {"0": declaring(shape, dtype=dtype)})
+    with pytest.raises(ValueError, match=rf"a\.npz: '0' cannot be read: .*{message}"):
+        contextual.read(path, [["EU"]])
+    tokens = declaring((10**13,), dtype="<U9")
+    entries = {"0": declaring((1, 2), bytes(16)), "tokens": tokens}
+    with pytest.raises(ValueError, match="'tokens' cannot be read: its header decl"):
+        contextual.read(zipped(path, entries), [["EU"]])
+
+
+def test_an_npz_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    bomb = {"0": declaring((1, 1 << 17), bytes(1 << 20))}
+    packed = zipped(tmp_path / "a.npz", bomb, zipfile.ZIP_DEFLATED)
+    monkeypatch.setenv("JAXNER_MAX_UNPACKED", "100000")
+    with pytest.raises(ValueError, match=r"unpack to 1,048,704.* JAXNER_MAX_UNPACKED"):
+        contextual.sizes_of(packed)
+    stored = zipped(tmp_path / "b.npz", bomb)  # as large as it says
+    assert contextual.sizes_of(stored) == (1, 1 << 17)
+    monkeypatch.setenv("JAXNER_MAX_UNPACKED", "2000000")
+    assert contextual.sizes_of(packed) == (1, 1 << 17)
+
+
+def test_an_hdf5_that_unpacks_to_too_much_is_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        file.create_dataset("0", (1, 1 << 40), dtype="f8", chunks=(1, 1024))
+        file.create_dataset("tokens", data=["EU"], dtype=h5py.string_dtype())
+    found = contextual.read(tmp_path / "a.hdf5", [["EU"]])
+    with pytest.raises(ValueError, match="0 bytes would unpack to 8,796,093,022,208"):
+        np.asarray(found[0])
+
+
+def test_a_single_array_is_no_archive(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((2, 2)))
+    (tmp_path / "a.npy").rename(tmp_path / "a.npz")
+    with pytest.raises(ValueError, match=r"a\.npz cannot be read: .*not a zip file"):
         contextual.read(tmp_path / "a.npz", TEXT)
 
 

@@ -53,7 +53,7 @@ def open_binary(
     if not zipped:
         return path.open("rb")
     return io.BufferedReader(
-        _Unpacked(path, _limit() if limited else sys.maxsize), 1 << 20
+        _Unpacked(path, unpacked_limit() if limited else sys.maxsize), 1 << 20
     )
 
 
@@ -83,7 +83,12 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def _limit() -> int:
+def unpacked_limit() -> int:
+    """Returns how many bytes a compressed file may unpack to.
+
+    Raises:
+        ValueError: The variable that raises the limit is no number.
+    """
     given = os.environ.get(LIMIT_VARIABLE) or str(_LIMIT)
     if not given.isascii() or not given.isdigit():
         raise ValueError(
