@@ -22,9 +22,9 @@ HOSTILE = [
     (
         "encoder",
         {"name": "bilstm", "num_layers": 10**9},
-        "num_layers .* 1, 100",
+        "num_layers .*1, 100",
     ),
-    ("encoder", {"name": "idcnn", "num_blocks": 10**9}, "num_blocks .* 1, 100"),
+    ("encoder", {"name": "idcnn", "num_blocks": 10**9}, "num_blocks .*1, 100"),
     ("encoder", {"name": "idcnn", "dilations": [10**9]}, "dilations .* 65536"),
     ("encoder", {"name": "idcnn", "dilations": [1] * 10**4}, "at most 100 values"),
     ("mc_dropout", {"num_samples": 10**12}, r"num_samples .* in \[0, 10000\]"),
