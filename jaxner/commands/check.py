@@ -14,6 +14,7 @@ warning.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -160,8 +161,13 @@ def show(splits: list[Split], findings: list[Finding], limit: int) -> None:
     shown = 0
     for level in LEVELS:
         its = [finding for finding in findings if finding.level == level]
+        before = ""
         for finding in its[: max(limit - shown, 1)]:
-            console.print(Text.assemble((f"{level}: ", _STYLES[level]), str(finding)))
+            # A remedy is told once, not after each of a hundred lines.
+            is_new = finding.remedy != before
+            told = finding if is_new else dataclasses.replace(finding, remedy="")
+            before = finding.remedy
+            console.print(Text.assemble((f"{level}: ", _STYLES[level]), str(told)))
         shown += len(its)
     counts = Counter(finding.level for finding in findings)
     parts = [audit.plural(counts[level], level) for level in LEVELS]

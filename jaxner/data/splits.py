@@ -4,7 +4,7 @@ import functools
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from jaxner.data import readers, schemes
 from jaxner.data.contextual import Contextual
 from jaxner.data.readers.examples import ConllError, Example
+from jaxner.wording import counted
 
 Sizes = tuple[int, ...]
 COUNTED = ("sentences", "tokens", "entities")
@@ -90,9 +91,13 @@ class Split:
 
     def summary(self) -> str:
         """Returns a line about the split's content, and a line for each note."""
-        what = ", ".join(map("{:,} {}".format, self.sizes(), COUNTED))
-        kinds = f"types, {self.scheme}" if self.scheme != schemes.TAGS else "tags"
-        line = f"{self.name} {self.split}: {what} of {len(self.types())} {kinds}"
+        nouns = (("sentence", None), ("token", None), ("entity", "entities"))
+        pairs = zip(self.sizes(), nouns, strict=False)
+        what = ", ".join(counted(number, *noun) for number, noun in pairs)
+        has_tags = self.scheme == schemes.TAGS
+        kinds = counted(len(self.types()), "tag" if has_tags else "type")
+        kinds += "" if has_tags else f", {self.scheme}"
+        line = f"{f'{self.name} {self.split}'.strip()}: {what} of {kinds}"
         return "\n  ".join([line, *self.notes])
 
     def _labels(self) -> list[tuple[str, ...]]:
@@ -105,6 +110,7 @@ def read(
     name: str | None = None,
     split: str = "",
     scheme: str | None = None,
+    on_bad_labels: Callable[[ConllError], object] | None = None,
     **reading: Any,
 ) -> Split:
     """Returns the sentences of one file, with the labels unchanged.
@@ -115,6 +121,8 @@ def read(
         split: Name of the split.
         scheme: Declared scheme of the labels; None to detect a scheme of spans.
             `schemes.TAGS` accepts any labels.
+        on_bad_labels: Gets the error if labels are malformed, and their sentences are
+            left out; None: the error is raised.
         **reading: Options for reading the file; see `readers.read`.
 
     Raises:
@@ -129,7 +137,13 @@ def read(
         count = len(contents.notes)
         what = "1 span does" if count == 1 else f"{count:,} spans do"
         notes.insert(0, f"{what} not fit the tokens; the first are:")
-    _check_labels(path, examples, has_tags)
+    try:
+        _check_labels(path, examples, has_tags)
+    except ConllError as error:
+        examples = tuple(e for e in examples if _has_good_labels(e, has_tags))
+        if on_bad_labels is None or not examples:
+            raise
+        on_bad_labels(error)
     ill_formed = 0
     if not has_tags:
         scheme, ill_formed, found = _scheme(scheme, examples)
@@ -158,7 +172,9 @@ def _scheme(
         scheme, lines = other, fewer
     if lines:
         where = ", ".join(map(str, lines[:5]))
-        notes.append(f"{len(lines):,} labels break {scheme}, first in lines {where}")
+        labels_break = "label breaks" if len(lines) == 1 else "labels break"
+        first = "in line" if len(lines) == 1 else "first in lines"
+        notes.append(f"{len(lines):,} {labels_break} {scheme}, {first} {where}")
     return scheme, len(lines), notes
 
 
@@ -174,6 +190,10 @@ def _check_labels(path: Path, examples: Iterable[Example], has_tags: bool) -> No
                 wrong.add(label)
     if problems:
         raise ConllError(problems, _remedies(wrong))
+
+
+def _has_good_labels(example: Example, has_tags: bool) -> bool:
+    return not any(_problem(label, has_tags) for label in example.labels or ())
 
 
 @functools.lru_cache(1 << 12)

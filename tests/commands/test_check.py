@@ -30,7 +30,7 @@ def test_files(tmp_path, capsys):
     good = put(tmp_path, "good.conll", GOOD)
     assert run(good) == 0
     told = capsys.readouterr().out
-    assert "1 sentences, 2 tokens, 1 entities of 1 types, BIO" in told
+    assert "1 sentence, 2 tokens, 1 entity of 1 type, BIO" in told
     assert "0 errors, 0 warnings, 0 notes" in told
     odd = put(tmp_path, "odd.conll", GOOD + "\n\xa0 O\n")
     assert run(good, odd) == 0
@@ -42,6 +42,28 @@ def test_files(tmp_path, capsys):
     assert told.count("error: ") == 3
     assert f"error: {bad}:3: expected 2 columns, got 1: 'alone'" in told
     assert "30 errors, 0 warnings, 0 notes (--limit shows more)" in told
+
+
+def test_bad_labels_do_not_end_the_check(tmp_path, capsys):
+    lines = ["Rome Q-LOC", "x ZZ", "", "Oslo B-LOC", "", "\xa0 O", "", "y !!"]
+    path = put(tmp_path, "bad.conll", "\n".join(lines) + "\n")
+    assert run(path, "--json", tmp_path / "found.json") == 1
+    told = capsys.readouterr().out
+    for line in (1, 2, 8):
+        assert f"error: {path}:{line}: Label" in told
+    assert told.count("Is it the right column?") == 1
+    assert f"warning: {path}:6: 1 token of nothing" in told
+    assert "2 sentences, 2 tokens" in told
+    assert "sentences with such labels are left out of all further checks" in told
+    assert "3 errors, 1 warning, 1 note" in told
+    content = json.loads((tmp_path / "found.json").read_text())
+    levels = [finding["level"] for finding in content["findings"]]
+    assert levels.count("error") == 3
+    many = put(tmp_path, "many.conll", "a ?\n\n" * 40 + GOOD)
+    assert run(many, "--limit=4") == 1
+    told = capsys.readouterr().out
+    assert told.count("error: ") == 4
+    assert "40 errors, 0 warnings, 1 note (--limit shows more)" in told
 
 
 def test_a_folder_is_a_corpus(corpus, tmp_path, capsys):
@@ -78,7 +100,7 @@ def test_a_page_escapes_what_is_in_the_data(tmp_path):
     page = (tmp_path / "a.html").read_text()
     assert "&lt;script&gt;" in page
     assert "<script" not in page
-    assert "of 1 types, BIO" in page
+    assert "of 1 type, BIO" in page
 
 
 @pytest.mark.parametrize(

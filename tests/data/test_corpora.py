@@ -75,7 +75,7 @@ def test_tags_are_read_as_they_are(data):
     assert found.types() == ("AUX", "PART", "PRON")
     assert found.words() == {"I", "do", "n't"}
     assert found.sizes() == (1, 3)
-    assert found.summary() == "ud_ewt test: 1 sentences, 3 tokens of 3 tags"
+    assert found.summary() == "ud_ewt test: 1 sentence, 3 tokens of 3 tags"
     assert found.to_scheme(schemes.TAGS) == found.examples
     with pytest.raises(
         ValueError, match=r"are tags and cannot be converted to BIOES.*scheme=tags"
@@ -181,7 +181,7 @@ def test_what_differs_from_the_published_corpus_is_noted(tmp_path):
     assert (found.scheme, found.ill_formed) == ("BIO", 1)
     assert found.notes == (
         "labels are BIO, not IOB1 as published",
-        "1 labels break BIO, first in lines 6",
+        "1 label breaks BIO, in line 6",
         "expected 3,250 sentences as published, got 1",
         "expected 51,362 tokens as published, got 4",
         "expected 5,942 entities as published, got 3",
@@ -193,7 +193,7 @@ def test_the_published_scheme_is_kept_unless_another_one_fits_better(tmp_path):
     put(tmp_path, "eng.testa", "EU B-ORG\nParis I-LOC\n")
     found = corpora.load("conll2003", "dev", directory=tmp_path)
     assert (found.scheme, found.ill_formed) == ("IOB1", 1)
-    assert found.notes[0] == "1 labels break IOB1, first in lines 1"
+    assert found.notes[0] == "1 label breaks IOB1, in line 1"
 
 
 def test_malformed_labels_are_reported_with_their_lines(tmp_path):

@@ -34,21 +34,31 @@ def of_file(path: str | Path, **reading: Any) -> tuple[Split | None, list[Findin
         **reading: As for `splits.read`.
 
     Returns:
-        The split if the file can be read, and what was found.
+        The split if the file can be read, without sentences whose labels are malformed;
+        and what was found: each malformed label, and the problems of all others.
     """
+    wrong: list[ConllError] = []
     try:
-        split = splits.read(path, **reading)
+        split = splits.read(path, on_bad_labels=wrong.append, **reading)
     except ConllError as error:
-        remedy = " ".join(error.remedies)
-        return None, [_error(str(path), text, remedy) for text in error.problems]
+        return None, _errors(str(path), error)
     except (ValueError, OSError) as error:
         return None, [_error(str(path), str(error), "")]
+    found = [finding for error in wrong for finding in _errors(str(path), error)]
+    if found:
+        message = "sentences with such labels are left out of all further checks"
+        found.append(Finding("note", "format", message, str(split.path)))
     notes = [
         Finding("note", "reading", note, str(split.path))
         for note in split.notes
         if " break " not in note  # a check of its own has the lines
     ]
-    return split, [*of_split(split), *notes]
+    return split, [*found, *of_split(split), *notes]
+
+
+def _errors(path: str, error: ConllError) -> list[Finding]:
+    remedy = " ".join(error.remedies)
+    return [_error(path, text, remedy) for text in error.problems]
 
 
 def _error(path: str, text: str, remedy: str) -> Finding:

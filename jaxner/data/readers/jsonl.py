@@ -21,6 +21,7 @@ from typing import Any
 from jaxner.data.readers import files, spans
 from jaxner.data.readers.examples import Example, Report
 from jaxner.data.readers.spans import CharSpan, Cut, Fitter
+from jaxner.wording import counted
 
 TOKENS = ("tokens", "words")
 LABELS = ("labels", "tags", "ner_tags", "ner", "label")
@@ -264,7 +265,8 @@ def _labels(record: Mapping[str, Any], tokens: Sequence[str]) -> tuple | None:
         if len(found) == len(tokens):
             return tuple(found)
         if found or "text" not in record:
-            problem = f"expected {len(tokens)} labels, one a token, got {len(found)}"
+            wanted = counted(len(tokens), "label")
+            problem = f"expected {wanted}, one a token, got {len(found)}"
             raise RecordError(problem, "Each token has one label; no entity is 'O'.")
     return None
 

@@ -245,7 +245,7 @@ BAD = [
     ("list.jsonl", '["a"]\n', {}, 1, "error", "expected a JSON object, got a list"),
     ("array.jsonl", '[\n{"tokens": []}\n]', {}, 1, "error", "this is no JSON"),
     ("fields.jsonl", line(words=["a"]), {}, 1, "error", "expected a list of labels"),
-    ("count.jsonl", line(tokens=["a"], tags=[]), {}, 1, "error", "expected 1 labels"),
+    ("count.jsonl", line(tokens=["a"], tags=[]), {}, 1, "error", "expected 1 label"),
     ("ids.jsonl", line(tokens=["a"], tags=[0]), {}, 1, "error", "the names of labels"),
     ("text.jsonl", line(text="a b"), {}, 1, "error", "expected a list of spans"),
     (

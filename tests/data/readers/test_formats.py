@@ -202,7 +202,7 @@ def test_sentences_of_a_text_are_cut_by_choice(file):
         ),
         (
             {"tokens": ["a"], "labels": ["O", "O"]},
-            "expected 1 labels, one a token, got 2",
+            "expected 1 label, one a token, got 2",
         ),
         (
             {"tokens": ["a"], "labels": [""]},
@@ -285,7 +285,7 @@ def test_spans_that_do_not_fit_are_told_and_counted(file):
     with pytest.raises(ConllError) as caught:
         readers.read(path)
     assert len(caught.value.problems) == 2
-    assert "'widen' makes such spans whole tokens" in str(caught.value)
+    assert "'widen' extends such spans to whole tokens" in str(caught.value)
     with pytest.raises(ValueError, match="known: error, drop, widen"):
         readers.read(path, unfit="ignore")
 
