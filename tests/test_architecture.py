@@ -44,7 +44,7 @@ ALLOWED = {
     | {"analysis", "tagger", "configuration", "writing"},
     "commands": {"fields", "analysis", "configuration", "data", "evaluation"}
     | {"reproduce", "streaming", "tagging", "training", "workdir"}
-    | {"answers", "decoding", "tagger", "writing"},
+    | {"answers", "decoding", "tagger", "writing", "wording"},
     "__main__": {"commands", "training"},
     "__init__": {"tagging", "tagger", "analysis", "answers", "data", "models"}
     | {"training"},

@@ -26,6 +26,7 @@ from jaxner.answers import calibrating
 from jaxner.answers.calibrating import Measured
 from jaxner.evaluation.calibration import Calibration
 from jaxner.training import prepare
+from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -60,13 +61,7 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     data = folder.read_json("config.json")["data"]
     dev = prepare.load_split(data, "dev")
     fitted = calibrating.fit(raw, dev)
-    console.print(
-        f"Temperature {fitted.temperature:.4f}, fitted on {fitted.sentences:,} "
-        f"sentences of {dev.name} dev: {fitted.before:.4f} nats a token before, "
-        f"{fitted.after:.4f} after"
-    )
-    if fitted.left_out:
-        console.print(f"{fitted.left_out:,} sentences have labels unseen in training")
+    _print_fit(fitted, dev.name)
     new = dataclasses.replace(raw, temperature=fitted.temperature)
     splits = {"dev": dev}
     if options.test:
@@ -94,6 +89,21 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
+def _print_fit(fitted: calibrating.Fit, name: str) -> None:
+    console.print(
+        f"Temperature {fitted.temperature:.4f}, fitted on "
+        f"{counted(fitted.sentences, 'sentence')} of {name} dev: negative log-"
+        f"likelihood {fitted.before:.4f} nats a token before, {fitted.after:.4f} after"
+    )
+    if fitted.temperature == 1.0:
+        console.print("No other temperature makes the labels of dev more probable")
+    if fitted.left_out:
+        console.print(
+            f"{counted(fitted.left_out, 'sentence')} with labels unseen in training "
+            "left out"
+        )
+
+
 def _write(path: str | None, result: dict[str, Any], curve: Any) -> None:
     if path:
         whole = {**result, "curve": curve.to_dict() if curve else None}
@@ -103,8 +113,9 @@ def _write(path: str | None, result: dict[str, Any], curve: Any) -> None:
 def _warn_if_worse(before: Measured, after: Measured) -> None:
     if worse := _worse(before, after):
         console.print(
-            f"Warning: on dev the temperature raises the calibration error of {worse}. "
-            "It fits whole labellings; to undo it, delete the file named below."
+            f"Warning: on dev the temperature raises the calibration error of {worse}, "
+            "though it makes the gold labels more probable. To undo it, delete the "
+            "file named below."
         )
 
 
