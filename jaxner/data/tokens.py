@@ -13,6 +13,10 @@ with rules that need no model and no list of words but a few abbreviations:
 4. The English endings `n't` and `'s`, `'m`, `'d`, `'re`, `'ve`, `'ll` are tokens.
 5. Any other character is a token, with the marks upon it; a row of periods or hyphens
    is one: `...`, `--`.
+6. What looks like one character is never cut: a character and its combining marks,
+   variation selectors or skin tone; symbols that zero-width joiners join, such as the
+   emoji of a family; the two letters of a flag. (Unicode, UAX #29, rules GB9, GB9a,
+   GB11 to GB13.)
 
 Languages without white space between words get long tokens: give a tokeniser of your
 own, a function from text to tokens.
@@ -47,11 +51,21 @@ Tokeniser = Callable[[str], Iterable[Any]]
 lists of them, one for each sentence."""
 
 
-_JOINERS = "\u200c\u200d"
+_JOINER = "\u200d"
 _INVISIBLE = "\u200b\u2060\ufeff"
 
 
 _KNOWN = dict(zip("'’‘-‐‑.,:/&@+", "'''---.,:/&@+", strict=True))
+
+
+def _is_mark(character: str) -> bool:
+    """Tells what belongs to the character before it: marks, skin tones, tags."""
+    return (
+        unicodedata.category(character)[0] == "M"
+        or character == "\u200c"  # zero-width non-joiner
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or "\U000e0020" <= character <= "\U000e007f"
+    )
 
 
 class _Classes(dict[int, str]):
@@ -65,8 +79,12 @@ class _Classes(dict[int, str]):
             kind = "0"
         elif character.isalnum() or character in "_\u00ad":  # the soft hyphen
             kind = "a"
-        elif unicodedata.category(character)[0] == "M" or character in _JOINERS:
+        elif character == _JOINER:
+            kind = "j"
+        elif _is_mark(character):
             kind = "m"
+        elif "\U0001f1e6" <= character <= "\U0001f1ff":  # letters of flags
+            kind = "r"
         else:
             kind = _KNOWN.get(character, "?")
         self[code] = kind
@@ -74,9 +92,10 @@ class _Classes(dict[int, str]):
 
 
 _classes = _Classes()
-_WORD = "a0m"
+_WORD = "a0mj"
 _PIECE = re.compile(
-    r"[a0m]+(?:(?:[-.'/&@+](?=[a0])|(?<=0)[,:](?=0))[a0m]+)*|\.+|-+|[^ ]m*"
+    r"[a0mj]+(?:(?:[-.'/&@+](?=[a0])|(?<=0)[,:](?=0))[a0mj]+)*"
+    r"|\.+[mj]*|-+[mj]*|rr[mj]*|[^ ][mj]*(?:(?<=j)\?[mj]*)*"
 )
 _ENDING = re.compile(r"(?i:n['’‘]t|['’‘](?:s|m|d|re|ve|ll))\Z")
 _CLOSING = frozenset("\"'”’»)]}")
@@ -114,7 +133,7 @@ def tokenise(text: str) -> list[Token]:
 
 
 def _takes_period(text: str, kinds: str, start: int, end: int) -> bool:
-    if kinds[end : end + 1] != "." or kinds[end + 1 : end + 2] == ".":
+    if kinds[end : end + 1] != "." or kinds[end + 1 : end + 2] in tuple(".mj"):
         return False
     word = text[start:end]
     if "0" in kinds[start:end]:

@@ -1,5 +1,7 @@
 """Tokens and sentences of raw text: offsets always hold, rules as they are written."""
 
+import unicodedata
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,18 @@ from jaxner.data.tokens import located, read, sentences, tokenise
 ANY = st.text(st.characters(), max_size=60)
 RULED = st.text(
     st.sampled_from("aB09 \n.,:'’-/&@+!?\")_é\u0301\u200b\u200d。語👍"), max_size=40
+)
+
+
+FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
+GERMANY, FRANCE = "\U0001f1e9\U0001f1ea", "\U0001f1eb\U0001f1f7"
+ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+JOINED = st.text(
+    st.sampled_from(
+        "a1.-,'! \u0301\u093e\ufe0f\u20e3\u200c\u200d\U0001f469\u2764\u2642\U0001f3fd"
+        "\U0001f1e9\U0001f1ea\U000e0067\U000e007f"
+    ),
+    max_size=30,
 )
 
 
@@ -32,6 +46,44 @@ def test_offsets_hold_and_no_character_is_lost(text):
     left = "".join(c for c in text if not c.isspace() and c not in "\u200b\u2060\ufeff")
     assert "".join(t.text for t in found) == left
     assert not any(c.isspace() for token in found for c in token.text)
+
+
+def is_upon(c):
+    """Tells whether a character belongs to the one before it (Extend, ZWJ)."""
+    is_tone = 0x1F3FB <= ord(c) <= 0x1F3FF
+    is_tag = 0xE0020 <= ord(c) <= 0xE007F
+    return (
+        unicodedata.category(c).startswith("M")
+        or c in "\u200c\u200d"
+        or (is_tone or is_tag)
+    )
+
+
+def is_of_flag(c):
+    return 0x1F1E6 <= ord(c) <= 0x1F1FF
+
+
+@settings(max_examples=1500)
+@given(ANY | RULED | JOINED)
+@example("\U0001f1e9\U0001f1ea\U0001f1e9")
+@example("U.\u0301 ..\u0301")
+def test_what_looks_like_one_character_is_never_cut(text):
+    for token in tokenise(text):
+        assert text[token.start : token.end] == token.text
+        at = token.start
+        if not at or text[at - 1].isspace() or text[at - 1] in "\u200b\u2060\ufeff":
+            continue
+        assert not is_upon(text[at])
+        before = at - 1
+        while before and is_upon(text[before]):
+            before -= 1
+        both = text[before] + text[at]
+        if text[at - 1] == "\u200d" and not any(map(is_of_flag, both)):
+            assert [unicodedata.category(c) for c in both] != ["So", "So"]
+        flags = 0
+        while flags < at and is_of_flag(text[at - 1 - flags]):
+            flags += 1
+        assert flags % 2 == 0 or not is_of_flag(text[at])
 
 
 @settings(max_examples=500)
@@ -68,6 +120,20 @@ def test_own_tokens_are_found_where_they_stand(text):
         ("cafe\u0301 हिन्दी co\u00adop", "cafe\u0301 हिन्दी co\u00adop"),
         ("❤\ufe0f!", "❤\ufe0f !"),
         ("\ufeffRome\u200bfell", "Rome fell"),
+        (f"hi{FAMILY}{FAMILY}!", f"hi {FAMILY} {FAMILY} !"),
+        ("\U0001f44d\U0001f3fd\U0001f44d", "\U0001f44d\U0001f3fd \U0001f44d"),
+        ("\u2764\ufe0f\u200d\U0001f525", "\u2764\ufe0f\u200d\U0001f525"),
+        (
+            "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7.",
+            "\U0001f1e9\U0001f1ea \U0001f1eb\U0001f1f7 .",
+        ),
+        (f"{ENGLAND}1-0", f"{ENGLAND} 1-0"),
+        ("1\ufe0f\u20e3 go", "1\ufe0f\u20e3 go"),
+        ("x\u0301y Mr.\u0301 ...\u0301", "x\u0301y Mr .\u0301 ...\u0301"),
+        (
+            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        ),
         ("snake_case x86", "snake_case x86"),
         ("'s", "' s"),
         ("", ""),
