@@ -1,4 +1,4 @@
-r"""What the accelerator of this machine gains, in one command of bounded time.
+r"""Measures the gain by this machine's accelerator, in bounded time.
 
     python -m benchmarks.accelerator --json accelerator.json
     python -m benchmarks.accelerator --minutes 3 --only systems seeds
@@ -210,7 +210,7 @@ def in_turn(parts: Mapping[str, Iterator[Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the measurements of the command line."""
     made = corpus.parser(__doc__)
     made.add_argument("--minutes", type=float, default=8.5, help="for all rows")
     made.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))

@@ -128,7 +128,7 @@ SECTIONS = {"seeds": seeds, "devices": devices, "saving": saving}
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the measurements of the command line."""
     made = corpus.parser(__doc__)
     made.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     made.add_argument("--system", choices=ours.SYSTEMS, default=DEFAULT)

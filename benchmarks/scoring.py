@@ -1,4 +1,4 @@
-r"""How fast entities are scored: jaxner's scorer beside seqeval.
+r"""Measures the speed of scoring entities: jaxner's scorer beside seqeval.
 
     python -m benchmarks.scoring
     python -m benchmarks.scoring --dataset conll2003 --split test
@@ -95,7 +95,7 @@ def rows(options: Any) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measures what the command line says."""
+    """Runs the measurements of the command line."""
     made = corpus.parser(__doc__)
     made.add_argument("--split", default="test", choices=("train", "dev", "test"))
     made.add_argument("--tokens", type=int, default=200_000, help="at least so many")

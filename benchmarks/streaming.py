@@ -55,7 +55,7 @@ def write(path: Path, tokens: int) -> None:
 
 
 def tag_file(params: jaxner.Tagger, source: Path, folder: Path) -> None:
-    """Does what `jaxner tag` does, but for loading the tagger."""
+    """Runs what `jaxner tag` runs, except for loading the tagger."""
     params.vocabulary.forget()
     with (
         streams.opened(str(source)) as file,

@@ -1,4 +1,4 @@
-"""Trains a GRN in a loop of one's own, saves it, loads it, and tags.
+"""Trains a GRN in your own loop, saves it, loads it, and tags.
 
 python examples/own_loop.py [FOLDER] [EPOCHS]
 """

@@ -1,4 +1,4 @@
-"""Tags a Ray Dataset: actors that each load the tagger once, and map it over batches.
+"""Tags a Ray Dataset by actors, which load the tagger once and map it over batches.
 
     pip install 'jaxner[ray]'
     python examples/ray_data.py runs/grn news.txt tagged/

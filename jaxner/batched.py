@@ -54,8 +54,8 @@ def over_documents(
     """
     if documents is not None and len(documents) != len(sentences):
         raise ValueError(
-            f"Expected the document of each of {len(sentences)} sentences, got "
-            f"{len(documents)} documents."
+            f"Expected one document per sentence, {len(sentences)}, got "
+            f"{len(documents)}."
         )
     if not models.character_readers(params.model):
         none = np.zeros((1, 1), np.int32)

@@ -275,7 +275,7 @@ def best_labellings(
         params: What `load` returned.
         found: What `predict` returned.
         sentence: One sentence.
-        n: How many.
+        n: Number of labellings.
     """
     mask = sentence.mask
     if isinstance(params, Ensemble):
@@ -301,6 +301,6 @@ def best_labellings(
 
 
 def _is_first(labels: Int[Array, "N T"]) -> Bool[Array, " N"]:
-    """Tells which labellings do not stand before in the list."""
+    """Returns which labellings are the first of their kind in the list."""
     equal = jnp.all(labels[:, None] == labels[None], axis=-1)
     return ~jnp.any(jnp.tril(equal, -1), axis=1)

@@ -1,8 +1,7 @@
-"""What an option may be: a range or a choice, written beside the field that it limits.
+"""Allowed values of options: ranges and choices, as annotations of fields.
 
-A field says by its annotation what it may hold: `dropout: Rate = 0.5`. That is the one
-place: modules check themselves by it, configs have a flag for each field, and their
-values are checked, by the same annotation.
+The annotation of a field, such as `dropout: Rate = 0.5`, is the only place that states
+its allowed values: modules check themselves by it, and configs check their flags.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from typing import Annotated, Any, NamedTuple
 
 _SEQUENCES = (tuple, collections.abc.Sequence)
 _UNIONS = (typing.Union, types.UnionType)
-_MOST_VALUES = 100  # of an option that is several; layers are built one by one
+_MOST_VALUES = 100  # of an option with several values, such as sizes of layers
 
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The numbers that an option may be; no border stands for none.
+    """The allowed numbers of an option; a bound of None is no bound.
 
     Attributes:
-        least: The smallest.
-        above: What it must be larger than.
-        most: The largest.
-        below: What it must be smaller than.
-        step: Distance of the numbers, from `least` on; 0: any.
-        note: What a user may have meant instead.
+        least: Inclusive lower bound.
+        above: Exclusive lower bound.
+        most: Inclusive upper bound.
+        below: Exclusive upper bound.
+        step: Distance between the numbers, from `least` on; 0: any number.
+        note: A hint for the error, such as a usual mistake.
 
     Example:
         >>> str(Range(least=0, below=1)), 1.0 in Range(least=0, below=1)
@@ -75,7 +74,7 @@ class Range:
         return "a finite number"
 
     def problem(self, value: Any) -> str:
-        """Says what is wrong with a number; nothing if it is one of these."""
+        """Returns what is wrong with a number; empty if it is allowed."""
         if value in self:
             return ""
         is_said = math.isfinite(value) or self == Range(note=self.note)
@@ -85,7 +84,7 @@ class Range:
 
 
 class OneOf:
-    """The words that an option may be.
+    """The allowed words of an option.
 
     Example:
         >>> OneOf({"mean": 1, "sum": 2}).known
@@ -111,7 +110,7 @@ class _Encodings(OneOf):
 
 
 DERIVED = "derived"
-"""Marks a field whose value comes from the data: it is no option."""
+"""Marks a field whose value comes from the data, so it is not an option."""
 
 Derived = Annotated[int, DERIVED]
 Size = Annotated[int, Range(least=1)]
@@ -148,8 +147,8 @@ class Field(NamedTuple):
     """An option of a module or section.
 
     Attributes:
-        hint: Its annotation.
-        default: Its value where none is given; `dataclasses.MISSING`: there is none.
+        hint: Annotation of the field.
+        default: Default value; `dataclasses.MISSING` without one.
     """
 
     hint: Any
@@ -157,15 +156,18 @@ class Field(NamedTuple):
 
     @property
     def kind(self) -> type:
-        """The type of its flag; `object` if it may be of several."""
+        """The type of its flag; `object` if several types are allowed."""
         return _kind(self.hint)
 
 
 @functools.cache
 def of(module: type) -> dict[str, Field]:
-    """Returns the options of a dataclass or Linen module.
+    """Returns the options of a dataclass or Linen module, by name.
 
-    Fields that hold other modules are no options, nor are those marked `Derived`.
+    Args:
+        module: The class.
+
+    Fields that contain other modules, and those marked `Derived`, are not options.
 
     Example:
         >>> @dataclasses.dataclass
@@ -189,10 +191,10 @@ def names(module: type) -> list[str]:
 
 
 def check_fields(instance: Any) -> None:
-    """Checks the options of a dataclass or Linen module.
+    """Checks the options of an instance of a dataclass or Linen module.
 
     Raises:
-        ValueError: One is out of its range, or not among its choices.
+        ValueError: An option is out of its range, or not among its choices.
 
     Example:
         >>> @dataclasses.dataclass
@@ -213,10 +215,10 @@ def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
     """Checks the value of one option.
 
     Args:
-        name: Of the option, for the error.
-        value: Its value.
-        hint: Its annotation.
-        whose: What the option is of, for the error.
+        name: Name of the option, for the error.
+        value: Value of the option.
+        hint: Annotation of its field.
+        whose: Text after the name in the error, such as " of CharacterCNN".
 
     Raises:
         ValueError: The value is out of range, not among the choices, or of another
@@ -237,12 +239,12 @@ def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
 
 
 def argument(hint: Any, example: str = "") -> Callable[[str], Any]:
-    """Returns what reads an option of a command line: the `type` of argparse.
+    """Returns a parser of a command line's option, for argparse's `type`.
 
     Args:
-        hint: What it may be.
-        example: Of several values between commas; they come sorted, each once. "": it
-            is one value.
+        hint: Annotation with the allowed values.
+        example: Example of several values between commas, which the parser returns
+            sorted and distinct; "" for an option with one value.
 
     Example:
         >>> argument(Size)("3"), argument(Size, "1,2,8")("8,2,2")
@@ -273,7 +275,7 @@ def argument(hint: Any, example: str = "") -> Callable[[str], Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Tells whether an option may have a value.
+    """Returns whether a value is allowed for an option.
 
     Example:
         >>> fits(0, Size), fits(0, Count)
@@ -283,7 +285,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def _problem(value: Any, hint: Any) -> str:
-    """Says "must be …", or lists what is known; nothing if the value fits."""
+    """Returns "must be …" or the known words; empty if the value is allowed."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         base, *rules = arguments

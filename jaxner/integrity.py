@@ -74,7 +74,7 @@ def read_text(path: Path, remedy: str) -> str:
         FileNotFoundError: The file is missing.
     """
     if path.exists() and not path.is_file():
-        raise DamagedFileError(path, "is no regular file", remedy)
+        raise DamagedFileError(path, "is not a regular file", remedy)
     size, most = path.stat().st_size, limit("JAXNER_MAX_JSON_MB")
     if size > most << 20:
         more = f"$JAXNER_MAX_JSON_MB={(size >> 20) + 1} reads it anyway."
@@ -84,7 +84,7 @@ def read_text(path: Path, remedy: str) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        reason = f"is no text in UTF-8 (byte {error.start})"
+        reason = f"is not UTF-8 text (byte {error.start})"
         raise DamagedFileError(path, reason, remedy) from None
     if not text.strip("\0 \t\r\n"):
         raise DamagedFileError(path, "is empty", remedy)
@@ -104,11 +104,11 @@ def read_json(path: Path, remedy: str) -> dict[str, Any]:
     """
     content = parse(path, read_text(path, remedy), remedy)
     if not isinstance(content, dict):
-        raise DamagedFileError(path, "holds no JSON object", remedy)
+        raise DamagedFileError(path, "is not a JSON object", remedy)
     if not _is_as_written(content):
         raise DamagedFileError(
             path,
-            "was edited or damaged after it was written: its checksum is another",
+            "was edited or damaged after it was written: its checksum differs",
             f'{remedy} If you meant the change, delete its line "{CHECKSUM}".',
         )
     return content
@@ -249,10 +249,10 @@ def check(folder: Path, remedy: str) -> dict[str, Any] | None:
             raise MissingFileError(folder / name, "is missing", remedy)
         size = found[name].stat().st_size
         if (wanted := str(expected).partition(" ")[0]) != str(size):
-            reason = f"has {size} bytes, and was written with {wanted}"
+            reason = f"has {size} bytes instead of {wanted}"
             raise DamagedFileError(folder / name, reason, remedy)
         if _describe(found[name]) != expected:
-            reason = "is damaged: its checksum is another than when it was written"
+            reason = "is damaged: its checksum differs"
             raise DamagedFileError(folder / name, reason, remedy)
     for name in found.keys() - listed.keys():
         reason = "does not belong to the checkpoint"

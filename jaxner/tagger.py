@@ -40,12 +40,17 @@ class Tagger:
     `jax.device_put` and `jax.tree.map`.
 
     Attributes:
-        weights: Arrays.
+        weights: The weights, a tree of arrays.
         model: Computes potentials from the weights.
         vocabulary: Maps tokens to ids, and ids to labels.
-        temperature: What scores are divided by before they become probabilities; see
-            `jaxner.answers.calibrating.fit`. A tuple for an ensemble whose members
-            differ in it.
+        temperature: Divides scores before they become probabilities; see
+            `jaxner.answers.calibrating.fit`. A tuple for an ensemble whose members have
+            different temperatures.
+
+    Example:
+        >>> params = load("runs/grn")
+        >>> params.temperature, sorted(params.weights)
+        (1.0, ['frozen', 'params'])
     """
 
     weights: Weights
@@ -68,8 +73,8 @@ class Ensemble(Tagger):
     """The taggers of several restarts as one pytree: `load(workdir, seed="all")`.
 
     All arrays of `weights` have a leading axis of seeds. `tag` averages the marginals
-    of the members over that axis, by `jax.vmap`, and each token has the label that is
-    likeliest on average. All probabilities are means over the members, each at its own
+    of the members, by `jax.vmap` over that axis, and gives each token the label with
+    the highest mean. All probabilities are means over the members, each at its own
     temperature; see `decoding.predict`.
 
     Example:
@@ -91,10 +96,10 @@ class Ensemble(Tagger):
 
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
-    """Makes one ensemble of taggers with equal models and vocabularies.
+    """Returns an ensemble of taggers with equal models and vocabularies.
 
     Raises:
-        ValueError: There are none, or a model or a vocabulary is another.
+        ValueError: There are no taggers, or their models or vocabularies differ.
 
     Example:
         >>> one = load("runs/grn")
@@ -109,7 +114,7 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
             if getattr(other, part) != getattr(first, part):
                 raise ValueError(
                     f"The taggers of an ensemble need the same {part}; that of tagger "
-                    f"{number} is another than that of tagger 0."
+                    f"{number} differs from that of tagger 0."
                 )
     weights = [tagger.weights for tagger in taggers]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
@@ -171,10 +176,10 @@ def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
 
 
 def whole(about: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Gives what an older version kept with weights the options that it did not know.
+    """Returns an identity from an earlier version, with the options added since.
 
     Args:
-        about: What `belongs_to` returned then; None: nothing was kept.
+        about: What `belongs_to` returned at that time; None if there is none.
     """
     if about is None or "model" not in about:
         return about
@@ -283,8 +288,8 @@ def _chosen(folder: Workdir, seed: int | str | None) -> list[Workdir]:
 
 
 NO_CHECKSUMS = (
-    "its weights have no checksums, so that damage to them cannot be seen (an earlier "
-    "version wrote them, or the process was killed in that moment)"
+    "its weights have no checksums, so damage cannot be detected (an earlier version "
+    "wrote them, or the process was killed before it wrote the checksums)"
 )
 
 

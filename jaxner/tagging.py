@@ -80,7 +80,7 @@ def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sen
     given = [None] * len(sentences) if vectors is None else vectors
     if len(given) != len(sentences):
         raise ValueError(
-            f"Expected vectors for each of {len(sentences)} sentences, got vectors for "
+            f"Expected one array of vectors per sentence, {len(sentences)}, got "
             f"{len(given)}."
         )
     return [

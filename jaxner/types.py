@@ -64,6 +64,13 @@ class Sentence(NamedTuple):
         vectors: Precomputed vectors of one or more layers; 0 under padding. None if the
             model does not use them.
         pieces: Word pieces; None if the model does not use them.
+
+    Example:
+        >>> import numpy as np
+        >>> ids, chars = np.array([2, 3]), np.array([[0, 0], [5, 6], [5, 0]])
+        >>> one = Sentence(ids, chars, char_index=np.array([1, 2]), mask=ids > 0)
+        >>> one.chars[one.char_index].tolist()
+        [[5, 6], [5, 0]]
     """
 
     words: Int[AnyArray, " T"]
@@ -138,6 +145,12 @@ class Potentials(NamedTuple):
             too.
         start: Score of each label at the first token.
         end: Score of each label at the last token.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> independent = Potentials(jnp.zeros((3, 5)))
+        >>> independent.transitions is None
+        True
     """
 
     emissions: Float[Array, " T L"]

@@ -82,7 +82,7 @@ class Workdir:
             return "Copy the folder again from where it came, or save the tagger again."
         if part == "best" and self.is_begun():
             return (
-                f"Remove {checkpoints / part} and {again}: it goes on from the "
+                f"Remove {checkpoints / part} and {again}: it resumes from the "
                 "latest checkpoint."
             )
         if part == "latest":
@@ -123,7 +123,7 @@ class Workdir:
         """Returns the lines of `metrics.jsonl`, without a last line cut off by a kill.
 
         Raises:
-            DamagedFileError: A line is damaged, or no JSON object with an epoch.
+            DamagedFileError: A line is damaged, or not the metrics of an epoch.
         """
         file = self.path / "metrics.jsonl"
         remedy = "Remove the line or the file; training continues without it."
@@ -152,13 +152,13 @@ class Workdir:
         return Workdir(self.path / f"seed-{seed}", writes=self.writes)
 
     def seeds(self) -> list[int]:
-        """Lists the seeds of restarts that have a folder."""
+        """Returns the seeds of restarts that have a folder, ascending."""
         names = (path.name for path in self.path.glob("seed-*"))
         numbers = (name.removeprefix("seed-") for name in names)
         return sorted(int(n) for n in numbers if n.isascii() and n.isdigit())
 
     def has_best(self) -> bool:
-        """Tells whether the folder itself has a checkpoint to load."""
+        """Returns whether the folder itself has a checkpoint to load."""
         return (self.path / "checkpoints" / "best").is_dir()
 
     def predictions(self, split: str) -> Path:
@@ -252,7 +252,7 @@ class Workdir:
         """Returns the checkpoint with the best dev score; see `latest` for arguments.
 
         Raises:
-            DamagedFileError: It is only read, and there is none.
+            DamagedFileError: `read_only` is set, and there is no checkpoint.
         """
         if not read_only:
             return self._checkpoints(self._writable("best"), about=about)
@@ -316,10 +316,10 @@ class Workdir:
 
 
 def names_of(folders: Sequence[str]) -> list[str]:
-    """Returns the shortest ends of paths that tell runs apart.
+    """Returns the shortest ends of paths that distinguish runs.
 
     Raises:
-        ValueError: A run is there twice.
+        ValueError: A run is given twice.
 
     Example:
         >>> names_of(["runs/a/0", "runs/b/0"])

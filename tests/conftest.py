@@ -58,7 +58,7 @@ def _bounded_memory():
 
 
 def _resident_mb() -> float:
-    """Returns the memory that this process holds; 0 where the system does not say."""
+    """Returns the memory of this process; 0 if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -67,7 +67,7 @@ def _resident_mb() -> float:
 
 
 def _return_freed_memory() -> None:
-    """Gives the system what is free; the allocator of glibc keeps it otherwise."""
+    """Returns free memory to the system, which glibc's allocator would keep."""
     with contextlib.suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 

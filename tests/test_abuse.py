@@ -1,4 +1,4 @@
-"""`benchmarks.abuse` tells right from wrong; the attacks themselves are slow."""
+"""`benchmarks.abuse` distinguishes right from wrong; its attacks are slow tests."""
 
 import random
 

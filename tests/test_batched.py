@@ -1,4 +1,4 @@
-"""Sentences in batches: every one once, in few shapes, the same whatever they are."""
+"""Batches contain every sentence once, in few shapes, and never change its result."""
 
 import dataclasses
 
@@ -108,7 +108,7 @@ def test_passes_with_dropout_do_not_depend_on_batch_mates(parts, params, sentenc
 
 @pytest.fixture
 def batches(monkeypatch):
-    """Gathers the batches that are read."""
+    """Collects the batches."""
     read, pad = [], batched.padding.pad
 
     def padded(*arguments):
@@ -163,7 +163,7 @@ def test_a_very_long_word_takes_bounded_memory(params, sentences, batches, times
 
 
 class Computed:
-    """Counts the results that lie on the device."""
+    """Counts the results on the device."""
 
     there = most = 0
 

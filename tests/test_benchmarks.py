@@ -1,4 +1,4 @@
-"""What the benchmarks share; none of these tests depends on how long anything takes."""
+"""The benchmarks' common parts; no test depends on how long anything takes."""
 
 import json
 import math

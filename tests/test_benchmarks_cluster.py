@@ -1,4 +1,4 @@
-"""The benchmarks of restarts, devices, saving and accelerators run, and say what."""
+"""Benchmarks of restarts, devices, saving and accelerators run and print tables."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The start-up benchmark; none of these tests depends on how long anything takes."""
+"""The start-up benchmark; no test depends on how long anything takes."""
 
 import json
 import sys

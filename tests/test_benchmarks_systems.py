@@ -1,4 +1,4 @@
-"""The commands that compare whole systems; none of this depends on how long they take.
+"""The commands that compare whole systems; no test depends on how long they take.
 
 Commands that compile many programs or start processes are marked slow.
 """

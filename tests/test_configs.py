@@ -133,7 +133,7 @@ SMALL_BERT = {
 
 
 def shapes_of(config, num_labels=17, words=50, chars=30):
-    """Sizes of the parameters; whatever the system, the whole run must be buildable."""
+    """Sizes of the parameters; the whole run of each system can be built."""
     tx = optim.build(config.optimizer.to_dict(), 10, 5)
     Objective.of(config.objective.to_dict())
     frozen = config.data.train_words is False

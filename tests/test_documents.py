@@ -1,4 +1,4 @@
-"""Taggers of documents: how they label, how they are trained, what they begin with."""
+"""Taggers of documents: labels, training, and initial weights."""
 
 import dataclasses
 import itertools
@@ -123,7 +123,7 @@ def test_no_word_is_a_separator(head, constrained):
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("head", [SOFTMAX, CRF, CHAIN])
 def test_labels_are_the_best_of_all(head, constrained):
-    """Against all labellings of a document whose separators have their label."""
+    """Compares with all labellings of a document whose separators have their label."""
     sentences = [["cue", "y"], ["x"], ["y", "x"]]
     found = []
     for seed in range(4):
@@ -225,11 +225,11 @@ def test_empty_sentences_and_documents(wild):
 def test_the_wrong_number_of_documents_is_an_error(wild):
     for numbers in ([0], [0, 0, 0], []):
         with pytest.raises(
-            ValueError, match=rf"each of 2 sentences, got {len(numbers)}"
+            ValueError, match=rf"one document per sentence, 2, got {len(numbers)}"
         ):
             jaxner.tag(wild, [["x"], ["y"]], documents=numbers)
     plain = tagger(SOFTMAX, reads_documents=False)
-    with pytest.raises(ValueError, match=r"each of 2 sentences, got 1"):
+    with pytest.raises(ValueError, match=r"per sentence, 2, got 1"):
         jaxner.tag(plain, [["x"], ["y"]], documents=[0])
 
 
@@ -346,7 +346,7 @@ def plain(params, sentences):
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory):
-    """A corpus that says where its documents begin."""
+    """A corpus that marks where its documents begin."""
     folder = tmp_path_factory.mktemp("documents")
     return tiny.write_corpus(folder / "corpus", 24, documents=True)
 

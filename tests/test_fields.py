@@ -1,4 +1,4 @@
-"""What options may be, read from annotations."""
+"""Allowed values of options, read from annotations."""
 
 import dataclasses
 import math

@@ -45,7 +45,7 @@ def data_file(run, part):
 
 
 def told(error):
-    """The message of an error: a line with the file, what is wrong, what to do."""
+    """Returns the message of an error: file, problem and remedy in one line."""
     text = str(error.value)
     assert len(text.splitlines()) == 1
     assert str(error.value.path) in text
@@ -76,13 +76,13 @@ def test_a_cut_or_missing_file_is_told(run):
     content = file.read_bytes()
     file.write_bytes(content[:-3])
     size = len(content)
-    with pytest.raises(DamagedFileError, match=f"has {size - 3} bytes.* with {size}"):
+    with pytest.raises(DamagedFileError, match=f"{size - 3} bytes instead of {size}"):
         jaxner.load(run)
     file.unlink()
     with pytest.raises(DamagedFileError, match="is missing") as error:
         jaxner.load(run)
     assert file.name in told(error)
-    assert "goes on from the latest" in told(error)
+    assert "resumes from the latest" in told(error)
 
 
 def test_resuming_finds_damage_and_changes_nothing(run, corpus):
@@ -177,9 +177,9 @@ def test_a_model_of_other_weights_is_refused(run, params):
     [
         (b"", "is empty"),
         (b"\0\0\0\0", "is empty"),
-        (b"\xff\xfe{}", "is no text in UTF-8"),
+        (b"\xff\xfe{}", "is not UTF-8 text"),
         (b'{"a": ', "is not valid JSON"),
-        (b"[1, 2]", "holds no JSON object|cannot be used"),
+        (b"[1, 2]", "is not a JSON object|cannot be used"),
         (b"[" * 200 + b"]" * 200, "more than 100 levels"),
         (b"[" * 200_000 + b"]" * 200_000, "more than 100 levels"),
         (b'{"a": ' + b"9" * 5000 + b"}", "number that is too long"),
@@ -268,18 +268,18 @@ def test_without_a_best_checkpoint_the_latest_stands_in(run, corpus, capsys):
     with pytest.raises(DamagedFileError, match="holds no checkpoint") as error:
         jaxner.load(run)
     assert "run `jaxner train`" in told(error)
-    assert "goes on from the latest checkpoint" in told(error)
+    assert "resumes from the latest checkpoint" in told(error)
     capsys.readouterr()
     result = train.main_run(tiny.config(corpus), run)
     out = capsys.readouterr().out
-    assert "The best checkpoint (epoch 3) is gone: the latest one (epoch 3)" in out
+    assert "The best checkpoint (epoch 3) is missing: the latest one (epoch 3)" in out
     assert result["best_epoch"] == 3
     jaxner.load(run)
 
 
 def test_without_a_latest_checkpoint_nothing_is_overwritten(run, corpus):
     shutil.rmtree(run / "checkpoints" / "latest")
-    with pytest.raises(DamagedFileError, match="had come to epoch 3") as error:
+    with pytest.raises(DamagedFileError, match="had reached epoch 3") as error:
         train.main_run(tiny.config(corpus), run)
     told(error)
     jaxner.load(run)

@@ -1,4 +1,4 @@
-"""What others build on: parts of their own, loops of their own, saved and loaded."""
+"""Users' own modules and training loops: they train, save and load."""
 
 import importlib
 import json

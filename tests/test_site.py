@@ -45,7 +45,7 @@ def test_every_public_name_is_in_the_api():
 
 
 def test_every_public_name_has_its_home():
-    """What type checkers read and what is imported are the same."""
+    """Type checkers and imports see the same names."""
     code = Path(jaxner.__file__).read_text("utf-8")
     lines = re.findall(r"    from jaxner\.(\S+) import (\w+) as (\w+)", code)
     homes = {

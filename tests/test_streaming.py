@@ -145,7 +145,7 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     assert texts(path) == LINES
     bad = json.loads((tmp_path / "bad").read_text())
     assert (bad["line"], done.bad) == (31, 1)
-    assert "1 bad records" in done.summary()
+    assert "1 bad record" in done.summary()
     path.unlink()
     with pytest.raises(FileExistsError, match="bad is there already"):
         attempt(lines, rejects=tmp_path / "bad")

@@ -1,4 +1,4 @@
-"""`jaxner.tag` through all of its doors, and `Tagger` as a pytree."""
+"""`jaxner.tag` with all forms of input, and `Tagger` as a pytree."""
 
 import dataclasses
 import functools
@@ -136,7 +136,7 @@ def test_params_can_be_donated(params):
 
 
 def test_loading_twice_traces_once(params, finished):
-    """A second load is equal and compiles nothing anew."""
+    """A second load is equal and compiles nothing again."""
     other = jaxner.load(finished)
     batch = jaxner.encode(params, [["Rome", "wins"]])
     traces = []

@@ -1,4 +1,4 @@
-r"""What damaged runs, killed processes, odd arguments and hostile files do to jaxner.
+r"""Attacks jaxner by damaged runs, killed processes, odd arguments, hostile files.
 
     python -m benchmarks.abuse
     python -m benchmarks.abuse kills --kills 40 --seed 1
@@ -35,7 +35,7 @@ KINDS = ("kills", "bytes", "arguments", "corpora", "invariance")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Attacks as the command line says; returns how many attacks went wrong."""
+    """Runs the attacks of the command line; returns how many went wrong."""
     made = argparse.ArgumentParser(
         prog="python -m benchmarks.abuse",
         description=__doc__,

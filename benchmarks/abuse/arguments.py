@@ -1,4 +1,4 @@
-"""Odd command lines: each is told in a few lines, or does what it says."""
+"""Odd command lines: each gives an error of a few lines, or works as documented."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def attack(victim: Victim, seed: int) -> tuple[str, list[dict[str, Any]]]:
 
 
 def outcome(act: Callable[[], bool]) -> str:
-    """Tells how an act ended: "harmless", "found", or what was wrong."""
+    """Returns how an act ended: "harmless", "found", or what was wrong."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""Whether batch mates, order and padding change a score, for every system."""
+"""Checks that batch mates, order and padding change no score, for every system."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _SENTENCES = 48
 
 
 class Victim:
-    """A finished run of seconds in a folder of its own, and copies of it.
+    """A short finished run in its own folder, and copies of it.
 
     Args:
         folder: Where everything is written.

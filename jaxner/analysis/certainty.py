@@ -19,12 +19,13 @@ _CURVE = 200  # points of a curve that are kept
 
 
 class Labelled(NamedTuple):
-    """What a tagger says of a split.
+    """A tagger's labels of a split, with probabilities.
 
     Attributes:
         labels: Predicted labels of each sentence.
-        certainty: The probability of each of them; None without probabilities.
-        entities: That of each predicted entity: sentence, start, end, type.
+        certainty: Probability of each of these labels; None without probabilities.
+        entities: Probability of each predicted entity, by (sentence, start, end, type);
+            None without probabilities, and for a tagger of tags.
     """
 
     labels: list[list[str]]
@@ -40,11 +41,11 @@ def label(
     constrained: bool = False,
     key: Array | None = None,
 ) -> Labelled:
-    """Labels a split, with exact probabilities where the head has any.
+    """Labels a split, with exact probabilities if the head has any.
 
     Args:
         params: What `load` returned.
-        split: Its sentences.
+        split: The sentences.
         decoding: As in `jaxner.tag`.
         constrained: As in `jaxner.tag`.
         key: As in `jaxner.tag`.
@@ -81,14 +82,14 @@ def label(
 
 
 def calibration_of(its: Prediction) -> Value:
-    """Returns the calibration of a prediction, and the curve over the threshold.
+    """Returns the calibration of a prediction, and precision and recall by threshold.
 
     Args:
-        its: Labels with their probabilities, or without: then the result is empty.
+        its: Labels with probabilities; without them, the result is empty.
 
     Returns:
-        `calibration`, of `tokens` and of `entities` (as far as there are any), and
-        `thresholds`: precision and recall of the entities above each probability.
+        `calibration` of `tokens` and, if there are any, of `entities`; and
+        `thresholds`: precision and recall of the entities at each threshold.
 
     Example:
         >>> one = Prediction(None, [["O"]], [["O"]], "BIOES", certainty=[[0.9]])

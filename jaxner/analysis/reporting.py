@@ -1,10 +1,10 @@
-"""What a report says of a trained tagger: probabilities, calibration, inner pictures.
+"""The content of a report on a trained tagger, beyond its labels.
 
-`evaluation.describing` describes the labels; this module asks the tagger itself. The
-pictures are those of the papers, where the model has them: relations (Chen et al.,
-2019, Figure 4), attention and the recall of chunks with parts of it zeroed (Li et al.,
-2020), Γ and M, and draft, refined label and uncertainty token by token (Gui et al.,
-2020, Figure 4 and Table 7).
+`evaluation.describing` describes the labels. This module adds probabilities,
+calibration and, if the model has them, the papers' pictures: relations (Chen et al.,
+2019, Figure 4); attention, and chunk recall with parts of it zeroed (Li et al., 2020);
+Γ and M, and draft, refined label and uncertainty of each token (Gui et al., 2020,
+Figure 4 and Table 7).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from jaxner.evaluation.describing import Prediction, Training, Value
 from jaxner.evaluation.detection import Changes
 from jaxner.tagger import Ensemble, Tagger
 
-_EXAMPLE = (5, 14)  # tokens of a sentence whose inner pictures are drawn
-_TRACED = 2  # sentences that are traced token by token
-_MAPS = 6  # attention heads that are drawn
+_EXAMPLE = (5, 14)  # minimum and maximum tokens of the sentence in heat maps
+_TRACED = 2  # number of sentences traced token by token
+_MAPS = 6  # maximum number of attention heads in heat maps
 
 
 def describe(
@@ -47,16 +47,16 @@ def describe(
     Args:
         params: What `load` returned.
         split: Sentences with gold labels, in any scheme.
-        train: The training text, if it is there.
-        has_vectors: Whether words that training lacks may have vectors.
-        rule: How spans are read, one of `rules.RULES`.
+        train: The training text, if available.
+        has_vectors: Whether words outside the training text may have vectors.
+        rule: Rule for reading spans, one of `rules.RULES`.
         decoding: As in `jaxner.tag`.
         constrained: As in `jaxner.tag`.
         seed: Seed of the draws for the decoding "sampled".
-        rounds: Of the bootstrap.
+        rounds: Rounds of the bootstrap.
 
     Returns:
-        JSON values as `pages` lays them out, and the labels that they are of.
+        JSON values for `pages`, and the prediction that they describe.
 
     Example:
         >>> from jaxner.data import corpora
@@ -131,7 +131,7 @@ def _uncalibrated(params: Tagger, split: Split, its: Prediction, how: Value) -> 
 
 
 def _speed(params: Tagger, split: Split, how: Value) -> str:
-    """Times a second labelling, whose programs are compiled."""
+    """Returns the speed in tokens per second, without compilation."""
     tokens = sum(len(example.tokens) for example in split.examples)
     tagging.label_split(params, split, **how)
     start = time.perf_counter()
@@ -140,7 +140,7 @@ def _speed(params: Tagger, split: Split, how: Value) -> str:
 
 
 def _inside(params: Tagger, split: Split, its: Prediction) -> Value:
-    """Returns pictures and tables of what the model has inside."""
+    """Returns pictures and tables of the model's inside."""
     pictures = _maps(params, split)
     tables = []
     if params.model.refinement is not None:
@@ -157,7 +157,7 @@ def _inside(params: Tagger, split: Split, its: Prediction) -> Value:
 
 
 def _maps(params: Tagger, split: Split) -> list[Value]:
-    """Returns heat maps of a sentence with entities, where the encoder has any."""
+    """Returns heat maps of a sentence with entities; empty if the encoder has none."""
     least, most = _EXAMPLE
     fitting = [e for e in split.examples if least <= len(e.tokens) <= most]
     fitting = fitting or [e for e in split.examples if len(e.tokens) <= 2 * most]

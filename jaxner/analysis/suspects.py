@@ -1,4 +1,4 @@
-"""Labels that a trained tagger finds improbable: probable errors of annotation."""
+"""Finds labels that a trained tagger considers improbable: likely annotation errors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jaxner.types import Sentence, batch_axes
 
 
 class Suspect(NamedTuple):
-    """Tokens in a row whose labels a tagger would not have given.
+    """A run of tokens whose labels differ from the tagger's.
 
     Attributes:
-        probability: The lowest marginal probability of a label of them.
-        line: Of the first of them.
-        tokens: The sentence.
-        start: The first of them, in the sentence.
-        end: Exclusive.
+        probability: The lowest marginal probability of these labels in the file.
+        line: Line of the first of these tokens, from 1.
+        tokens: The whole sentence.
+        start: Index of the first of these tokens in the sentence.
+        end: Index of the last one plus one.
         labels: Their labels in the file, in the tagger's scheme.
         predicted: The most probable label of each.
     """
@@ -36,10 +36,9 @@ class Suspect(NamedTuple):
 
 
 def find(params: Tagger, split: Split) -> list[Suspect]:
-    """Lists what is probably labelled wrong, the most probable errors first.
+    """Returns likely annotation errors, the most probable first.
 
-    A tagger that was trained on these very sentences has learnt their errors, too: look
-    at others.
+    A tagger has also learnt the errors of its training sentences, so use others.
 
     Args:
         params: What `load` returned; its head has marginals (not `seq2seq`).
@@ -73,7 +72,7 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
         labels = example.labels or ()
         ids = np.array([known.get(label, -1) for label in labels], np.int32)
         best = given.argmax(-1)
-        # A label that the tagger does not know has no probability: no error is found.
+        # Labels unknown to the tagger have no probability, so they are not suspects.
         probability = np.where(ids < 0, 1.0, given[np.arange(len(ids)), ids])
         for start, end in _runs((best != ids) & (ids >= 0)):
             predicted = vocabulary.decode(best[start:end])
@@ -85,6 +84,6 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
 
 
 def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
-    """Lists where the runs of True begin and, exclusive, end."""
+    """Returns the bounds of runs of True; ends are exclusive."""
     steps = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
     return [(int(a), int(b)) for a, b in zip(steps[::2], steps[1::2], strict=True)]

@@ -1,4 +1,4 @@
-"""The temperature at which a tagger's probabilities are honest, fitted on dev.
+"""Calibrates a tagger's probabilities by a temperature, fitted on dev.
 
 Shape letters: `B` sentences, `T` tokens.
 """
@@ -29,22 +29,23 @@ from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
 LOWEST, HIGHEST = 1 / 20, 20.0
-"""Between these temperatures the best one is looked for."""
+"""The range in which to search for the best temperature."""
 _GRID = 13  # temperatures that bracket the best one; the middle one is 1
-_EXACT = 1e-4  # of the logarithm of the temperature
+_EXACT = 1e-4  # tolerance of the logarithm of the temperature
 
 
 class Fit(NamedTuple):
     """A fitted temperature.
 
     Attributes:
-        temperature: At which the gold labels are the most probable; 1 if no other one
+        temperature: The temperature that makes the gold labels most probable; 1 if none
             is better.
-        before: Negative log-likelihood of the gold labels at temperature 1, by the
-            marginal probability of each token's, in nats a token.
-        after: The same at the fitted one, and never above `before`.
-        sentences: How many it was fitted on.
-        left_out: Sentences left out, since training never saw one of their labels.
+        before: Negative log-likelihood of the gold labels at temperature 1, by their
+            marginal probabilities, in nats per token.
+        after: The same at the fitted temperature; never above `before`.
+        sentences: Number of sentences in the fit.
+        left_out: Number of sentences left out because of a label that training never
+            saw.
     """
 
     temperature: float
@@ -55,12 +56,13 @@ class Fit(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """How honest a tagger's probabilities are on a split.
+    """The calibration of a tagger's probabilities on a split.
 
     Attributes:
-        tokens: Of the predicted labels.
-        entities: Of the predicted entities; None of a tagger of tags.
-        curve: Precision and recall over the threshold; None of a tagger of tags.
+        tokens: Calibration of the predicted labels.
+        entities: Calibration of the predicted entities; None for a tagger of tags.
+        curve: Precision and recall of entities at each threshold; None for a tagger of
+            tags.
     """
 
     tokens: Calibration
@@ -69,7 +71,7 @@ class Measured(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A batch of sentences, as far as a temperature needs it: `[B, …]` each."""
+    """The parts of a batch that the fit needs, `[B, …]` each."""
 
     found: decoding.Predictive
     labels: Any
@@ -78,18 +80,18 @@ class _Block(NamedTuple):
 
 
 def fit(params: Tagger, split: Split) -> Fit:
-    """Fits the temperature that makes the gold labels of a split the most probable.
+    """Fits the temperature that makes the gold labels of a split most probable.
 
-    Minimises the negative log-likelihood, a proper scoring rule, of the marginal
-    probability of each token's label, which is what users see. (That of whole
-    labellings made the probabilities of labels and entities less honest in most of our
-    runs; see the documentation.) A coarse grid over the logarithm of the temperature
-    brackets the minimum, and Brent's method finds it. Marginals are exact: under the
-    CRF whose scores are divided by the temperature, or the mean over the passes of a
-    tagger that samples.
+    Minimises the negative log-likelihood (a proper scoring rule) of each token's gold
+    label by its marginal probability, which users see. The likelihood of whole
+    labellings gave worse calibration of labels and entities in most of our runs; see
+    the documentation. A coarse grid over the logarithm of the temperature brackets the
+    minimum, and Brent's method finds it. Marginals are exact: under the CRF with its
+    scores divided by the temperature, or the mean over the passes of a tagger with
+    Monte Carlo dropout.
 
     Args:
-        params: What `load` returned; its own temperature is not looked at.
+        params: What `load` returned; its own temperature is ignored.
         split: Sentences that training did not see, with gold labels in any scheme.
 
     Raises:
@@ -128,7 +130,7 @@ def fit(params: Tagger, split: Split) -> Fit:
 
 def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
     """Returns the best temperature, and the loss at 1 and there."""
-    from scipy import optimize  # here, since it takes a while
+    from scipy import optimize  # imported here, because it takes a while
 
     def of_log(x: float) -> float:
         return loss(math.exp(x))
@@ -146,7 +148,7 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
 
 
 def _blocks(params, split: Split, examples, kept) -> list[_Block]:
-    """Computes the distributions of all sentences, which temperatures then change."""
+    """Returns the distributions of all sentences at temperature 1."""
     chosen = [examples[i] for i in kept]
     vectors = None if split.vectors is None else [split.vectors[i] for i in kept]
     encoded = tagging.encode_each(params, [list(e.tokens) for e in chosen], vectors)
@@ -198,13 +200,13 @@ def _block_loss(block: _Block, temperature):
 
 
 def documents_of(examples: Sequence[Any]) -> list[int] | None:
-    """Returns the document of each sentence; None where the file does not say it."""
+    """Returns the document of each sentence; None if the file does not mark any."""
     numbers = [example.document for example in examples]
     return numbers if any(numbers) else None
 
 
 def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
-    """Measures how honest a tagger's probabilities are, at its temperature.
+    """Measures the calibration of a tagger's probabilities, at its temperature.
 
     Args:
         params: What `load` returned.

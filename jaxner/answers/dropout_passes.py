@@ -1,4 +1,4 @@
-"""Uncertainty of a tagger's labels, by Monte Carlo dropout.
+"""Measures the uncertainty of a tagger's labels by Monte Carlo dropout.
 
 Runs a tagger several times with dropout, in the parts that its config names in
 `mc_dropout.parts`. Works for every head with label probabilities (all but "seq2seq").
@@ -33,7 +33,8 @@ def sample(
 ) -> Any:
     """Returns the label probabilities of several passes with dropout.
 
-    For a tagger with a refinement, these are passes of the draft.
+    For a tagger with a refinement, these are passes of the draft. Source: Gal and
+    Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
 
     Args:
         params: What `load` returned.

@@ -1,4 +1,4 @@
-"""Entities with probabilities: where spans of label ids meet text."""
+"""Finds the entities of texts, with offsets and probabilities."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class Entity(NamedTuple):
     """An entity of a text.
 
     Attributes:
-        text: As it stands in the text: `text[start_char:end_char]`.
-        start: Its first token: of the sentence, or of all tokens of a raw text.
-        end: Its last token plus one.
-        start_char: Its first character in the raw text; of tokens, in the tokens joined
-            by single spaces.
+        text: The text of the entity, `text[start_char:end_char]`.
+        start: Index of its first token: in the sentence, or in all tokens of a raw
+            text.
+        end: Index of its last token plus one.
+        start_char: Its first character in the raw text; for tokens, in the tokens
+            joined by single spaces.
         end_char: Its last character plus one.
-        type: Such as "PER".
-        probability: That exactly this entity stands there, from 0 to 1: the summed
-            probability of all labellings of the sentence in which it does.
+        type: Its type, such as "PER".
+        probability: Probability of exactly this entity, from 0 to 1: the sum over all
+            labellings of the sentence that contain it.
 
     Example:
         >>> found = Entity("Rome", 0, 1, 0, 4, "LOC", 0.97)
@@ -73,31 +74,33 @@ def entities(
 ) -> Any:
     """Finds the entities of a text, each with its exact probability.
 
-    The entities are those of the labelling that `tag` returns, or of the n best ones.
-    The probability of an ensemble's is the mean of its members' exact ones.
+    These are the entities of the labelling that `tag` returns, or of the n best ones.
+    For an ensemble, a probability is the mean of the members' exact probabilities.
 
     Args:
         params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
         text_or_tokens: A raw text (a string), or tokens as in `tag`: one sentence as a
             list of strings, a list of such lists, or what `encode` returned.
-        min_probability: Less probable entities are left out.
-        n_best: Of how many labellings; static. Above 1, entities may overlap: each is
-            told once, and those that are not of the best labelling may be the more
-            probable ones.
-        raw: Whether each string of a list is a text of its own, and not a token.
-        tokeniser: For raw text, from a text to its tokens, in order: strings that stand
-            in it or pairs (start, end), or lists of these, one for each sentence.
+        min_probability: Minimum probability of the entities, from 0 to 1.
+        n_best: Number of labellings to take entities from; static. Above 1, each entity
+            appears once, entities may overlap, and those of lower-ranked labellings may
+            be more probable.
+        raw: Whether the strings of a list are texts, not tokens.
+        tokeniser: For raw text, a function from a text to its tokens, in order:
+            substrings or pairs (start, end), or lists of these, one for each sentence.
             None: `jaxner.data.tokens.tokenise`.
-        split_sentences: Whether a raw text is parted into sentences; or it is one.
+        split_sentences: Whether to split a raw text into sentences; otherwise it is one
+            sentence.
         decoding: How labels are chosen, as in `tag`; not with n_best. Each entity has
-            its probability under all labellings, whichever of them is chosen.
-        constrained: Whether ill-formed labellings are ruled out.
-        documents: As in `tag`. For a tagger that reads documents, a raw text is one.
-        key: Draws the dropout masks; None: those of the config. Also draws for the
-            decoding "sampled", which needs a key.
-        num_samples: Passes with dropout, over which probabilities are averaged; None:
-            as many as the tagger's config says, which is 0 for most. Not for an
-            ensemble, which averages over its members.
+            its probability under all labellings, whatever the decoding.
+        constrained: Whether to forbid ill-formed labellings.
+        documents: As in `tag`. For a tagger that reads documents, each raw text is a
+            document.
+        key: Draws the dropout masks; None: the seed of the config draws them. Also
+            draws for the decoding "sampled", which needs a key.
+        num_samples: Number of passes with dropout, whose probabilities are averaged;
+            None: the number in the tagger's config, 0 for most. Not for an ensemble,
+            which averages over its members.
         vectors: As in `tag`; not for raw text.
 
     Returns:
@@ -106,9 +109,9 @@ def entities(
 
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.
-        ValueError: As `tag`; the tagger gives tags; `min_probability` is not in [0, 1];
-            a tokeniser returns what does not stand in the text; or `num_samples` is
-            given for an ensemble.
+        ValueError: As `tag`; the tagger returns tags; `n_best` is below 1;
+            `min_probability` is outside [0, 1]; a tokeniser returns tokens that do not
+            occur in the text; or `num_samples` is given for an ensemble.
 
     Example:
         >>> from jaxner import load
@@ -191,7 +194,7 @@ def _texts(given: Any) -> list[str]:
 
 
 def _of_texts(find, types, texts, read) -> list[list[Entity]]:
-    """Labels the sentences of all texts together, and parts the entities by text."""
+    """Labels the sentences of all texts together, and groups the entities by text."""
     sentences = [[t.text for t in one] for parts in read for one in parts]
     documents = [i for i, parts in enumerate(read) for _ in parts]
     found = iter(find(sentences, documents=documents or None))

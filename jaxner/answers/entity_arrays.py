@@ -1,4 +1,4 @@
-"""Entities of label ids as arrays, with their probabilities.
+"""Finds the entities of encoded sentences as arrays, with probabilities.
 
 Shape letters: `B` sentences, `T` tokens, `N` labellings.
 """
@@ -25,15 +25,16 @@ from jaxner.tagger import Ensemble, Tagger
 class EntityArrays(NamedTuple):
     """The entities of encoded sentences, as arrays.
 
-    Of a batch each has a leading axis; of several labellings, an axis `N` before `T`.
+    A batch adds a leading axis; several labellings add an axis `N` before `T`.
 
     Attributes:
         labels: Label ids; 0 under padding.
-        label_probability: The probability of each of these labels.
-        start: True at the first token of an entity.
-        end: There, its last token plus one; else 0.
-        type: There, the type's place in `entity_types(params)`; else -1.
-        probability: There, the probability of the entity; else 0.
+        label_probability: Probability of each of these labels.
+        start: True at the first token of each entity.
+        end: Last token plus one, at the first token of each entity; 0 elsewhere.
+        type: Index of the type in `entity_types(params)`, at the first token; -1
+            elsewhere.
+        probability: Probability of the entity, at the first token; 0 elsewhere.
 
     Example:
         >>> import jaxner
@@ -55,8 +56,11 @@ class EntityArrays(NamedTuple):
 def entity_types(params: Tagger) -> tuple[str, ...]:
     """Returns the entity types of a tagger, in the order of their ids.
 
+    Args:
+        params: What `load` returned.
+
     Raises:
-        ValueError: The tagger gives tags, which are no spans.
+        ValueError: The tagger returns tags, which are not spans.
 
     Example:
         >>> from jaxner import load
@@ -72,10 +76,10 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
 
 
 def types_of(params: Tagger) -> LabelTypes:
-    """Returns which spans the tagger's labels write; those of tags write none."""
+    """Returns the span types of the tagger's labels; tags have none."""
     names = decodings.outside_at_separators(params.vocabulary)
     if params.vocabulary.scheme == schemes.TAGS:
-        names = ["O"] * len(names)  # tags are outside of all spans
+        names = ["O"] * len(names)  # tags are outside all spans
     return label_types(names)
 
 
@@ -91,12 +95,12 @@ def arrays(
     num_samples: int | None = None,
     vectors: Any = None,
 ) -> Any:
-    """Finds entities as `EntityArrays`, of strings, too; of a tagger of tags, none.
+    """Finds entities as `EntityArrays`, for strings, too; none for a tagger of tags.
 
     The arguments are those of `entities`.
 
     Returns:
-        NumPy arrays `[T]` or, of n labellings, `[T, N]`; a list of such for several
+        NumPy arrays `[T]` or, for n labellings, `[T, N]`; a list of them for several
         sentences; JAX arrays with a leading batch axis for an encoded batch.
     """
     decodings.check(decoding, key)
@@ -120,11 +124,11 @@ def arrays(
 
 
 def _with_ends(found: EntityArrays, several: bool) -> EntityArrays:
-    """Turns widths into ends, now that sentences are cut out of their documents.
+    """Replaces the widths of entities by their ends, once documents are split.
 
     Args:
-        found: Tokens are the last axis, or the last but one.
-        several: Whether there is an axis of labellings behind that of the tokens.
+        found: Arrays whose last axis (or last but one) is that of the tokens.
+        several: Whether an axis of labellings follows that of the tokens.
     """
     library = np if isinstance(found.start, np.ndarray) else jnp
     places = library.arange(found.start.shape[-2 if several else -1], dtype=np.int32)
@@ -134,7 +138,7 @@ def _with_ends(found: EntityArrays, several: bool) -> EntityArrays:
 
 
 def only(found: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
-    """Leaves out all entities but those that begin at the places that are kept."""
+    """Returns only the entities whose first token is kept."""
     return found._replace(
         start=kept,
         end=jnp.where(kept, found.end, 0),
@@ -144,9 +148,9 @@ def only(found: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
 
 
 def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_best):
-    """Computes `EntityArrays` of one sentence, `[T]` or, of n labellings, `[T, N]`.
+    """Computes `EntityArrays` of one sentence, `[T]` or, for n labellings, `[T, N]`.
 
-    Where an entity begins, `end` is its number of tokens.
+    In these, `end` is the entity's number of tokens; `_with_ends` replaces it.
     """
     mask = sentence.mask
     names = types_of(params)
@@ -163,7 +167,7 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
         of_labels = jnp.take_along_axis(tokens, labels[:, None], axis=1)[:, 0]
         starts, ends, types = inference.entity_bounds(labels, mask, spans)
         widths = ends - jnp.arange(len(mask), dtype=jnp.int32)
-        # Rounding may make it a digit more than 1.
+        # Rounding errors may exceed 1.
         chances = jnp.minimum(chances, 1.0)
         arrays = EntityArrays(labels, of_labels, starts, widths, types, chances)
         return only(arrays, starts & exists)
@@ -179,16 +183,16 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
 
 
 def spans_of(params: Tagger, found: Any) -> dict[tuple[int, int, str], float]:
-    """Reads the entities of one sentence from what `arrays` returns for it.
+    """Returns the entities of one sentence from its `arrays`.
 
     Returns:
-        The probability of each: first token, last token plus one, type.
+        The probability of each entity, by (first token, last token plus one, type).
     """
     return read_spans(types_of(params), found)
 
 
 def read_spans(types: LabelTypes, found: Any) -> dict[tuple[int, int, str], float]:
-    """Does as `spans_of`, where the types are known."""
+    """Returns what `spans_of` returns, given the types."""
     chances: dict[tuple[int, int, str], float] = {}
     for where in np.argwhere(found.start):
         at = tuple(where)

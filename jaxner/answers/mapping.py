@@ -1,4 +1,4 @@
-"""A function of one encoded sentence, over whatever a caller calls tokens."""
+"""Maps a function of one encoded sentence over tokens in any form."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def over_tokens(
     passes: int = 0,
     **options: Hashable,
 ) -> Any:
-    """Computes something of one sentence, of several, or of encoded ones.
+    """Applies a function to one sentence, several, or encoded ones.
 
     Args:
-        one: From `(params, sentence, key, **options)` to a tree of arrays `[T, …]`. A
-            function of a module, since each other one is compiled anew.
+        one: Maps `(params, sentence, key, **options)` to a tree of arrays `[T, …]`. It
+            must be a module-level function, because each new function compiles again.
         params: What `load` returned.
         tokens: As in `tag`.
-        key: Of all that is drawn.
+        key: Passed to `one` for its draws.
         documents: As in `tag`.
         vectors: As in `tag`.
-        passes: How many times a sentence goes through the model at once.
-        **options: Static.
+        passes: Number of passes per sentence in one call, for the batch size.
+        **options: Static arguments of `one`.
 
     Returns:
-        A tree of NumPy arrays of the sentence's own length; a list of them for several
-        sentences; JAX arrays of the shape of `tokens.words` for encoded ones.
+        For one sentence, a tree of NumPy arrays without padding; a list of trees for
+        several sentences; JAX arrays `[T, …]` or `[B, T, …]` for encoded ones.
 
     Raises:
-        TypeError: `tokens` is neither; or encoded, with documents or vectors.
+        TypeError: `tokens` has another type; or is encoded, with documents or vectors.
     """
     if isinstance(tokens, Sentence):
         if documents is not None or vectors is not None:
@@ -71,7 +71,7 @@ def over_tokens(
             return compute(arrays)
         return jax.vmap(compute, in_axes=(batch_axes(arrays),))(arrays)
 
-    # Traced, so that another temperature compiles nothing anew.
+    # Traced, so that another temperature does not compile again.
     degrees = jnp.asarray(params.temperature, jnp.float32)
     plain = dataclasses.replace(params, temperature=1.0)
     static = {"one": one, "options": tuple(options.items())}

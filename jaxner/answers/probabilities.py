@@ -1,4 +1,4 @@
-"""Probabilities of labels and labellings, of sentences of strings or of arrays.
+"""Computes probabilities of labels and labellings, and the n best labellings.
 
 Shape letters: `B` sentences, `T` tokens, `L` labels, `N` labellings.
 """
@@ -23,8 +23,8 @@ class Labelling(NamedTuple):
     """A whole labelling of a sentence.
 
     Attributes:
-        labels: A label for each token; label ids `[N, T]` where tokens were encoded.
-        probability: Of the labelling; `[N]` where tokens were encoded.
+        labels: The label of each token; label ids `[N, T]` for encoded sentences.
+        probability: Probability of the labelling, 0 to 1; `[N]` for encoded sentences.
 
     Example:
         >>> Labelling(["S-LOC", "O"], 0.9).labels
@@ -50,12 +50,12 @@ def marginals(
     Args:
         params: What `load` returned.
         tokens: As in `tag`: one sentence, several, or what `encode` returned.
-        constrained: Whether ill-formed labellings are ruled out.
+        constrained: Whether to forbid ill-formed labellings.
         documents: As in `tag`.
-        key: Of the dropout masks; None: those of the config.
-        num_samples: Passes with dropout, whose mean is returned; None: as many as the
-            tagger's config says, which is 0 for most. Not for an ensemble, which
-            averages over its members.
+        key: Draws the dropout masks; None: the seed of the config draws them.
+        num_samples: Number of passes with dropout, whose probabilities are averaged;
+            None: the number in the tagger's config, 0 for most. Not for an ensemble,
+            which averages over its members.
         vectors: As in `tag`.
 
     Returns:
@@ -65,7 +65,8 @@ def marginals(
 
     Raises:
         TypeError: As `tag`.
-        ValueError: The head has no label probabilities; or as `entities`.
+        ValueError: The head is autoregressive; or `num_samples` is negative, or given
+            for an ensemble or a tagger with a refinement.
 
     Example:
         >>> from jaxner import load
@@ -87,10 +88,11 @@ def marginals(
 
 
 def count_passes(params: Tagger, num_samples: int | None) -> int:
-    """Returns the number of passes, for the size of batches.
+    """Returns the number of passes, which determines the batch size.
 
     Raises:
-        ValueError: It is negative; or a refinement or an ensemble has none to choose.
+        ValueError: The number is negative, or given for an ensemble or a tagger with a
+            refinement.
     """
     if isinstance(params, Ensemble):
         if num_samples:
@@ -136,22 +138,22 @@ def n_best(
     Args:
         params: What `load` returned.
         tokens: As in `tag`: one sentence, several, or what `encode` returned.
-        n: How many; static. Time grows with n; 100 is fine.
-        constrained: Whether ill-formed labellings are ruled out.
+        n: Number of labellings; static. Time grows with n; 100 is fine.
+        constrained: Whether to forbid ill-formed labellings.
         key: As in `marginals`.
         num_samples: As in `marginals`.
         vectors: As in `tag`.
 
     Returns:
-        A list of `Labelling`, the most probable first, fewer than n where there are
-        fewer; a list of such lists for several sentences. For encoded ones a
-        `Labelling` of arrays, `[N, T]` and `[N]` or, of a batch, `[B, N, T]` and
-        `[B, N]`; a labelling that does not exist has probability 0.
+        A list of `Labelling`, the most probable first, shorter than n if fewer exist; a
+        list of such lists for several sentences. For an encoded sentence, a `Labelling`
+        of arrays `[N, T]` and `[N]`; for an encoded batch, `[B, N, T]` and `[B, N]`. In
+        arrays, missing labellings have probability 0.
 
     Raises:
         TypeError: As `tag`.
-        ValueError: n is below 1; the head is autoregressive; or the tagger reads
-            documents, whose labellings are not those of sentences.
+        ValueError: n is below 1; the head is autoregressive; or the tagger labels whole
+            documents, so that labellings of sentences are undefined.
 
     Example:
         >>> from jaxner import load
@@ -164,7 +166,7 @@ def n_best(
             "This tagger labels documents as one: the best labellings of a sentence "
             "are not defined. See jaxner.entities for the probability of each entity."
         )
-    # Each token has a row, which is what `over_tokens` cuts at the sentence's end.
+    # One row per token, since `over_tokens` splits by token.
     found = over_tokens(
         _n_best,
         params,
@@ -187,11 +189,11 @@ def n_best(
 def oracle_split(
     params: Tagger, split: Split, n: int, *, constrained: bool = False
 ) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
-    """Labels a split by those of the n best labellings that are nearest to the gold.
+    """Labels a split by the best of the n best labellings, judged by the gold labels.
 
-    Nearest is the one with the highest F1 of the sentence's entities; of tags, the one
-    with the most right ones; of equals, the most probable one. No tagger without the
-    gold labels could choose so: it is what a perfect choice among n would reach.
+    The best labelling of a sentence has the highest F1 of entities (for tags, the most
+    correct tags); ties go to the more probable one. The score of this choice is an
+    upper bound for any choice among n labellings.
 
     Args:
         params: What `load` returned.
@@ -233,7 +235,7 @@ def _nearness(gold: Sequence[str], labels: Sequence[str], scheme: str) -> float:
 
 
 def _of_any_token(chances: Array) -> Array:
-    """Takes the probabilities, which stand at each token and under padding."""
+    """Returns the probabilities of labellings, which are repeated at each token."""
     if not chances.shape[-2]:
         empty = jnp.zeros((*chances.shape[:-2], chances.shape[-1]), chances.dtype)
         return empty.at[..., 0].set(1.0)

@@ -1,13 +1,13 @@
-"""Makes a run's probabilities honest, by a temperature fitted on its dev split.
+"""Calibrates a run's probabilities by a temperature fitted on its dev split.
 
     jaxner calibrate --workdir runs/grn
     jaxner calibrate --workdir runs/grn --test --precision 0.98 --json calibration.json
 
-The temperature is kept in the run's folder (calibration.json), and `jaxner.load` takes
-it for probabilities from then on. Labels by Viterbi do not change. The table shows the
-expected calibration error and the Brier score before and after, of the predicted labels
-and of the predicted entities. `--precision` and `--recall` print the threshold for
-`jaxner.entities(…, min_probability=…)` that reaches what is wanted on dev.
+The command stores the temperature in the run's folder (calibration.json); from then on,
+`jaxner.load` uses it for probabilities. Labels by Viterbi do not change. The table
+shows the expected calibration error and the Brier score before and after, for predicted
+labels and predicted entities. `--precision` and `--recall` print the threshold for
+`jaxner.entities(…, min_probability=…)` that reaches this precision or recall on dev.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def declare(commands: Any) -> None:
     """Adds the command to the subparsers of `jaxner`."""
     one = commands.add_parser(
         "calibrate",
-        help="makes a run's probabilities honest",
+        help="calibrates a run's probabilities",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -53,7 +53,7 @@ def declare(commands: Any) -> None:
 
 
 def calibrate(options: argparse.Namespace) -> dict[str, Any]:
-    """Does `jaxner calibrate`; returns the figures."""
+    """Runs `jaxner calibrate`; returns the figures."""
     if options.json and not Path(options.json).absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder to write {options.json} into")
     folder = Workdir(options.workdir)
@@ -191,8 +191,9 @@ def _thresholds(options: argparse.Namespace, curve) -> dict[str, float | None]:
             )
             continue
         i = list(curve.thresholds).index(threshold)
+        kept = counted(int(curve.kept[i]), "entity", "entities")
         console.print(
-            f"min_probability={threshold:.4f} keeps {curve.kept[i]:,} entities of dev: "
+            f"min_probability={threshold:.4f} keeps {kept} of dev: "
             f"precision {100 * curve.precision[i]:.2f}, recall "
             f"{100 * curve.recall[i]:.2f}"
         )

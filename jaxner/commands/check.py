@@ -1,14 +1,13 @@
-"""Checks labelled text: whether it can be read, and what looks wrong with it.
+"""Checks labelled text: reports errors and probable mistakes.
 
     jaxner check train.conll dev.conll
     jaxner check data/conll2003 --json findings.json
     jaxner check data/conll2003 --vectors glove.6B.100d.txt --html findings.html
     jaxner check --workdir runs/grn --split test
 
-A folder is that of a corpus, whose splits are held against each other. With the folder
-of a run, labels that its tagger finds improbable are listed: probable errors. Ends
-with status 1 if a file cannot be read, with 2 if --strict is given and there is a
-warning.
+For the folder of a corpus, the command also compares its splits. With --workdir, it
+lists labels that the run's tagger considers improbable: likely annotation errors. The
+exit status is 1 if a file cannot be read; with --strict, it is 2 if there is a warning.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from jaxner.data import audit, corpora, vectors
 from jaxner.data.audit.findings import LEVELS, Finding
 from jaxner.data.splits import Split
 from jaxner.training import prepare
+from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -58,7 +58,12 @@ def declare(commands: Any) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Does `jaxner check`; ends the process with its status."""
+    """Runs `jaxner check`.
+
+    Raises:
+        SystemExit: A file cannot be read (status 1), or, with --strict, there is a
+            warning (status 2).
+    """
     for path in filter(None, (options.json, options.html)):
         if not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"There is no folder to write {path} into")
@@ -93,7 +98,11 @@ def check(options: argparse.Namespace) -> None:
 def check_path(
     path: Path, reading: dict[str, Any]
 ) -> tuple[dict[str, Split], list[Finding]]:
-    """Checks a file, or the splits in a folder; returns those that can be read."""
+    """Checks a file, or the splits in a folder.
+
+    Returns:
+        The readable splits by name, and the findings.
+    """
     if not path.is_dir() or is_one(path):
         split, found = audit.of_file(path, **reading)
         return {} if split is None else {path.name: split}, found
@@ -119,12 +128,12 @@ def check_path(
 
 
 def is_one(folder: Path) -> bool:
-    """Tells whether a folder is read as one file, as brat's are."""
+    """Returns whether a folder is read as one file, as brat's are."""
     return any(folder.glob("*.ann")) or any(folder.glob("*_conll"))
 
 
 def coverage(splits: list[Split], name: str) -> list[Finding]:
-    """Tells how many words of each split have a vector."""
+    """Returns the share of words with a vector in each split, as findings."""
     path = corpora.find_vectors(name)
     known = set(vectors.read(path).words)
     found = []
@@ -145,7 +154,7 @@ def coverage(splits: list[Split], name: str) -> list[Finding]:
 def improbable(
     options: argparse.Namespace, splits: list[Split]
 ) -> list[suspects.Suspect]:
-    """Finds what a run's tagger finds improbable, in the given files or a split."""
+    """Returns labels that a run's tagger considers improbable, in files or a split."""
     params = tagging.load(options.workdir)
     if not splits:
         config = Workdir(options.workdir).read_json("config.json")
@@ -155,7 +164,7 @@ def improbable(
 
 
 def show(splits: list[Split], findings: list[Finding], limit: int) -> None:
-    """Prints what was read and what was found, the gravest first."""
+    """Prints a summary of each split, and the findings, the gravest first."""
     for split in splits:
         console.print(split.summary().splitlines()[0], markup=False)
     shown = 0
@@ -170,15 +179,15 @@ def show(splits: list[Split], findings: list[Finding], limit: int) -> None:
             console.print(Text.assemble((f"{level}: ", _STYLES[level]), str(told)))
         shown += len(its)
     counts = Counter(finding.level for finding in findings)
-    parts = [audit.plural(counts[level], level) for level in LEVELS]
+    parts = [counted(counts[level], level) for level in LEVELS]
     hidden = " (--limit shows more)" if shown > limit else ""
     console.print(", ".join(parts) + hidden)
 
 
 def show_suspects(found: list[suspects.Suspect], limit: int) -> None:
-    """Prints what is probably labelled wrong."""
+    """Prints likely annotation errors, with context."""
     if found:
-        count = audit.plural(len(found), "place")
+        count = counted(len(found), "place")
         console.print(f"{count} that the tagger labels otherwise, best first:")
     for s in found[:limit]:
         before, after = s.tokens[max(0, s.start - 5) : s.start], s.tokens[s.end :][:5]
@@ -191,7 +200,7 @@ def show_suspects(found: list[suspects.Suspect], limit: int) -> None:
 
 
 def page(content: dict[str, Any]) -> str:
-    """Renders a page of its own; what is from the data is escaped.
+    """Returns the findings as an HTML page; escapes all text from the data.
 
     Raises:
         ImportError: jinja2 is not installed.

@@ -23,6 +23,7 @@ from jaxner.commands import score
 from jaxner.data import schemes
 from jaxner.evaluation import coded, comparing, intervals, summary
 from jaxner.evaluation import tally as tallies
+from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -61,10 +62,10 @@ def compare(options: argparse.Namespace) -> None:
     shown = found if options.all else _headlines(found)
     rule = "tags" if options.tags else score.rule_of(options)
     broken = "" if options.tags else f"; {_ill_formed(labels, options)}"
-    numbers = " and ".join(f"{len(side)}" for side in sides)
+    numbers = [f"{len(side):,}" for side in sides]
     caption = (
         f"{rule}{broken}; a: {options.first}, b: {options.second} "
-        f"({numbers} runs); {rounds:,} rounds"
+        f"(runs: {numbers[0]} and {numbers[1]}); {counted(rounds, 'round')}"
     )
     console.print(summary.difference_table(shown, intervals.LEVEL, caption))
     if options.json:
@@ -122,4 +123,4 @@ def _ill_formed(labels, options) -> str:
         sum(len(schemes.violations(row, scheme)) for _, found in side for row in found)
         for side in labels
     ]
-    return f"{counts[0]:,} and {counts[1]:,} ill-formed labels"
+    return f"ill-formed labels: {counts[0]:,} and {counts[1]:,}"

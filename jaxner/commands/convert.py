@@ -20,6 +20,7 @@ from rich.console import Console
 from jaxner import fields
 from jaxner.data import readers, schemes, splits
 from jaxner.data.readers import spans
+from jaxner.wording import counted
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -48,14 +49,14 @@ def add_reading(one: argparse.ArgumentParser) -> None:
     column = fields.argument(fields.Column)
     one.add_argument("--token-column", type=column, help="from 0; default: the first")
     one.add_argument("--label-column", type=column, help="default: the last")
-    one.add_argument("--comments", help="how comment lines of columns begin")
+    one.add_argument("--comments", help="prefix of comment lines in columns")
     encoding = fields.argument(fields.Encoding)
     one.add_argument("--encoding", type=encoding, default="utf-8", help="of the text")
-    about = "spans that do not fit tokens: an error, left out, or made whole tokens"
+    about = "spans that do not match tokens: an error, left out, or widened to tokens"
     one.add_argument("--unfit", choices=spans.UNFIT, default="error", help=about)
-    about = "what cuts text into tokens; default: words"
+    about = "tokeniser of raw text; default: words"
     one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
-    about = "cut each text, or line of brat's, into sentences, too"
+    about = "split each text, or line of brat's, into sentences, too"
     one.add_argument("--sentences", action="store_true", help=about)
 
 
@@ -83,7 +84,8 @@ def convert(options: argparse.Namespace) -> None:
     if options.scheme:
         examples = split.to_scheme(options.scheme)
         if split.ill_formed:
-            console.print(f"{split.ill_formed:,} ill-formed labels are well-formed now")
+            count = counted(split.ill_formed, "ill-formed label")
+            console.print(f"Made {count} well-formed")
     has_tags = split.scheme == schemes.TAGS
     readers.write(target, examples, format=options.to, tags=has_tags)
     console.print(f"Written: {target}", markup=False)

@@ -12,8 +12,8 @@ the model, and the same as report.json and report.csv. Several runs appear side 
 
     jaxner evaluate --workdir runs/grn,runs/bilstm --report report.html
 
-For part-of-speech taggers, the command reports accuracy, also for words that the
-training text lacks; rule and chunks do not apply.
+For part-of-speech taggers, the command reports accuracy, also on words outside the
+training text; rule and chunks do not apply.
 
 `--decoding` selects another way to choose labels: `constrained`, `independent` (each
 token's best label by its own scores), `max_marginal` (each token's most probable

@@ -1,4 +1,4 @@
-"""Flags of a command that several processes run together, on one or several hosts."""
+"""Flags of commands that run in several processes, on one or several hosts."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ def define(values: flags.FlagValues) -> None:
     """Declares the flags; without them, JAX finds the processes of a cluster it knows.
 
     Args:
-        values: Where to.
+        values: The flags of the command.
     """
     text, number = flags.DEFINE_string, flags.DEFINE_integer
-    about = "HOST:PORT of the first process, where several run together."
+    about = "HOST:PORT of the first of several processes."
     text("coordinator", None, about, flag_values=values)
-    about = "How many processes run together; 1: this one is alone."
+    about = "Number of processes; 1: this process runs alone."
     number("num_processes", None, about, lower_bound=1, flag_values=values)
-    about = "Number of this process, from 0."
+    about = "Index of this process, from 0."
     number("process_id", None, about, lower_bound=0, flag_values=values)
 
 
 def join(values: flags.FlagValues) -> bool:
-    """Joins the other processes, as the flags or the cluster say.
+    """Connects to the other processes, by the flags or the cluster's settings.
 
     Returns:
-        Whether this process is the one that writes.
+        Whether this process writes logs and reports.
     """
     cluster.join(values.coordinator, values.num_processes, values.process_id)
     return cluster.is_writer()

@@ -1,4 +1,4 @@
-"""Gathers what `jaxner evaluate --report` writes, of one run or several."""
+"""Gathers the content of `jaxner evaluate --report`, for one run or several."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def write(
     load: Callable[[str, str], Scored],
     log: Callable[[str], object],
 ) -> Value:
-    """Writes the report of some runs: `path`, and the same as JSON and CSV.
+    """Writes the report of some runs as a page, and the same content as JSON and CSV.
 
     Args:
-        path: Of the page.
-        folders: Of the runs.
-        load: From a name and a folder to the run, and how it is scored.
+        path: The file of the page.
+        folders: The folders of the runs.
+        load: Maps a name and a folder to the run, and how to score it.
         log: Gets lines for the user.
 
     Returns:
-        What was written, as JSON values.
+        The content of the report, as JSON values.
 
     Raises:
-        ValueError: The runs are scored on other sentences, or one is named twice.
+        ValueError: The runs are scored on different sentences, or a run is named twice.
     """
     pages.check(path)
     runs, predictions, names = [], [], []
@@ -85,7 +85,7 @@ def write(
 
 
 def of_run(scored: Scored) -> tuple[Value, Prediction]:
-    """Describes one run, and returns its labels, too."""
+    """Describes one run; returns its description and its labels."""
     run, split = Workdir(scored.folder), scored.split
     config = _json(run, "config.json")
     train = _train(config)
@@ -112,7 +112,7 @@ def of_run(scored: Scored) -> tuple[Value, Prediction]:
 
 
 def _json(run: Workdir, name: str) -> Value:
-    """Reads a file that a tagger saved by itself lacks."""
+    """Reads a file of a run; empty for a tagger from `jaxner.save`, which lacks it."""
     return run.read_json(name) if (run.path / name).is_file() else {}
 
 

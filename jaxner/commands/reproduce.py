@@ -38,6 +38,7 @@ from jaxner.reproduce.published import Published
 from jaxner.reproduce.queue import Queue
 from jaxner.reproduce.results import Results
 from jaxner.training import checks
+from jaxner.wording import counted
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -137,7 +138,7 @@ def listing(line: Queue, jobs: Sequence[Job]) -> list[str]:
         )
         texts.append(f"{name:40} {told}")
     counts = ", ".join(f"{totals[x]} {x}" for x in queue.STATES if totals[x])
-    return [*texts, f"{len(jobs)} runs: {counts}"]
+    return [*texts, f"{counted(len(jobs), 'run')}: {counts}"]
 
 
 def show_tables(known: Published, results: Results, runs: Path, write: bool) -> None:

@@ -1,4 +1,4 @@
-"""The flag that chooses among the restarts in a folder, and what it loads."""
+"""The flag that chooses a restart in a folder, and its loading."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def define(values: flags.FlagValues) -> None:
 
 
 def read(text: str | None) -> int | str | None:
-    """Reads `--restart`: a number, or "all".
+    """Parses `--restart`: a number, or "all".
 
     Raises:
-        ValueError: It is neither.
+        ValueError: The text is neither.
 
     Example:
         >>> read("3"), read("all"), read(None)

@@ -119,12 +119,12 @@ def read(path: str, options: argparse.Namespace):
 
 
 def is_match(name: str) -> bool:
-    """Tells whether a figure is of partial matches, and not F1 once more."""
+    """Returns whether a figure is a partial match that differs from F1."""
     return name.endswith("match f1") and not name.startswith("strict")
 
 
 def rule_of(options: argparse.Namespace) -> str:
-    """Names the rule, and that of partial matches if it is another one."""
+    """Returns the name of the rule, and of the matches' rule if it differs."""
     has_lengths = options.rule in rules.WITH_LENGTHS
     return f"{options.rule} rule" + ("" if has_lengths else " (matches: conlleval's)")
 

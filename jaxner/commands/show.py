@@ -1,11 +1,11 @@
-"""Shows text with its entities coloured, and how probable each is.
+"""Shows text with coloured entities and their probabilities.
 
     jaxner show --workdir runs/grn article.txt
     echo "Ms Preston left Lakeside." | jaxner show --workdir runs/grn
     jaxner show --workdir runs/grn article.txt --html article.html
 
-The text is raw: jaxner splits it into sentences and tokens. `--min-probability` leaves
-less probable entities out; `--one-sentence-a-line` keeps the lines as sentences.
+jaxner splits the raw text into sentences and tokens. `--min-probability` leaves out
+less probable entities; `--one-sentence-a-line` reads each line as a sentence.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def declare(commands: Any) -> None:
     )
     one.add_argument("file", nargs="?", help="raw text in UTF-8; default: the input")
     one.add_argument("--workdir", required=True, help="folder of the run")
-    one.add_argument("--html", help="file for a page, in the place of the terminal")
+    one.add_argument("--html", help="file for a page, instead of the terminal")
     about = "leave less probable entities out; from 0 to 1"
     share = fields.argument(fields.Share)
     one.add_argument("--min-probability", type=share, default=0.0, help=about)
@@ -72,7 +72,7 @@ def declare(commands: Any) -> None:
 
 
 def show(options: argparse.Namespace) -> None:
-    """Does `jaxner show`."""
+    """Runs `jaxner show`."""
     if options.html and not Path(options.html).absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder to write {options.html} into")
     params = tagger.load(options.workdir)
@@ -107,7 +107,7 @@ def _read(path: str | None) -> str:
 
 
 def lines(text: str) -> list[list[tuple[int, int]]]:
-    """Reads each line of a text as one sentence.
+    """Returns the offsets of tokens, with each line as a sentence.
 
     Example:
         >>> lines("Rome fell\\n\\nIt rose")
@@ -123,12 +123,12 @@ def lines(text: str) -> list[list[tuple[int, int]]]:
 
 
 def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Text:
-    """Colours the entities of a text, and writes type and probability behind each.
+    """Returns a text with coloured entities, each with type and probability.
 
     Args:
         text: The raw text.
-        found: Its entities, from left to right; they don't overlap.
-        types: All types, each of which has a colour.
+        found: Its entities, from left to right, without overlaps.
+        types: All types, which determine the colours.
 
     Example:
         >>> one = Entity("Rome", 0, 1, 0, 4, "LOC", 0.974)
@@ -140,9 +140,9 @@ def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Tex
         colour = COLOURS[types.index(entity.type) % len(COLOURS)]
         shown.append(_printable(text[end : entity.start_char]))
         shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")
-        # Never 100: nothing is certain.
+        # At most 99, since no entity is certain.
         percent = min(int(100 * entity.probability), 99)
-        mark = f" {_printable(entity.type)}\u00a0{percent}%"  # stays in one line
+        mark = f" {_printable(entity.type)}\u00a0{percent}%"  # no line break inside
         shown.append(mark, style=f"#000000 on {colour}")
         end = entity.end_char
     shown.append(_printable(text[end:]))
@@ -150,7 +150,7 @@ def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Tex
 
 
 def _printable(text: str) -> str:
-    """Replaces what would steer a terminal, or cannot be encoded."""
+    """Replaces control characters and unpaired surrogates."""
 
     def is_safe(c: str) -> bool:
         is_control = c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c < "\ue000"

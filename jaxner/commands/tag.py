@@ -23,6 +23,7 @@ from jaxner import fields, streaming, tagging
 from jaxner.data import schemes, streams
 from jaxner.data.readers import spans
 from jaxner.streaming import Progress
+from jaxner.wording import counted
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 # Options that must stay the same when a run continues.
@@ -54,24 +55,27 @@ def declare(commands: Any) -> None:
     one.add_argument(
         "--encoding", type=encoding, default="utf-8", help="default: utf-8"
     )
-    about = "what cuts text into tokens; default: words"
+    about = "tokeniser of raw text; default: words"
     one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
-    about = "cut each text into sentences, too"
+    about = "split each text into sentences, too"
     one.add_argument("--sentences", action="store_true", help=about)
-    about = "rule out ill-formed labellings"
+    about = "forbid ill-formed labellings"
     one.add_argument("--constrained", action="store_true", help=about)
     one.add_argument(
-        "--rejects", help="file for bad records; without: they end the run"
+        "--rejects", help="file for bad records; default: a bad record ends the run"
     )
     about = "I/N: only every Nth record, from I; default: that of the process"
     one.add_argument("--shard", type=read_shard, help=about)
-    about = "begin anew, even if the output is there"
+    about = "start over, even if the output exists"
     one.add_argument("--overwrite", action="store_true", help=about)
     one.set_defaults(run=tag)
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Reads `I/N`.
+    """Parses `I/N`: index and number of shards.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is malformed, or the index is too large.
 
     Example:
         >>> read_shard("0/4")
@@ -123,7 +127,7 @@ def tag(options: argparse.Namespace) -> None:
             place = {"rejects": rejects, "overwrite": options.overwrite}
             with streaming.Output(output, identity, **place) as out:
                 if out.records:
-                    show.line(f"Continuing after {out.records:,} records")
+                    show.line(f"Continuing after {counted(out.records, 'record')}")
                 done = run(options, params, records, sink, out, choices)
     show.line(f"Done: {done.summary()}", is_last=True)
 

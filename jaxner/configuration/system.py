@@ -1,4 +1,4 @@
-"""What turns the settings of a system into a config file's `get_config`."""
+"""Builds a config file's `get_config` from the settings of a system."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxner.data import arrayfiles
+from jaxner.wording import counted
 
 _ABOUT = ("sentence_to_index", "tokens")
 _REMEDY = (
@@ -120,7 +121,7 @@ def read(
     wanted = {str(i) for i in range(len(sentences))}
     if len(keys) != len(wanted) or not keys:
         raise ValueError(
-            f"{path} has vectors of {len(keys):,} sentences, but the text has "
+            f"{path} has vectors of {counted(len(keys), 'sentence')}, but the text has "
             f"{len(wanted):,}. {_REMEDY}"
         )
     if keys != wanted:
@@ -146,7 +147,7 @@ def write(
     """Writes a file that `read` reads.
 
     Args:
-        path: As for `read`.
+        path: As in `read`.
         vectors: `[T, D]` or `[S, T, D]` for each sentence.
         sentences: Tokens of each sentence.
 
@@ -166,7 +167,7 @@ def wanted(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -
     """Returns the vectors of a sentence, after checking that they fit a tagger.
 
     Args:
-        vectors: As for `prepare`; `TokenVectors`, for which only the sizes are checked;
+        vectors: As in `prepare`; `TokenVectors`, for which only the sizes are checked;
             or None.
         tokens: Tokens of the sentence.
         sizes: S and D; None if the tagger takes no vectors.
@@ -181,9 +182,9 @@ def wanted(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -
     layers, dim = sizes
     if vectors is None:
         raise ValueError(
-            f"This tagger needs vectors of {layers} layers and {dim} dimensions for "
-            "each token, got none. Pass `vectors` in code, or a file: --contextual of "
-            "jaxner evaluate, --config.data.contextual of jaxner train."
+            f"This tagger needs vectors of {counted(layers, 'layer')} and {dim} "
+            "dimensions for each token, got none. Pass `vectors` in code, or a file: "
+            "--contextual of jaxner evaluate, --config.data.contextual of jaxner train."
         )
     if isinstance(vectors, TokenVectors):
         check_sizes(vectors.path, vectors.sizes, sizes)
@@ -201,7 +202,7 @@ def prepare(
 
     Args:
         vectors: `[T, D]`, or `[S, T, D]`.
-        tokens: Of the sentence.
+        tokens: Tokens of the sentence.
         where: Start of error messages.
         sizes: Expected S and D.
 
@@ -219,7 +220,8 @@ def prepare(
     array = _by_token(np.asarray(vectors), where)
     if len(array) != len(tokens):
         raise ValueError(
-            f"{where}: expected vectors of {len(tokens)} tokens, got {len(array)}"
+            f"{where}: expected vectors of {counted(len(tokens), 'token')}, got "
+            f"{len(array)}"
         )
     if sizes is not None:
         check_sizes(where, array.shape[1:], sizes)
@@ -248,8 +250,8 @@ def check_sizes(where: object, found: Sequence[int], sizes: Sequence[int]) -> No
     """
     if tuple(found) != tuple(sizes):
         raise ValueError(
-            f"{where}: expected {sizes[0]} layers of {sizes[1]} dimensions, got "
-            f"{found[0]} of {found[1]}; a tagger needs vectors like those it was "
+            f"{where}: expected {counted(sizes[0], 'layer')} of {sizes[1]} dimensions, "
+            f"got {found[0]} of {found[1]}; a tagger needs vectors like those it was "
             "trained on"
         )
 
@@ -280,8 +282,8 @@ def _sizes(
         )
     if tokens is not None and shape[-2] != len(tokens):
         raise ValueError(
-            f"{where}: expected vectors of {len(tokens)} tokens, got {shape[-2]}. The "
-            f"text here: {_shown(' '.join(tokens))}. {_REMEDY}"
+            f"{where}: expected vectors of {counted(len(tokens), 'token')}, got "
+            f"{shape[-2]}. The text here: {_shown(' '.join(tokens))}. {_REMEDY}"
         )
     return (1 if len(shape) == 2 else shape[0]), shape[-1]
 
@@ -293,8 +295,8 @@ def _check_tokens(file: arrayfiles.Checked, sentences: Sequence[Sequence[str]]) 
     if listed is not None:
         if len(listed) != len(texts):
             raise ValueError(
-                f"{file.path}: 'tokens' lists {len(listed):,} sentences, but the file "
-                f"has vectors of {len(texts):,}"
+                f"{file.path}: 'tokens' lists {counted(len(listed), 'sentence')}, but "
+                f"the file has vectors of {len(texts):,}"
             )
         found = [" ".join(text.split()) for text in listed]
     elif index is not None:

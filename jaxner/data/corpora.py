@@ -14,6 +14,7 @@ from typing import Any
 
 from jaxner.data import readers, schemes, splits
 from jaxner.data.splits import Sizes, Split
+from jaxner.wording import counted
 
 DATA_VARIABLE = "JAXNER_DATA"
 SPLITS = ("train", "dev", "test")
@@ -177,9 +178,10 @@ def load(
     notes, sizes = list(found.notes), found.sizes()
     known = corpus.sizes.get(split, sizes)
     # Not strict: tags have no count of entities.
-    for what, expected, got in zip(splits.COUNTED, known, sizes, strict=False):
+    for nouns, expected, got in zip(splits.COUNTED, known, sizes, strict=False):
         if expected != got:
-            notes.append(f"expected {expected:,} {what} as published, got {got:,}")
+            what = counted(expected, *nouns)
+            notes.append(f"expected {what} as published, got {got:,}")
     return replace(found, notes=tuple(notes))
 
 

@@ -1,4 +1,4 @@
-"""A dev split out of the training split."""
+"""Takes a dev split out of the training split."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from jaxner.data.splits import Split
 
 
 def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
-    """Draws a dev split out of the training split.
+    """Takes a random dev split out of the training split.
 
-    Documents are drawn whole, where the file says where they begin.
+    Takes whole documents if the file marks them, otherwise sentences.
 
     Args:
         train: The training split.
-        share: Of the sentences (or documents) that dev gets, within (0, 1); at least
-            one of them.
-        seed: The draw depends on it, on the share and on the text alone.
+        share: Share of the sentences (or documents) for dev, within (0, 1); dev gets at
+            least one.
+        seed: Seed of the draw, which depends only on it, the share and the text.
 
     Returns:
-        What is left of train, and dev, both in the order of the file.
+        The rest of train, and dev, both in the order of the file.
 
     Raises:
-        ValueError: The share is not within (0, 1), or there is only one sentence (or
+        ValueError: The share is not within (0, 1), or train has only one sentence (or
             document).
 
     Example:

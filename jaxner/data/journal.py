@@ -1,4 +1,4 @@
-"""What a long run has written, and a journal that says how much of it counts."""
+"""The output of a long run, with a journal of its valid part for resuming."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from typing import Any
 import filelock
 
 from jaxner.data.streams import Bad
+from jaxner.wording import counted
 
 
 @dataclass
 class Progress:
-    """What has been done.
+    """The progress of a run.
 
     Attributes:
-        records: Of the input, those of other shards included.
-        sentences: Tagged.
-        tokens: Tagged.
-        bad: Records that could not be read.
-        start: When the first chunk was begun, by `time.perf_counter`.
-        before: Tokens that a run before this one had tagged.
+        records: Number of input records so far, including those of other shards.
+        sentences: Number of tagged sentences.
+        tokens: Number of tagged tokens.
+        bad: Number of unreadable records.
+        start: Time of the start in seconds, by `time.perf_counter`.
+        before: Number of tokens that an interrupted run had tagged.
     """
 
     records: int = 0
@@ -38,30 +39,33 @@ class Progress:
     before: int = 0
 
     def summary(self) -> str:
-        """Says it in a line."""
+        """Returns the progress as a line, with the speed in tokens per second."""
         seconds = max(time.perf_counter() - self.start, 1e-9)
         speed = (self.tokens - self.before) / seconds
-        bad = f", {self.bad:,} bad records" if self.bad else ""
-        return (
-            f"{self.tokens:,} tokens in {self.sentences:,} sentences, "
-            f"{speed:,.0f} tokens/s{bad}"
+        bad = f", {counted(self.bad, 'bad record')}" if self.bad else ""
+        tokens, sentences = (
+            counted(self.tokens, "token"),
+            counted(self.sentences, "sentence"),
         )
+        return f"{tokens} in {sentences}, {speed:,.0f} tokens/s{bad}"
 
 
 class Output:
-    """A file that grows by chunks, with a journal of what counts in it.
+    """A file that grows by chunks, with a journal of its valid part.
 
-    Use it as a context; the file has its name once that has ended without an error.
+    Use it as a context manager; the file gets its final name when the context ends
+    without an error.
 
     Args:
-        path: The file; `.gz` is compressed.
-        identity: What has to be the same in a run that goes on.
-        rejects: File for bad records, as JSON lines; None: there is none.
-        overwrite: Whether to begin anew, whatever is there.
+        path: The file; a path that ends with `.gz` is compressed.
+        identity: Facts about the run that must be the same when it resumes.
+        rejects: File for bad records, as JSON lines; None: no such file.
+        overwrite: Whether to start over, even if files exist.
 
     Raises:
-        FileExistsError: The file is there, or was begun by a run of another identity,
-            or another process is writing it.
+        FileExistsError: The file exists, or a run with another identity started it, or
+            another process is writing it.
+        ValueError: The journal is damaged, or the file is shorter than it says.
     """
 
     def __init__(
@@ -84,7 +88,7 @@ class Output:
         for path in filter(None, (self.path, self._rejects)):
             if path.exists() and not self._overwrite:
                 raise FileExistsError(
-                    f"{path} is there already; --overwrite begins it anew"
+                    f"{path} is there already; --overwrite starts over"
                 )
         lock = self.path.with_name(f"{self.path.name}.lock")
         self._lock = filelock.FileLock(lock, timeout=0)
@@ -117,7 +121,7 @@ class Output:
             Path(self._lock.lock_file).unlink()
 
     def _resume(self) -> tuple[int, int]:
-        """Finds what a run before has done; returns the sizes that count."""
+        """Reads the journal of an interrupted run; returns the valid sizes in bytes."""
         if self._overwrite or not self.journal.exists() or not self.part.exists():
             return 0, 0
         try:
@@ -127,40 +131,62 @@ class Output:
             self.progress = found["progress"]
         except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"{self.journal} is damaged; --overwrite begins anew"
+                f"{self.journal} is damaged; --overwrite starts over"
             ) from None
         now = json.loads(json.dumps(self._identity))
         if before != now:
             names = [k for k in now if before.get(k) != now[k]]
             raise FileExistsError(
                 f"{self.part} was begun with another {', '.join(names)}; give the same,"
-                " or begin anew with --overwrite"
+                " or start over with --overwrite"
             )
         return sizes[0], sizes[1]
 
     def check(self, records: int, checksum: int) -> None:
-        """Checks, at the last record that was read before, that it is the same."""
+        """Checks that the records of the interrupted run are the same now.
+
+        Args:
+            records: Number of records read so far.
+            checksum: Their checksum.
+
+        Raises:
+            ValueError: The records have changed.
+        """
         if records == self.records and checksum != self.checksum:
             raise ValueError(
-                f"The input is not what {self.part} was made of: its first {records:,} "
-                "records have changed; --overwrite begins anew"
+                f"The input differs from that of {self.part}: its first {records:,} "
+                "records have changed; --overwrite starts over"
             )
 
     def check_whole(self, records: int) -> None:
-        """Checks that the input has at least the records that were read before."""
+        """Checks that the input has all records of the interrupted run.
+
+        Args:
+            records: Number of records in the input.
+
+        Raises:
+            ValueError: The input has fewer records.
+        """
         if records < self.records:
             raise ValueError(
-                f"The input has {records:,} records; {self.part} was made of at least "
-                f"{self.records:,}; --overwrite begins anew"
+                f"The input has {counted(records, 'record')}; {self.part} was made of "
+                f"at least {self.records:,}; --overwrite starts over"
             )
 
     def commit(
         self, text: str, bad: Sequence[Bad], done: Progress, checksum: int
     ) -> None:
-        """Appends a chunk; from then on it counts."""
+        """Appends a chunk, and records it in the journal.
+
+        Args:
+            text: The labelled records.
+            bad: The unreadable records.
+            done: The progress with this chunk.
+            checksum: Checksum of the input so far.
+        """
         data = text.encode("utf-8", "surrogatepass")
         zipped = self.path.suffix == ".gz"
-        # Members of their own, so that the file can be cut between chunks.
+        # Each chunk is a gzip member, so that the file can be cut between chunks.
         _append(self._file, gzip.compress(data, 6, mtime=0) if zipped else data)
         if self._bad:
             _append(self._bad, "".join(map(_reject, bad)).encode())
@@ -181,7 +207,7 @@ class Output:
 
 
 class Standard:
-    """Standard output in the place of an `Output`: nothing is kept to go on from."""
+    """Standard output instead of an `Output`; such a run cannot resume."""
 
     def __init__(self, file: Any):
         self._file, self.records, self.checksum = file, 0, 0
@@ -206,11 +232,11 @@ def _part(path: Path) -> Path:
 
 
 def _open_at(path: Path, size: int) -> Any:
-    """Opens a file to go on at some size; what stands behind is cut off."""
+    """Opens a file for appending after its first `size` bytes; cuts off the rest."""
     file = path.open("r+b" if size else "wb")
     if size > file.seek(0, os.SEEK_END):
         file.close()
-        raise ValueError(f"{path} is shorter than it was; --overwrite begins anew")
+        raise ValueError(f"{path} is shorter than it was; --overwrite starts over")
     file.truncate(size)
     file.seek(size)
     return file

@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxner.data import schemes
 from jaxner.data.schemes import Span
+from jaxner.wording import counted
 
 SCHEME = "BIOES"
 
@@ -158,7 +159,7 @@ def cue(
         This measures the receptive fields that Strubell, Verga, Belanger and McCallum
         (2017) count.
     """
-    name = f"cue {distance} tokens {side}"
+    name = f"cue {counted(distance, 'token')} {side}"
     probe = _cued(name, distance, 1, side, length, count, seed)
     if not apart:
         return probe
@@ -201,7 +202,7 @@ def label_dependency(
         Strubell et al. (2017) argue in this way for a CRF, and for iterating blocks
         until the context is wide enough for independent labels to agree.
     """
-    name = f"an entity of {entity_length} tokens"
+    name = f"an entity of {counted(entity_length, 'token')}"
     return _cued(name, 1, entity_length, "before", length, count, seed)
 
 

@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxner.wording import counted
+
 SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU", "IOE1", "IOE2")
 """The schemes of spans."""
 TAGS = "tags"
@@ -135,8 +137,8 @@ def to_labels(
     for span in sorted(Span(*span) for span in spans):
         if not 0 <= span.start < span.end <= length:
             raise ValueError(
-                f"{span} does not fit a sentence of {length} tokens: expected "
-                f"0 <= start < end <= {length}"
+                f"{span} does not fit a sentence of {counted(length, 'token')}: "
+                f"expected 0 <= start < end <= {length}"
             )
         if span.start < last.end:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What callers give as tokens: one sentence, several, or something else."""
+"""Checks of the tokens that callers pass: one sentence, several, or an error."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ _WANTED = (
 
 
 def is_one_sentence(tokens: Any) -> bool:
-    """Tells a list of strings from a list of lists; anything else is an error.
+    """Returns whether tokens are one sentence (strings) or several (lists of strings).
 
     Raises:
-        TypeError: It is neither; the message says what is, and where, or what works.
+        TypeError: They are neither; the message says what came, where, and what would
+            work.
+
+    Example:
+        >>> is_one_sentence(["Rome", "fell"]), is_one_sentence([["Rome"], ["Yes"]])
+        (True, False)
     """
     if isinstance(tokens, str):
         raise TypeError(

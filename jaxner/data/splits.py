@@ -15,7 +15,8 @@ from jaxner.data.readers.examples import ConllError, Example
 from jaxner.wording import counted
 
 Sizes = tuple[int, ...]
-COUNTED = ("sentences", "tokens", "entities")
+COUNTED = (("sentence", "sentences"), ("token", "tokens"), ("entity", "entities"))
+"""What `Split.sizes` counts: singular and plural."""
 _SHOWN = 5
 # Control characters, formats such as U+200B, all spaces and line ends.
 _INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
@@ -91,9 +92,8 @@ class Split:
 
     def summary(self) -> str:
         """Returns a line about the split's content, and a line for each note."""
-        nouns = (("sentence", None), ("token", None), ("entity", "entities"))
-        pairs = zip(self.sizes(), nouns, strict=False)
-        what = ", ".join(counted(number, *noun) for number, noun in pairs)
+        pairs = zip(self.sizes(), COUNTED, strict=False)  # tags: no entities
+        what = ", ".join(counted(number, *nouns) for number, nouns in pairs)
         has_tags = self.scheme == schemes.TAGS
         kinds = counted(len(self.types()), "tag" if has_tags else "type")
         kinds += "" if has_tags else f", {self.scheme}"
@@ -136,7 +136,7 @@ def read(
     if contents.notes:
         count = len(contents.notes)
         what = "1 span does" if count == 1 else f"{count:,} spans do"
-        notes.insert(0, f"{what} not fit the tokens; the first are:")
+        notes.insert(0, f"{what} not match the tokens; the first:")
     try:
         _check_labels(path, examples, has_tags)
     except ConllError as error:

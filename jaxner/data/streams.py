@@ -1,7 +1,7 @@
-"""Texts larger than memory: records in, one after another, and records out.
+"""Reads and writes texts larger than memory, one record at a time.
 
-A record is a line of text, a sentence of columns, or a JSON object. A bad one is an
-object of its own, so that whoever reads on decides what becomes of it.
+A record is a line of text, a sentence in columns, or a JSON object. An unreadable
+record becomes a `Bad` object, so that the caller decides what to do with it.
 """
 
 from __future__ import annotations
@@ -21,17 +21,25 @@ from jaxner.data import readers, schemes
 from jaxner.data.readers import conll, files, jsonl, spans
 from jaxner.data.readers.examples import Report
 from jaxner.data.readers.spans import Cut, Fitter
+from jaxner.wording import counted
 
 FORMATS = ("text", "conll", "jsonl")
 MAX_LINE = 1 << 26
-"""Bytes; a longer line is a bad record."""
+"""Maximum length of a line in bytes; a longer line is a bad record."""
 MAX_TOKENS = 1 << 17
-"""A longer sentence is a bad record, too."""
+"""Maximum length of a sentence in tokens; a longer one is a bad record."""
 _TOO_LONG = f"a sentence of more than {MAX_TOKENS:,} tokens; is a blank line missing?"
 
 
 class Bad(NamedTuple):
-    """A record that cannot be read: its line, what is wrong, and how it begins."""
+    """An unreadable record.
+
+    Attributes:
+        index: Number of records before it.
+        line: Number of its first line, from 1.
+        problem: What is wrong with it.
+        raw: Its text, or the beginning of it.
+    """
 
     index: int
     line: int
@@ -40,7 +48,14 @@ class Bad(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One sentence of a record: its tokens and, of a text, where they stand in it."""
+    """One sentence of a record.
+
+    Attributes:
+        tokens: The tokens.
+        start: First character of the sentence in the record's text.
+        offsets: First character and last character plus one of each token in the
+            sentence; None if the record has no text.
+    """
 
     tokens: tuple[str, ...]
     start: int = 0
@@ -48,13 +63,13 @@ class Piece(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is tagged.
+    """A readable record.
 
     Attributes:
-        index: How many records stand before it.
+        index: Number of records before it.
         line: Number of its first line, from 1.
-        source: What it is made of: its text, its lines, or its JSON object.
-        pieces: Its sentences; none in a line that only has to be copied.
+        source: Its content: its text, its lines, or its JSON object.
+        pieces: Its sentences; none for a line that is only copied.
         document: Number of its document.
     """
 
@@ -67,9 +82,9 @@ class Record(NamedTuple):
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[io.BufferedIOBase]:
-    """Opens a file, or standard input if it is `-`, for reading; unpacks gzip."""
+    """Opens a file, or standard input for `-`, for reading; unpacks gzip."""
     if path != "-":
-        # Read piece by piece, so nothing has to be held that unpacks to too much.
+        # Not limited, since the file is never in memory as a whole.
         with files.open_binary(path, limited=False) as file:
             yield file
         return
@@ -82,7 +97,7 @@ def opened(path: str) -> Iterator[io.BufferedIOBase]:
 
 
 def guess(path: str) -> str:
-    """Tells by its name which of `FORMATS` a file has; `-` is text."""
+    """Returns the format of a file by its name, one of `FORMATS`; `-` is text."""
     name = os.path.basename(path).removesuffix(".gz").lower()
     if path == "-" or name.endswith((".txt", ".text")):
         return "text"
@@ -94,14 +109,17 @@ class Source:
     """Reads the records of a stream, in bounded memory.
 
     Attributes:
-        file: Open for reading bytes, decompressed.
+        file: A decompressed file, open for reading bytes.
         format: One of `FORMATS`.
         tokenise: Finds the tokens of a text.
-        sentences: Finds its sentences; None: it is one.
-        token_column: Of columns, that of the tokens.
-        encoding: Of the text.
-        max_line: Bytes of the longest line.
-        checksum: CRC-32 of what has been read.
+        sentences: Finds the sentences of a text; None: each text is a sentence.
+        token_column: Column of the tokens, from 0; for `conll`.
+        encoding: Encoding of the text.
+        max_line: Maximum length of a line in bytes.
+        checksum: CRC-32 of the records read so far.
+
+    Raises:
+        ValueError: The format is unknown.
     """
 
     file: Any
@@ -124,7 +142,7 @@ class Source:
         self._reader = jsonl.Records(fitter, *cuts, wants_labels=False)
 
     def __iter__(self) -> Iterator[Record | Bad]:
-        """Yields the records; `checksum` is then that of all up to the last one."""
+        """Yields the records, and updates `checksum` before each."""
         by_line = {"text": self._text, "jsonl": self._json}
         groups = self._blocks() if self.format == "conll" else self._lines()
         make = by_line.get(self.format, self._columns)
@@ -149,7 +167,7 @@ class Source:
             raise ValueError(f"{byte} is not {self.encoding}") from None
 
     def _each_line(self) -> Iterator[tuple[int, bytes]]:
-        """Yields the lines without their ends; of one too long only the beginning."""
+        """Yields lines without line ends; only the beginning of a line too long."""
         for number in itertools.count(1):
             data = self.file.readline(self.max_line + 1)
             if not data:
@@ -170,7 +188,7 @@ class Source:
                 yield number, [data]
 
     def _blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Groups lines to sentences; a line that begins a document stands alone."""
+        """Groups lines by sentence; a line that begins a document is a group."""
         start, block = 0, []
         for number, data in self._each_line():
             mark = data[:11].rstrip(b" \t") == conll.DOCSTART.encode()
@@ -181,7 +199,7 @@ class Source:
                 yield number, [data]
             elif data.strip(b" \t"):
                 start = start if block else number
-                if len(block) <= MAX_TOKENS:  # the rest is not held
+                if len(block) <= MAX_TOKENS:  # drops the rest of a bad record
                     block.append(data)
         if block:
             yield start, block
@@ -203,7 +221,7 @@ class Source:
             if not -len(cells) <= self.token_column < len(cells):
                 raise ValueError(
                     f"expected a token in column {self.token_column}, got "
-                    f"{len(cells)} columns in line {line + i}: {text[:80]!r}"
+                    f"{counted(len(cells), 'column')} in line {line + i}: {text[:80]!r}"
                 )
             token = cells[self.token_column]
             if not token.strip(" ") or "\r" in text:
@@ -228,7 +246,13 @@ class Source:
 
 
 def shard_of(record: Record | Bad, count: int, by_document: bool) -> int:
-    """Tells which of so many processes a record is for."""
+    """Returns the index of the process that tags a record.
+
+    Args:
+        record: The record.
+        count: Number of processes.
+        by_document: Whether to keep documents together.
+    """
     if by_document and isinstance(record, Record):
         return record.document % count
     return record.index % count
@@ -236,11 +260,11 @@ def shard_of(record: Record | Bad, count: int, by_document: bool) -> int:
 
 @dataclass(frozen=True)
 class Sink:
-    """Writes records with their labels.
+    """Formats records with their labels.
 
     Attributes:
-        source: The format of the input.
-        format: `conll` or `jsonl`.
+        source: Format of the input, one of `FORMATS`.
+        format: Format of the output: `conll` or `jsonl`.
         has_tags: Whether labels are tags, not spans.
     """
 
@@ -249,7 +273,7 @@ class Sink:
     has_tags: bool = False
 
     def text(self, record: Record, labels: Sequence[Sequence[str]]) -> str:
-        """Writes one record, whose sentences have these labels."""
+        """Returns a record as text, with the labels of each of its sentences."""
         if self.format == "conll":
             return "".join(self._rows(record, labels))
         return json.dumps(self._object(record, labels), ensure_ascii=False) + "\n"

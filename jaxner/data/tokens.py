@@ -1,25 +1,25 @@
-"""Raw text as tokens that know where they stand, and as sentences.
+"""Splits raw text into tokens with offsets, and into sentences.
 
-The tokeniser follows the treebank's habits, on which most corpora of entities stand,
-with rules that need no model and no list of words but a few abbreviations:
+The tokeniser follows the conventions of the Penn Treebank, as most entity corpora do.
+Its rules need no model, and no word list except a few abbreviations:
 
-1. White space (and what is as invisible: zero-width spaces, byte order marks) parts
-   tokens. Every other character is in exactly one of them.
-2. Letters, digits, marks and underscores are words. A word may also hold a hyphen,
-   period, apostrophe, slash, `&`, `@` or `+` between two of these, and a comma or colon
-   between two digits: `mid-1990s`, `O'Neill`, `AT&T`, `1,000.5`.
-3. A period after a word of letters is part of it if the word is an initial (a capital
-   other than `I`), has a period within (`U.N.`), or is one of `ABBREVIATIONS`.
+1. White space and invisible characters (zero-width spaces, byte order marks) separate
+   tokens. Every other character belongs to exactly one token.
+2. Letters, digits, combining marks and underscores form words. A word may also contain
+   a hyphen, period, apostrophe, slash, `&`, `@` or `+` between two of these, and a
+   comma or colon between two digits: `mid-1990s`, `O'Neill`, `AT&T`, `1,000.5`.
+3. A period after a word of letters belongs to the word if the word is an initial (a
+   capital other than `I`), contains a period (`U.N.`), or is in `ABBREVIATIONS`.
 4. The English endings `n't` and `'s`, `'m`, `'d`, `'re`, `'ve`, `'ll` are tokens.
-5. Any other character is a token, with the marks upon it; a row of periods or hyphens
-   is one: `...`, `--`.
-6. What looks like one character is never cut: a character and its combining marks,
-   variation selectors or skin tone; symbols that zero-width joiners join, such as the
+5. Any other character is a token, with its combining marks; a run of periods or hyphens
+   is one token: `...`, `--`.
+6. Characters that look like one are never split: a character with its combining marks,
+   variation selectors or skin tone; symbols joined by zero-width joiners, such as the
    emoji of a family; the two letters of a flag. (Unicode, UAX #29, rules GB9, GB9a,
    GB11 to GB13.)
 
-Languages without white space between words get long tokens: give a tokeniser of your
-own, a function from text to tokens.
+In languages without white space between words, these rules give long tokens. Pass your
+own tokeniser instead: a function from a text to tokens.
 """
 
 from __future__ import annotations
@@ -35,11 +35,17 @@ _WRITTEN = (
     "ave bros co corp dept etc fig ft inc jr ltd mt sr st vs"
 )
 ABBREVIATIONS = frozenset(_WRITTEN.split())
-"""Words after which a period is part of the word, in lower case."""
+"""Words that include a following period, in lower case."""
 
 
 class Token(NamedTuple):
-    """A token and where it stands: `text[start:end]` is the token."""
+    """A token and its offsets.
+
+    Attributes:
+        text: The token, `text[start:end]` of the raw text.
+        start: Its first character.
+        end: Its last character plus one.
+    """
 
     text: str
     start: int
@@ -47,8 +53,8 @@ class Token(NamedTuple):
 
 
 Tokeniser = Callable[[str], Iterable[Any]]
-"""From a text to its tokens, in order: strings that stand in it, or (start, end). Also
-lists of them, one for each sentence."""
+"""A function from a text to its tokens, in order: substrings or pairs (start, end); or
+to lists of them, one for each sentence."""
 
 
 _JOINER = "\u200d"
@@ -59,7 +65,7 @@ _KNOWN = dict(zip("'’‘-‐‑.,:/&@+", "'''---.,:/&@+", strict=True))
 
 
 def _is_mark(character: str) -> bool:
-    """Tells what belongs to the character before it: marks, skin tones, tags."""
+    """Returns whether a character belongs to the previous one: marks, skin tones, tags."""
     return (
         unicodedata.category(character)[0] == "M"
         or character == "\u200c"  # zero-width non-joiner
@@ -69,7 +75,7 @@ def _is_mark(character: str) -> bool:
 
 
 class _Classes(dict[int, str]):
-    """What the rules see of each character: one letter for each kind."""
+    """The class of each character, a letter, by its code; computed when needed."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -103,14 +109,14 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|[\u2029\f]")
 
 
 def tokenise(text: str) -> list[Token]:
-    """Splits raw text into tokens; the rules stand at the head of this module.
+    """Splits raw text into tokens, by the rules in this module's docstring.
 
     Args:
         text: Any string.
 
     Returns:
-        Tokens from left to right, which don't overlap. They hold every character that
-        is no white space.
+        Tokens from left to right, without overlaps. Together they contain all
+        characters except white space and invisible ones.
 
     Example:
         >>> [t.text for t in tokenise("Mr. O'Neill didn't sell AT&T (in the U.S.).")]
@@ -122,7 +128,7 @@ def tokenise(text: str) -> list[Token]:
     for match in _PIECE.finditer(kinds):
         start = match.start()
         if start < end:
-            continue  # the period that its word took
+            continue  # a period that belongs to the word before
         end = match.end()
         if kinds[start] in _WORD:
             end += _takes_period(text, kinds, start, end)
@@ -143,7 +149,7 @@ def _takes_period(text: str, kinds: str, start: int, end: int) -> bool:
 
 
 def _without_ending(text: str, start: int, end: int) -> list[Token]:
-    """Parts a word from its English ending."""
+    """Splits an English ending off a word."""
     match = _ENDING.search(text, start, end)
     if match is None or match.start() == start:
         return [Token(text[start:end], start, end)]
@@ -155,19 +161,19 @@ def _without_ending(text: str, start: int, end: int) -> list[Token]:
 
 
 def sentences(text: str, tokens: Sequence[Token]) -> list[list[Token]]:
-    """Parts the tokens of a text into sentences.
+    """Groups the tokens of a text by sentence.
 
-    A sentence ends at a blank line, and after `.`, `!`, `?`, `…` or their like and the
-    closing quotes and brackets that follow, if white space comes next and then no
-    lower-case letter. The period of an abbreviation ends none, but for one that
-    has periods within (`U.S.`) before a capital letter.
+    A sentence ends at a blank line. It also ends after `.`, `!`, `?`, `…` or similar
+    marks and any closing quotes and brackets, if white space follows and then no
+    lower-case letter. The period of an abbreviation ends a sentence only if the
+    abbreviation contains another period (`U.S.`) and a capital letter follows.
 
     Args:
         text: The raw text.
-        tokens: What `tokenise` or another tokeniser made of it.
+        tokens: Tokens of the text, from `tokenise` or another tokeniser.
 
     Returns:
-        Lists of at least one token; together they are `tokens`.
+        The tokens of each sentence, at least one.
 
     Example:
         >>> text = "Dr. No came. He left!  (Why?) Nobody knows."
@@ -198,21 +204,21 @@ def _ends(text: str, current: Sequence[Token], after: Token) -> bool:
     if not gap:
         return False
     if mark[-1] == "." and mark.strip("."):
-        # An abbreviation: one of several letters may end a sentence, others may not.
+        # An abbreviation: only one with several periods may end a sentence.
         return mark.count(".") > 1 and after.text[0].isupper()
     return not mark.strip(".!?…‼⁇⁈⁉؟।") and not after.text[0].islower()
 
 
 def located(text: str, made: Iterable[Any]) -> list[Token]:
-    """Finds where the tokens of any tokeniser stand.
+    """Returns the tokens of any tokeniser with their offsets.
 
     Args:
         text: The raw text.
-        made: Strings, which are looked for from left to right, or pairs (start, end).
+        made: Strings, searched from left to right, or pairs (start, end).
 
     Raises:
-        ValueError: A string does not stand in the text after the one before it, or
-            pairs are empty, overlap or lie outside.
+        ValueError: A string does not occur in the text after the previous one; or pairs
+            are empty, overlap or exceed the text.
 
     Example:
         >>> text = "New York"
@@ -226,9 +232,9 @@ def located(text: str, made: Iterable[Any]) -> list[Token]:
             start = text.find(item, end)
             if start < 0 or not item:
                 raise ValueError(
-                    f"Token {i} of the tokeniser, {item!r}, does not stand in the text "
+                    f"Token {i} of the tokeniser, {item!r}, does not occur in the text "
                     f"after character {end} ({text[end : end + 20]!r}…). Return "
-                    "(start, end) for tokens that are changed."
+                    "(start, end) for tokens that differ from the text."
                 )
             last = start + len(item)
         else:
@@ -257,13 +263,17 @@ def _bounds(i: int, item: Any) -> tuple[int, int]:
 def read(
     text: str, *, tokeniser: Tokeniser | None = None, split_sentences: bool = True
 ) -> list[list[Token]]:
-    """Reads a raw text as sentences of tokens.
+    """Splits a raw text into sentences of tokens.
 
     Args:
         text: Any string.
-        tokeniser: From the text to its tokens; None: `tokenise`. If it returns lists
-            of tokens, these are the sentences.
-        split_sentences: Whether the text is parted into sentences; or it is one.
+        tokeniser: A function from the text to its tokens; None: `tokenise`. If it
+            returns lists of tokens, these are the sentences.
+        split_sentences: Whether to split the text into sentences; otherwise it is one
+            sentence.
+
+    Returns:
+        The tokens of each sentence, with offsets in the text.
 
     Raises:
         ValueError: As `located`.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxner.data import schemes
+from jaxner.wording import counted
 
 Labels = Sequence[Sequence[str]]
 
@@ -138,8 +139,9 @@ def _lengths(gold: Labels, predicted: Labels) -> np.ndarray:
     if len(unlike):
         index = int(unlike[0])
         raise ValueError(
-            f"Sentence {index} (counted from 0): gold has {right[index]} labels, "
-            f"predicted {found[index]}; expected one label per token on both sides"
+            f"Sentence {index} (counted from 0): gold has "
+            f"{counted(int(right[index]), 'label')}, predicted {found[index]}; "
+            "expected one label per token on both sides"
         )
     return right
 

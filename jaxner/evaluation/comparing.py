@@ -41,6 +41,10 @@ class Difference(NamedTuple):
         permutation: Two-sided p-value by the permutation test.
         welch: Two-sided p-value by Welch's t-test over runs; None with a single run on
             a side.
+
+    Example:
+        >>> Difference(0.91, 0.9, 0.01, 0.002, 0.018, 0.01, 0.012).welch is None
+        True
     """
 
     first: float | None

@@ -60,6 +60,10 @@ class Prediction:
         entity_certainty: Probability of a predicted entity, by sentence, start, end and
             type.
         training: Facts about the training text, if known.
+
+    Example:
+        >>> Prediction(None, [["B-LOC", "O"]], [["O", "O"]], "BIO").words
+        [['·', '·']]
     """
 
     tokens: Labels | None

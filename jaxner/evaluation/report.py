@@ -6,6 +6,7 @@ from rich.text import Text
 from jaxner.evaluation.counts import Counts, shown
 from jaxner.evaluation.scoring import Scores
 from jaxner.evaluation.tags import TagScores
+from jaxner.wording import counted
 
 
 def summary_line(scores: Scores | TagScores) -> str:
@@ -127,13 +128,8 @@ def _figures(counts: Counts) -> list[str]:
 
 def _ill_formed(scores: Scores) -> str:
     """Returns the number of ill-formed labels, and of their sentences, as text."""
-    sentences = _number(scores.sentences, "sentence")
+    sentences = counted(scores.sentences, "sentence")
     if not scores.ill_formed:
         return f"no ill-formed label in {sentences}"
-    labels = _number(scores.ill_formed, "ill-formed label")
+    labels = counted(scores.ill_formed, "ill-formed label")
     return f"{labels} in {scores.ill_formed_sentences:,} of {sentences}"
-
-
-def _number(number: int, noun: str) -> str:
-    """Returns a number with its noun in the right number."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -56,6 +56,11 @@ class Scores:
         ill_formed_sentences: Sentences with such a position.
         rule: Rule for reading spans.
         scheme: Expected scheme of the predictions.
+
+    Example:
+        >>> scores = score([["B-PER", "O"]], [["B-PER", "B-LOC"]])
+        >>> scores.precision, scores.by_type["PER"].f1, scores.accuracy
+        (0.5, 1.0, 0.5)
     """
 
     overall: Counts

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from jaxner.data.schemes import TAGS
 from jaxner.evaluation.counts import Counts, ratio
 from jaxner.evaluation.scoring import jaxner_version
+from jaxner.wording import counted
 
 Labels = Sequence[Sequence[str]]
 
@@ -142,6 +143,7 @@ def _check_aligned(gold: Labels, what: str, other: Labels) -> None:
     for index, (tags, row) in enumerate(zip(gold, other, strict=True)):
         if len(tags) != len(row):
             raise ValueError(
-                f"Sentence {index} (counted from 0): gold has {len(tags)} tags, {what} "
-                f"{len(row)}; expected one per token on both sides"
+                f"Sentence {index} (counted from 0): gold has "
+                f"{counted(len(tags), 'tag')}, {what} {len(row)}; expected one per "
+                "token on both sides"
             )

@@ -1,9 +1,10 @@
 """Inference over the label sequences of one sentence.
 
-Each function takes the output of any head. Potentials without transitions skip all
-scans, and those of an autoregressive head have a beam search and no marginals; tracing
-decides which. Shape letters: `T` tokens, `L` labels, `N` labellings or spans, `K`
-types, `W` widths.
+Each function takes the output of any head: `potentials`, scores in nats; `mask`, True
+at the tokens; `labels`, label ids, ignored under padding. Potentials without
+transitions skip all scans, and those of an autoregressive head have a beam search and
+no marginals; tracing decides which. Shape letters: `T` tokens, `L` labels, `N`
+labellings or spans, `K` types, `W` widths.
 """
 
 from __future__ import annotations
@@ -43,10 +44,6 @@ def _closed(potentials: AnyPotentials, wanted: str) -> Potentials:
     return potentials
 
 
-def _closed_kernels(potentials: AnyPotentials, wanted: str) -> Any:
-    return _kernels(_closed(potentials, wanted))
-
-
 def constrain(potentials: AnyPotentials, constraints: Constraints) -> AnyPotentials:
     """Returns potentials that obey the constraints; see `crf.constrain`."""
     if isinstance(potentials, Autoregressive):
@@ -60,6 +57,11 @@ def score(
     """Returns the unnormalised score of one labelling, in nats; see `crf.score`.
 
     For an autoregressive head, the score is normalised: the log partition is 0.
+
+    Example:
+        >>> one, y = Potentials(jax.numpy.array([[0.0, 2.5]])), jax.numpy.array([1])
+        >>> float(score(one, y, y > 0))
+        2.5
     """
     return _kernels(potentials).score(potentials, labels, mask)
 
@@ -67,7 +69,13 @@ def score(
 def log_partition(
     potentials: AnyPotentials, mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Returns log Z, in nats; see `crf.log_partition`."""
+    """Returns log Z, in nats; see `crf.log_partition`.
+
+    Example:
+        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
+        >>> round(float(log_partition(even, mask)), 4)  # log 4²
+        2.7726
+    """
     return _kernels(potentials).log_partition(potentials, mask)
 
 
@@ -78,6 +86,11 @@ def marginals(
 
     Raises:
         ValueError: The head is autoregressive.
+
+    Example:
+        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
+        >>> marginals(even, mask)[0].tolist()
+        [0.25, 0.25, 0.25, 0.25]
     """
     return _kernels(potentials).marginals(potentials, mask)
 
@@ -86,6 +99,11 @@ def viterbi(potentials: AnyPotentials, mask: Bool[Array, " T"]) -> Int[Array, " 
     """Returns the best labelling, 0 under padding; see `crf.viterbi`.
 
     For an autoregressive head, this uses beam search and may miss the best.
+
+    Example:
+        >>> one = Potentials(jax.numpy.array([[0.0, 2.5], [1.0, 0.0]]))
+        >>> viterbi(one, jax.numpy.ones(2, bool)).tolist()
+        [1, 0]
     """
     return _kernels(potentials).viterbi(potentials, mask)
 
@@ -97,8 +115,13 @@ def n_best(
 
     Raises:
         ValueError: n is below 1, or the head is autoregressive.
+
+    Example:
+        >>> one, y = Potentials(jax.numpy.array([[0.0, 2.5]])), jax.numpy.array([1])
+        >>> [array.tolist() for array in n_best(one, y > 0, 2)]
+        [[[1], [0]], [2.5, 0.0]]
     """
-    return _closed_kernels(potentials, "n_best").n_best(potentials, mask, n)
+    return _kernels(_closed(potentials, "n_best")).n_best(potentials, mask, n)
 
 
 def sample(
@@ -108,8 +131,13 @@ def sample(
 
     Raises:
         ValueError: The head is autoregressive.
+
+    Example:
+        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
+        >>> sample(even, mask, jax.random.key(0)).shape
+        (2,)
     """
-    return _closed_kernels(potentials, "sample").sample(potentials, mask, key)
+    return _kernels(_closed(potentials, "sample")).sample(potentials, mask, key)
 
 
 def labelling_entropy(
@@ -121,8 +149,13 @@ def labelling_entropy(
 
     Raises:
         ValueError: The head is autoregressive.
+
+    Example:
+        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
+        >>> round(float(labelling_entropy(even, mask)), 4)  # log 4²
+        2.7726
     """
-    kernels = _closed_kernels(potentials, "labelling_entropy")
+    kernels = _kernels(_closed(potentials, "labelling_entropy"))
     return kernels.labelling_entropy(potentials, mask)
 
 

@@ -28,7 +28,19 @@ from jaxner.types import FORBIDDEN, Potentials
 
 
 class Constraints(NamedTuple):
-    """The constraints of a label scheme; True where allowed."""
+    """The constraints of a label scheme; True where allowed.
+
+    Attributes:
+        start: Whether a sentence may start with each label.
+        transitions: Whether label j (column) may follow label i (row).
+        end: Whether a sentence may end with each label.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> free = Constraints(*(jnp.ones(shape, bool) for shape in (3, (3, 3), 3)))
+        >>> free.transitions.shape
+        (3, 3)
+    """
 
     start: Bool[Array, " L"]
     transitions: Bool[Array, "L L"]

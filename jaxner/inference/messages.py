@@ -17,10 +17,10 @@ number. Emissions and `start` may be anything.
 1. No entry of E is below e^-R and a_t sums to one, so all entries of `reached` are in
    [e^-R, 1]. The best emission has w = 1, so c ≥ e^-R. Neither divisor can vanish.
 2. Two labels i and k of a token share their future except for the transition out of
-them (or `end`), so the scores of their futures differ by at most R nats. A label with a
-share q of the mass of a_t thus has a posterior of at most q e^R: no label can survive
-only because all others have no future. 3. What underflows before the division by c is
-below δ, so the share of its label is
+   them (or `end`), so the scores of their futures differ by at most R nats. A label
+   with a share q of the mass of a_t thus has a posterior of at most q e^R: no label can
+   survive only because all others have no future.
+3. What underflows before the division by c is below δ, so the share of its label is
    below δ e^R and its posterior below δ e^2R. What underflows in a term of `reached` is
    below δ beside a sum of at least e^-R.
 4. Backwards, p_t = a_t ∘ E (p_{t+1} / reached). A quotient is at most e^R. A posterior
@@ -28,9 +28,9 @@ below δ, so the share of its label is
 
 So log Z and the posteriors each change by at most T L δ e^2R. The fast form is used if
 e^2R ≤ e^-14 ε / δ, with ε the precision of the type: R ≤ 28.7 for float32 and 329 for
-float64. The underflow in a token is then L millionths of a rounding error, and nothing
-overflows, since no quotient is above e^R. For larger R, and for NaN, the exact form is
-used: it needs no bound, since its softmaxes subtract their own maxima.
+float64. The underflow in a token is then at most L millionths of a rounding error, and
+nothing overflows, since no quotient exceeds e^R. For larger R, and for NaN, the exact
+form is used. It needs no bound, since its softmaxes subtract their own maxima.
 
 References:
     Rabiner, "A Tutorial on Hidden Markov Models", Proc. IEEE 77(2), 1989, V.A: scaling.
@@ -59,9 +59,9 @@ class Messages(NamedTuple):
     """The results of the forward pass that the backward pass needs.
 
     Attributes:
-        is_fast: Whether the other fields are of the fast form. alphas: p(label at t |
-            potentials up to t), in the exact form its log; repeats the last token's
-            under padding.
+        is_fast: Whether the other fields belong to the fast form.
+        alphas: p(label at t | potentials up to t); its log in the exact form. Under
+            padding, repeats the last token's.
         reached: Divisors of the fast form; zero in the exact form.
     """
 

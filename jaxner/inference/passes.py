@@ -13,25 +13,25 @@ import jax.numpy as jnp
 
 from jaxner.types import Potentials
 
-_RANKS = (2, 2, 1, 1)  # of the potentials of one pass
+_RANKS = (2, 2, 1, 1)  # ranks of the potentials of one pass
 
 
 def mean_over_passes(
     compute: Callable[[Potentials], Any], potentials: Potentials
 ) -> Any:
-    """Returns the mean, over passes, of any probabilities.
+    """Returns the mean over passes of any probabilities.
 
     The passes are those of Monte Carlo dropout, or the taggers of an ensemble. Their
-    mixture is a distribution over labellings, whose probabilities (of labels, spans or
-    labellings) are the means of the passes' own.
+    mixture is a distribution over labellings. Its probabilities (of labels, spans or
+    labellings) are means over the passes.
 
     Args:
-        compute: From the potentials of one pass to a tree of arrays.
-        potentials: Those of all passes: emissions `[M, T, L]`; each other array may
-            have the leading axis too, or be the same in all passes.
+        compute: Maps the potentials of one pass to a tree of arrays.
+        potentials: Potentials of all passes: emissions `[M, T, L]`; the other arrays
+            also have the leading axis, or are the same in all passes.
 
     Returns:
-        What `compute` returns, averaged.
+        The mean of what `compute` returns.
 
     Example:
         >>> import jax.numpy as jnp
@@ -47,10 +47,20 @@ def mean_over_passes(
 
 
 def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
-    """Computes something of each pass; the arguments are those of `mean_over_passes`.
+    """Applies a function to each pass.
+
+    Args:
+        compute: As in `mean_over_passes`.
+        potentials: As in `mean_over_passes`.
 
     Returns:
         What `compute` returns, with a leading axis `M`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
+        >>> each_pass(lambda one: one.emissions.sum(), passes).shape
+        (3,)
     """
     return jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
 
@@ -60,7 +70,7 @@ def one_pass(potentials: Potentials, number: Any) -> Potentials:
 
     Args:
         potentials: As in `mean_over_passes`.
-        number: Which pass; may be traced.
+        number: Index of the pass; may be traced.
 
     Example:
         >>> import jax.numpy as jnp

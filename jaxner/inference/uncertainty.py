@@ -1,4 +1,4 @@
-"""How uncertain a label is, from its probabilities in several passes, in nats.
+"""Measures of a label's uncertainty over several passes, in nats.
 
 Shape letters: `M` passes, `T` tokens, `L` labels.
 """
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 
 
 class Uncertainty(NamedTuple):
-    """What several passes say of each token; zero under padding.
+    """A summary of several passes for each token; zero under padding.
 
     Attributes:
         labels: The label with the highest mean probability.
-        probabilities: The mean over the passes.
-        entropy: Of the mean: all uncertainty, in nats, from 0 to log L.
-        expected_entropy: Mean of the passes' entropies: the part that is in the data
-            (aleatoric).
-        mutual_information: Their difference: the part that is in the weights
-            (epistemic). Zero where all passes agree.
-        vote_share: Share of the passes whose own best label is that of `labels`.
+        probabilities: Mean label probabilities over the passes.
+        entropy: Entropy of the mean probabilities: total uncertainty, in nats, from 0
+            to log L.
+        expected_entropy: Mean entropy of the passes: uncertainty in the data
+            (aleatoric), in nats.
+        mutual_information: Difference of the two: uncertainty in the weights
+            (epistemic), in nats; 0 if all passes agree.
+        vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
 
     Example:
         >>> import jax.numpy as jnp
@@ -61,10 +62,10 @@ def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
 
 
 def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:
-    """Sums the passes up.
+    """Returns a summary of several passes.
 
     Args:
-        samples: Probabilities of the labels, in each pass; zero under padding.
+        samples: Label probabilities in each pass; zero under padding.
 
     Example:
         >>> import jax.numpy as jnp
@@ -87,7 +88,7 @@ def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:
         mean,
         total,
         expected,
-        # By Jensen's inequality never negative; rounding may make it so.
+        # Never negative by Jensen's inequality, except for rounding errors.
         jnp.maximum(total - expected, 0.0),
         jnp.where(present, votes, 0.0),
     )

@@ -1,7 +1,7 @@
-"""Models on meshes whose axes are typed Explicit, as `jax.make_mesh` makes them.
+"""Runs models on meshes with Explicit axes, the default of `jax.make_mesh`.
 
-There, JAX wants to be told the sharding of every gather. A model says nothing of
-shardings, so its axes are left to the compiler: Auto.
+On such axes, JAX needs the sharding of every gather. Models know no shardings, so they
+run with Auto axes, whose shardings the compiler chooses.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 
 def automatic(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function of one sentence, with Explicit axes of the mesh as Auto ones.
+    """Calls a function of one sentence with Auto axes in place of Explicit ones.
 
-    What `jax.vmap` maps over stays sharded as it is; the result of a sentence is not
-    sharded in itself.
+    Axes of `jax.vmap` keep their sharding; the result for a sentence is not sharded.
 
     Args:
-        function: Of arrays, to a tree of arrays.
-        arguments: Trees of arrays, perhaps on a mesh.
+        function: A function from arrays to a tree of arrays.
+        arguments: Trees of arrays, on a mesh or not.
     """
     mesh = _explicit_mesh(arguments)
     if mesh is None:

@@ -1,6 +1,6 @@
 """The options of a model: the fields of its modules, section by section.
 
-Nothing is listed twice. `jaxner.training.schema` adds the rest of a config.
+Each option is declared once. `jaxner.training.schema` adds the rest of a config.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Section(NamedTuple):
     """A section of a config.
 
     Attributes:
-        path: Its name, `model.encoder.first`.
-        values: What it says: a mapping that may be written to.
-        fields: Its options.
-        inner: The names of sections within it.
-        module: What is built from it alone, to check what options are together.
+        path: Path of the section, such as `model.encoder.first`.
+        values: Values of its options, a mutable mapping.
+        fields: Its options, by name.
+        inner: Names of sections within it.
+        module: The module to build from it, which checks its options together.
     """
 
     path: str
@@ -35,17 +35,17 @@ class Section(NamedTuple):
     module: Any = None
 
     def flag(self, option: str = "") -> str:
-        """Returns how the command line names an option, or the section."""
+        """Returns the flag of an option, or of the section."""
         return "--config." + ".".join(filter(None, (self.path, option)))
 
 
 def choice(known: Iterable[str], default: str) -> Field:
-    """Returns an option that is one of some names."""
+    """Returns an option with the allowed values `known`."""
     return Field(Annotated[str, OneOf(sorted(known))], default)
 
 
 def model_sections(model: Any) -> Iterator[Section]:
-    """Lists the sections of a config's section `model`, itself among them."""
+    """Yields a config's section `model`, and all sections within it."""
     inner = ("representation", "encoder", "head", "refinement", "mc_dropout")
     own = {"dtype": Field(Annotated[str, OneOf(models.DTYPES)], models.DTYPES[0])}
     own["remat"] = Field(bool, False)
@@ -86,7 +86,7 @@ def _representation(section: Any) -> Iterator[Section]:
 
 
 def encoder_sections(path: str, section: Any) -> Iterator[Section]:
-    """Lists the section of an encoder, and those of the links of a chain."""
+    """Yields the section of an encoder, and those of a chain's links."""
     found = _named(path, section, models.ENCODERS)
     if found.module is not Chain:
         yield found
@@ -108,7 +108,7 @@ def _head(path: str, section: Any, **more: Field) -> Section:
 
 
 def _named(path: str, section: Any, table: Mapping[str, Any], default="") -> Section:
-    """Describes a section whose `name` says what it is of."""
+    """Returns a section whose `name` chooses a module from a table."""
     found = Section(path, section, {})
     name = section.get("name", default)
     fields.check(found.flag("name"), name, Annotated[str, OneOf(sorted(table))])
@@ -119,13 +119,13 @@ def _named(path: str, section: Any, table: Mapping[str, Any], default="") -> Sec
 
 
 def completed(model: Any) -> Any:
-    """Gives a model's options of an older version those that it does not know.
+    """Returns the model options of an earlier version, with the options added since.
 
-    So options that were written down then and now can be compared.
+    This makes the options of runs from different versions comparable.
 
     Args:
-        model: The section `model` of `config.json`; stays as it is. Anything else comes
-            back unchanged.
+        model: The section `model` of `config.json`, which stays unchanged; returns any
+            other value as it is.
     """
     if not (isinstance(model, Mapping) and "representation" in model):
         return model
@@ -136,14 +136,14 @@ def completed(model: Any) -> Any:
 
 
 def fill(sections: Iterable[Section]) -> None:
-    """Adds to each section the options that it does not say."""
+    """Adds the missing options to each section, with their defaults."""
     for section in sections:
         for name, field in section.fields.items():
             section.values.setdefault(name, field.default)
 
 
 def copied(value: Any) -> Any:
-    """Copies nested mappings; lists stand for tuples, as JSON has none."""
+    """Copies nested mappings, and turns lists into tuples, which JSON lacks."""
     if isinstance(value, Mapping):
         return {name: copied(inner) for name, inner in value.items()}
     return tuple(value) if isinstance(value, list) else value

@@ -137,7 +137,7 @@ class Vectors(nn.Module):
         if not isinstance(self.layer, str) and self.layer >= self.num_layers:
             raise ValueError(
                 f"layer of Vectors must be 0 to {self.num_layers - 1}, since these "
-                f"vectors have {self.num_layers} layers, got {self.layer}"
+                f"vectors have num_layers={self.num_layers}, got {self.layer}"
             )
         super().__post_init__()
 

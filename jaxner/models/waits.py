@@ -1,4 +1,4 @@
-"""How long the longest sentences take, where work grows with the square of the length.
+"""Warns of long sentences in models whose work grows with the square of the length.
 
 Shape letters: `T` tokens, `H` features.
 """
@@ -18,23 +18,23 @@ from jaxner.models.grn import GRN
 from jaxner.models.relation import gated_sum
 
 WARN_AFTER = 10.0
-"""Seconds that a single sentence may take before there is a warning."""
+"""Maximum expected time of a sentence without a warning, in seconds."""
 _SAMPLE = 1024  # tokens
-_LONG = 4096  # shorter ones are not worth the measurement
+_LONG = 4096  # tokens; shorter sentences are not worth a measurement
 
 
 def warn_of_long(model: Any, tokens: int, passes: int = 1) -> None:
-    """Warns of a sentence that will take long, with the time to expect.
+    """Warns of a sentence that will take long, with the expected time.
 
-    What one sentence of 1,024 tokens takes here is measured once.
+    Measures once, on this machine, the time of a sentence of 1,024 tokens.
 
     Args:
         model: What `build` returned.
-        tokens: Of the longest sentence, padding included.
-        passes: How many times it goes through the model.
+        tokens: Tokens of the longest sentence, including padding.
+        passes: Number of passes through the model.
 
     Warns:
-        UserWarning: More than `WARN_AFTER` seconds are expected.
+        UserWarning: The expected time exceeds `WARN_AFTER`.
     """
     sizes = list(_gated(model.encoder)) if tokens >= _LONG else []
     factor = max(passes, 1) * (tokens / _SAMPLE) ** 2
@@ -59,7 +59,7 @@ def _gated(encoder: Any):
 
 @functools.cache
 def _seconds(size: int) -> float:
-    """Measures the relation layer on one sentence of `_SAMPLE` tokens."""
+    """Returns the seconds of the relation layer on a sentence of `_SAMPLE` tokens."""
     zeros = jnp.zeros((_SAMPLE, size))
     compiled = jax.jit(gated_sum).lower(zeros, zeros, zeros).compile()
     jax.block_until_ready(compiled(zeros, zeros, zeros))

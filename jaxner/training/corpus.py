@@ -1,4 +1,4 @@
-"""The steps of a run over its training corpus, and their programs."""
+"""Takes the steps of a run over its training corpus, and compiles their programs."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Corpus:
         """Prepares the steps; nothing is compiled yet.
 
         Args:
-            batches: What is trained on.
-            recipe: What is trained, and how.
-            frozen: The weights that no step changes.
-            seed: Of the run, or of each restart: it decides masks and the order of the
+            batches: The training corpus.
+            recipe: Model, optimizer and objective.
+            frozen: The frozen weights.
+            seed: Seed of the run, or of each restart; determines masks and the order of
                 batches.
-            table: Precomputed vectors of the text, if they lie on the device; see
+            table: Precomputed vectors of the text, if they are on the device; see
                 `resident.split_off`.
-            steps_per_call: Steps that are taken in one call, over batches that are
-                padded alike. On a GPU or TPU that saves the time between calls.
-            place: Where arrays lie; `num_seeds` is the number of restarts.
+            steps_per_call: Number of steps in one call, over batches padded to the same
+                shape. This saves the time between calls on a GPU or TPU.
+            place: Placement of arrays; `num_seeds` is the number of restarts.
 
         Raises:
             ValueError: `steps_per_call` is below 1, or batches have several blocks.
@@ -119,17 +119,17 @@ class Corpus:
         skip: int = 0,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[step.State, int, int]]:
-        """Takes the steps of an epoch; `state` is given up.
+        """Takes the steps of an epoch; donates `state`.
 
         Args:
-            state: At the beginning.
-            epoch: Which one.
-            skip: Batches that were taken before, when a run resumes.
-            is_stopped: Is called ten times a second while a step waits for its program;
-                if true, that step is not taken, and the epoch ends.
+            state: The state before the epoch.
+            epoch: Index of the epoch, from 0.
+            skip: Number of batches already taken, when a run resumes.
+            is_stopped: Called ten times per second while a step waits for its program;
+                if it returns True, the epoch ends without that step.
 
         Yields:
-            The state after each call, how many steps it took, and how many tokens, of
+            The state after each call, its number of steps, and its number of tokens in
             all restarts together.
         """
         if not self._programs:
@@ -147,7 +147,7 @@ class Corpus:
             yield state, len(group), tokens
 
     def _blocks(self, group) -> list[tuple[Shape, Any]]:
-        """Pads the batches of a call, of each seed, and says to which shapes."""
+        """Returns the padded blocks of a call, for all seeds, with their shapes."""
         if self.steps_per_call == 1:
             if self.place.num_seeds:
                 return self.batches.alike(group[0])
@@ -160,7 +160,7 @@ class Corpus:
     def _are_ready(
         self, shapes: Sequence[Shape], is_stopped: Callable[[], bool]
     ) -> bool:
-        """Waits for programs; tells whether they came before the run was stopped."""
+        """Waits for programs; returns False if the run was stopped before."""
         apply = [self._programs[None]] if None in self._programs else []
         needed = [*(self._programs[shape] for shape in shapes), *apply]
         while futures.wait(needed, timeout=_POLL).not_done:
@@ -189,7 +189,7 @@ class Corpus:
         return program(state, self._given, batches, steps, self._key)
 
     def _by_seed(self, batches: Any) -> Any:
-        """Gives an axis to the seeds, if there is one, before that of the batches."""
+        """Adds the axis of seeds, if there are restarts, before that of batches."""
         if not self.place.num_seeds:
             return batches
         lead = len(self._seeds), self.steps_per_call

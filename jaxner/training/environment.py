@@ -25,7 +25,7 @@ _PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "nu
 
 
 def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
-    """Raises ValueError unless a folder is new or holds a run of this config.
+    """Checks that a folder is new, or has a run of this config.
 
     Raises:
         ValueError: The folder has a run of another config; the message lists the
@@ -54,7 +54,7 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
 def check_same_data(
     folder: Workdir, record: dict[str, Any], vocabulary: Vocabulary
 ) -> None:
-    """Raises ValueError if the data of a resumed run have changed.
+    """Checks that the data of a resumed run have not changed.
 
     Args:
         folder: Folder of the run.

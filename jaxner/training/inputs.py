@@ -12,6 +12,7 @@ from jaxner import pretrained
 from jaxner.data import contextual, corpora, wordpiece
 from jaxner.data.splits import Split
 from jaxner.data.vocab import Vocabulary
+from jaxner.wording import counted
 
 _MARK = "{split}"
 
@@ -86,7 +87,8 @@ def complete(
     """
     if train.vectors is not None:
         sizes = train.vectors.sizes
-        log("{}: {} layers of {:,} dimensions".format(train.vectors.path, *sizes))
+        size = f"{counted(sizes[0], 'layer')} of {counted(sizes[1], 'dimension')}"
+        log(f"{train.vectors.path}: {size}")
         vocabulary = dataclasses.replace(vocabulary, vector_sizes=sizes)
         if dev is not None:
             _check_others(sizes, options, dev)

@@ -1,4 +1,4 @@
-"""The splits of a run: which files they are, and a dev split taken out of train."""
+"""Loads the splits of a run, including a dev split taken out of train."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
     """Loads one split of the configured corpus.
 
     Args:
-        options: `name` of a known corpus, or `dir` of one of your own, and how its
-            files are read: those of `READING`, and `scheme`, which says whether labels
-            are tags. `contextual`: see `inputs.find`. `split_dev` and `split_seed`: the
-            share of train that is dev, and the seed by which it is drawn.
+        options: The section `data` of a config: `name` of a known corpus, or `dir` of
+            your own; the options in `READING`; `scheme`, which says whether labels are
+            tags; `contextual` (see `inputs.find`); `split_dev` and `split_seed`, the
+            share of train that becomes dev and the seed of that draw.
         name: "train", "dev" or "test".
     """
     split = _split(options, name)
@@ -29,30 +29,30 @@ def load_split(options: Mapping[str, Any], name: str) -> Split:
 def load_file(
     options: Mapping[str, Any], path: str, vectors: str | None = None
 ) -> Split:
-    """Loads a file of columns that is read like the configured corpus.
+    """Loads a file with the reading options of the configured corpus.
 
     Args:
         options: As in `load_split`.
         path: The file.
-        vectors: A file of vectors that were computed for its tokens.
+        vectors: File with precomputed vectors of its tokens; None for none.
     """
     return inputs.with_vectors(splits.read(path, **_reading(options)), vectors)
 
 
 def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    # An option that the run did not set, or is too old to know, has its default.
+    # Options that the run did not set, or that are newer than the run, have defaults.
     reading = {k: options[k] for k in READING if options.get(k) is not None}
-    # A scheme of spans is what is trained on; that of the file is its own affair.
+    # A span scheme is that of the model; the scheme of the file is detected.
     is_tags = options.get("scheme") == schemes.TAGS
     return reading | ({"scheme": schemes.TAGS} if is_tags else {})
 
 
 READING = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
-"""Options of a config that say how a file is read."""
+"""Options of a config for reading files."""
 
 
 def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
-    """Gives the distinct words of the training text; None if it is not there.
+    """Returns the distinct words of the training text; None if it is missing.
 
     Args:
         options: As in `load_split`.
@@ -64,7 +64,7 @@ def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _split(options: Mapping[str, Any], name: str) -> Split:
-    """Loads a split without its vectors; dev may be a part of train."""
+    """Loads a split without vectors; takes dev out of train if so configured."""
     share = options.get("split_dev")
     if share and name in ("train", "dev"):
         _check_alone(options)
@@ -75,7 +75,7 @@ def _split(options: Mapping[str, Any], name: str) -> Split:
     except FileNotFoundError as error:
         if name != "dev":
             raise
-        hint = "A tenth of train will do, too: --config.data.split_dev=0.1"
+        hint = "To take a tenth of train instead: --config.data.split_dev=0.1"
         raise FileNotFoundError(f"{error}. {hint}") from None
 
 
@@ -86,11 +86,11 @@ def _file(options: Mapping[str, Any], name: str) -> Split:
 
 
 def _check_alone(options: Mapping[str, Any]) -> None:
-    """Raises if dev would be there twice, or vectors would not be of its text."""
+    """Raises ValueError if there is also a dev file, or if vectors would not match."""
     if options.get("contextual"):
         raise ValueError(
             "--config.data.split_dev does not go with --config.data.contextual, whose "
-            "files are of whole splits; divide the text and its vectors beforehand"
+            "files have the vectors of whole splits; divide text and vectors beforehand"
         )
     try:
         path = corpora.find(options["dir"] or options["name"], "dev")
@@ -102,7 +102,7 @@ def _check_alone(options: Mapping[str, Any]) -> None:
 
 
 def describe(options: Mapping[str, Any], dev: Split) -> dict[str, Any]:
-    """Lists which sentences of train are dev, if some are."""
+    """Returns a record of the sentences of train that became dev; empty if none."""
     if not options.get("split_dev"):
         return {}
     lines = [example.line for example in dev.examples]

@@ -25,11 +25,11 @@ from jaxner.wording import counted
 
 @contextlib.contextmanager
 def waiting(console: Console, what: str) -> Iterator[None]:
-    """Shows that something takes its time: moving on a terminal, else as a line.
+    """Shows that a task is running: by a spinner on a terminal, else by a line.
 
     Args:
-        console: Where to.
-        what: Is done, such as "Reading the corpus".
+        console: Console to print to.
+        what: Name of the task, such as "Reading the corpus".
     """
     if not console.is_terminal:
         console.print(f"{what} …")
@@ -62,9 +62,9 @@ class Monitor:
         self._console = console
         self._steps, self._total = steps_per_epoch, steps_per_epoch * num_epochs
         self._progress = Progress(
-            SpinnerColumn(),  # moves while nothing else does
+            SpinnerColumn(),  # moves even while a step compiles
             TextColumn("{task.description}"),
-            BarColumn(bar_width=12),  # all in 80 columns
+            BarColumn(bar_width=12),  # keeps the line within 80 columns
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}  loss {task.fields[loss]}"),
             TimeRemainingColumn(),
@@ -101,12 +101,12 @@ class Monitor:
             self._progress.update(self._progress.task_ids[0], description=text)
 
     def compiling(self, done: int, count: int) -> None:
-        """Shows that a step waits for its program: `done` of so many are compiled."""
+        """Shows that a step waits for its program: `done` of `count` are compiled."""
         if self._compiled_in is None:
             self._describe(f"compiling {min(done + 1, count)} of {count}")
 
     def compiled(self, done: int, count: int) -> None:
-        """Shows that a step was taken; says once that all programs are compiled."""
+        """Shows that a step was taken; prints once when all programs are compiled."""
         self._describe(self._name)
         if done == count and self._compiled_in is None:
             self._compiled_in = time.perf_counter() - self._begun
@@ -117,7 +117,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def scoring(self) -> Iterator[None]:
-        """Shows that dev is scored; says at the first time how long that took."""
+        """Shows that dev is being scored; prints the time of the first scoring."""
         start = time.perf_counter()
         self._describe("scoring dev")
         yield
@@ -166,11 +166,8 @@ class Monitor:
         )
         if self._writer is not None:
             for name, value in metrics.items():
-                if (
-                    value is None
-                ):  # undefined, for example precision without predictions
-                    continue
-                self._writer.add_scalar(name, value, metrics["step"])
+                if value is not None:  # undefined: precision without predictions
+                    self._writer.add_scalar(name, value, metrics["step"])
 
 
 def _summary_writer(folder: Path):

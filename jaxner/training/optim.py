@@ -127,24 +127,25 @@ OPTIMIZERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Options of an optimizer beside its `name`, which is one of `OPTIMIZERS`.
+    """Options of an optimizer, besides its `name`, which is one of `OPTIMIZERS`.
 
-    None stands for the named optimizer's own default.
+    None means the default of the named optimizer.
 
     Attributes:
-        learning_rate: Before any decay; the highest, with a warm-up.
-        decay: Of the rate over epochs; see `inverse_epoch_decay`.
+        learning_rate: Initial rate; with a warm-up, the highest rate.
+        decay: Decay of the rate over epochs; see `inverse_epoch_decay`.
         warmup: Share of the steps in which the rate rises; see `warmup_linear`.
-        clip_norm: The largest norm of the gradient; 0: any.
-        clip: One of `clipping.CLIPS`: whether the parts of the optimizer are clipped
-            with all others, the default, or each by itself.
-        weight_decay: Is added to the clipped gradient, but of "adamw" to the step.
-        momentum: Of "sgd"; as `nesterov`.
-        nesterov: Whether it looks ahead.
-        b1: Decay of the mean of the gradient, as all that follow of Adam's family.
-        b2: Decay of the mean of its square.
-        eps: Is added to the root of that mean.
-        eps_root: Is added below the root.
+        clip_norm: Maximum norm of the gradient; 0 for no limit.
+        clip: One of `clipping.CLIPS`: clip all parts of the optimizer together (the
+            default), or each part separately.
+        weight_decay: Weight of the parameters added to the clipped gradient; for
+            "adamw", added to the step.
+        momentum: Momentum of "sgd".
+        nesterov: Whether "sgd" uses Nesterov momentum.
+        b1: Decay of the mean of the gradient, in Adam's family.
+        b2: Decay of the mean of the squared gradient, in Adam's family.
+        eps: Added to the root of that mean, in Adam's family.
+        eps_root: Added below the root, in Adam's family.
     """
 
     learning_rate: Weight = 0.01

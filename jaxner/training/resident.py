@@ -1,8 +1,8 @@
-"""Precomputed vectors of a training text that lie on the device as one table.
+"""Keeps the precomputed vectors of a training text on the device, as one table.
 
-ELMo's are 12 kB a token, which is most of what a step would otherwise copy to the
-device. In the place of its vectors a sentence then has the rows of the table that hold
-them. A table that is too large for the device is streamed: each step copies its own.
+ELMo vectors have 12 kB per token, most of what a step would otherwise copy to the
+device. With a table, sentences contain row numbers instead of vectors. If a table is
+too large for the device, each step copies the vectors of its batch.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from jaxner.data.batching import Block
 from jaxner.types import Sentence
 
 TABLE = "resident"
-"""The name of the table beside the weights that no step changes."""
-SHARE = 0.25  # of a device's memory, at the most, unless it is asked for
+"""The name of the table among the frozen weights."""
+SHARE = 0.25  # maximum share of a device's memory, unless requested
 
 
 def split_off(
     sentences: Sequence[Sentence], choice: bool | None
 ) -> tuple[Sequence[Sentence], np.ndarray | None]:
-    """Takes the vectors out of sentences, if they are to lie on the device.
+    """Moves the vectors of sentences into a table, if they should be on the device.
 
     Args:
-        sentences: Of the training text, without padding.
-        choice: Whether they are to; None: if they take up to `SHARE` of the memory of
-            an accelerator. A CPU has nothing to copy.
+        sentences: Sentences of the training text, without padding.
+        choice: Whether to make a table; None: if it needs at most `SHARE` of an
+            accelerator's memory. On a CPU, there is nothing to copy.
 
     Returns:
-        The sentences, with rows of the table in the place of vectors, and the table
-        [tokens + 1, S, D], whose row 0 is of zeros; or as they are, and None.
+        The sentences with row numbers instead of vectors, and the table `[tokens + 1,
+        S, D]`, whose row 0 is zero; or the unchanged sentences and None.
 
     Example:
         >>> ids = np.array([1, 2])
@@ -62,18 +62,18 @@ def split_off(
 
 
 def _memory() -> float:
-    """Returns the bytes of an accelerator's memory; 0 for a CPU."""
+    """Returns the size of an accelerator's memory in bytes; 0 for a CPU."""
     device = jax.local_devices()[0]
     statistics = None if device.platform == "cpu" else device.memory_stats()
     return float((statistics or {}).get("bytes_limit", 0))
 
 
 def looked_up(frozen: dict[str, Any], block: Block) -> tuple[dict[str, Any], Block]:
-    """Returns the frozen weights, and a block with its vectors, under `jit`.
+    """Returns the frozen weights, and a block with its vectors; works under `jit`.
 
     Args:
-        frozen: The weights, and beside them the table, if there is one.
-        block: With vectors, or with rows of the table.
+        frozen: The frozen weights, with the table, if there is one.
+        block: A block with vectors, or with rows of the table.
     """
     if TABLE not in frozen:
         return frozen, block

@@ -1,4 +1,4 @@
-"""The result of a run: what its best checkpoint scores."""
+"""The result of a run: the scores of its best checkpoint."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ def final_scores(
     """Scores dev and test with the best checkpoint.
 
     Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
-    The figures are those of the run's rule; if that is the strict one, `by_conlleval`
-    is F1 by conlleval's.
+    The figures follow the run's rule; if that is "strict", `by_conlleval` is F1 by
+    conlleval's rule.
 
     Args:
-        config: Of the run.
-        folder: The run's.
-        names: Of the splits.
-        task: How they are scored.
-        place: Which devices label them.
+        config: Config of the run.
+        folder: Folder of the run.
+        names: Names of the splits.
+        task: The scoring task.
+        place: Placement of arrays.
         console: Shows lines and tables to the user.
+
+    Returns:
+        The content of `result.json`; figures in percent.
     """
     params = place.tagger(tagging.load(folder.path))
     with folder.best(read_only=True) as best:
@@ -52,14 +55,14 @@ def final_scores(
         scores = task.score(tokens, *labels, rule="seqeval")
         about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}
         if task.rule == "strict" and not task.has_tags:
-            # Figures of systems with different rules can be compared.
+            # So that figures of systems with different rules are comparable.
             about["by_conlleval"] = scores.to_dict()["f1"]
             scores = task.score(tokens, *labels)
         console.print(report.per_type_table(scores, f"{split.name} {name}"))
         result[name] = {**scores.to_dict(), **about}
         result["peak_memory_mb"] = environment.peak_memory_mb()
         folder.write_json("result.json", result)
-        # As the tagger gave them, so that other rules can be applied without a rerun.
+        # Unchanged labels, so that other rules can score them later.
         if folder.writes:
             predictions.write(folder.predictions(name), split, *labels)
     return result

@@ -39,7 +39,7 @@ def resumed(
         if best.step is not None and (epoch := best.progress()["epoch"]) > 1:
             raise DamagedFileError(
                 run.folder.path / "checkpoints" / "latest",
-                f"holds no checkpoint, though the run had come to epoch {epoch}",
+                f"has no checkpoint, although the run had reached epoch {epoch}",
                 run.folder.remedy("latest"),
             )
         return state, progress
@@ -59,15 +59,15 @@ def resumed(
 
 
 def complete(best: Checkpoints, progress: dict[str, Any], state: step.State) -> None:
-    """Saves the best checkpoint again if a kill broke off its save, but not the latest.
+    """Saves the best checkpoint again if a kill interrupted only that save.
 
-    Both are saved at the end of an epoch, and finished before the next saves begin; so
-    the latest one holds the weights of that epoch.
+    Each epoch saves both checkpoints, and finishes before the next saves begin. So the
+    latest checkpoint has the weights of the missing best one.
 
     Args:
-        best: The checkpoint of the best dev score.
-        progress: Of the run.
-        state: The latest one.
+        best: Checkpoint with the best dev score.
+        progress: Progress of the run.
+        state: State of the latest checkpoint.
     """
     if best.progress()["epoch"] < progress["best_epoch"]:
         best.save(step.count(state), state.params, {"epoch": progress["best_epoch"]})
@@ -94,8 +94,8 @@ def _stand_in(
         )
         score = next(scores, -1.0)
     log(
-        f"The best checkpoint (epoch {lost}) is gone: the latest one (epoch {epoch}) "
-        "stands in for it, until a later epoch is better"
+        f"The best checkpoint (epoch {lost}) is missing: the latest one (epoch "
+        f"{epoch}) replaces it until a later epoch is better"
     )
     best.save(int(state.step), state.params, {"epoch": epoch})
     return {**progress, "best_score": score, "best_epoch": epoch}

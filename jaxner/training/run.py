@@ -34,6 +34,7 @@ from jaxner.training import (
 )
 from jaxner.training.corpus import Corpus
 from jaxner.training.results import final_scores
+from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
 console = Console(highlight=False, soft_wrap=True)
@@ -176,10 +177,10 @@ def batches_and_optimizer(
     Args:
         config: Config of the run.
         data: What `prepare.load_data` returned.
-        start: The tagger before the first step; of restarts, with frozen weights as
-            they use them.
-        place: Where arrays lie.
-        seed: Of the run, or of each restart.
+        start: The tagger before the first step; for restarts, with the frozen weights
+            of all seeds.
+        place: Placement of arrays.
+        seed: Seed of the run, or of each restart.
     """
     blocks, steps_per_call = cluster.blocks_and_steps(
         config.num_blocks, config.steps_per_call
@@ -271,7 +272,8 @@ def is_patient_no_more(run: Run, epochs: int) -> bool:
         return False
     name = "accuracy" if run.task.has_tags else "F1"
     console.print(
-        f"Stopped: dev {name} has not improved for {run.config.patience} epochs"
+        f"Stopped: dev {name} has not improved for "
+        f"{counted(run.config.patience, 'epoch')}"
     )
     return True
 
@@ -315,11 +317,11 @@ def end_of_epoch(
     """Scores the dev split, and returns the record of an epoch.
 
     Args:
-        run: What is trained.
-        state: After the epoch.
-        epoch: Which one, from 1.
-        seconds: That its steps took.
-        saving: Seconds that steps have waited for checkpoints since the epoch before.
+        run: The run.
+        state: State after the epoch.
+        epoch: Number of the epoch, from 1.
+        seconds: Seconds that its steps took.
+        saving: Seconds that the run waited for checkpoints since the previous epoch.
     """
     gold, predicted = tagging.label_split(
         run.params(state), run.dev, constrained=run.config.evaluation.constrained

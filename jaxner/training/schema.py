@@ -1,9 +1,9 @@
-"""All options of a config: which there are, and what each may be.
+"""The options of a config, and their allowed values.
 
-Nothing is listed twice. The options of a part are the fields of its module, those of
-the optimizer and the objective are of theirs, and the rest is declared here. Configs
-have a flag for each (`jaxner.configuration.sections`), and `check` holds each value
-against its field before a run reads or writes anything.
+Each option is declared once. The options of a part are the fields of its module, those
+of the optimizer and the objective are fields of theirs, and this module declares the
+rest. Configs have a flag for each option (`jaxner.configuration.sections`), and
+`checks.check` checks each value before a run reads or writes anything.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from jaxner.training.objectives import Objective
 TAGGED = ("ud_ewt", "wsj")
 DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAGGED, "files")
 UNITS = ("sentence", "document")
-"""What is trained on and tagged as one sequence."""
+"""The unit of training and tagging: one sequence for the model."""
 
 RESTARTS = ("auto", "together", "in_turn")
-"""Whether restarts are trained in one program, or one after the other; "auto": together
-on a GPU or TPU, in turn on a CPU, which gains nothing by the former."""
+"""Train restarts together in one program, or one after another; "auto": together on a
+GPU or TPU, in turn on a CPU, where one program is no faster."""
 
 
 @dataclasses.dataclass
@@ -40,69 +40,66 @@ class Run:
 
     seed: Seed = 0
     num_seeds: Size = 1  # restarts: this seed, the next one, and so on
-    # Restarts in one program, "together", or "in_turn"; "auto" takes accelerators for
-    # the first, a CPU for the second.
     restarts: Annotated[str, OneOf(RESTARTS)] = "auto"
-    num_devices: Size | None = None  # all; of a CPU, one
+    num_devices: Size | None = None  # None: all, but one on a CPU
     num_epochs: Size = 20
     patience: Count = 0  # epochs without a better dev score before stopping; 0: never
     batch_size: Size = 10
-    # Blocks of similar length that a batch is computed in; see jaxner.data.batching.
-    # Their gradients are added, so that a batch needs the memory of one block. 2 on a
-    # CPU, 1 on an accelerator, which takes several steps in a call: 8, else 1.
+    # Number of blocks of similar length in a batch; see jaxner.data.batching. Adding
+    # their gradients needs the memory of one block only. None: 2 on a CPU, 1 on an
+    # accelerator, where a call takes 8 steps (1 on a CPU).
     num_blocks: Size | None = None
     steps_per_call: Size | None = None
-    deterministic: bool = False  # whether a GPU's sums have one order, at some cost
+    deterministic: bool = False  # whether a GPU adds in a fixed order, at some cost
     tensorboard: bool = False
-    init_from: str | None = None  # a run whose weights to begin with
+    init_from: str | None = None  # a run with the initial weights
 
 
 @dataclasses.dataclass
 class Data:
-    """The options of the section `data`, but for `name`."""
+    """The options of the section `data`, except `name`."""
 
     unit: Annotated[str, OneOf(UNITS)] = "sentence"
     dir: str | None = None  # a folder instead of a known name
-    # The share of train that is dev, where there is no dev file.
+    # The share of train that becomes dev, without a dev file.
     split_dev: Annotated[float, Range(above=0, below=1)] | None = None
-    split_seed: Seed = 0  # by which it is drawn
+    split_seed: Seed = 0  # seed of this draw
     format: Annotated[str, OneOf(FORMATS)] | None = None  # else by the file's name
     token_column: Column | None = None
     label_column: Column | None = None  # CoNLL-U: 3 UPOS, 4 XPOS
-    comments: str | None = None  # how comment lines begin
+    comments: str | None = None  # prefix of comment lines
     encoding: Encoding = "utf-8"
-    unfit: Annotated[str, OneOf(UNFIT)] = "error"  # spans that do not meet tokens
-    # What the model is trained on; "tags" are labels without spans.
+    unfit: Annotated[str, OneOf(UNFIT)] = "error"  # for spans that match no tokens
+    # The scheme of the model's labels; "tags" are labels without spans.
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"
     lowercase: bool = False
-    lowercase_fallback: bool = True  # unknown words stand for their lower case
+    lowercase_fallback: bool = True  # look up unknown words in lower case
     zero_digits: bool = False
     unescape: bool = False  # -LRB- is a bracket, as in treebanks
     alphabet: str | None = None  # known characters; else train's
     # Whether ASCII characters beyond the alphabet keep their type (upper, digit, …).
     typed_unknowns: bool = False
-    train_words: bool = True  # or all vectors but the unknown word's stay as given
+    train_words: bool = True  # if not, trains only the unknown word's vector
     min_count: Count = 1  # rarer training words without a vector are unknown
-    # The same if no vectors are given; all words of your own files are known then.
+    # The same without vectors; None: all words of your own files are known.
     min_count_without_vectors: Count | None = None
     vectors: str | None = None  # a file, or a name in the data
-    # Whether they are divided by the standard deviation of the vocabulary's vectors.
+    # Whether to divide them by the standard deviation of the vocabulary's vectors.
     standardise_vectors: bool = False
     min_vector_match: Share = 0.5  # of the distinct training words
     contextual: str | None = None  # elmo/{split}.hdf5
-    # Whether contextual vectors lie on the device as a whole: if they fit.
+    # Whether to put all contextual vectors on the device; None: if they fit.
     vectors_on_device: bool | None = None
     pretrained: str | None = None  # BERT's local folder
-    num_shapes: Size = 5  # padded sizes at the most; each is compiled once
+    num_shapes: Size = 5  # maximum number of padded sizes; each compiles once
 
 
 @dataclasses.dataclass
 class Evaluation:
     """The options of the section `evaluation`."""
 
-    constrained: bool = False  # whether ill-formed labellings are ruled out
-    # How spans are read, for the choice of the best epoch and for the result:
-    # "conlleval", or "strict" (well-formed spans alone).
+    constrained: bool = False  # whether to forbid ill-formed labellings
+    # Rule for reading spans, for the choice of the best epoch and for the result.
     rule: Annotated[str, OneOf(rules.RULES)] = "conlleval"
 
 
@@ -114,10 +111,10 @@ OPTIMIZER = {
 
 
 def sections(config: Any) -> Iterator[Section]:
-    """Lists the sections of a config.
+    """Yields the sections of a config.
 
     Args:
-        config: A `ConfigDict`, or what was read from `config.json`.
+        config: A `ConfigDict`, or the content of `config.json`.
 
     Raises:
         ValueError: A part has an unknown name.
@@ -136,10 +133,10 @@ def sections(config: Any) -> Iterator[Section]:
 
 
 def completed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives a config of an older version the options that it does not know.
+    """Returns a config of an earlier version, with the options added since.
 
     Args:
-        config: What was read from `config.json`; stays as it is.
+        config: The content of `config.json`; stays unchanged.
     """
     whole = options.copied(config)
     options.fill(sections(whole))

@@ -32,6 +32,7 @@ from jaxner.training import (
 )
 from jaxner.training.results import final_scores
 from jaxner.training.run import Run, console
+from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
 LEVEL = 0.95
@@ -70,7 +71,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
 
 
 def is_together(restarts: str) -> bool:
-    """Tells whether restarts are trained in one program; see `schema.RESTARTS`."""
+    """Returns whether to train restarts in one program; see `schema.RESTARTS`."""
     if restarts == "auto":
         return jax.default_backend() != "cpu"
     return restarts == "together"
@@ -242,7 +243,7 @@ def _epoch_line(progress, active: Sequence[int], epoch: int, seconds: float) -> 
     better = sum(progress[i]["best_epoch"] == epoch for i in active)
     return (
         f"epoch {epoch:3}  {seconds:6.1f} s  dev {statistics.mean(scores):.2f} "
-        f"({min(scores):.2f} to {max(scores):.2f}) of {len(active)} seeds, "
+        f"({min(scores):.2f} to {max(scores):.2f}) of {counted(len(active), 'seed')}, "
         f"{better} at their best"
     )
 
@@ -251,14 +252,14 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     """Returns a summary of the results of restarts.
 
     Args:
-        results: The content of each one's `result.json`, by seed.
+        results: The content of `result.json` of each restart, by seed.
 
     Returns:
-        `seeds`, the best epoch and main figures of each; and for each split of them
-        the `figure` ("f1" or "accuracy"), its `mean`, `std` (of a sample; 0 for one),
-        `min`, `max`, and `interval`: the bootstrap interval of the mean at `LEVEL`, by
-        percentiles of the means of 10,000 samples of the seeds. An undefined figure,
-        of a tagger that finds nothing where nothing is, counts as 0.
+        `seeds`: best epoch and main figures of each seed; `figure`: "f1" or "accuracy";
+        and for each split the `mean`, the sample standard deviation `std` (0 for one
+        seed), `min`, `max`, and `interval`, the bootstrap interval of the mean at
+        `LEVEL`: percentiles of the means of 10,000 resampled sets of seeds. Figures are
+        in percent. An undefined figure (no entities, none predicted) counts as 0.
 
     Example:
         >>> dev = [{"best_epoch": 3, "dev": {"f1": 90.0}, "seconds": 1.0}]
@@ -309,7 +310,7 @@ def table_of(summary: Mapping[str, Any]) -> Table:
     """Returns a summary as a table: a row for each seed, and one for all."""
     splits = [name for name in ("dev", "test") if name in summary]
     count, figure = len(summary["seeds"]), summary["figure"]
-    table = Table(title=f"{count} seeds, {figure} in percent")
+    table = Table(title=f"{counted(count, 'seed')}, {figure} in percent")
     for name in ("seed", "best epoch", *splits):
         table.add_column(name, justify="right")
     for seed, own in summary["seeds"].items():

@@ -1,10 +1,9 @@
-"""Stopping politely: Ctrl-C and SIGTERM end a process with one line.
+"""Handles Ctrl-C and SIGTERM: they end a process with one line.
 
-While a run trains they become a request that its loop reads, so that it can save before
-it ends. At any other moment there is nothing to save: a command ends at once, whatever
-its main thread does, since a thread waits for the signal. (In the main thread alone,
-XLA would finish what it compiles first.) Nothing here imports JAX, so that a command
-can be stopped while it imports the rest.
+During training they become a request that the training loop reads, so that it can save
+first. At any other time there is nothing to save, and a command ends at once: a second
+thread waits for the signal, since the main thread would first finish a compilation. The
+module imports no JAX at the top, so that a signal can stop a command during imports.
 """
 
 from __future__ import annotations
@@ -22,14 +21,18 @@ _WATCHED = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
-    """The run was asked to stop in the midst of what can be done again."""
+    """A signal stopped the run in a block that a resumed run repeats."""
 
 
 class StopRequest:
-    """Whether a signal asked the run to stop, and which."""
+    """A request to stop, once a signal has arrived; true then.
+
+    Attributes:
+        signal: The signal; None before one arrives.
+    """
 
     signal: int | None = None
-    _was_seen = False  # by the thread that waits for signals
+    _was_seen = False  # whether the waiting thread has seen the signal
     _interrupts = False
 
     @property
@@ -43,11 +46,12 @@ class StopRequest:
     def reached(self, step: int) -> bool:
         """Returns whether to stop after a step; all processes stop after the same one.
 
-        A SIGTERM to any of several processes, which a cluster sends before it takes a
-        machine away, is a request to all. JAX chooses the step that none has passed.
+        A SIGTERM to any of several processes (clusters send it before they take a
+        machine away) stops all. JAX chooses a step that no process has passed.
 
         Args:
-            step: Optimizer steps so far; asked for after each call in all processes.
+            step: Number of optimizer steps so far. All processes must call this after
+                each call of the step.
         """
         import jax
         from jax.experimental import multihost_utils
@@ -59,7 +63,7 @@ class StopRequest:
 
     @contextlib.contextmanager
     def interrupting(self) -> Iterator[None]:
-        """Leaves the block as soon as there is a request, and goes on after it."""
+        """Leaves the block as soon as a request arrives; continues after the block."""
         with contextlib.suppress(Stopped):
             self._interrupts = True
             try:
@@ -73,9 +77,9 @@ _waker: tuple[socket.socket, socket.socket] | None = None
 
 
 def watch() -> None:
-    """Makes Ctrl-C and SIGTERM end this process at any moment; for commands.
+    """Makes Ctrl-C and SIGTERM end this process at any time; for commands.
 
-    Where something is to be saved first (`stop_requests`), only the second one does.
+    Within `stop_requests`, which saves first, only the second signal does.
     """
     global _waker
     if _waker is not None:
@@ -105,15 +109,15 @@ def _wait(signals: socket.socket) -> None:
 
 
 def is_watched() -> bool:
-    """Tells whether `watch` was called: the process is a command's."""
+    """Returns whether `watch` was called, as commands do."""
     return _waker is not None
 
 
 def leave(status: int, text: str = "") -> NoReturn:
-    """Ends the process now, without waiting for threads in which XLA compiles.
+    """Ends the process at once, without waiting for threads that compile.
 
     Args:
-        status: Its exit status.
+        status: The exit status.
         text: A last line for the user.
     """
     if text:
@@ -132,8 +136,8 @@ def leave(status: int, text: str = "") -> NoReturn:
 def stop_requests() -> Iterator[StopRequest]:
     """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
 
-    In another thread than the main one, nothing is ever requested. Where there are
-    several processes, SIGTERM is JAX's, and Ctrl-C acts at once.
+    Outside the main thread, no request ever arrives. With several processes, JAX
+    handles SIGTERM, and Ctrl-C acts at once.
     """
     global _request
     import jax

@@ -1,4 +1,4 @@
-"""Drafts of a LAN: the attention of a layer, its entropy, and what became of it."""
+"""Drafts of a LAN: the attention of a layer, its entropy, and the final labels."""
 
 import dataclasses
 

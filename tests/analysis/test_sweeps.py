@@ -20,7 +20,7 @@ from jaxner.tagger import Tagger, build_model
 
 @pytest.fixture(scope="session")
 def dev(corpus):
-    """Sentences of two padded shapes, each of which has to be compiled."""
+    """Sentences of two padded shapes, each with its own program."""
     split = splits.read(corpus / "dev.conll")
     short = tuple(e for e in split.examples if len(e.tokens) <= 12)
     return dataclasses.replace(split, examples=short)
@@ -39,7 +39,7 @@ def score_of(params, dev):
 
 
 def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev, found):
-    """By loading the run anew with the option changed."""
+    """Loads the run again with a changed option."""
     for point in (found.by_threshold[1], found.by_samples[1]):
         changes = {
             "refinement.threshold": point.threshold,

@@ -1,4 +1,4 @@
-"""Temperatures fitted on a split, and how honest a tagger is before and after."""
+"""Temperatures fitted on a split, and calibration before and after."""
 
 import dataclasses
 import json
@@ -48,7 +48,7 @@ def drawn_split(params, temperature, folder, count=400):
 @pytest.mark.parametrize("head", ["crf", "softmax"])
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
-    """Tags, since ill-formed spans would be made well-formed."""
+    """Tags, since `to_scheme` would make ill-formed spans well-formed."""
     params = tiny(head, ("A", "B", "C"), scheme="tags")
     split = drawn_split(params, temperature, tmp_path)
     found = calibrating.fit(params, split)
@@ -184,7 +184,7 @@ def test_a_temperature_that_makes_probabilities_worse_is_told():
 
 @pytest.fixture
 def run(finished, tmp_path):
-    """A run that may be written to."""
+    """A copy of a run that the test may change."""
     import shutil
 
     return shutil.copytree(finished, tmp_path / "run")

@@ -209,5 +209,5 @@ def test_what_is_wrong_says_so(params):
         jaxner.entities(params, ["Rome", 3], raw=True)
     with pytest.raises(TypeError, match="raw=True\\), got dict"):
         jaxner.entities(params, {"Rome": 3}, raw=True)
-    with pytest.raises(ValueError, match="does not stand in the text"):
+    with pytest.raises(ValueError, match="does not occur in the text"):
         jaxner.entities(params, "Rome", tokeniser=lambda text: ["Milan"])

@@ -1,4 +1,4 @@
-"""Where compiled programs are kept, and that importing jaxner keeps none."""
+"""The folder of compiled programs; importing jaxner alone writes none."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`jaxner check` says what it found, and its status is for scripts."""
+"""`jaxner check` prints its findings, and its status suits scripts."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_files(tmp_path, capsys):
     assert "0 errors, 0 warnings, 0 notes" in told
     odd = put(tmp_path, "odd.conll", GOOD + "\n\xa0 O\n")
     assert run(good, odd) == 0
-    assert f"warning: {odd}:4: 1 token of nothing" in capsys.readouterr().out
+    assert f"warning: {odd}:4: 1 token without" in capsys.readouterr().out
     assert run(good, odd, "--strict") == 2
     bad = put(tmp_path, "bad.conll", GOOD + "alone\n" * 30)
     assert run(good, bad, "--limit=3") == 1
@@ -52,7 +52,7 @@ def test_bad_labels_do_not_end_the_check(tmp_path, capsys):
     for line in (1, 2, 8):
         assert f"error: {path}:{line}: Label" in told
     assert told.count("Is it the right column?") == 1
-    assert f"warning: {path}:6: 1 token of nothing" in told
+    assert f"warning: {path}:6: 1 token without" in told
     assert "2 sentences, 2 tokens" in told
     assert "sentences with such labels are left out of all further checks" in told
     assert "3 errors, 1 warning, 1 note" in told

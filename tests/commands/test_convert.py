@@ -1,4 +1,4 @@
-"""`jaxner convert` rewrites files, and tells what it cannot write."""
+"""`jaxner convert` rewrites files, and reports what it cannot write."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_tags(tmp_path):
             ["eng.train", "a", "--tags", "--scheme=BIO"],
             "Tags have no scheme to",
         ),
-        (["eng.train", "a", "--from=jsonl"], "eng.train:1: this is no JSON"),
+        (["eng.train", "a", "--from=jsonl"], "eng.train:1: this is not JSON"),
         (
             ["eng.train", "a", "--tags", "--to=brat"],
             "brat holds spans, and",
@@ -116,5 +116,5 @@ def test_spans_that_do_not_fit_are_noted_in_a_split(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([json.dumps(record)] * 9))
     split = splits.read(path, unfit="widen")
-    assert split.notes[0] == "9 spans do not fit the tokens; the first are:"
+    assert split.notes[0] == "9 spans do not match the tokens; the first:"
     assert len(split.notes) == 6

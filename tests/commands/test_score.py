@@ -82,13 +82,13 @@ def test_compare(files, capsys):
     given = (files / "b.conll", files / "a.conll")
     run("compare", *given, "--rounds", 200, "--json", out)
     text = capsys.readouterr().out
-    assert "conlleval rule; 0 and" in text
+    assert "conlleval rule; ill-formed labels: 0 and" in text
     found = json.loads(out.read_text())["figures"]["f1"]
     assert found["first"] == 1.0
     assert found["bootstrap"] <= 0.005
     both = f"{given[1]},{given[1]}"
     run("compare", both, given[0], "--rounds", 50)
-    assert "(2 and 1 runs)" in capsys.readouterr().out
+    assert "(runs: 2 and 1)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def text(params, corpus):
 
 
 class Reader(HTMLParser):
-    """Collects what a page says, and what it links to."""
+    """Collects the text and the links of a page."""
 
     def __init__(self):
         super().__init__()

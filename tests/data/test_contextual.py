@@ -89,7 +89,7 @@ def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
         (TEXT[:2], "vectors of 3 sentences, but the text has 2"),
         ([*TEXT, ["x"]], "vectors of 3 sentences, but the text has 4"),
         ([TEXT[0], ["Old", "x"], TEXT[2]], r"sentence 2 \(key '1'\): expected vectors"),
-        ([TEXT[1], TEXT[0], TEXT[2]], r"sentence 1 .* of 1 tokens, got 3"),
+        ([TEXT[1], TEXT[0], TEXT[2]], r"sentence 1 .* of 1 token, got 3"),
         (
             [["EU", "rejects", "it"], *TEXT[1:]],
             r"Sentence 1 .*expected 'EU rejects it'",
@@ -197,7 +197,7 @@ def test_what_single_precision_cannot_hold_is_not_finite(tmp_path):
         ([1, 2, 3], "'tokens' cannot be read: expected a list w"),
         (
             ["EU rejects call"],
-            "'tokens' lists 1 sentences, but the file has vectors of 3",
+            "'tokens' lists 1 sentence, but the file has vectors of 3",
         ),
     ],
 )
@@ -296,5 +296,5 @@ def test_malformed_hdf5(index, message, tmp_path):
 
 
 def test_write_refuses_what_read_would(tmp_path):
-    with pytest.raises(ValueError, match="sentence 2: expected vectors of 1 tokens, g"):
+    with pytest.raises(ValueError, match="sentence 2: expected vectors of 1 token, g"):
         contextual.write(tmp_path / "a.npz", [arrays()[0]] * 3, TEXT)

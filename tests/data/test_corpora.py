@@ -1,4 +1,4 @@
-"""Corpora are found by name or folder, and held against what is known of them."""
+"""Corpora are found by name or folder, and compared with published facts."""
 
 import hashlib
 import os

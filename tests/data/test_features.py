@@ -1,4 +1,4 @@
-"""What is read off a token: case, digits, types of characters."""
+"""Surface features of tokens: case, digits, types of characters."""
 
 import re
 import string

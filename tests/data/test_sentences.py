@@ -1,4 +1,4 @@
-"""What is taken as tokens; what is refused, and with which call that works."""
+"""Accepted tokens, and errors for others that name a call that works."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Shapes: the best bounds there are, and no more shapes than are worth compiling."""
+"""Shapes: optimal bounds, and only as many shapes as are worth compiling."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Records come one after another, and bad ones say where they are."""
+"""Records arrive one after another; bad ones have their line."""
 
 import io
 import json
@@ -101,7 +101,7 @@ def test_objects_keep_their_other_fields():
         ("a\n" + "b" * 99 + "\nc\n", "text", 2, "a line of more than 64 bytes"),
         ("a x\n\nb\nc\n\nd x\n", "conll", 3, "expected a token in column 1, got"),
         ("a x\n\n\t\tx\n\nd x\n", "conll", 3, "a blank token or a carriage return in"),
-        ('{"tokens": ["a"]}\n{\n{"tokens": ["b"]}', "jsonl", 2, "this is no JSON"),
+        ('{"tokens": ["a"]}\n{\n{"tokens": ["b"]}', "jsonl", 2, "this is not JSON"),
         (
             '{"text": "a"}\n{"x": 1}\n{"text": "b"}',
             "jsonl",

@@ -1,4 +1,4 @@
-"""Tokens and sentences of raw text: offsets always hold, rules as they are written."""
+"""Tokens and sentences of raw text: offsets are exact, and all rules hold."""
 
 import unicodedata
 
@@ -182,7 +182,7 @@ def test_own_tokenisers():
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (["Rome", "fall"], r"Token 1 of the tokeniser, \'fall\', does not stand"),
+        (["Rome", "fall"], r"Token 1 of the tokeniser, \'fall\', does not occur"),
         (["Rome", ""], "Token 1 of the tokeniser, '', does not"),
         ([(0, 4), (3, 5)], "characters 3 to 5: expected 4 <= start"),
         ([(0, 40)], "end <= 9"),

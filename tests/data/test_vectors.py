@@ -1,4 +1,4 @@
-"""Word vectors: every row arrives, is counted as a duplicate, or is quoted."""
+"""Word vectors: every row is read, counted as a duplicate, or quoted."""
 
 import gzip
 import os

@@ -17,7 +17,7 @@ ENDS_BIOES = ENDS | {"EB", *(f"{p}S" for p in "BIE"), *(f"S{p}" for p in "BIESO"
 
 
 def conlleval(gold, predicted, *, bioes=False):
-    """Counts (correct, predicted, gold) chunks per type; `bioes` adds what lacks."""
+    """Counts (correct, predicted, gold) chunks per type; `bioes` adds its prefixes."""
     starts, ends = (STARTS_BIOES, ENDS_BIOES) if bioes else (STARTS, ENDS)
     correct, guessed, right = Counter(), Counter(), Counter()
     inside_correct = None  # type of the chunk in which both have agreed so far

@@ -90,7 +90,7 @@ def test_chunks_of_a_run(finished, params, corpus, evaluated, tmp_path, capsys):
 
 
 def louder(params):
-    """So short a run finds nothing; with another head it says all kinds of things."""
+    """A run this short finds nothing, so another head makes labels of all kinds."""
     head = params.weights["params"]["head"]["emissions"]
     kernel = jax.random.normal(jax.random.key(0), head["kernel"].shape)
     changed = {"emissions": {"kernel": kernel, "bias": jnp.zeros_like(head["bias"])}}

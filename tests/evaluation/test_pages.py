@@ -1,4 +1,4 @@
-"""Reports: what they say is what was counted, nothing is fetched, all is escaped."""
+"""Reports show the counts, load no other files, and escape all text."""
 
 import csv
 import json
@@ -39,7 +39,7 @@ def prediction(sentences=60, seed=0, **more):
 
 
 def run_of(its, name="runs/one"):
-    """A run with everything that a page can show."""
+    """A run with all parts of a page."""
     bins = {"confidence": [0.1, None, 0.9], "accuracy": [0.2, None, 0.8]}
     bins["counts"] = [7, 0, 3]
     honest = {

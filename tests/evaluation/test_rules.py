@@ -138,7 +138,7 @@ def test_no_more_is_correct_than_there_is(predicted):
 def test_unknown_rules_and_lengths_are_told():
     with pytest.raises(ValueError, match="Unknown rule 'muc'; known: conlleval, str"):
         rules.count([], [], "muc")
-    with pytest.raises(ValueError, match=r"Sentence 1 .* gold has 1 labels, pred.* 2"):
+    with pytest.raises(ValueError, match=r"Sentence 1 .* gold has 1 label, pred.* 2"):
         rules.count([["O"], ["O"]], [["O"], ["O", "O"]], "idcnn")
 
 

@@ -1,4 +1,4 @@
-"""Accuracy against a count by hand, and what is told of it."""
+"""Accuracy against a count by hand, and its text."""
 
 import json
 from io import StringIO

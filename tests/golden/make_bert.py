@@ -65,7 +65,7 @@ def shapes(config):
 
 
 def tensors(config):
-    """Weights without any chance."""
+    """Weights that no random generator draws."""
     made = {}
     for n, (name, shape) in enumerate(shapes(config).items()):
         values = np.sin(1.3 * np.arange(np.prod(shape)) + 0.7 * n).reshape(shape)

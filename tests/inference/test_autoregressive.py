@@ -1,4 +1,4 @@
-"""Labels that depend on all labels before them: the head, and inference over it."""
+"""Labels that depend on all labels before them: head and inference."""
 
 import itertools
 

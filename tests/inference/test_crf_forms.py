@@ -273,7 +273,7 @@ def test_what_stands_under_padding_may_be_nan():
 
 
 def test_a_thousand_tokens_lose_a_millionth(float64):
-    """What the README says of the gradient, in the fast form, for scores of a model."""
+    """The README's claim about the gradient, for a model's scores in the fast form."""
     rng = np.random.default_rng(0)
     shapes = (1024, 9), (9, 9), (9,), (9,)
     scores = Potentials(*(jnp.asarray(rng.normal(size=shape)) for shape in shapes))

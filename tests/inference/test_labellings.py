@@ -29,7 +29,7 @@ def draw_many(p, mask):
 
 
 def build(length, size, seed, is_crf, dtype=np.float64, scale=1.0):
-    """Potentials, and what the enumeration takes: zeros where there is no chain."""
+    """Potentials, and the enumeration's arguments: zeros without a chain."""
     p = potentials(length, size, seed, scale, dtype)
     if is_crf:
         return p, p

@@ -145,7 +145,7 @@ def test_gradients_equal_finite_differences(float64, kind):
 
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_float32_is_finite_and_keeps_its_digits(unchecked, scale):
-    """At any scale, also where constraints forbid most of what is likely."""
+    """Exact at any scale, also if constraints forbid most probable labellings."""
     names = NAMES["BIOES"]
     spans, types = spans_of(names)
     length = 400

@@ -1,4 +1,4 @@
-"""A model on a mesh, whatever the types of its axes."""
+"""Models run on meshes with axes of any type."""
 
 import jax
 import jax.numpy as jnp

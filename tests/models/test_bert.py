@@ -216,7 +216,7 @@ CONFIG = make_bert.CONFIGS[2]
 
 
 def heads(tensors):
-    """As in a folder of a model with heads, converted from TensorFlow."""
+    """Names as in the folder of a model with heads, converted from TensorFlow."""
     older = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
     named = {"cls.predictions.bias": np.zeros(3, np.float32)}
     for name, array in tensors.items():

@@ -90,7 +90,7 @@ def build(words=True, vectors=True, bert=FIRST):
 
 
 def sentence(tokens, padding=0):
-    """A sentence of three tokens at most; its last piece stands under padding."""
+    """A sentence of at most three tokens; its last piece is under padding."""
     size = tokens + padding
     words = np.where(np.arange(size) < tokens, np.arange(size) + 2, 0)
     ids = np.array([[1, 4, 5, 6, 2, 0, 0]], np.int32)

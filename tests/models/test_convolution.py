@@ -1,4 +1,4 @@
-"""Both forms of a convolution are one function, and each is taken where it pays."""
+"""Both forms of a convolution agree, and each is used where it is faster."""
 
 import functools
 

@@ -201,7 +201,7 @@ def test_fast_gates_are_exact_up_to_the_guard_and_not_beyond(offset, monkeypatch
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_exact_gates_are_computed_only_where_they_are_asked_for(backward):
-    """Nothing of them stands before the loop that runs once or not at all."""
+    """None of them is computed before the loop that runs at most once."""
 
     def loss(a, b, x):
         return jnp.sum(jnp.sin(jax.vmap(gated_sum)(a, b, x)))
@@ -244,7 +244,7 @@ def test_no_token_and_no_sentence(relation):
 
 
 def test_relation_memory_is_linear_in_the_sentence():
-    """The gradient holds no array of T·T·H numbers."""
+    """The gradient contains no array of T·T·H numbers."""
 
     def temporary_bytes(length, dim=16):
         x = jax.ShapeDtypeStruct((length, dim), jnp.float32)

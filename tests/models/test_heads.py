@@ -1,4 +1,4 @@
-"""Heads, and the encoders that are put together from others, against NumPy."""
+"""Heads and composed encoders, against NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -145,7 +145,7 @@ def test_direction_head_reads_the_directions_of_a_bilstm():
     [Head(LABELS, dropout=0.4), DirectionHead(LABELS, dropout=0.4)],
 )
 def test_dropout_acts_on_the_way_in(head):
-    """With the identity in the place of the layer, it can be seen."""
+    """An identity in place of the layer shows its input."""
     x = jnp.ones((400, 2 * LABELS))
     weights = draw_weights(head, x)
     quiet = apply(head, weights, x).emissions

@@ -1,4 +1,4 @@
-"""The benchmark of kernels; none of these tests depends on how long anything takes."""
+"""The benchmark of kernels; no test depends on how long anything takes."""
 
 import importlib.util
 

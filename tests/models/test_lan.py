@@ -153,7 +153,7 @@ def test_padding_and_batch_mates_change_nothing():
 
 
 def test_gradients_reach_every_parameter():
-    """Through what the first BiLSTM ends with, too."""
+    """Also through the final state of the first BiLSTM."""
     weights = draw_weights(LAN)
     loss = lambda w, x, mask: jnp.sum(jnp.sin(apply(LAN, w, x, mask)))  # noqa: E731
     grad = jax.jit(jax.grad(loss))
@@ -167,7 +167,7 @@ def test_gradients_reach_every_parameter():
 
 
 def test_later_layers_begin_with_what_the_first_ended_with():
-    """No input reaches the second BiLSTM but what the first one carries over."""
+    """The second BiLSTM receives only the first one's final state."""
     model = LAN.clone(num_layers=2)
     weights = draw_weights(model)
     weights["params"]["lstm2"]["input"] *= 0.0

@@ -167,7 +167,7 @@ def draw_recurrence(mask):
 
 
 def weigh(results, weights):
-    """The sum of all results, each with a weight of its own."""
+    """The sum of all results, each with its own weight."""
     products = jax.tree.map(lambda x, w: jnp.sum(x * w), results, weights)
     return sum(jax.tree.leaves(products))
 
@@ -293,7 +293,7 @@ def test_the_size_of_a_batch_may_be_left_open():
 
 @pytest.mark.parametrize("case", MASKS)
 def test_a_sentence_may_be_read_in_two_parts(case, float64):
-    """What is carried on from one is what the other begins with."""
+    """The final carry of one is the initial carry of the other."""
     carry, x, weights, mask, state_mask, _ = draw_recurrence(MASKS[case])
     run = jax.jit(run_cells)
     whole, end = run(carry, x, weights, mask, state_mask)

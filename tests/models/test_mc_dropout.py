@@ -60,7 +60,7 @@ def sentence(length=3, padded=None, width=2):
 
 
 def weights_of(model):
-    """Scores that are far from even, so that labels and entropies differ."""
+    """Scores far from uniform, so that labels and entropies differ."""
     drawn = models.init(model, jax.random.key(0))
     return jax.tree.map(lambda leaf: leaf * 3, drawn)
 
@@ -80,7 +80,7 @@ def shapes_by_path(model, mapped):
 
 @pytest.mark.parametrize("encoder", ["bilstm", "grn", "idcnn"])
 def test_a_pass_is_the_pass_of_its_key(encoder):
-    """M at once equal M one by one, and what `apply` draws from the same key."""
+    """M passes at once equal M single passes, and `apply` with the same key."""
     model = build(encoder)
     keys = models.pass_keys(jax.random.key(1), PASSES)
     together = emissions(model, keys)

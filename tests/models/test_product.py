@@ -129,7 +129,7 @@ def cover():
 
 
 def fitting(encoder, head):
-    """Gives the encoder as many features as the head can take."""
+    """Returns an encoder with as many features as the head accepts."""
     options, labels = ENCODERS[encoder], len(LEXICON.label_names)
     if head == "scores" and encoder != "lan":
         return chain(options, {"name": "projection", "hidden_dim": labels})
@@ -220,7 +220,7 @@ REST = [case for case in cover() if case not in chosen()]
 
 @pytest.mark.parametrize(("encoder", "head", "representation"), REST)
 def test_each_two_parts_fit(encoder, head, representation):
-    """A step and both decodings are traced, which checks all types and shapes."""
+    """Traces a step and both decodings, which checks all types and shapes."""
     model = build(encoder, head, representation)
     batch, gold = batch_of(SENTENCES, LABELS, 2, 3)
 

@@ -62,7 +62,7 @@ CHANCES = jnp.array(
 
 
 def streams_given(model, weights, read):
-    """What the streams and the head make of label vectors that are given."""
+    """The output of streams and head for given label vectors."""
     refinement = model.refinement
     params = weights["params"]["refinement"]
     x = model.representation.apply(

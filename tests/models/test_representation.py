@@ -1,4 +1,4 @@
-"""What is known of each token, against independent readings of the papers."""
+"""Features of each token, against independent readings of the papers."""
 
 import jax
 import jax.numpy as jnp
@@ -615,7 +615,7 @@ def test_a_model_knows_the_words_that_occur_once_of_its_vocabulary():
 
 
 def test_only_the_key_of_words_drops_words():
-    """Training without that key drops none; a pass without dropout may drop them."""
+    """Without that key, training drops no words; a pass without dropout may."""
     module = tagger(word_dropout=0.5, dropout=0.5)
     weights, sentence = draw(module), draw_sentence(30)
     keys = models.Keys.of(jax.random.key(3))

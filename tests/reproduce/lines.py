@@ -27,7 +27,7 @@ def line(cell, seed=0, status="done", overrides=None, **fields):
 
 
 def finish(folder, missed=1):
-    """Writes what a finished run has: all spans of dev, and test with some missed."""
+    """Writes the files of a finished run that misses some spans of test."""
     run = Workdir(folder)
     run.write_json("config.json", {"num_epochs": 9, "patience": 2})
     run.write_text("vocabulary.json", vocabulary().to_json())

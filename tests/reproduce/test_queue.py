@@ -115,7 +115,7 @@ def test_a_wrong_plan_is_refused(tmp_path, old, new, message):
 
 
 class Fake:
-    """Trains in no time; what is in `endings` is done first, run by run."""
+    """Pretends to train; `endings` are statuses, or functions that return them."""
 
     def __init__(self, *endings):
         self.endings = list(endings)

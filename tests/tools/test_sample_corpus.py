@@ -70,7 +70,7 @@ def test_compose_keeps_its_annotations():
 
 
 def test_path_refuses_an_unknown_split():
-    with pytest.raises(ValueError, match="no split 'valid'"):
+    with pytest.raises(ValueError, match="Unknown split 'valid'"):
         sample.path("valid")
 
 

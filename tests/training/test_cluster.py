@@ -1,4 +1,4 @@
-"""Several devices and processes train what one does, and go on from its checkpoints."""
+"""Several devices and processes train the same run as one, and resume it."""
 
 import contextlib
 import os
@@ -74,7 +74,7 @@ def arguments_of(corpus, folder, epochs):
 
 
 def environment(count):
-    """Where a process simulates so many devices."""
+    """The environment of a process that simulates several devices."""
     flags = re.sub(
         "device_count=[0-9]+", f"device_count={count}", os.environ["XLA_FLAGS"]
     )

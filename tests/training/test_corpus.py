@@ -113,7 +113,7 @@ def trained(corpus, state, epochs=2):
 
 
 def whole(drawn):
-    """A batch as it is drawn: one block, in which no sentence shares its words."""
+    """A batch as drawn: one block, whose sentences do not share words."""
     sentences, labels = text()
     batch = padding.stack([sentences[i] for i in drawn], 9)
     ids = np.zeros(batch.words.shape, np.int32)
@@ -335,7 +335,7 @@ def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
 
 @pytest.mark.parametrize(("blocks", "length"), [(1, 1), (4, 1), (1, 3)])
 def test_devices_take_the_steps_of_one(make, blocks, length):
-    """A last batch of 3 sentences, or blocks of 1, are filled up."""
+    """Empty sentences fill a last batch of 3, and blocks of 1."""
     corpus, _, state = make(CNN, blocks, length, place=cluster.placement(2))
     assert {len(a.sharding.device_set) for a in jax.tree.leaves(state)} == {2}
     single, _, alone = make(CNN, blocks, length)
@@ -409,7 +409,7 @@ def test_the_most_frequent_shapes_are_compiled_first(make):
 
 
 def test_nobody_waits_for_programs_that_are_not_needed(make, monkeypatch):
-    """Compiling returns at once, and what is not begun is left off in the end."""
+    """Compiling returns at once; closing cancels programs that have not started."""
     monkeypatch.setattr("jaxner.training.corpus.os.cpu_count", lambda: 1)
     corpus, _, state = make(shapes=4)
     assert len(corpus.batches.shapes) > 1

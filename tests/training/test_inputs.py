@@ -263,7 +263,7 @@ def test_vectors_that_do_not_suit_the_sentences(vector_run):
     ):
         with pytest.raises(ValueError, match=message):
             jaxner.tag(params, ["a", "b"], **arguments)
-    with pytest.raises(ValueError, match="each of 2 sentences, got vectors for 1"):
+    with pytest.raises(ValueError, match="one array of vectors per sentence, 2, got 1"):
         jaxner.tag(params, [["a"], ["b"]], vectors=[right])
     encoded = jaxner.encode(params, ["a", "b"], vectors=right)
     with pytest.raises(TypeError, match="encoded sentences contain their vectors"):

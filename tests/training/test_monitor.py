@@ -1,4 +1,4 @@
-"""What a run shows while it works: it moves on a terminal, and lines are short."""
+"""Progress of a run: it moves on a terminal, and lines are short."""
 
 import io
 import time

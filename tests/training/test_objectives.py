@@ -64,7 +64,7 @@ def test_reductions(setting, reduction, divisor, count):
     ("reduction", "divisor"), [("sentence", 8), ("token", 30.5), ("sum", 1)]
 )
 def test_losses_of_parts_of_a_batch_add_up(setting, reduction, divisor):
-    """They are divided by what a batch has on average, whatever a part holds."""
+    """The divisor is the mean size of a batch, whatever a part contains."""
     model, weights, sentences, labels = setting
     objective, sizes = Objective(reduction), objectives.Sizes(8, 30.5)
     args = model, weights
@@ -89,7 +89,7 @@ def test_sizes_count_sentences_with_tokens_alone(setting):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_shared_and_own_characters_give_the_same_loss(shared):
-    """Words are read once for the batch, or by each sentence: the same numbers."""
+    """Reading words once per batch or in each sentence gives the same numbers."""
     model = models.build(
         num_labels=3,
         num_trained_words=20,
@@ -282,7 +282,7 @@ def test_dropout_penalty_of_both_papers(setting):
 
 
 def test_dropout_penalty_of_a_batch_of_three(setting):
-    """Here the two forms differ, and the reduction of the likelihood has no say."""
+    """The two forms differ, whatever the reduction of the likelihood."""
     _, _, sentences, labels = setting
     model = staged()
     weights = random_weights(model)
@@ -409,7 +409,7 @@ LSTM = {"name": "bilstm", "hidden_dim": 3, "num_units": 4, "num_layers": 2}
 
 
 def numpy_orthogonality(layers, form):
-    """Of each layer and direction, number by number: ‖ΦΦᵀ - I‖², or its pairs alone."""
+    """‖ΦΦᵀ - I‖² of each layer and direction by loops, or only its pairs."""
     total = 0.0
     for layer in layers:
         kernels = np.asarray(layer["recurrent"], np.float64)

@@ -111,7 +111,7 @@ def test_adam_of_tensorflow_in_single_precision(kind):
 
 
 def test_adam_of_tensorflow_differs_from_optax_where_it_should():
-    """At ε = 1e-4 in the first steps; with none there is but one Adam."""
+    """The forms differ at ε = 1e-4 in the first steps, and agree without ε."""
     grads = np.full((1, 1), 1e-3)
     plain, hat = (
         steps_of(tx(1.0, eps=1e-4), grads).item()
@@ -169,7 +169,7 @@ def test_equal_options_give_the_same_object():
 
 @pytest.mark.parametrize("clip", clipping.CLIPS)
 def test_parts_are_clipped_together_or_each_by_itself(clip):
-    """θ ← θ - lr·s·g, with s of all gradients or of those of the part."""
+    """θ ← θ - lr·s·g, with s from all gradients or from those of the part."""
     options = {
         "name": "sgd",
         "learning_rate": 0.5,

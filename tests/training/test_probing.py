@@ -1,4 +1,4 @@
-"""The papers' claims about what encoders and heads can tell apart, as measurements.
+"""Measures the papers' claims about what encoders and heads can distinguish.
 
 Where a model must fail, the failure is a proof: an identity of its scores, or sentences
 that are the same for all it sees. That others succeed shows that training is no excuse.
@@ -55,7 +55,7 @@ def test_scores_of_directions_that_meet_do_not_add_up():
 
 
 def scores(encoder, head):
-    """What is summed over the directions at "and": scores, or their probabilities.
+    """The sum over the directions at "and": of scores, or of probabilities.
 
     Of the works of art, and of the other two phrases, each [2, L], for drawn weights.
     """
@@ -83,7 +83,7 @@ def test_encoders_that_see_both_sides_at_once_learn_xor(encoder):
 
 
 def test_a_crf_learns_xor_on_directions_that_never_meet():
-    """The paper decodes token by token; the labels at both ends tell the middle."""
+    """The paper decodes token by token; the labels at both ends imply the middle."""
     encoder, head = {**BASELINE, "num_layers": 2}, {"name": "crf"}
     for seed in SEEDS:
         assert probing.fit(XOR, encoder=encoder, head=head, seed=seed).accuracy == 1

@@ -1,4 +1,4 @@
-"""Every option of a config: it is a flag, and its range is held."""
+"""Every option of a config is a flag, and its range is checked."""
 
 import copy
 import dataclasses
@@ -80,7 +80,7 @@ def test_no_option_of_a_config_is_a_number_without_a_range():
 
 
 def test_no_module_has_a_number_without_a_range():
-    """Those of the registries, and the others that a model is made of."""
+    """The modules in the registries, and the other parts of a model."""
     kinds = {*models.ENCODERS.values(), *models.CHARACTERS.values()}
     kinds |= {kind for kind, _ in models.HEADS.values()}
     kinds |= {Words, Capitalisation, Representation, Vectors, WordPieces, Refinement}

@@ -1,4 +1,4 @@
-"""Restarts: in turn and in one program they are the runs that each would be alone."""
+"""Restarts, in turn or in one program, give the same runs as each alone."""
 
 import dataclasses
 import os
@@ -65,7 +65,7 @@ def assert_close(folder, other, rtol=1e-3, atol=1e-5):
 
 
 def test_a_seed_of_one_program_is_that_seed_alone(together, alone):
-    """Other batches of other lengths are beside it, so that its padding differs."""
+    """Batches of other lengths run beside it, so its padding differs."""
     folder, _ = together
     assert_close(folder / "seed-4", alone)
     assert losses(folder / "seed-3") != pytest.approx(losses(alone), rel=1e-2)
@@ -246,5 +246,5 @@ def test_an_ensemble_of_other_taggers_is_refused(together):
     member = jaxner.load(together[0], seed=3)
     leaner = dataclasses.replace(member.model, remat=True)
     other = dataclasses.replace(member, model=leaner)
-    with pytest.raises(ValueError, match="same model; that of tagger 1 is another"):
+    with pytest.raises(ValueError, match="same model; that of tagger 1 differs"):
         tagger.ensemble([member, other])

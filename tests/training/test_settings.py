@@ -1,4 +1,4 @@
-"""Settings of the data that a run is made with, from the config to the tagger."""
+"""Data settings of a run, from the config to the tagger."""
 
 import re
 import shutil

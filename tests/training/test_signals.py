@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any moment: one line, 130 or 143, and nothing lost."""
+"""Ctrl-C and SIGTERM at any time: one line, status 130 or 143, nothing lost."""
 
 import concurrent.futures
 import os

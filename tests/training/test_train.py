@@ -153,7 +153,7 @@ def test_killed_and_resumed_equals_uninterrupted(moment, finished, corpus, tmp_p
 def test_broken_off_between_saves_equals_uninterrupted(
     moment, finished, corpus, tmp_path, monkeypatch
 ):
-    """At the end of an epoch come metrics, best and latest; each may be the last."""
+    """A kill at the end of an epoch may follow metrics, best or latest checkpoint."""
     config = tiny.config(corpus)
 
     class Killed(BaseException):

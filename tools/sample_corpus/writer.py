@@ -68,7 +68,7 @@ class Writer:
         self.rank = 0
 
     def fits(self, pattern: str) -> bool:
-        """Says whether every pronoun of a pattern has somebody to refer to."""
+        """Returns whether every pronoun of a pattern has an antecedent."""
         for match in PRONOUN.finditer(pattern):
             letter = match.group(1)
             earlier = pattern[: match.start()]
@@ -170,7 +170,7 @@ class Writer:
         return words
 
     def _as_headline(self, words: list[Word]) -> list[Word]:
-        """Writes a headline in capitals, in lower case, or as it stands."""
+        """Writes a headline in capitals, in lower case, or unchanged."""
         style = self.rng.random()
         if style < 0.45:
             return [(word.upper(), tag, label) for word, tag, label in words]

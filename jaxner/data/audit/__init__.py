@@ -1,8 +1,8 @@
-"""What looks wrong with labelled text, though it can be read.
+"""Finds probable mistakes in labelled text that readers accept.
 
-Readers refuse what they cannot read; what is here finds what they let pass: tokens that
-are no words, labels that contradict each other, splits that share sentences. A run says
-the gravest of it when it starts, `jaxner check` all of it.
+Examples are tokens that are not words, contradictory labels, and splits that share
+sentences. A run reports the gravest findings when it starts; `jaxner check` reports
+all.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 
 from jaxner.data import splits
 from jaxner.data.audit import labels, tokens
-from jaxner.data.audit.findings import Finding, place, plural
+from jaxner.data.audit.findings import Finding, place
 from jaxner.data.readers.examples import ConllError
 from jaxner.data.splits import Split
+from jaxner.wording import counted
 
 _GRAVE: tuple[Callable[[Split], Iterator[Finding]], ...] = (
     *(tokens.numbers, tokens.long_sentences, tokens.odd_tokens),
@@ -27,15 +28,15 @@ _LINE = re.compile(r"(.+?):(\d+): ((?:.|\n)*)")
 
 
 def of_file(path: str | Path, **reading: Any) -> tuple[Split | None, list[Finding]]:
-    """Reads a file, and finds what is wrong with it.
+    """Reads a file, and returns errors and probable mistakes.
 
     Args:
-        path: The file, or a folder of several that are read as one.
-        **reading: As for `splits.read`.
+        path: The file, or a folder of files that are read as one.
+        **reading: As in `splits.read`.
 
     Returns:
-        The split if the file can be read, without sentences whose labels are malformed;
-        and what was found: each malformed label, and the problems of all others.
+        The split, without sentences whose labels are malformed, or None if the file
+        cannot be read; and the findings: each malformed label, and all other problems.
     """
     wrong: list[ConllError] = []
     try:
@@ -51,7 +52,7 @@ def of_file(path: str | Path, **reading: Any) -> tuple[Split | None, list[Findin
     notes = [
         Finding("note", "reading", note, str(split.path))
         for note in split.notes
-        if " break " not in note  # a check of its own has the lines
+        if " break" not in note  # the check `labels` reports these
     ]
     return split, [*found, *of_split(split), *notes]
 
@@ -72,7 +73,7 @@ def _error(path: str, text: str, remedy: str) -> Finding:
 
 
 def of_split(split: Split) -> list[Finding]:
-    """Finds what looks wrong within one split.
+    """Returns probable mistakes within one split.
 
     Example:
         >>> from jaxner.data import corpora
@@ -84,16 +85,16 @@ def of_split(split: Split) -> list[Finding]:
 
 
 def at_start(split: Split) -> list[Finding]:
-    """Finds what a run has to say of a split before it trains on it."""
+    """Returns the gravest probable mistakes, for the start of a run."""
     found = [finding for check in _GRAVE for finding in check(split)]
     return [finding for finding in found if finding.level == "warning"]
 
 
 def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
-    """Finds what looks wrong between the splits of a corpus.
+    """Returns probable mistakes between the splits of a corpus.
 
     Args:
-        splits: By name: train and others.
+        splits: The splits by name; empty result without "train".
     """
     train = splits.get("train")
     if train is None:
@@ -107,7 +108,7 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
         found += _overlap(name, split, known)
         missing = sorted(set(split.types()) - set(train.types()))
         if missing:
-            message = f"train lacks {plural(len(missing), 'type')} of {name}: "
+            message = f"train lacks {counted(len(missing), 'type')} of {name}: "
             message += ", ".join(missing)
             remedy = "A tagger cannot learn what it never sees."
             where = str(split.path), None
@@ -120,14 +121,14 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
 
 
 def _overlap(name: str, split: Split, known: set[tuple[str, ...]]) -> list[Finding]:
-    """Sentences of 4 tokens or more that train has, too."""
+    """Finds sentences of at least 4 tokens that are also in train."""
     long = [example for example in split.examples if len(example.tokens) > 3]
     both = [example for example in long if example.tokens in known]
     if not both:
         return []
     share = len(both) / len(long)
-    message = f"{plural(len(both), 'sentence')} of {name} ({share:.1%} of those with 4 "
-    message += "tokens or more) are in train, too"
+    what = f"{counted(len(both), 'sentence')} of {name}"
+    message = f"{what} ({share:.1%} of those with 4 tokens or more) also in train"
     remedy = "Scores on them say nothing about new text."
     level = "warning" if share > 0.05 else "note"
     where = place(split, both[0])
@@ -135,13 +136,13 @@ def _overlap(name: str, split: Split, known: set[tuple[str, ...]]) -> list[Findi
 
 
 def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
-    """Warns if few of the training words will be known.
+    """Warns if the vocabulary contains fewer than half of the training words.
 
     Args:
-        words: Distinct training words.
-        known: Those that the vocabulary holds.
-        rule: How often a word without a vector has to occur.
-        file: The training split's.
+        words: Number of distinct training words.
+        known: Number of those in the vocabulary.
+        rule: Minimum count of words without a vector.
+        file: File of the training split.
     """
     if known >= 0.5 * words:
         return []

@@ -1,4 +1,4 @@
-"""One thing that looks wrong, and how it is told."""
+"""The type of a finding, and helpers that format findings."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 
 from jaxner.data.readers.examples import Example
 from jaxner.data.splits import Split
+from jaxner.wording import counted
 
 LEVELS = ("error", "warning", "note")
-"""An error keeps a file from being read; a warning is probably a mistake."""
+"""With an error, a file cannot be read; a warning is probably a mistake."""
 SHOWN = 5
-"""Cases that a finding shows."""
+"""Maximum number of cases in a message."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that looks wrong.
+    """An error or a probable mistake.
 
     Attributes:
         level: One of `LEVELS`.
-        check: Name of the check that found it.
-        message: What it is.
-        file: Where.
-        line: Of the first case; None if it has no line.
+        check: Name of the check.
+        message: What is wrong.
+        file: The file.
+        line: Line of the first case, from 1; None if it has none.
         remedy: What to do.
-        count: How many cases there are.
+        count: Number of cases.
     """
 
     level: str
@@ -47,14 +48,14 @@ class Finding:
 
 
 def place(split: Split, example: Example, position: int = 0) -> tuple[str, int]:
-    """Gives the file and the line of a token."""
+    """Returns the file and the line of a token."""
     return example.path or str(split.path), example.line_of(position)
 
 
 def cases(
     split: Split, check: str, what: str, remedy: str, its: Sequence[tuple[Example, int]]
 ) -> Iterator[Finding]:
-    """Yields a warning about tokens, with the places of the first."""
+    """Yields a warning about tokens, if any, with the lines of the first ones."""
     if not its:
         return
     shown = []
@@ -62,17 +63,7 @@ def cases(
         token = example.tokens[position]
         token = token if len(token) <= 30 else f"{token[:30]}…"
         shown.append(f"{token!r} in line {example.line_of(position)}")
-    message = f"{plural(len(its), 'token')} {what}: {', '.join(shown)}"
+    message = f"{counted(len(its), 'token')} {what}: {', '.join(shown)}"
     message += " …" * (len(its) > SHOWN)
     where = place(split, *its[0])
     yield Finding("warning", check, message, *where, remedy, len(its))
-
-
-def plural(count: int, noun: str) -> str:
-    """Writes a number and a noun.
-
-    Example:
-        >>> plural(1, "token"), plural(2_000, "token")
-        ('1 token', '2,000 tokens')
-    """
-    return f"{count:,} {noun}" + "s" * (count != 1)

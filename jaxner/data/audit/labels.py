@@ -7,12 +7,13 @@ import difflib
 from collections.abc import Iterator
 
 from jaxner.data import schemes
-from jaxner.data.audit.findings import SHOWN, Finding, place, plural
+from jaxner.data.audit.findings import SHOWN, Finding, place
 from jaxner.data.splits import Split
+from jaxner.wording import counted
 
 
 def cut_end(split: Split) -> Iterator[Finding]:
-    """A last line that was not written to its end."""
+    """Finds a last line that may be cut off."""
     if not split.last_line or not split.examples:
         return
     last = split.examples[-1]
@@ -23,13 +24,13 @@ def cut_end(split: Split) -> Iterator[Finding]:
         message = (
             f"the file ends without a line end, in the label {label!r} of no other"
         )
-        remedy = "Was it written to its end?"
+        remedy = "Is the file complete?"
         where = place(split, last, len(last.tokens) - 1)
         yield Finding("warning", "cut end", f"{message} token", *where, remedy)
 
 
 def similar_types(split: Split) -> Iterator[Finding]:
-    """Types that differ in case or by a letter from a far more frequent one."""
+    """Finds types that differ by case or a letter from a far more frequent type."""
     if split.scheme == schemes.TAGS:
         return
     counts, first = _types(split)
@@ -40,7 +41,7 @@ def similar_types(split: Split) -> Iterator[Finding]:
         if other := next(iter(same or similar), None):
             message = f"the type {name!r} ({count:,}) looks like {other!r} "
             message += f"({counts[other]:,})"
-            remedy = "If it is meant to be that, correct it."
+            remedy = "Is it a misspelling? Correct it."
             yield Finding("warning", "similar types", message, *first[name], remedy)
 
 
@@ -55,7 +56,7 @@ def _types(split: Split) -> tuple[collections.Counter[str], dict[str, tuple[str,
 
 
 def labels(split: Split) -> Iterator[Finding]:
-    """Labels that break their scheme, and files without any entity."""
+    """Finds labels that violate their scheme, and files without entities."""
     if split.scheme == schemes.TAGS:
         return
     broken = [
@@ -66,7 +67,7 @@ def labels(split: Split) -> Iterator[Finding]:
     if broken:
         lines = ", ".join(str(line) for _, line in broken[:SHOWN])
         message = (
-            f"{plural(len(broken), 'label')} against {split.scheme}, in lines {lines}"
+            f"{counted(len(broken), 'label')} against {split.scheme}, in lines {lines}"
         )
         message += " …" * (len(broken) > SHOWN)
         remedy = f"`jaxner convert … --scheme {split.scheme}` writes well-formed ones."
@@ -78,7 +79,7 @@ def labels(split: Split) -> Iterator[Finding]:
 
 
 def ambiguous(split: Split) -> Iterator[Finding]:
-    """Entities whose text has several types, the most frequent first."""
+    """Finds entities whose text has several types, most frequent first."""
     if split.scheme == schemes.TAGS:
         return
     types: dict[str, collections.Counter[str]] = {}
@@ -87,7 +88,7 @@ def ambiguous(split: Split) -> Iterator[Finding]:
             text = " ".join(example.tokens[start:end])
             types.setdefault(text, collections.Counter())[kind] += 1
     several = [(text, its) for text, its in types.items() if len(its) > 1]
-    # The second most frequent type says how far the labels are apart.
+    # The more frequent the second type, the graver the ambiguity.
     several.sort(key=lambda pair: -pair[1].most_common(2)[1][1])
     if several:
         shown = [
@@ -95,7 +96,7 @@ def ambiguous(split: Split) -> Iterator[Finding]:
             for text, its in several[:10]
         ]
         message = (
-            f"{plural(len(several), 'text')} with several types: {', '.join(shown)}"
+            f"{counted(len(several), 'text')} with several types: {', '.join(shown)}"
         )
         where = str(split.path), None
         yield Finding("note", "several types", message, *where, "", len(several))

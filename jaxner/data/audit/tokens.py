@@ -10,9 +10,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from jaxner.data.audit.findings import SHOWN, Finding, cases, place, plural
+from jaxner.data.audit.findings import SHOWN, Finding, cases, place
 from jaxner.data.readers.examples import Example
 from jaxner.data.splits import Split, is_invisible
+from jaxner.wording import counted
 
 _LONG_TOKEN = 100  # characters
 _LONG_SENTENCE = 500  # tokens
@@ -20,7 +21,7 @@ _MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\u
 
 
 def odd_tokens(split: Split) -> Iterator[Finding]:
-    """Blank, with control characters, endless, or of another encoding."""
+    """Finds tokens that are blank, very long, or have wrong characters."""
     kinds: dict[str, list[tuple[Example, int]]] = collections.defaultdict(list)
     for example in split.examples:
         for position, token in enumerate(example.tokens):
@@ -33,8 +34,8 @@ def odd_tokens(split: Split) -> Iterator[Finding]:
 _ODDITIES = {
     "blank": (
         "blank tokens",
-        "of nothing that can be seen",
-        "Remove them, or write what they are.",
+        "without visible characters",
+        "Remove them, or replace them by what they stand for.",
     ),
     "control": (
         "control characters",
@@ -43,18 +44,18 @@ _ODDITIES = {
     ),
     "hidden": (
         "invisible characters",
-        "with a character that cannot be seen",
-        "They make other words of the same look; remove them.",
+        "with an invisible character",
+        "Remove these characters: they make different words that look the same.",
     ),
     "long": (
         "long tokens",
         f"of more than {_LONG_TOKEN} characters",
-        "Is a blank missing, or are these data, not words?",
+        "Is a space missing, or are these data, not words?",
     ),
     "encoding": (
         "encoding",
-        "that may have been read in a wrong encoding",
-        "Set encoding to the one that the file has, or mend the file.",
+        "that may have been read in the wrong encoding",
+        "Set encoding to that of the file, or fix the file.",
     ),
 }
 
@@ -76,7 +77,7 @@ def _oddity(token: str) -> str:
 
 
 def numbers(split: Split) -> Iterator[Finding]:
-    """Tokens that count from 0 or 1: the column of the words' numbers."""
+    """Finds tokens that count from 0 or 1: the column of the words' numbers."""
     long = [example.tokens for example in split.examples if len(example.tokens) > 2]
     counting = sum(
         tokens in (_count(0, len(tokens)), _count(1, len(tokens))) for tokens in long
@@ -96,7 +97,7 @@ def _count(start: int, length: int) -> tuple[str, ...]:
 
 
 def _runs_on(examples: Sequence[Example]) -> bool:
-    """Tells whether tokens are numbers that go on from sentence to sentence."""
+    """Returns whether tokens are numbers that continue from sentence to sentence."""
     tokens = [token for example in examples[:50] for token in example.tokens][:500]
     if len(tokens) < 5 or not all(t.isascii() and t.isdigit() for t in tokens):
         return False
@@ -105,7 +106,7 @@ def _runs_on(examples: Sequence[Example]) -> bool:
 
 
 def long_sentences(split: Split) -> Iterator[Finding]:
-    """Sentences that are probably several, without blank lines between them."""
+    """Finds sentences that are probably several, without blank lines between them."""
     lengths = [len(example.tokens) for example in split.examples]
     longest = max(range(len(lengths)), key=lengths.__getitem__)
     usual = statistics.median(lengths)
@@ -116,26 +117,26 @@ def long_sentences(split: Split) -> Iterator[Finding]:
     what = "the only sentence has" if count == 1 else "a sentence has"
     message = f"{what} {most:,} tokens"
     if count > 1:
-        message += f", the usual one {usual:g}; in one batch {padding:.0%} are padding"
+        message += f", the median {usual:g}; in one batch, {padding:.0%} are padding"
     remedy = "Are blank lines between sentences missing?"
     where = place(split, split.examples[longest])
     yield Finding("warning", "long sentences", message, *where, remedy)
 
 
 def repeated(split: Split) -> Iterator[Finding]:
-    """Sentences that occur several times; with other labels they contradict."""
+    """Finds sentences that occur several times, and those with different labels."""
     groups = _grouped((example.tokens, example) for example in split.examples)
     again = {t: e for t, e in groups.items() if len(e) > 1 and len(t) > 3}
     differ = [e for e in again.values() if len({tuple(x.labels or ()) for x in e}) > 1]
     for examples in differ[:SHOWN]:
         lines = ", ".join(str(e.line) for e in examples[:SHOWN])
         text = " ".join(examples[0].tokens)[:60]
-        message = f"the same sentence has other labels in lines {lines}: {text!r}"
+        message = f"the same sentence has different labels in lines {lines}: {text!r}"
         where = place(split, examples[0])
         yield Finding("warning", "contradictions", message, *where, "Choose one.")
     if again:
         count = sum(len(examples) - 1 for examples in again.values())
-        message = f"{plural(count, 'sentence')} of 4 tokens or more stood there before"
+        message = f"{counted(count, 'sentence')} of 4 tokens or more occurred before"
         where = place(split, next(iter(again.values()))[1])
         yield Finding("note", "repetitions", message, *where, "", count)
 

@@ -14,6 +14,7 @@ from jaxner.data.readers import files
 from jaxner.data.readers.examples import ConllError as ConllError
 from jaxner.data.readers.examples import Example, Report
 from jaxner.data.readers.files import Writable
+from jaxner.wording import counted
 
 DOCSTART = "-DOCSTART-"
 
@@ -176,7 +177,8 @@ class _Sheet:
             problem = "carriage return within the line"
             remedy = "Lines must end with LF or CRLF; convert or remove other CRs."
         elif len(cells) != self.columns:
-            problem = f"expected {self.columns} columns, got {len(cells)}"
+            wanted = counted(self.columns, "column")
+            problem = f"expected {wanted}, got {len(cells)}"
             remedy = self.remedy
         elif not all(cells[column].strip(" ") for column in self.wanted):
             problem = "the token or the label is blank"

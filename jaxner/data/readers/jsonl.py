@@ -192,7 +192,7 @@ def load(text: str) -> dict[str, Any]:
         reason = str(error).partition(":")[0].lower()
         if isinstance(error, RecursionError):
             reason = "it is nested too deeply"
-        problem = f"this is no JSON ({reason})"
+        problem = f"this is not JSON ({reason})"
         remedy = "Each line is a JSON object; a list of objects has to be taken apart."
         raise RecordError(problem, remedy) from None
     if not isinstance(record, dict):
@@ -266,7 +266,7 @@ def _labels(record: Mapping[str, Any], tokens: Sequence[str]) -> tuple | None:
             return tuple(found)
         if found or "text" not in record:
             wanted = counted(len(tokens), "label")
-            problem = f"expected {wanted}, one a token, got {len(found)}"
+            problem = f"expected {wanted}, one per token, got {len(found)}"
             raise RecordError(problem, "Each token has one label; no entity is 'O'.")
     return None
 

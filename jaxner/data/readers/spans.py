@@ -153,7 +153,7 @@ class Fitter:
                 taken.append(fit)
                 continue
             its = text[offsets[other.start][0] : offsets[other.end - 1][1]]
-            what = "is there twice" if fit == other else f"overlaps {its!r}"
+            what = "occurs twice" if fit == other else f"overlaps {its!r}"
             self._tell(text, span, what, "left out")
         return tuple(schemes.to_labels(taken, len(offsets), "BIO"))
 
@@ -223,7 +223,7 @@ class Fitter:
             return Span(first, last, span.type)
         whole = text[slice(*edges)]
         done = f"widened to {whole!r}" if self.unfit == "widen" else "left out"
-        self._tell(text, span, f"does not meet the tokens of {whole!r}", done)
+        self._tell(text, span, f"does not match the tokens of {whole!r}", done)
         return Span(first, last, span.type) if self.unfit == "widen" else None
 
     def _tell(self, text: str, span: CharSpan, what: str, done: str) -> None:

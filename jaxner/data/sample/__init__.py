@@ -1,8 +1,8 @@
 """The embedded corpus: English news-like text with CoNLL-2003's four entity types.
 
 Every sentence was written for this project. The three files beside this module are in
-CoNLL-2003's four columns (word, part of speech, chunk, entity) with BIO labels;
-In a clone, ``python -m tools.sample_corpus.compose`` writes them again, byte for byte.
+CoNLL-2003's four columns (word, part of speech, chunk, entity) with BIO labels. In a
+clone, ``python -m tools.sample_corpus.compose`` writes them again, byte for byte.
 """
 
 from pathlib import Path
@@ -11,17 +11,14 @@ SPLITS = ("train", "dev", "test")
 
 
 def path(split: str) -> Path:
-    """Finds the file of one split.
+    """Returns the path of a split's `.conll` file.
 
     Args:
-        split: ``"train"``, ``"dev"`` or ``"test"``.
-
-    Returns:
-        The path of the split's ``.conll`` file.
+        split: "train", "dev" or "test".
 
     Raises:
-        ValueError: If there is no such split.
+        ValueError: The split is unknown.
     """
     if split not in SPLITS:
-        raise ValueError(f"no split {split!r}; choose from {', '.join(SPLITS)}")
+        raise ValueError(f"Unknown split {split!r}; known: {', '.join(SPLITS)}")
     return Path(__file__).with_name(f"{split}.conll")

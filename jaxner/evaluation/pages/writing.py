@@ -63,6 +63,18 @@ def write(path: str | os.PathLike[str], report: Value) -> list[Path]:
 
     Returns:
         The paths of the three files.
+
+    Raises:
+        ImportError: matplotlib or jinja2 is missing.
+
+    Example:
+        >>> import tempfile
+        >>> from jaxner.evaluation import describing
+        >>> one = describing.Prediction([["Rome"]], [["B-LOC"]], [["O"]], "BIO")
+        >>> run = {"name": "mine", **describing.describe(one, rounds=5)}
+        >>> path = Path(tempfile.mkdtemp(), "report.html")
+        >>> [file.name for file in write(path, {"title": "Mine", "runs": [run]})]
+        ['report.html', 'report.json', 'report.csv']
     """
     page = Path(path)
     texts = {

@@ -1,4 +1,4 @@
-"""Splits are held against each other, and a run says what looks wrong."""
+"""Splits are compared with each other, and a run prints probable mistakes."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ def folder(tmp_path):
 
 
 def load(folder, **changes):
-    """The lines that a run says, and its data."""
+    """Returns the lines that a run prints, and its data."""
     lines = []
     data = prepare.load_data(options(folder, **changes), word_dim=8, log=lines.append)
     return lines, data
@@ -44,9 +44,7 @@ def test_splits_that_share_sentences(folder):
         for f in audit.of_splits(splits)
         if (f.level, f.check) == ("warning", "overlap")
     ]
-    assert (
-        "(100.0% of those with 4 tokens or more) are in train, too" in overlap.message
-    )
+    assert "(100.0% of those with 4 tokens or more) also in train" in overlap.message
     assert overlap.line == splits["train"].examples[0].line
     odd = Example(("x",), ("B-NEW",), 0, 1)
     splits["dev"] = dataclasses.replace(splits["dev"], examples=(odd,))
@@ -74,7 +72,7 @@ def test_texts_with_several_types(tmp_path):
             lambda d: d.replace(b"the ", b"the\0 ", 1),
             "1 token with a control ch",
         ),
-        (lambda d: d + b"[/b] O\n\xc2\xa0 O\n", "1 token of nothing"),
+        (lambda d: d + b"[/b] O\n\xc2\xa0 O\n", "1 token without"),
     ],
 )
 def test_a_run_says_what_looks_wrong(folder, change, said):
@@ -124,7 +122,9 @@ def test_the_variant_files_keeps_all_words_without_vectors():
 
 def test_dev_is_taken_from_train(folder):
     (folder / "dev.conll").unlink()
-    with pytest.raises(FileNotFoundError, match=r"too: --config\.data\.split_dev=0\.1"):
+    with pytest.raises(
+        FileNotFoundError, match=r"instead: --config\.data\.split_dev=0\.1"
+    ):
         load(folder)
     lines, data = load(folder, split_dev=0.2)
     whole = corpora.load(None, "train", directory=folder)
@@ -161,7 +161,7 @@ def test_dev_is_not_taken_twice(folder):
 
 
 def test_a_run_reads_any_format(folder):
-    """One split in each of three; what is trained on is the same."""
+    """Each of three formats has one split; the training data are the same."""
     _, expected = load(folder)
     places = {"train": "train.jsonl", "dev": "dev", "test": "test.v4_gold_conll"}
     for split, name in places.items():

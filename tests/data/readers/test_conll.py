@@ -1,4 +1,4 @@
-"""Whatever is written is read, and whatever is wrong is reported with its line."""
+"""The reader returns all that is in a file, and reports each problem's line."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""The words of a treebank and their tags are read; what is wrong has its line."""
+"""Words and tags of a treebank are read; each problem has its line."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""Each format is read as its description says, and written so that it is read back."""
+"""Each format is read as documented, and what is written reads back."""
 
 import gzip
 import json
@@ -188,8 +188,8 @@ def test_sentences_of_a_text_are_cut_by_choice(file):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ("{", "this is no JSON"),
-        ("[" * 100_000, "this is no JSON (it is nested too deeply)"),
+        ("{", "this is not JSON"),
+        ("[" * 100_000, "this is not JSON (it is nested too deeply)"),
         ("[1]", "expected a JSON object, got a list: '[1]'"),
         ({"a": 1}, "expected the tokens or the text, got the fields ['a']"),
         ({"tokens": "a b", "labels": ["O"]}, "expected a list of tokens"),
@@ -202,7 +202,7 @@ def test_sentences_of_a_text_are_cut_by_choice(file):
         ),
         (
             {"tokens": ["a"], "labels": ["O", "O"]},
-            "expected 1 label, one a token, got 2",
+            "expected 1 label, one per token, got 2",
         ),
         (
             {"tokens": ["a"], "labels": [""]},
@@ -238,7 +238,7 @@ def test_sentences_of_a_text_are_cut_by_choice(file):
         ({"text": "a b", "spans": [[1, 2, "X"]]}, "the X 1:2 has no token: ' '"),
         (
             {"text": "Roman", "spans": [[0, 4, "X"]]},
-            "the X 0:4 does not meet the tokens of 'Roman': 'Roma'",
+            "the X 0:4 does not match the tokens of 'Roman': 'Roma'",
         ),
         (
             {"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]},
@@ -246,7 +246,7 @@ def test_sentences_of_a_text_are_cut_by_choice(file):
         ),
         (
             {"text": "a", "spans": [[0, 1, "X"], [0, 1, "X"]]},
-            "the X 0:1 is there twice",
+            "the X 0:1 occurs twice",
         ),
         (
             {"text": "a b", "tokens": ["b"], "spans": []},
@@ -276,7 +276,7 @@ def test_spans_that_do_not_fit_are_told_and_counted(file):
     dropped = readers.read(path, unfit="drop")
     assert dropped.examples[0].labels == ("O", "O", "B-B", "I-B")
     assert dropped.notes == (
-        f"{path}:1: the A 0:4 does not meet the tokens of 'Romans', left out: 'Roma'",
+        f"{path}:1: the A 0:4 does not match the tokens of 'Romans', left out: 'Roma'",
         f"{path}:1: the C 14:18 overlaps 'old Rome', left out: 'Rome'",
     )
     widened = readers.read(path, unfit="widen")
@@ -312,7 +312,7 @@ def test_brat(file):
         ("T1\tX 0 3;12 16\tAda left\n", ":1: the X 0:16 has 2 fragments"),
         ("T1\tX 12 22\tleft Milan\n", ":1: the X 12:22 is not within a sentence"),
         ("T1\tX 90 94\t\n", ":1: expected a span within the 35 characters"),
-        ("T1\tX 0 2\tAd\n", ":1: the X 0:2 does not meet the tokens of 'Ada': 'Ad'"),
+        ("T1\tX 0 2\tAd\n", ":1: the X 0:2 does not match the tokens of 'Ada': 'Ad'"),
     ],
 )
 def test_what_is_wrong_with_brat_has_its_line(file, annotations, message):

@@ -1,4 +1,4 @@
-"""What one format writes it reads back, and so does each other one."""
+"""Each format reads back what it writes, also after conversion to another."""
 
 import pytest
 from hypothesis import given, settings
