@@ -65,7 +65,7 @@ _KNOWN = dict(zip("'’‘-‐‑.,:/&@+", "'''---.,:/&@+", strict=True))
 
 
 def _is_mark(character: str) -> bool:
-    """Returns whether a character belongs to the previous one: marks, skin tones, tags."""
+    """Returns whether a character is part of the one before: marks, skin tones."""
     return (
         unicodedata.category(character)[0] == "M"
         or character == "\u200c"  # zero-width non-joiner
