@@ -16,7 +16,7 @@ from jaxner.data import corpora, vocab
 @pytest.fixture(scope="module")
 def split():
     found = corpora.load("sample", "dev")
-    return dataclasses.replace(found, examples=found.examples[:6])
+    return dataclasses.replace(found, examples=found.examples[:3])
 
 
 @pytest.fixture(scope="module")

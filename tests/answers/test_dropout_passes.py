@@ -19,7 +19,9 @@ def refined(refining):
     return jaxner.load(refining)
 
 
-@pytest.mark.parametrize("tagger", ["params", "refined"])
+@pytest.mark.parametrize(
+    "tagger", ["params", pytest.param("refined", marks=pytest.mark.slow)]
+)
 def test_samples_of_strings_are_probabilities(request, tagger):
     params = request.getfixturevalue(tagger)
     samples = jaxner.sample(params, SENTENCES, KEY, 3)

@@ -303,20 +303,17 @@ def test_missing_vectors_and_encoders_are_told(tmp_path):
 
 
 def test_on_a_gpu_the_missing_seeds_of_a_cell_train_together(tmp_path):
-    jobs = [Job(cell, seed) for seed in range(4) for cell in (SAMPLE, OTHER)]
+    jobs = [Job(SAMPLE, seed) for seed in range(4)] + [Job(OTHER, 0)]
     line, _ = queue_of(tmp_path, Fake(), device="cpu")
-    line.work(jobs[2:3])  # seed 1 of SAMPLE is there already
+    line.work(jobs[1:2])  # seed 1 of SAMPLE is there already
     line, said = queue_of(tmp_path, fake := Fake(), device="gpu")
     assert line.work(jobs) == 0
-    assert fake.calls == [("grn/sample", 0), ("ncrfpp/sample", 0), ("grn/sample", 2)]
+    assert fake.calls == [("grn/sample", 0), ("grn/sample", 2), ("ncrfpp/sample", 0)]
     assert said[0] == "grn/sample seed 0: begun with no"
     found = line.results.by_job()
     assert set(found) == {job.key for job in jobs}
     shared = {key: its.get("num_seeds", 1) for key, its in found.items()}
-    assert shared == {
-        **{("grn/sample", seed): count for seed, count in enumerate((1, 1, 2, 2))},
-        **{("ncrfpp/sample", seed): 4 for seed in range(4)},
-    }
+    assert [shared[job.key] for job in jobs] == [1, 1, 2, 2, 1]
     assert all((job.folder(line.runs) / "result.json").is_file() for job in jobs)
 
 
