@@ -17,6 +17,7 @@ ALLOWED = {
     "inference": {"types"},
     "models": {"types", "fields", "inference"},
     "writing": set(),
+    "terminal": set(),
     "wording": set(),
     "integrity": {"writing"},
     "saving": set(),
@@ -37,19 +38,20 @@ ALLOWED = {
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
     | {"fields", "devices", "evaluation", "tagging", "integrity", "tagger"}
-    | {"wording"},
+    | {"terminal", "wording"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
     | {"evaluation", "answers"},
     "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
-    | {"analysis", "tagger", "configuration", "writing"},
+    | {"analysis", "tagger", "configuration", "terminal", "writing"},
     "commands": {"fields", "analysis", "configuration", "data", "evaluation"}
     | {"reproduce", "streaming", "tagging", "training", "workdir"}
-    | {"answers", "decoding", "tagger", "writing", "wording"},
+    | {"answers", "decoding", "tagger", "terminal", "writing", "wording"},
     "__main__": {"commands", "training"},
     "__init__": {"tagging", "tagger", "analysis", "answers", "data", "models"}
     | {"training"},
 }
 HOST = {"types", "fields", "data", "evaluation", "integrity", "writing", "wording"}
+HOST |= {"terminal"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 
 

@@ -18,18 +18,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from jaxner import fields, tagger
 from jaxner.answers import calibrating
 from jaxner.answers.calibrating import Measured
 from jaxner.evaluation.calibration import Calibration
+from jaxner.terminal import LineConsole
 from jaxner.training import prepare
 from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 def declare(commands: Any) -> None:

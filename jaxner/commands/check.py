@@ -19,7 +19,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from jaxner import fields, tagging
@@ -28,11 +27,12 @@ from jaxner.commands import convert
 from jaxner.data import audit, corpora, vectors
 from jaxner.data.audit.findings import LEVELS, Finding
 from jaxner.data.splits import Split
+from jaxner.terminal import LineConsole
 from jaxner.training import prepare
 from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 

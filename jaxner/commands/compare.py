@@ -17,16 +17,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from jaxner.commands import score
 from jaxner.data import schemes
 from jaxner.evaluation import coded, comparing, intervals, summary
 from jaxner.evaluation import tally as tallies
+from jaxner.terminal import LineConsole
 from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 def declare(commands: Any) -> None:

@@ -15,14 +15,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from jaxner import fields
 from jaxner.data import readers, schemes, splits
 from jaxner.data.readers import spans
+from jaxner.terminal import LineConsole
 from jaxner.wording import counted
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 def declare(commands: Any) -> None:

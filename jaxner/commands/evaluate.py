@@ -38,7 +38,6 @@ from typing import Any
 
 import jax
 from absl import flags
-from rich.console import Console
 
 from jaxner import decoding as decodings
 from jaxner import fields, tagging, writing
@@ -49,10 +48,11 @@ from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
 from jaxner.evaluation.counts import percent
 from jaxner.evaluation.tasks import Task
+from jaxner.terminal import LineConsole
 from jaxner.training import checks, monitor, prepare
 from jaxner.workdir import Workdir
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 def evaluate(

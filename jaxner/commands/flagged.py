@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from absl import app, flags, logging
-from rich.console import Console
 
 from jaxner.commands import cache
+from jaxner.terminal import LineConsole
 from jaxner.training import signals
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 ERRORS = (ValueError, OSError, ImportError, FloatingPointError)
 
 
@@ -75,6 +75,12 @@ def read(name: str, values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
         if "--verbosity=1" in argv:
             raise
         end(f"jaxner {name}: {_reason(error, argv)}")
+    except Exception as error:  # a config is Python: it may raise anything
+        if "--verbosity=1" in argv:
+            raise
+        reason = " ".join(str(error).split())
+        kind = type(error).__name__
+        end(f"jaxner {name}: --config: its file cannot be run: {kind}: {reason}")
 
 
 _KINDS = {
@@ -117,7 +123,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""
-        console.print(f"{self.prog}: {message}", style="red", markup=False)
+        text = f"{self.prog}: {message}"
+        console.print(text, style="red", markup=False, soft_wrap=True)
         raise SystemExit(2)
 
 
@@ -141,5 +148,6 @@ def plainly() -> Iterator[None]:
 
 def end(text: str) -> NoReturn:
     """Prints an error, and ends the process."""
-    console.print(text, style="red", markup=False)
+    # Whole: what it says to do may be copied.
+    console.print(text, style="red", markup=False, soft_wrap=True)
     raise SystemExit(1)

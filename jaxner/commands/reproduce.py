@@ -21,8 +21,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from jaxner import fields
 from jaxner.reproduce import (
     figure_options,
@@ -37,10 +35,11 @@ from jaxner.reproduce.plan import Job
 from jaxner.reproduce.published import Published
 from jaxner.reproduce.queue import Queue
 from jaxner.reproduce.results import Results
+from jaxner.terminal import LineConsole
 from jaxner.training import checks
 from jaxner.wording import counted
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 def declare(commands: Any) -> None:

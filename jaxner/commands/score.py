@@ -14,8 +14,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from jaxner import fields
 from jaxner.data import schemes
 from jaxner.evaluation import (
@@ -30,8 +28,9 @@ from jaxner.evaluation import (
 )
 from jaxner.evaluation import tags as tagging_scores
 from jaxner.evaluation import tally as tallies
+from jaxner.terminal import LineConsole
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 HEADLINES = ("precision", "recall", "f1", "macro f1", "weighted f1", "token accuracy")
 
 

@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from jaxner import fields, tagging
 from jaxner.analysis import sweeps
 from jaxner.evaluation import plots
+from jaxner.terminal import LineConsole
 from jaxner.training import checks, monitor, prepare
 from jaxner.workdir import Workdir
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 def declare(commands: Any) -> None:

@@ -17,15 +17,14 @@ import sys
 import time
 from typing import Any
 
-from rich.console import Console
-
 from jaxner import fields, streaming, tagging
 from jaxner.data import schemes, streams
 from jaxner.data.readers import spans
 from jaxner.streaming import Progress
+from jaxner.terminal import LineConsole
 from jaxner.wording import counted
 
-console = Console(stderr=True, highlight=False, soft_wrap=True)
+console = LineConsole(stderr=True)
 # Options that must stay the same when a run continues.
 _SAME = ("workdir", "input", "token_column", "encoding", "tokeniser", "sentences")
 _SAME += ("constrained", "rejects")

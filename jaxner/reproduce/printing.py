@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from jaxner.evaluation import plots
 from jaxner.reproduce.figures import Figure
+from jaxner.terminal import LineConsole
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 def check(options: argparse.Namespace) -> None:

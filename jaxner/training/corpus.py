@@ -17,6 +17,7 @@ from jaxner.data.batching import Batches, Shape
 from jaxner.tagging import Tagger
 from jaxner.training import resident, step
 from jaxner.training.cluster import ALONE, Placement
+from jaxner.wording import counted
 
 _POLL = 0.1  # seconds
 
@@ -85,6 +86,7 @@ class Corpus:
         self._programs: dict[Shape | None, futures.Future] = {}
         self._pool = futures.ThreadPoolExecutor(os.cpu_count())
         self._sums: step.Sums | None = None
+        self._awaited: Shape | None = None  # None: the optimizer's step
 
     def placed(self, tagger: Tagger) -> Tagger:
         """Returns a tagger with the frozen weights of the steps."""
@@ -111,6 +113,17 @@ class Corpus:
     def num_compiled(self) -> tuple[int, int]:
         """Returns the numbers of compiled programs and of all programs."""
         return sum(p.done() for p in self._programs.values()), len(self._programs)
+
+    def awaited(self) -> str:
+        """Says which program the next step waits for."""
+        shapes = [shape for shape in self._programs if shape is not None]
+        if self._awaited is None:
+            return "Compiling the optimizer's step"
+        return (
+            f"Compiling shape {shapes.index(self._awaited) + 1} of {len(shapes)} "
+            f"({counted(self.batches.rows, self.batches.unit)} × "
+            f"{counted(self._awaited.tokens, 'token')})"
+        )
 
     def epoch(
         self,
@@ -164,6 +177,8 @@ class Corpus:
         apply = [self._programs[None]] if None in self._programs else []
         needed = [*(self._programs[shape] for shape in shapes), *apply]
         while futures.wait(needed, timeout=_POLL).not_done:
+            late = (shape for shape in shapes if not self._programs[shape].done())
+            self._awaited = next(late, None)
             if is_stopped():
                 return False
         return True

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from jaxner.wording import counted
 
@@ -37,6 +40,21 @@ def waiting(console: Console, what: str) -> Iterator[None]:
         return
     with console.status(f"{what} …"):
         yield
+
+
+class _InSteps(ProgressColumn):
+    """A column that is empty while the steps of training wait.
+
+    Args:
+        inner: What it shows otherwise.
+    """
+
+    def __init__(self, inner: ProgressColumn):
+        self._inner = inner
+        super().__init__()
+
+    def render(self, task: Task) -> RenderableType:
+        return Text() if task.fields["waits"] else self._inner.render(task)
 
 
 class Monitor:
@@ -64,10 +82,10 @@ class Monitor:
         self._progress = Progress(
             SpinnerColumn(),  # moves even while a step compiles
             TextColumn("{task.description}"),
-            BarColumn(bar_width=12),  # keeps the line within 80 columns
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[speed]}  loss {task.fields[loss]}"),
-            TimeRemainingColumn(),
+            _InSteps(BarColumn(bar_width=12)),  # all in 80 columns
+            _InSteps(MofNCompleteColumn()),
+            _InSteps(TextColumn("{task.fields[speed]}  loss {task.fields[loss]}")),
+            _InSteps(TimeRemainingColumn()),
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -90,20 +108,30 @@ class Monitor:
         self._before = epoch * self._steps
         if not self._progress.task_ids:
             self._progress.add_task(
-                "", total=self._total, completed=self._before + done, speed="", loss="–"
+                "",
+                total=self._total,
+                completed=self._before + done,
+                speed="",
+                loss="–",
+                waits=False,
             )
         self._name = f"epoch {epoch + 1}/{self._total // self._steps}"
         self._describe(self._name)
         self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
 
-    def _describe(self, text: str) -> None:
+    def _describe(self, text: str, *, waits: bool = False) -> None:
         if self._progress.task_ids:
-            self._progress.update(self._progress.task_ids[0], description=text)
+            number = self._progress.task_ids[0]
+            self._progress.update(number, description=text, waits=waits)
 
-    def compiling(self, done: int, count: int) -> None:
-        """Shows that a step waits for its program: `done` of `count` are compiled."""
+    def compiling(self, what: str) -> None:
+        """Shows that a step waits for its program.
+
+        Args:
+            what: Is compiled, such as "Compiling shape 2 of 5".
+        """
         if self._compiled_in is None:
-            self._describe(f"compiling {min(done + 1, count)} of {count}")
+            self._describe(what, waits=True)
 
     def compiled(self, done: int, count: int) -> None:
         """Shows that a step was taken; prints once when all programs are compiled."""
@@ -119,7 +147,7 @@ class Monitor:
     def scoring(self) -> Iterator[None]:
         """Shows that dev is being scored; prints the time of the first scoring."""
         start = time.perf_counter()
-        self._describe("scoring dev")
+        self._describe("Scoring dev", waits=True)
         yield
         if not self._has_scored:
             self._has_scored = True

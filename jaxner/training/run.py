@@ -11,13 +11,13 @@ from typing import Any
 
 import jax
 import optax
-from rich.console import Console
 
 from jaxner import models, pretrained, tagger, tagging
 from jaxner.data.batching import Batches
 from jaxner.data.splits import Split
 from jaxner.evaluation import report
 from jaxner.evaluation.tasks import Task
+from jaxner.terminal import LineConsole
 from jaxner.training import (
     checks,
     clipping,
@@ -37,7 +37,7 @@ from jaxner.training.results import final_scores
 from jaxner.wording import counted
 from jaxner.workdir import Workdir
 
-console = Console(highlight=False, soft_wrap=True)
+console = LineConsole()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,7 +239,7 @@ def train(run: Run) -> None:
         state = run.corpus.place.state(state)
         folder.forget_after(progress["epoch"])
         for epoch in range(progress["epoch"], config.num_epochs):
-            if is_patient_no_more(run, epoch - progress["best_epoch"]):
+            if is_patient_no_more(run, progress):
                 break
             state, seconds = train_epoch(run, state, epoch, show, stop)
             for series in (best, latest):  # one epoch's saves at a time; see `resume`
@@ -266,14 +266,16 @@ def train(run: Run) -> None:
         raise SystemExit(stop.exit_status)
 
 
-def is_patient_no_more(run: Run, epochs: int) -> bool:
-    """Returns whether to stop after so many epochs without a better dev score."""
+def is_patient_no_more(run: Run, progress: dict[str, Any]) -> bool:
+    """Returns whether to stop, after too many epochs without a better dev score."""
+    best = progress["best_epoch"]
+    epochs = progress["epoch"] - best
     if not 0 < run.config.patience <= epochs:
         return False
     name = "accuracy" if run.task.has_tags else "F1"
     console.print(
-        f"Stopped: dev {name} has not improved for "
-        f"{counted(run.config.patience, 'epoch')}"
+        f"Stopped: dev {name} has not improved for {counted(epochs, 'epoch')} "
+        f"(best: {progress['best_score']:.2f}, epoch {best})"
     )
     return True
 
@@ -298,7 +300,7 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     start = time.perf_counter()
 
     def is_stopped() -> bool:
-        show.compiling(*run.corpus.num_compiled())
+        show.compiling(run.corpus.awaited())
         return bool(stop)
 
     for new, steps, tokens in run.corpus.epoch(state, epoch, done, is_stopped):

@@ -1,6 +1,8 @@
 """Wrong options of the commands: a line that names the option, and no traceback."""
 
 import argparse
+import subprocess
+import sys
 
 import pytest
 
@@ -78,3 +80,24 @@ def test_no_option_of_a_command_is_a_number_without_a_range():
 def test_evaluate_checks_its_options_before_it_loads(arguments, message, evaluated):
     with pytest.raises((ValueError, OSError), match=message):
         evaluated("--workdir=nowhere", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("root:x:0:0\n", "its file cannot be run: SyntaxError: invalid syntax (no"),
+        ("1 / 0\n", "its file cannot be run: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_config_that_is_no_config_is_told_in_a_line(text, message, tmp_path):
+    (tmp_path / "nothing.py").write_text(text)
+    command = [sys.executable, "-m", "jaxner", "train"]
+    done = subprocess.run(
+        [*command, f"--config={tmp_path / 'nothing.py'}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert message in done.stdout
+    assert len(done.stdout.splitlines()) == 1

@@ -40,7 +40,7 @@ def test_compiling_and_scoring_are_shown(terminal):
     shown = console(terminal)
     with monitor.Monitor(shown, steps_per_epoch=4, num_epochs=2) as show:
         show.begin(0, 0)
-        show.compiling(1, 3)
+        show.compiling("Compiling shape 2 of 3 (10 sentences × 40 tokens)")
         time.sleep(0.3)
         show.advance(100, 8.0, 4)
         show.compiled(3, 3)
@@ -52,8 +52,8 @@ def test_compiling_and_scoring_are_shown(terminal):
     text = shown.file.getvalue()
     assert text.count("Compiled 3 programs; the last was ready after") == 1
     assert text.count("Scored dev in") == 1
-    assert ("compiling 2 of 3" in text) is terminal
-    assert ("scoring dev" in text) is terminal
+    assert ("Compiling shape 2 of 3 (10 sentences × 40 tokens)" in text) is terminal
+    assert ("Scoring dev" in text) is terminal
 
 
 def test_the_line_of_an_epoch_fits_80_columns():

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxner.data.readers import files, spans
-from jaxner.data.readers.examples import Example, Report
+from jaxner.data.readers.examples import ConllError, Example, Report
 from jaxner.data.readers.spans import CharSpan, Cut, Fitter
 from jaxner.wording import counted
 
@@ -95,14 +95,27 @@ def parse(
     """Reads the decompressed content of a file; see `read`."""
     reader = Records(Fitter(report, unfit), tokenise, sentences)
     examples = []
-    for number, line in enumerate(files.decode_lines(data, report, encoding), 1):
+    lines = files.decode_lines(data, report, encoding)
+    for number, line in enumerate(lines, 1):
         if line.strip(" \t\r"):
             try:
                 examples += reader.examples(number, line)
             except RecordError as error:
                 report.add(number, str(error), line, error.remedy)
+    if report.problems and _is_one_value(lines):
+        problem = f"{report.name}: is one JSON value over {len(lines):,} lines"
+        raise ConllError([problem], ["Expected a JSON object in each line."])
     report.check(examples)
     return examples
+
+
+def _is_one_value(lines: Sequence[str]) -> bool:
+    """Tells whether lines are JSON together, though not each by itself."""
+    try:
+        json.loads("\n".join(lines))
+    except (ValueError, RecursionError):
+        return False
+    return sum(map(bool, map(str.strip, lines))) > 1
 
 
 @dataclass

@@ -367,3 +367,17 @@ def test_modules_read_by_themselves(file):
     with pytest.raises(ConllError):
         brat.read(file("x", "d.txt"))
     assert spans.of_example(Example(("a", "b"), ("O", "B-X"), 0, 7)) == [(2, 3, "X", 7)]
+
+
+def test_json_over_several_lines_is_told_in_one(tmp_path):
+    path = tmp_path / "config.jsonl"
+    path.write_text(json.dumps({"tokens": ["EU"], "labels": ["O"]}, indent=2) + "\n")
+    with pytest.raises(ConllError, match="is one JSON value over 9 lines") as error:
+        jsonl.read(path)
+    assert list(error.value.problems) == [f"{path}: is one JSON value over 9 lines"]
+    path.write_text('{"tokens": [}\n')
+    with pytest.raises(ConllError, match=r"config\.jsonl:1: this is no JSON"):
+        jsonl.read(path)
+    path.write_text("[1]\n")
+    with pytest.raises(ConllError, match=r":1: expected a JSON object, got a list"):
+        jsonl.read(path)

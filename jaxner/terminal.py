@@ -1,0 +1,49 @@
+"""Lines that people read while a command works: they fit the terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rich.console import Console
+
+
+class LineConsole(Console):
+    """A console whose lines fit a terminal; in files and pipes they stay whole.
+
+    On a terminal, lines are wrapped between words. What is longer than a line, such as
+    a path, goes on a line of its own and is shortened in its middle.
+
+    Args:
+        options: As of `rich.console.Console`.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__(**{"highlight": False, "soft_wrap": True, **options})
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any):
+        """Prints as `rich.console.Console.print` does."""
+        if self.is_terminal and soft_wrap is None:
+            soft_wrap = False
+            objects = tuple(
+                fitted(one, self.width) if isinstance(one, str) else one
+                for one in objects
+            )
+        super().print(*objects, soft_wrap=soft_wrap, **options)
+
+
+def fitted(text: str, width: int) -> str:
+    """Returns a text whose words fit a line; the middle of longer ones is left out.
+
+    Example:
+        >>> fitted("It is in /home/somebody/runs/grn", 16)
+        'It is in /home/s…uns/grn'
+    """
+    return re.sub(r"\S+", lambda word: _shortened(word[0], width), text)
+
+
+def _shortened(word: str, width: int) -> str:
+    if len(word) <= width:
+        return word
+    end = width // 2
+    return f"{word[: width - end - 1]}…{word[len(word) - end :]}"

@@ -1,0 +1,96 @@
+"""What a command shows on a terminal of 80 columns: it moves, and its lines fit."""
+
+import io
+import os
+import re
+import select
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from jaxner.terminal import LineConsole, fitted
+from tests import tiny
+
+pty = pytest.importorskip("pty")  # not on Windows
+fcntl = pytest.importorskip("fcntl")
+ROOT = Path(__file__).parents[1]
+
+
+def lines_of(text, **options):
+    file = io.StringIO()
+    LineConsole(file=file, width=30, **options).print(text)
+    return file.getvalue().splitlines()
+
+
+def test_lines_are_wrapped_between_words_on_a_terminal_alone():
+    text = f"Everything is in /{'long/' * 9}run"
+    whole, (first, second) = lines_of(text), lines_of(text, force_terminal=True)
+    assert whole == [text]
+    assert first.rstrip() == "Everything is in"
+    assert second == "/long/long/lon…g/long/long/run"
+    assert len(second) == 30
+
+
+def test_short_words_stay():
+    assert fitted("Everything is in /runs/grn", 16) == "Everything is in /runs/grn"
+
+
+def test_it_is_a_console():
+    file = io.StringIO()
+    console = LineConsole(file=file, width=30, force_terminal=True)
+    console.print("[bold]4[/bold] of 5", end="!", soft_wrap=True)
+    assert isinstance(console, Console)
+    assert "4" in file.getvalue()
+    assert file.getvalue().endswith("of 5!")
+
+
+def shown_by(command):
+    """Runs a command on a terminal of 80 columns.
+
+    Returns:
+        Its exit status, the lines, and the longest time in which nothing moved.
+    """
+    pid, terminal = pty.fork()
+    if not pid:
+        os.chdir(ROOT)
+        os.execvpe(command[0], command, {**os.environ, "TERM": "xterm", "COLUMNS": ""})
+    import struct
+    import termios
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    said, longest, last = b"", 0.0, time.monotonic()
+    while True:
+        select.select([terminal], [], [])
+        try:
+            more = os.read(terminal, 1 << 16)
+        except OSError:  # Linux's way to say that the process has ended
+            break
+        if not more:
+            break
+        now = time.monotonic()
+        if said:  # Python itself starts first
+            longest = max(longest, now - last)
+        said, last = said + more, now
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", said).decode()
+    return status, re.split(r"[\r\n]+", text), longest
+
+
+@pytest.mark.slow
+def test_a_run_moves_and_its_lines_fit(corpus, tmp_path):
+    values = {**tiny.SMALL, "optimizer.learning_rate": 1e-9, "patience": 1}
+    values |= {"data.dir": corpus, "num_epochs": 3}
+    given = [f"--config.{name}={value}" for name, value in values.items()]
+    workdir = tmp_path / "/".join(["a-long-path"] * 9)
+    command = [sys.executable, "-m", "jaxner", "train", "--config=grn", *given]
+    status, lines, longest = shown_by([*command, f"--workdir={workdir}"])
+    text = "\n".join(lines)
+    assert status == 0, text
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+    assert re.search(r"Compiling shape 1 of \d \(\d sentences × \d+ tokens\)", text)
+    assert "Stopped: dev F1 has not improved for 1 epoch (best: " in text
+    assert re.search(r"…\S+a-long-path/a-long-path$", text, re.MULTILINE)
+    assert longest < 4  # 2 on a machine with nothing else to do
