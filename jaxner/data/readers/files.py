@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -142,6 +144,15 @@ def decode(data: bytes, report: Report, encoding: str) -> str:
         report.add(data.count(b"\n", 0, at) + 1, problem, context, remedy)
         raise ConllError(report.problems, report.remedies) from None
     return text.removeprefix("\ufeff").removesuffix("\r")
+
+
+def is_one_json_value(lines: Sequence[str]) -> bool:
+    """Tells whether lines are JSON together, though not each by itself."""
+    try:
+        json.loads("\n".join(lines))
+    except (ValueError, RecursionError):
+        return False
+    return sum(map(bool, map(str.strip, lines))) > 1
 
 
 def write_text(target: str | os.PathLike[str] | Writable, text: str) -> None:

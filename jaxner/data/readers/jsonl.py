@@ -102,20 +102,11 @@ def parse(
                 examples += reader.examples(number, line)
             except RecordError as error:
                 report.add(number, str(error), line, error.remedy)
-    if report.problems and _is_one_value(lines):
+    if report.problems and files.is_one_json_value(lines):
         problem = f"{report.name}: is one JSON value over {len(lines):,} lines"
         raise ConllError([problem], ["Expected a JSON object in each line."])
     report.check(examples)
     return examples
-
-
-def _is_one_value(lines: Sequence[str]) -> bool:
-    """Tells whether lines are JSON together, though not each by itself."""
-    try:
-        json.loads("\n".join(lines))
-    except (ValueError, RecursionError):
-        return False
-    return sum(map(bool, map(str.strip, lines))) > 1
 
 
 @dataclass
