@@ -376,7 +376,7 @@ def test_json_over_several_lines_is_told_in_one(tmp_path):
         jsonl.read(path)
     assert list(error.value.problems) == [f"{path}: is one JSON value over 9 lines"]
     path.write_text('{"tokens": [}\n')
-    with pytest.raises(ConllError, match=r"config\.jsonl:1: this is no JSON"):
+    with pytest.raises(ConllError, match=r"config\.jsonl:1: this is not JSON"):
         jsonl.read(path)
     path.write_text("[1]\n")
     with pytest.raises(ConllError, match=r":1: expected a JSON object, got a list"):
