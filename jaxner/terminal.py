@@ -37,7 +37,7 @@ def fitted(text: str, width: int) -> str:
 
     Example:
         >>> fitted("It is in /home/somebody/runs/grn", 16)
-        'It is in /home/s…uns/grn'
+        'It is in /home/s…runs/grn'
     """
     return re.sub(r"\S+", lambda word: _shortened(word[0], width), text)
 
