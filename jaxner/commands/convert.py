@@ -4,9 +4,10 @@
     jaxner convert eng.train bioes.conll --scheme BIOES
     jaxner convert annotated/ train.jsonl --from brat --unfit widen
 
-The file name determines the format: `.conll`, `.txt` and others are columns, `_conll`
-is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines, `.tsv` a table (with a header, if
-its first line is one); a folder is brat's.
+The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob` are columns,
+`_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines, `.tsv` a table (with a
+header, if its first line is one), a folder brat's. Files of other names are read as
+columns; to write one, say --to.
 """
 
 from __future__ import annotations
@@ -75,6 +76,14 @@ def convert(options: argparse.Namespace) -> None:
         raise FileNotFoundError(f"There is no folder to write {target} into")
     if target.exists() and target.samefile(source):
         raise ValueError(f"Expected two files, got {source} twice")
+    if not (options.to or target.is_dir() or readers.is_known(target)):
+        raise ValueError(
+            f"The name {target.name!r} tells no format to write: say --to, one of "
+            f"{', '.join(readers.FORMATS)}; or end the name with "
+            f"{', '.join(readers.ENDINGS)}"
+        )
+    if options.format is None and not source.is_dir() and not readers.is_known(source):
+        console.print(f"Reading {source} as columns (--from conll)", markup=False)
     split = splits.read(source, **reading(options))
     console.print(split.summary(), markup=False)
     examples = split.examples

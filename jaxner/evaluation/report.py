@@ -8,6 +8,9 @@ from jaxner.evaluation.scoring import Scores
 from jaxner.evaluation.tags import TagScores
 from jaxner.wording import counted
 
+UNDEFINED = "In the means, a type's undefined figure (–) counts as 0, as in seqeval."
+"""Stands below tables of types."""
+
 
 def summary_line(scores: Scores | TagScores) -> str:
     """Returns the overall figures in one line, in percent.
@@ -78,10 +81,13 @@ def per_type_table(scores: Scores | TagScores, title: str | None = None) -> Tabl
     """
     if isinstance(scores, TagScores):
         return _tag_table(scores, title)
+    below = caption(scores)
+    if any(None in (its.precision, its.recall) for its in scores.by_type.values()):
+        below += f"\n{UNDEFINED}"
     table = Table(
         # `Text`, because rich reads brackets in a string as markup.
         title=None if title is None else Text(title),
-        caption=Text(caption(scores)),
+        caption=Text(below),
     )
     _add_types(table, "type", scores.by_type)
     table.add_section()

@@ -92,12 +92,15 @@ class Scores:
 
     @property
     def macro(self) -> Averages:
-        """Means over the types; a type's undefined figure counts as 0."""
+        """Means over the types; undefined figures count as 0, as in seqeval."""
         return _averages(self.by_type, lambda counts: 1)
 
     @property
     def weighted(self) -> Averages:
-        """Means over the types, each weighted by its number of gold spans."""
+        """Means over the types, each weighted by its number of gold spans.
+
+        Undefined figures count as 0, as in seqeval.
+        """
         return _averages(self.by_type, lambda counts: counts.gold)
 
     @property

@@ -26,9 +26,9 @@ def test_formats_and_schemes(source, tmp_path, capsys):
     first, second = (tmp_path / "a.jsonl").read_text().splitlines()
     assert json.loads(first)["labels"] == ["B-Person-Name", "E-Person-Name", "O"]
     assert json.loads(second)["labels"] == ["S-ORG", "S-ORG"]
-    assert "eng.train : 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in " ".join(
-        capsys.readouterr().out.replace("eng.train:", "eng.train :").split()
-    )
+    told = capsys.readouterr().out
+    assert "eng.train: 2 sentences, 5 tokens, 3 entities of 2 types, IOB1" in told
+    assert f"Reading {source} as columns (--from conll)" in told
     run(tmp_path / "a.jsonl", tmp_path / "brat", "--to=brat")
     assert (tmp_path / "brat" / "00001.ann").read_text() == (
         "T1\tPerson-Name 0 11\tAda Preston\nT2\tORG 17 22\tMilan\nT3\tORG 23 27\tAjax\n"
@@ -57,18 +57,19 @@ def test_tags(tmp_path):
             "There is no folder to write nowhere/a",
         ),
         (["eng.train", "eng.train"], "Expected two files, got eng.train twice"),
+        (["eng.train", "a.xml"], "'a.xml' tells no format to write: say --to, one of"),
         (["eng.tran", "a.jsonl"], "No file eng.tran; beside it: eng.train"),
         (
-            ["eng.train", "a", "--tags", "--scheme=BIO"],
+            ["eng.train", "a.conll", "--tags", "--scheme=BIO"],
             "Tags have no scheme to",
         ),
-        (["eng.train", "a", "--from=jsonl"], "eng.train:1: this is not JSON"),
+        (["eng.train", "a.conll", "--from=jsonl"], "eng.train:1: this is not JSON"),
         (
-            ["eng.train", "a", "--tags", "--to=brat"],
+            ["eng.train", "a.conll", "--tags", "--to=brat"],
             "brat holds spans, and",
         ),
         (
-            ["eng.train", "a", "--label-column=0"],
+            ["eng.train", "a.conll", "--label-column=0"],
             "expected tokens and labels in",
         ),
     ],

@@ -98,3 +98,10 @@ class TestPerTypeTable:
         text = render(per_type_table(scores, "[bold] set"))
         assert "[bold] set" in text
         assert cells(text, "[red]")[:3] == ["100.00", "100.00", "100.00"]
+
+
+def test_means_say_how_they_count_undefined_figures():
+    table = per_type_table(score([["B-A", "B-B"]], [["B-A", "O"]]))
+    assert "undefined figure (–) counts as 0" in str(table.caption)
+    table = per_type_table(score([["B-A"]], [["B-A"]]))
+    assert "undefined" not in str(table.caption)

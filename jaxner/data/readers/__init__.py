@@ -20,6 +20,11 @@ FORMATS = ("conll", "conll2012", "conllu", "jsonl", "jsonl-spans", "tsv", "brat"
 """The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
 OF_TEXT = ("jsonl", "jsonl-spans", "brat")
 """Formats that may contain text without tokens."""
+ENDINGS = (
+    *(".conll", ".txt", ".bio", ".iob", ".iob2", "_conll", ".conllu", ".jsonl"),
+    *(".ndjson", ".json", ".tsv", ".tab", ".ann"),
+)
+"""How the names of files end that tell their format; `.gz` may follow."""
 _SPANS_ONLY = ("jsonl-spans", "brat")
 
 
@@ -71,6 +76,16 @@ def guess(path: str | os.PathLike[str]) -> str:
             head = file.readline(1 << 16).decode("utf-8", "replace")
         return "tsv" if tsv.has_header(head.removeprefix("\ufeff").strip()) else "conll"
     return "conll"
+
+
+def is_known(path: str | os.PathLike[str]) -> bool:
+    """Returns whether the name of a file tells its format, or `guess` falls back.
+
+    Example:
+        >>> is_known("a.jsonl.gz"), is_known("eng.train"), is_known("a.xml")
+        (True, False, False)
+    """
+    return Path(path).name.removesuffix(".gz").lower().endswith(ENDINGS)
 
 
 def holds_any(folder: Path) -> bool:

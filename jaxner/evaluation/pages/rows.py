@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from jaxner.evaluation.report import UNDEFINED
+
 Value = dict[str, Any]
 NONE = "–"
 
@@ -122,6 +124,11 @@ def type_rows(run: Value) -> list[list[str]]:
     return rows
 
 
+def type_note(run: Value) -> str:
+    """Returns how means count undefined figures; empty if there are no means."""
+    return "" if has_tags(run) else UNDEFINED
+
+
 def rule_rows(run: Value) -> list[list[str]]:
     """Returns a row for each rule."""
     return [
@@ -233,7 +240,8 @@ def pretty(value: Any) -> str:
 FILTERS = {
     its.__name__: its
     for its in (
-        *(number, fixed, tiles, type_rows, rule_rows, figure_rows, group_rows),
-        *(error_rows, calibration_rows, calibration_columns, compared, cells, pretty),
+        *(number, fixed, tiles, type_rows, type_note, rule_rows, figure_rows),
+        *(group_rows, error_rows, calibration_rows, calibration_columns, compared),
+        *(cells, pretty),
     )
 }
