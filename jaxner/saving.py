@@ -27,13 +27,26 @@ def saving(path: Path) -> Iterator[None]:
             yield
     except Exception as error:  # Orbax passes on errors of several libraries
         text = " ".join(str(error).split())
-        known = (os.strerror(number) for number in _DISK_ERRORS)
-        reason = next((name for name in known if name in text), text[:200])
+        reason = _disk_error(error, text)
+        if reason is None:
+            raise OSError(
+                f"{path}: the checkpoint was not written: {type(error).__name__}: "
+                f"{text[:200]}. The previous checkpoint is unchanged; the same command "
+                "goes on from it."
+            ) from error
         raise OSError(
             f"{path}: cannot write the checkpoint: {reason}. The previous checkpoint "
             "is unchanged. Free some space or choose another --workdir, and run the "
             "same command."
         ) from None
+
+
+def _disk_error(error: Exception, text: str) -> str | None:
+    """Returns what is wrong with the disk; None if something else is."""
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        return os.strerror(error.errno)
+    known = (os.strerror(number) for number in _DISK_ERRORS)
+    return next((name for name in known if name in text), None)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """`benchmarks.abuse` distinguishes right from wrong; its attacks are slow tests."""
 
+import json
 import random
 
 import pytest
@@ -70,4 +71,12 @@ def test_an_unknown_kind_is_told(capsys):
 @pytest.mark.slow
 def test_nothing_goes_wrong_in_a_small_dose(tmp_path):
     kinds = ["kills", "bytes", "corpora"]
-    assert not abuse.main([*kinds, "--kills", "1", "--mutations", "13"])
+    file = tmp_path / "figures.json"
+    given = ["--kills", "1", "--mutations", "13", "--json", str(file)]
+    assert not abuse.main([*kinds, *given])
+    tables = json.loads(file.read_text())
+    (rows,) = (rows for title, rows in tables.items() if title.startswith("corpora"))
+    assert {row["damage"] for row in rows} == set(corpora.MUTATIONS)
+    for row in rows:  # both commands met each kind
+        assert row["evaluate: taken"] + row["evaluate: told"] == 1
+        assert row["train: taken"] + row["train: told"] == 1

@@ -19,6 +19,7 @@ from benchmarks import (
     corpus,
     decoding,
     growth,
+    long_sentences,
     loop,
     ours,
     papers,
@@ -438,6 +439,15 @@ def test_growth_along_other_axes(axis, tmp_path):
 
 
 @pytest.mark.slow
+def test_long_sentences(tmp_path):
+    arguments = "--systems", "GRN", "--tokens", "16", "32"
+    found = run(long_sentences.main, tmp_path, *arguments)
+    rows = found["GRN, one sentence"]
+    assert [row["tokens"] for row in rows] == [16, 32]
+    assert all(row["seconds"] > 0 and row["peak, MiB"] > 100 for row in rows)
+    assert found["exponents"][0]["scratch, MiB"] > 0
+
+
 def test_first_answers_and_peak_memory(tmp_path):
     found = run(tagging.main, tmp_path, "--systems", "--peers", "--first", "GRN")
     rows = found["from the start of a process to its first label"]

@@ -1,5 +1,6 @@
 """Hostile numbers in a run folder are refused before they take memory or time."""
 
+import errno
 import json
 import resource
 import shutil
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import jaxner
+from jaxner import saving
 from jaxner.integrity import DamagedFileError
 
 
@@ -72,3 +74,20 @@ def test_a_model_too_large_for_its_weights_takes_no_memory(has_about, run):
         jaxner.load(run)
     assert "1000000" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_an_error_of_a_save_that_is_not_the_disk_s_is_named(tmp_path):
+    with (
+        pytest.raises(OSError, match="not written: TypeError: no such type") as error,
+        saving.saving(tmp_path / "best"),
+    ):
+        raise TypeError("no such\n type")
+    text = str(error.value)
+    assert "The previous checkpoint is unchanged" in text
+    assert "space" not in text
+    assert len(text.splitlines()) == 1
+    with (
+        pytest.raises(OSError, match=r"No space left .* Free some space"),
+        saving.saving(tmp_path / "best"),
+    ):
+        raise OSError(errno.ENOSPC, "while writing")

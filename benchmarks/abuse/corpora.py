@@ -16,8 +16,6 @@ from benchmarks.abuse.victim import Victim
 from jaxner.commands import evaluate
 from jaxner.training import run as training
 
-_TRAINED = 12  # of the mutations, on how many a run is trained, too
-
 
 def attack(victim: Victim, seed: int, count: int) -> tuple[str, list[dict[str, Any]]]:
     """Damages files at random; returns a title and the rows of a table."""
@@ -29,7 +27,7 @@ def attack(victim: Victim, seed: int, count: int) -> tuple[str, list[dict[str, A
         path.write_bytes(MUTATIONS[kind](original, rng))
         row = rows.setdefault(kind, _row(kind))
         _count(row, "evaluate", outcome(lambda p=path: _evaluated(victim, p)))
-        if number < _TRAINED:
+        if number < len(MUTATIONS):  # a run is trained on one of each kind
             corpus = _corpus_with(victim, kind, rng)
             _count(row, "train", outcome(lambda c=corpus: _trained(victim, c)))
     title = "corpora: damaged files through jaxner evaluate and jaxner train"
