@@ -137,6 +137,7 @@ def read(
         count = len(contents.notes)
         what = "1 span does" if count == 1 else f"{count:,} spans do"
         notes.insert(0, f"{what} not match the tokens; the first:")
+    notes += contents.remarks
     try:
         _check_labels(path, examples, has_tags)
     except ConllError as error:

@@ -260,6 +260,21 @@ def _bounds(i: int, item: Any) -> tuple[int, int]:
     return start, end
 
 
+def _made(tokeniser: Any, text: str) -> list[Any]:
+    if not callable(tokeniser):
+        raise TypeError(
+            "Expected a tokeniser that is a function from a text to its tokens, such "
+            f"as str.split, got {tokeniser!r}"
+        )
+    made: Any = tokeniser(text)
+    if not isinstance(made, Iterable):
+        raise TypeError(
+            "Expected a tokeniser that returns tokens, strings or pairs (start, end), "
+            f"got {made!r} for the text {text[:20]!r}"
+        )
+    return list(made)
+
+
 def read(
     text: str, *, tokeniser: Tokeniser | None = None, split_sentences: bool = True
 ) -> list[list[Token]]:
@@ -287,7 +302,7 @@ def read(
     if tokeniser is None:
         tokens = tokenise(text)
     else:
-        made = list(tokeniser(text))
+        made = _made(tokeniser, text)
         if made and all(isinstance(item, list) for item in made):
             flat = iter(located(text, [token for part in made for token in part]))
             return [[next(flat) for _ in part] for part in made if part]

@@ -119,3 +119,15 @@ def test_spans_that_do_not_fit_are_noted_in_a_split(tmp_path):
     split = splits.read(path, unfit="widen")
     assert split.notes[0] == "9 spans do not match the tokens; the first:"
     assert len(split.notes) == 6
+
+
+def test_annotations_that_are_no_entities_are_counted(tmp_path, capsys):
+    folder = tmp_path / "brat"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Rome wins\n")
+    lines = ["T1\tLOC 0 4\tRome", "R1\tin Arg1:T1 Arg2:T1", "#1\tNote T1\tx"]
+    lines += ["A1\tOld T1", "A2\tBig T1"]
+    (folder / "a.ann").write_text("".join(f"{line}\n" for line in lines))
+    run(folder, tmp_path / "a.conll")
+    told = capsys.readouterr().out
+    assert "not entities, left out: 2 attributes, 1 note, 1 relation" in told

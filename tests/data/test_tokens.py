@@ -198,3 +198,12 @@ def test_wrong_tokens_say_what_is_wrong(made, message):
 
 def test_abbreviations_are_in_lower_case():
     assert all(word == word.lower() for word in tokens.ABBREVIATIONS)
+
+
+@pytest.mark.parametrize(
+    ("tokeniser", "message"),
+    [(3, "such as str.split, got 3"), (len, "got 9 for the text 'Rome fell'")],
+)
+def test_what_is_no_tokeniser_says_what_works(tokeniser, message):
+    with pytest.raises(TypeError, match=message):
+        tokens._made(tokeniser, "Rome fell")  # `read` has its types checked here

@@ -37,6 +37,7 @@ class Contents:
         format: One of `FORMATS`.
         sha256: Checksum of the decompressed file, or of a folder's names and files.
         notes: Spans that the reader widened or left out, each with its line.
+        remarks: What else the reader left out, counted: brat's relations, events, ….
         last_line: The last line, if no line end follows it.
     """
 
@@ -44,6 +45,7 @@ class Contents:
     format: str
     sha256: str
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     last_line: str | None = None
 
 
@@ -150,14 +152,15 @@ def read(
     report = Report(str(path))
     if format == "brat" or path.is_dir():
         data, examples = _of_folder(path, format, report, options)
-        return Contents(examples, format, _sha256(data), tuple(report.notes))
+        notes, remarks = tuple(report.notes), tuple(report.remarks)
+        return Contents(examples, format, _sha256(data), notes, remarks)
     data = files.read_bytes(path)
     if format == "conllu" and not tags and conllu.has_entities(data, encoding):
         options.setdefault("label_column", conllu.MISC)
     examples = tuple(_PARSERS[format](data, report, **options))
     tail = data[data.rfind(b"\n") + 1 :].decode("utf-8", "replace").strip()
     notes = tuple(report.notes)
-    return Contents(examples, format, _sha256(data), notes, tail or None)
+    return Contents(examples, format, _sha256(data), notes, last_line=tail or None)
 
 
 def _of_folder(

@@ -1,7 +1,8 @@
 """Reads and writes brat's standoff format: `NAME.txt` has the text, `NAME.ann` spans.
 
 Only text-bound annotations (`T`) are entities; relations, events, attributes and notes
-are skipped. Each line of a text is split into sentences, and these into tokens.
+are left out and counted. Each line of a text is split into sentences, and these into
+tokens.
 
 Source: https://brat.nlplab.org/standoff.html
 """
@@ -10,16 +11,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jaxner.data.readers import files, spans
 from jaxner.data.readers.examples import Example, Report
 from jaxner.data.readers.spans import CharSpan, Cut, Fitter
+from jaxner.wording import counted
 
 # Semicolons separate fragments: T1, a type, 0 5;16 23, the text of the fragments.
 _ENTITY = re.compile(r"(T\S+)\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
-_OTHER = re.compile(r"[REAMNW#*]")
+_OTHER = {
+    **{"R": "relation", "E": "event", "A": "attribute", "M": "attribute"},
+    **{"N": "normalisation", "W": "word", "#": "note", "*": "equivalence"},
+}
 
 
 def read(
@@ -81,6 +87,7 @@ def parse(
     """Reads pairs of files, given their `.ann` files; see `read`."""
     fitter = Fitter(report, unfit)
     whole, examples = report.name, []
+    others: Counter[str] = Counter()
 
     def within_lines(text: str) -> list[tuple[int, int]]:
         """Returns the bounds of all sentences, line by line."""
@@ -100,11 +107,14 @@ def parse(
         report.name = str(texts)
         text = _text(texts, report, encoding)
         report.name = str(path)
-        entities = list(_entities(path, text, fitter, encoding))
+        entities = list(_entities(path, text, fitter, encoding, others))
         for piece in fitter.cut(text, entities, tokenise, within_lines):
             line = text.count("\n", 0, piece.start) + 1
             facts = (piece.tokens, piece.labels, document, line, (), piece.text)
             examples.append(Example(*facts, piece.offsets, True, str(texts)))
+    if others:
+        kinds = ", ".join(counted(n, kind) for kind, n in sorted(others.items()))
+        report.remarks.append(f"annotations that are not entities, left out: {kinds}")
     report.name = whole
     report.check(examples)
     return examples
@@ -118,7 +128,7 @@ def _text(path: Path, report: Report, encoding: str) -> str:
 
 
 def _entities(
-    path: Path, text: str, fitter: Fitter, encoding: str
+    path: Path, text: str, fitter: Fitter, encoding: str, others: Counter[str]
 ) -> Iterator[CharSpan]:
     """Yields the text-bound annotations of one file; reports malformed lines."""
     report = fitter.report
@@ -126,7 +136,9 @@ def _entities(
     for number, line in enumerate(lines, 1):
         match = _ENTITY.fullmatch(line.removesuffix("\r"))
         if not match:
-            if line.strip() and not _OTHER.match(line):
+            if line[:1] in _OTHER:
+                others[_OTHER[line[:1]]] += 1
+            elif line.strip():
                 problem = "expected ID, tab, type, start and end, tab, text"
                 remedy = "Such as: T1<tab>LOC 0 4<tab>Rome"
                 report.add(number, problem, line, remedy)

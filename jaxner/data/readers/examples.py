@@ -72,12 +72,14 @@ class Report:
         problems: Problems that make the file unreadable, with their lines.
         remedies: What would fix them.
         notes: Changes that the reader made, with their lines.
+        remarks: What else the reader left out, counted.
     """
 
     name: str
     problems: list[str] = field(default_factory=list)
     remedies: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def add(self, line: int, problem: str, text: object, remedy: str) -> None:
         """Adds a problem and what would fix it."""

@@ -243,7 +243,7 @@ BAD = [
     # JSON lines
     ("cut.jsonl", '{"tokens": ["a"], "la', {}, 1, "error", "this is not JSON"),
     ("list.jsonl", '["a"]\n', {}, 1, "error", "expected a JSON object, got a list"),
-    ("array.jsonl", '[\n{"tokens": []}\n]', {}, 1, "error", "this is not JSON"),
+    ("array.jsonl", '[\n{"tokens": []}\n]', {}, None, "error", "over 3 lines"),
     ("fields.jsonl", line(words=["a"]), {}, 1, "error", "expected a list of labels"),
     ("count.jsonl", line(tokens=["a"], tags=[]), {}, 1, "error", "expected 1 label"),
     ("ids.jsonl", line(tokens=["a"], tags=[0]), {}, 1, "error", "the names of labels"),
