@@ -193,10 +193,10 @@ def calibration_columns(run: Value) -> list[str]:
 def calibration_rows(run: Value) -> list[list[str]]:
     """Returns the calibration of tokens and of entities, a column for each side."""
     names = {
-        "expected_calibration_error": "expected calibration error",
+        "expected_calibration_error": "ECE",
         "brier": "Brier score",
-        "mean_probability": "mean probability",
-        "share_right": "share that is right",
+        "mean_probability": "mean p",
+        "share_right": "share right",
     }
     sides = [run["calibration_before"], run["calibration"]]
     sides = [side for side in sides if side]
