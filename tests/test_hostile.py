@@ -11,6 +11,8 @@ import pytest
 import jaxner
 from jaxner import saving
 from jaxner.integrity import DamagedFileError
+from jaxner.training import run as train
+from tests import tiny
 
 
 @pytest.fixture
@@ -91,3 +93,11 @@ def test_an_error_of_a_save_that_is_not_the_disk_s_is_named(tmp_path):
         saving.saving(tmp_path / "best"),
     ):
         raise OSError(errno.ENOSPC, "while writing")
+
+
+def test_a_model_larger_than_the_memory_is_refused(corpus, tmp_path):
+    config = tiny.config(corpus)
+    config.model.encoder.hidden_dim = 10**9
+    with pytest.raises(ValueError, match=r"GiB.*more than this machine has memory"):
+        train.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from jaxner import fields
 from jaxner.models import options
@@ -181,3 +184,31 @@ def _check_seq2seq(config: Mapping[str, Any]) -> None:
                 f"has none of before its labels are known: take another head, or "
                 f"{remedy}"
             )
+
+
+def check_memory(weights: Any) -> None:
+    """Checks that a model's weights fit into the machine's memory.
+
+    Args:
+        weights: Anything with shapes and dtypes.
+
+    Raises:
+        ValueError: They do not.
+    """
+    leaves = jax.tree.leaves(weights)
+    needed = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+    most = _memory()
+    if needed > most:
+        count = sum(math.prod(leaf.shape) for leaf in leaves)
+        raise ValueError(
+            f"The model has {count:,} weights ({needed / 2**30:,.0f} GiB), more than "
+            f"this machine has memory ({most / 2**30:,.0f} GiB): set smaller sizes in "
+            "--config.model"
+        )
+
+
+def _memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return math.inf

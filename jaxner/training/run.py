@@ -145,7 +145,9 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
     """
     model = tagging.build_model(data.vocabulary, config.model.to_dict())
     # One program: alone, each draw would be compiled, and so would a forward pass.
-    weights = jax.jit(models.init, static_argnums=0)(model, jax.random.key(config.seed))
+    init, key = jax.jit(models.init, static_argnums=0), jax.random.key(config.seed)
+    checks.check_memory(init.eval_shape(model, key))
+    weights = init(model, key)
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
         if config.data.standardise_vectors:
