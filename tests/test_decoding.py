@@ -14,6 +14,7 @@ from jaxner import decoding, inference, models, tagging
 from jaxner.data import schemes, vocab
 from jaxner.decoding import DECODINGS
 from jaxner.inference import Constraints
+from tests.marks import slow
 
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
 
@@ -168,7 +169,7 @@ def test_n_best_of_all_doors(crf):
         jaxner.n_best(crf, ["Rome"], 0)
 
 
-@pytest.mark.parametrize("head", ["crf", "softmax"])
+@pytest.mark.parametrize("head", [*slow("crf"), "softmax"])
 def test_passes_are_averaged(head):
     params = tiny(head, mc_dropout={"num_samples": 3, "parts": ("representation",)})
     tokens, key = SENTENCES[0], jax.random.key(5)

@@ -27,7 +27,7 @@ MODULES = [
 ]
 
 
-SLOW = "runs/uanet"  # takes half a minute to train
+SLOW = ("runs/uanet", "runs/att")  # take up to half a minute to train
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
 
 
@@ -57,7 +57,7 @@ def with_runs(request, tmp_path, monkeypatch):
     "name",
     [
         pytest.param(
-            name, marks=[pytest.mark.slow] if SLOW in examples_of(name) else []
+            name, marks=[pytest.mark.slow] * any(x in examples_of(name) for x in SLOW)
         )
         for name in MODULES
     ],

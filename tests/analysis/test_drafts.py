@@ -11,6 +11,7 @@ import jaxner
 from jaxner import models
 from jaxner.analysis import drafts
 from jaxner.data import corpora, vocab
+from tests.marks import slow
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def attention(lan, tokens):
     return np.asarray(out["label_attention"], np.float64)[:, :, : len(tokens)]
 
 
-@pytest.mark.parametrize("layer", [1, 2, None])
+@pytest.mark.parametrize("layer", [*slow(1, 2), None])
 def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(
     lan, split, layer
 ):

@@ -12,6 +12,7 @@ from jaxner import __main__, tagging
 from jaxner.analysis import certainty, reporting
 from jaxner.data import corpora, schemes
 from jaxner.workdir import Workdir, names_of
+from tests.marks import slow
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,13 @@ def test_the_report_is_of_the_decoding(decoding, finished, evaluated, tmp_path):
     assert "those by Viterbi" in text
 
 
-@pytest.mark.parametrize("decoding", ["independent", "max_marginal", "sampled"])
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        "max_marginal",
+        *slow("independent", "sampled"),
+    ],
+)
 def test_labels_of_each_decoding_are_those_of_tag(decoding, params, dev):
     key = jax.random.key(1) if decoding == "sampled" else None
     found = certainty.label(params, dev, decoding=decoding, key=key)

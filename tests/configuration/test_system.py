@@ -28,6 +28,7 @@ def load(text):
     return config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", shipped.names())
 def test_every_config_takes_every_part(name):
     taken = 0

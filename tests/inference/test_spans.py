@@ -14,6 +14,7 @@ from jaxner.data.label_spans import label_types
 from jaxner.inference import Constraints, LabelSpans
 from jaxner.types import Autoregressive, Potentials
 from tests.inference.test_crf import enumerate_scores, log_sum_exp, potentials
+from tests.marks import slow
 
 NAMES = {
     "IO": ("O", "I-A", "I-B"),  # IOB1 without a B
@@ -143,7 +144,7 @@ def test_gradients_equal_finite_differences(float64, kind):
         check_grads(jax.jit(compute), (p,), order=1, modes=["fwd", "rev"])
 
 
-@pytest.mark.parametrize("scale", [1.0, 300.0])
+@pytest.mark.parametrize("scale", [*slow(1.0), 300.0])
 def test_float32_is_finite_and_keeps_its_digits(unchecked, scale):
     """Exact at any scale, also if constraints forbid most probable labellings."""
     names = NAMES["BIOES"]

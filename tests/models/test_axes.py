@@ -9,6 +9,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 import jaxner
 from jaxner import models
 from jaxner.types import batch_axes
+from tests.marks import slow
 from tests.models import test_product as product
 
 PAIRS = [
@@ -100,6 +101,7 @@ by_parts = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @by_kind
 @pytest.mark.parametrize(("encoder", "head"), PAIRS)
 def test_every_encoder_and_head_is_traced_on_a_mesh(encoder, head, kind):
@@ -137,7 +139,10 @@ def test_dropout_draws_the_same_masks_on_explicit_axes():
     assert_close(found, expected)
 
 
-@pytest.mark.parametrize("answer", [jaxner.marginals, jaxner.uncertainty])
+@pytest.mark.parametrize(
+    "answer",
+    [jaxner.marginals, *slow(jaxner.uncertainty)],
+)
 def test_answers_are_the_same_on_explicit_axes(answer):
     tagger = tagger_of("bilstm", "softmax")
     batch, _ = product.batch_of(product.SENTENCES, product.LABELS, 2, 3)

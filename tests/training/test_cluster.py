@@ -118,6 +118,7 @@ def test_two_devices_train_as_one(alone, corpus, tmp_path):
     assert_same(tmp_path / "run", alone)
 
 
+@pytest.mark.slow
 def test_restarts_are_split_over_devices(alone, corpus, tmp_path):
     options = {"num_devices": 2, "num_seeds": 2, "restarts": "together"}
     place = cluster.placement(2, num_seeds=2)

@@ -16,6 +16,7 @@ from jaxner.training import cluster, objectives, optim, step
 from jaxner.training.corpus import Corpus
 from jaxner.training.objectives import Objective
 from tests import tiny
+from tests.marks import slow
 from tests.sentences import spelled
 
 LABELS, SEED, SIZE = 5, 3, 4
@@ -161,7 +162,7 @@ def assert_close(state, other):
 # --- Blocks ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 3])
+@pytest.mark.parametrize("blocks", [2, *slow(1, 3)])
 @pytest.mark.parametrize(
     "chars", [CNN, pytest.param(LSTM, marks=pytest.mark.slow), None]
 )
@@ -178,8 +179,10 @@ def test_blocks_of_a_batch_update_as_the_whole_batch(make, chars, blocks):
     "objective",
     [
         Objective("token", orthogonality=0.1),
-        Objective("sum", dropout_penalty=0.1),
-        Objective(dropout_penalty=0.1, dropout_penalty_form="ma"),
+        *slow(
+            Objective("sum", dropout_penalty=0.1),
+            Objective(dropout_penalty=0.1, dropout_penalty_form="ma"),
+        ),
     ],
 )
 def test_all_terms_are_added_over_blocks_and_those_of_weights_once(make, objective):
