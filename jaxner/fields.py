@@ -60,7 +60,7 @@ class Range:
     def __str__(self) -> str:
         if self.step:
             first = int(self.least or 0)
-            last = "…" if self.most is None else f"… {self.most}"
+            last = "…" if self.most is None else f"…, {self.most}"
             return f"{first}, {first + self.step}, {first + 2 * self.step}, {last}"
         low = self.least if self.above is None else self.above
         high = self.most if self.below is None else self.below

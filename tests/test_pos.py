@@ -182,7 +182,7 @@ def test_a_resumed_run_stops_when_accuracy_no_longer_rises(
     config.patience = 1
     result = train.main_run(config, run)
     out = capsys.readouterr().out
-    assert "Stopped: dev accuracy has not improved for 1 epoch\n" in out
+    assert "Stopped: dev accuracy has not improved for 1 epoch (best: " in out
     assert "test has tags that train lacks, which the tagger will miss: RARE" in out
     accuracies = [line["dev_accuracy"] for line in Workdir(run).metrics()]
     assert accuracies[:3] == [m["dev_accuracy"] for m in Workdir(finished).metrics()]

@@ -225,7 +225,7 @@ def test_wrong_settings_say_what_would_work():
         ValueError, match=r"400 features are not divisible by num_heads=3 "
     ):
         LabelAttention(LABELS, num_heads=3)
-    with pytest.raises(ValueError, match="num_layers of LabelAttention must be at lea"):
+    with pytest.raises(ValueError, match=r"num_layers of LabelAttention must be in \["):
         LabelAttention(LABELS, num_layers=0)
     with pytest.raises(ValueError, match="weight_dropout of LabelAttention must be in"):
         LabelAttention(LABELS, weight_dropout=1.0)

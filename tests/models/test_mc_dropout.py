@@ -247,7 +247,10 @@ def test_without_passes_prediction_is_what_apply_computes():
             {"average": "votes"},
             "average 'votes' of MCDropout; known: scores, probabilities",
         ),
-        ({"num_samples": -1}, "num_samples of MCDropout must be at least 0, got -1"),
+        (
+            {"num_samples": -1},
+            r"of MCDropout must be in \[0, 10000\], got -1",
+        ),
         (
             {"num_samples": 2.5},
             r"num_samples of MCDropout must be a whole number, got 2\.5",

@@ -446,7 +446,11 @@ def test_parameters_are_drawn_as_by_the_authors():
         ),
         (RelativeAttention, {"num_heads": 0}, "num_heads of .* at least 1, got 0"),
         (RelativeTransformer, {"num_layers": 0}, "num_layers of RelativeTransformer"),
-        (TwoStream, {"num_layers": 0}, "num_layers of TwoStream must be at least 1"),
+        (
+            TwoStream,
+            {"num_layers": 0},
+            r"of TwoStream must be in \[1, 100\]",
+        ),
         (RelativeAttention, {"dropout": 1.0}, "dropout of RelativeAttention"),
         (RelativeTransformer, {"dropout": -0.1}, "dropout of RelativeTransformer"),
         (TwoStream, {"attention_dropout": 1.0}, "attention_dropout of TwoStream"),
