@@ -121,9 +121,7 @@ def test_biases_are_drawn_where_pytorch_is_meant():
 
 
 def test_wrong_settings_say_what_would_work():
-    with pytest.raises(
-        ValueError, match="of IntNet must be 1, 3, 5, …, 999, got 4"
-    ):
+    with pytest.raises(ValueError, match="of IntNet must be 1, 3, 5, …, 999, got 4"):
         IntNet(NUM_CHARS, widths=(3, 4))
     with pytest.raises(ValueError, match="Expected odd widths of IntNet, got none"):
         IntNet(NUM_CHARS, widths=())
