@@ -154,7 +154,9 @@ def _is_deeper(content: Any, deepest: int) -> bool:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Writes a JSON object with its checksum, atomically."""
     plain = json.loads(json.dumps(content))  # as `read_json` will see it: no tuples
-    plain[CHECKSUM] = _checksum(plain)
+    # First, so that its line can be deleted without breaking the JSON.
+    plain.pop(CHECKSUM, None)
+    plain = {CHECKSUM: _checksum(plain), **plain}
     writing.write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -340,4 +342,6 @@ def reading(path: Path, remedy: str, what: Callable[[], Any]) -> Any:
         raise
     except Exception as error:  # hostile content fails in any way
         text = " ".join(str(error).split())[:300] or type(error).__name__
+        if isinstance(error, KeyError):
+            text = f"it has no {text}"
         raise DamagedFileError(path, f"cannot be used: {text}", remedy) from error

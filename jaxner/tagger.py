@@ -253,20 +253,22 @@ def load(
 
 def _temperature(folder: Workdir, step: int | None) -> float:
     """Reads the temperature that `jaxner calibrate` found for the best checkpoint."""
-    if not (folder.path / CALIBRATION).is_file():
+    file = folder.path / CALIBRATION
+    if not file.is_file():
         return 1.0
-    calibration = folder.read_json(CALIBRATION)
+    remedy = f"Remove it and run `jaxner calibrate --workdir={folder.path}`."
+    calibration = integrity.read_json(file, remedy)
     temperature = calibration.get("temperature")
     if not isinstance(temperature, float) or not 0 < temperature < float("inf"):
         raise integrity.DamagedFileError(
-            folder.path / CALIBRATION,
+            file,
             f"has the temperature {temperature!r}, not a positive number",
-            "Run jaxner calibrate again.",
+            remedy,
         )
     if calibration.get("step") == step:
         return temperature
     warnings.warn(
-        f"{folder.path / CALIBRATION} is of step {calibration.get('step')}, and the "
+        f"{file} is of step {calibration.get('step')}, and the "
         f"best checkpoint of step {step}: probabilities are not calibrated. Run jaxner "
         "calibrate again.",
         stacklevel=3,

@@ -81,10 +81,9 @@ class Workdir:
         if (self.path / "model.json").is_file():
             return "Copy the folder again from where it came, or save the tagger again."
         if part == "best" and self.is_begun():
-            return (
-                f"Remove {checkpoints / part} and {again}: it resumes from the "
-                "latest checkpoint."
-            )
+            gone = checkpoints / part
+            resume = f"Remove {gone} and {again}" if gone.exists() else f"R{again[1:]}"
+            return f"{resume}: it resumes from the latest checkpoint."
         if part == "latest":
             return (
                 "The best checkpoint can still be loaded. To train again, remove "

@@ -49,7 +49,7 @@ def told(error):
     text = str(error.value)
     assert len(text.splitlines()) == 1
     assert str(error.value.path) in text
-    assert re.search(r"Remove|remove|Copy|Put|delete|raises", error.value.remedy)
+    assert re.search(r"Remove|remove|Copy|Put|Run|delete|raises", error.value.remedy)
     return text
 
 
@@ -134,6 +134,16 @@ def test_reordered_labels_are_refused(run):
     told(error)
 
 
+def test_a_damaged_calibration_is_made_again(run):
+    file = run / "calibration.json"
+    for text in ("", "{", '{"temperature": -1.0}'):
+        file.write_text(text)
+        with pytest.raises(DamagedFileError, match="Remove it and run `jaxner calibr"):
+            jaxner.load(run)
+    file.unlink()
+    assert jaxner.load(run).temperature == 1.0
+
+
 def test_an_edited_config_is_refused(run, attending):
     file, text = run / "config.json", (run / "config.json").read_text()
     content = json.loads(text)
@@ -142,8 +152,8 @@ def test_an_edited_config_is_refused(run, attending):
     with pytest.raises(DamagedFileError, match="edited or damaged") as error:
         jaxner.load(run)
     assert 'delete its line "checksum"' in told(error)
-    del content["checksum"]
-    file.write_text(json.dumps(content))
+    lines = text.replace('"hidden_dim": 32', '"hidden_dim": 64').splitlines(True)
+    file.write_text("".join(x for x in lines if '"checksum"' not in x))
     with pytest.raises(
         DamagedFileError, match=r"encoder\.hidden_dim was 32, and is 64"
     ) as error:

@@ -4,6 +4,8 @@ import io
 import os
 import re
 import select
+import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests import tiny
 
 pty = pytest.importorskip("pty")  # not on Windows
 fcntl = pytest.importorskip("fcntl")
+termios = pytest.importorskip("termios")
 ROOT = Path(__file__).parents[1]
 
 
@@ -53,14 +56,18 @@ def shown_by(command):
     Returns:
         Its exit status, the lines, and the longest time in which nothing moved.
     """
-    pid, terminal = pty.fork()
-    if not pid:
-        os.chdir(ROOT)
-        os.execvpe(command[0], command, {**os.environ, "TERM": "xterm", "COLUMNS": ""})
-    import struct
-    import termios
-
+    terminal, inside = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": ""},
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+    )
+    os.close(inside)
     said, longest, last = b"", 0.0, time.monotonic()
     while True:
         select.select([terminal], [], [])
@@ -74,7 +81,8 @@ def shown_by(command):
         if said:  # Python itself starts first
             longest = max(longest, now - last)
         said, last = said + more, now
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(terminal)
+    status = process.wait()
     text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", said).decode()
     return status, re.split(r"[\r\n]+", text), longest
 
