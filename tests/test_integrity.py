@@ -277,7 +277,7 @@ def test_without_a_best_checkpoint_the_latest_stands_in(run, corpus, capsys):
     shutil.rmtree(run / "checkpoints" / "best")
     with pytest.raises(DamagedFileError, match="holds no checkpoint") as error:
         jaxner.load(run)
-    assert "run `jaxner train`" in told(error)
+    assert "Run `jaxner train`" in told(error)
     assert "resumes from the latest checkpoint" in told(error)
     capsys.readouterr()
     result = train.main_run(tiny.config(corpus), run)
