@@ -97,3 +97,5 @@ def convert(options: argparse.Namespace) -> None:
     has_tags = split.scheme == schemes.TAGS
     readers.write(target, examples, format=options.to, tags=has_tags)
     console.print(f"Written: {target}", markup=False)
+    if options.to in readers.SPANS_ONLY:
+        console.print("To read it back with the same tokens: --tokeniser blanks")

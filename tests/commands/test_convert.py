@@ -42,6 +42,20 @@ def test_formats_and_schemes(source, tmp_path, capsys):
     ].strip() == TEXT.strip()
 
 
+def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, capsys):
+    """The tokeniser would cut `U.S.-based` in three."""
+    text = "U.S.-based\tB-MISC\n\ufeffDubbz\tB-PER\nwon\tO\n"
+    (tmp_path / "a.tsv").write_text(f"token\tlabel\n{text}")
+    for form in ("brat", "jsonl-spans"):
+        run(tmp_path / "a.tsv", tmp_path / form, f"--to={form}")
+        assert "the same tokens: --tokeniser blanks" in capsys.readouterr().out
+        given = "--from=brat" if form == "brat" else "--from=jsonl"
+        run(tmp_path / form, tmp_path / "b.tsv", given, "--tokeniser=blanks")
+        back = (tmp_path / "b.tsv").read_text()
+        assert all(f"{row}\n" in back for row in text.splitlines())
+        assert len(back.strip().splitlines()) == 4  # with the header
+
+
 def test_tags(tmp_path):
     (tmp_path / "a.txt").write_text("Rome NNP\nwins VBZ\n")
     run(tmp_path / "a.txt", tmp_path / "b.conllu", "--tags")

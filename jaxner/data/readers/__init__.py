@@ -25,7 +25,7 @@ ENDINGS = (
     *(".ndjson", ".json", ".tsv", ".tab", ".ann"),
 )
 """How the names of files end that tell their format; `.gz` may follow."""
-_SPANS_ONLY = ("jsonl-spans", "brat")
+SPANS_ONLY = ("jsonl-spans", "brat")
 
 
 @dataclass(frozen=True)
@@ -233,10 +233,10 @@ def write(
     """
     format = format or guess(path)
     _check_format(format)
-    if tags and format in _SPANS_ONLY:
+    if tags and format in SPANS_ONLY:
         raise ValueError(
             f"{format} holds spans, and these labels are tags; known for tags: "
-            + ", ".join(f for f in FORMATS if f not in _SPANS_ONLY)
+            + ", ".join(f for f in FORMATS if f not in SPANS_ONLY)
         )
     if format == "conll":
         rows = [list(zip(e.tokens, e.labels or (), strict=True)) for e in examples]
