@@ -17,6 +17,7 @@ from jaxner.wording import counted
 
 _LONG_TOKEN = 100  # characters
 _LONG_SENTENCE = 500  # tokens
+_LONG_MEDIAN = 60  # tokens
 _MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\ufffd")
 
 
@@ -111,13 +112,19 @@ def long_sentences(split: Split) -> Iterator[Finding]:
     longest = max(range(len(lengths)), key=lengths.__getitem__)
     usual = statistics.median(lengths)
     count, most = len(lengths), lengths[longest]
-    if most <= _LONG_SENTENCE or (count > 1 and most < 10 * usual):
+    is_alone = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
+    if not is_alone and (count == 1 or usual <= _LONG_MEDIAN):
         return
-    padding = 1 - sum(lengths) / (most * count)
-    what = "the only sentence has" if count == 1 else "a sentence has"
-    message = f"{what} {most:,} tokens"
-    if count > 1:
-        message += f", the median {usual:g}; in one batch, {padding:.0%} are padding"
+    if count == 1:
+        message = f"the only sentence has {most:,} tokens"
+    elif is_alone:
+        padding = 1 - sum(lengths) / (most * count)
+        message = (
+            f"a sentence has {most:,} tokens, the median {usual:g}; in one batch, "
+        )
+        message += f"{padding:.0%} are padding"
+    else:
+        message = f"half of the sentences have {usual:g} tokens or more"
     remedy = "Are blank lines between sentences missing?"
     where = place(split, split.examples[longest])
     yield Finding("warning", "long sentences", message, *where, remedy)

@@ -69,6 +69,10 @@ def test_texts_with_several_types(tmp_path):
         ),
         (lambda d: b"a O\n" * 4782 + d, "Are blank lines between"),
         (
+            lambda d: (b"-DOCSTART- O\n\n" + b"Rome B-LOC\n" * 75 + b"\n") * 100,
+            "half of the sentences have 75 tokens or more",
+        ),
+        (
             lambda d: d.replace(b"the ", b"the\0 ", 1),
             "1 token with a control ch",
         ),
