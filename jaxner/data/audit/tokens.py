@@ -112,12 +112,12 @@ def long_sentences(split: Split) -> Iterator[Finding]:
     longest = max(range(len(lengths)), key=lengths.__getitem__)
     usual = statistics.median(lengths)
     count, most = len(lengths), lengths[longest]
-    is_alone = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
-    if not is_alone and (count == 1 or usual <= _LONG_MEDIAN):
+    is_outlier = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
+    if not is_outlier and (count == 1 or usual <= _LONG_MEDIAN):
         return
     if count == 1:
         message = f"the only sentence has {most:,} tokens"
-    elif is_alone:
+    elif is_outlier:
         padding = 1 - sum(lengths) / (most * count)
         message = (
             f"a sentence has {most:,} tokens, the median {usual:g}; in one batch, "
