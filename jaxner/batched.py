@@ -148,6 +148,7 @@ def _batches(
     """Yields the indices of the sentences in each batch, and the batch."""
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
     parts = 1 if mesh is None else mesh.size
+    own = None if mesh is None else devices.own_parts(mesh)
     for (tokens, chars), count, rows in _plan(sizes, max(passes, 1), parts):
         here = [sentences[i] for i in rows]
         # In large batches, half of the tokens are padding or repeated words.
@@ -155,6 +156,7 @@ def _batches(
         if words > _FEW_WORDS and sum(len(s.chars) for s in here) <= words // 2:
             words //= 2
         count, words = (-(-n // parts) * parts for n in (count, words))
+        here = padding.of_parts(here, count, parts, own)
         batch = padding.pad(here, shapes.Shape(tokens, words, chars), count)
         yield rows, batch if mesh is None else devices.split(batch, mesh)
 

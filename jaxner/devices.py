@@ -36,6 +36,30 @@ def split(arrays: Any, mesh: Mesh) -> Any:
     return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
 
 
+def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
+    """Returns which parts of an array the devices of this process hold.
+
+    Args:
+        mesh: The devices.
+        axis: The axis of the mesh that splits the array; None for all axes.
+
+    Example:
+        >>> mesh = jax.make_mesh((1,), ("data",))
+        >>> own_parts(mesh, "data")
+        frozenset({0})
+    """
+    places = mesh.devices.reshape(-1, 1)
+    if axis is not None:
+        along = np.moveaxis(mesh.devices, mesh.axis_names.index(axis), 0)
+        places = along.reshape(len(along), -1)
+    mine = jax.process_index()
+    return frozenset(
+        part
+        for part, holders in enumerate(places)
+        if any(device.process_index == mine for device in holders)
+    )
+
+
 def put(arrays: Any, sharding: NamedSharding) -> Any:
     """Returns placed arrays; each process has them whole and copies its own part."""
     if sharding.is_fully_addressable:

@@ -56,6 +56,7 @@ class Batches:
         unit: What an element of `sentences` is: a "sentence" or a "document".
         parts: Number of devices that share a block; rows and distinct words are padded
             to a multiple of this number.
+        own_parts: Which of them this process has; None for all.
     """
 
     sentences: tuple[Sentence, ...]
@@ -68,6 +69,7 @@ class Batches:
     chars: str = "distinct"
     unit: str = "sentence"
     parts: int = 1
+    own_parts: frozenset[int] | None = None
 
     @classmethod
     def make(
@@ -81,6 +83,7 @@ class Batches:
         chars: str = "distinct",
         unit: str = "sentence",
         parts: int = 1,
+        own_parts: frozenset[int] | None = None,
     ) -> Batches:
         """Returns batches of a corpus, with shapes chosen for its sizes.
 
@@ -93,6 +96,7 @@ class Batches:
             chars: One of `CHARS`.
             unit: "sentence" or "document".
             parts: Number of devices that share a block.
+            own_parts: Which of them this process has; None for all.
 
         Raises:
             ValueError: `sentences` is empty, or a number is below 1.
@@ -122,6 +126,7 @@ class Batches:
             chars,
             unit,
             parts,
+            own_parts,
         )
         return dataclasses.replace(batches, shapes=batches._choose(num_shapes))
 
@@ -280,8 +285,9 @@ class Batches:
 
     def _pad(self, drawn: np.ndarray, rows: np.ndarray, shape: Shape) -> Block:
         members = drawn[rows]
-        here = [self.sentences[i] for i in members]
         pieces, count = self._piece_shapes.get(shape), self._multiple(self.rows)
+        here = [self.sentences[i] for i in members]
+        here = padding.of_parts(here, count, self.parts, self.own_parts)
         # A block without sentences has the same fields as others.
         batch = stack(
             here or [padding.without_tokens(self.sentences[0])],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxner.data import unique_words
+from jaxner.data.contextual import TokenVectors
 from jaxner.data.shapes import Shape
 from jaxner.types import Pieces, Sentence
 
@@ -168,6 +169,31 @@ def pad_vectors(vectors: Sequence[Any], length: int, count: int) -> np.ndarray |
     for row, array in zip(padded, arrays, strict=False):
         row[: len(array)] = array
     return padded
+
+
+def of_parts(
+    sentences: Sequence[Sentence], count: int, parts: int, own: frozenset[int] | None
+) -> list[Sentence]:
+    """Returns the sentences of a batch, with vectors for the rows of this process.
+
+    The vectors of other rows, if they are still in a file, become zeros.
+
+    Args:
+        sentences: The first rows of the batch.
+        count: Padded number of rows, a multiple of `parts`.
+        parts: Number of devices that share the batch.
+        own: Which of them this process has; None for all.
+    """
+    found = list(sentences)
+    for row, sentence in enumerate(sentences):
+        vectors = sentence.vectors
+        if own is None or row * parts // count in own:
+            continue
+        if isinstance(vectors, TokenVectors):
+            shape = len(sentence.words), *vectors.sizes
+            unread = np.broadcast_to(np.float32(0), shape)
+            found[row] = sentence._replace(vectors=unread)
+    return found
 
 
 def pad_pieces(

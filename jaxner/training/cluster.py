@@ -51,6 +51,11 @@ class Placement:
         """Number of parts of a batch."""
         return 1 if self.mesh is None else self.mesh.shape[DATA]
 
+    @property
+    def own_parts(self) -> frozenset[int] | None:
+        """The parts of a batch that this process computes; None for all."""
+        return None if self.mesh is None else devices.own_parts(self.mesh, DATA)
+
     def tagger(self, tagger: Tagger) -> Tagger:
         """Returns a tagger that computes on all devices."""
         weights = self.everywhere(tagger.weights)

@@ -200,6 +200,7 @@ def batches_and_optimizer(
         chars=step.character_rows(start.model),
         unit=config.data.unit,
         parts=place.num_parts,
+        own_parts=place.own_parts,
     )
     console.print(batches.summary())
     recipe = step.Recipe(

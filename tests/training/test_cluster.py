@@ -15,7 +15,7 @@ import pytest
 
 import jaxner
 from jaxner import devices, tagging
-from jaxner.data import corpora
+from jaxner.data import contextual, corpora
 from jaxner.training import cluster, run, seeds
 from jaxner.workdir import Workdir
 from tests import tiny
@@ -66,11 +66,11 @@ def alone(corpus, tmp_path_factory):
     return folder
 
 
-def arguments_of(corpus, folder, epochs):
+def arguments_of(corpus, folder, epochs, config="configs/grn.py"):
     """The command line of the same run."""
     options = {**tiny.SMALL, **ODD, "data.dir": corpus, "num_epochs": epochs}
     flags = [f"--config.{name}={value}" for name, value in options.items()]
-    return ["train", "--config", "configs/grn.py", *flags, "--workdir", str(folder)]
+    return ["train", "--config", config, *flags, "--workdir", str(folder)]
 
 
 def environment(count):
@@ -205,6 +205,25 @@ def test_eight_devices_and_two_processes_train_as_one(alone, corpus, tmp_path):
     finish(start(["examples/launch/local.py", 2, *score], 2))
     result = Workdir(alone).read_json("result.json")
     assert f'"f1": {result["test"]["f1"]}' in (tmp_path / "scores").read_text()
+
+
+@pytest.mark.slow
+def test_two_processes_read_the_vectors_of_their_rows(corpus, tmp_path):
+    """Vectors come from files, in training and in scoring; each process reads some."""
+    rng = np.random.default_rng(0)
+    for split in ("train", "dev", "test"):
+        examples = corpora.load(None, split, directory=corpus).examples
+        text = [example.tokens for example in examples]
+        arrays = [rng.normal(size=(len(s), 5)).astype(np.float32) for s in text]
+        contextual.write(tmp_path / f"{split}.npz", arrays, text)
+    own = f"--config.data.contextual={tmp_path}/{{split}}.npz"
+    one, two = (
+        [*arguments_of(corpus, tmp_path / name, 3, "configs/grn.py:sample,elmo"), own]
+        for name in "12"
+    )
+    finish(start(["-m", "jaxner", *one, "--config.num_devices=1"], 1))
+    finish(start(["examples/launch/local.py", 2, *two], 2))
+    assert_same(tmp_path / "2", tmp_path / "1")
 
 
 @pytest.mark.slow

@@ -397,3 +397,31 @@ def test_the_test_split_needs_its_vectors_too(short, vectors):
     options["contextual"] = "nowhere/{split}.npz"
     assert prepare.splits_to_score(options, told.append) == ("dev",)
     assert "No file of vectors for test" in told[0]
+
+
+def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch):
+    """Of a block of six rows over two devices, the second has the last three."""
+    config = vector_config(short, vectors)
+    vocabulary, _ = build(config)
+    split = prepare.load_split(config.data.to_dict(), "train")
+    encoded, labels = prepare.encode_split(split, vocabulary)
+    make = functools.partial(
+        batching.Batches.make, encoded, labels, batch_size=6, num_shapes=1, parts=2
+    )
+    whole, own = make(), make(own_parts=frozenset({1}))
+    read = []
+    original = contextual.TokenVectors.__array__
+
+    def counted(self, *args, **kwargs):
+        read.append(self)
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(contextual.TokenVectors, "__array__", counted)
+    for (_, one), (_, part) in zip(blocks_of(whole), blocks_of(own), strict=True):
+        assert len(one.rows) == 6
+        assert not part.sentences.vectors[:3].any()
+        np.testing.assert_array_equal(
+            part.sentences.vectors[3:], one.sentences.vectors[3:]
+        )
+        np.testing.assert_array_equal(part.sentences.words, one.sentences.words)
+    assert len(read) == len(encoded) + len(encoded) // 2
