@@ -4,10 +4,10 @@ python train.py --config configs/grn.py
 python train.py --config configs/grn.py:conll2003 --config.num_epochs=50
 """
 
-from jaxner.training import signals
-
 if __name__ == "__main__":
-    signals.watch()  # before the rest is imported, which takes seconds
+    from jaxner.commands import interrupts
+
+    interrupts.watch()  # first: the other imports take seconds
 
 from jaxner.commands.train import main
 from jaxner.training.seeds import main_run as main_run

@@ -3,10 +3,10 @@
 Each name is imported when it is first asked for, so that commands begin at once.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # that of typing takes longer to import than this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from jaxner.analysis.heatmaps import attention as attention
     from jaxner.analysis.heatmaps import relations as relations
     from jaxner.answers.dropout_passes import Uncertainty as Uncertainty
@@ -67,7 +67,9 @@ _HOMES = {
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    import importlib
+
     if name not in _HOMES:
         try:
             return importlib.import_module(f"jaxner.{name}")

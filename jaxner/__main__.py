@@ -1,16 +1,17 @@
 """The command line: `jaxner COMMAND …`, or `python -m jaxner COMMAND …`.
 
-Each command is a module of `jaxner.commands`; a call imports only its own module.
+The module imports next to nothing, so that Ctrl-C is handled from the start.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import sys
-from collections.abc import Iterator, Sequence
 
-from jaxner.training import signals
+from jaxner.commands import interrupts
+
+TYPE_CHECKING = False  # that of typing takes longer to import than all else here
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,79 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: By default, those of the script.
     """
     if arguments is None:
-        signals.watch()  # before the rest is imported, which takes seconds
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    command, rest = (given[0], given[1:]) if given else ("", [])
-    if command == "train":
-        with _starting():
-            from jaxner.commands import train
-        train.main(rest)
-    elif command == "evaluate":
-        with _starting():
-            from jaxner.commands import evaluate
-        evaluate.main(rest)
-    else:
-        with _starting():
-            declared = parser()
-        _run(declared.parse_args(given))
+        interrupts.watch()
+    from jaxner.commands import line
 
-
-@contextlib.contextmanager
-def _starting() -> Iterator[None]:
-    """Shows on a terminal that something is imported."""
-    from rich.console import Console
-
-    console = Console()
-    shown = console.status("Starting …") if console.is_terminal else None
-    with shown or contextlib.nullcontext():
-        yield
-
-
-def parser() -> argparse.ArgumentParser:
-    """Returns the parser; train and evaluate also have absl flags."""
-    from jaxner.commands import (
-        cache,
-        calibrate,
-        check,
-        compare,
-        convert,
-        flagged,
-        reproduce,
-        score,
-        show,
-        sweep,
-        tag,
-    )
-
-    top = flagged.Parser(
-        prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
-    )
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("train", help="trains a tagger")
-    commands.add_parser("evaluate", help="scores a trained tagger")
-    check.declare(commands)
-    calibrate.declare(commands)
-    show.declare(commands)
-    convert.declare(commands)
-    score.declare(commands)
-    compare.declare(commands)
-    tag.declare(commands)
-    sweep.declare(commands)
-    reproduce.declare(commands)
-    for one in commands.choices.values():
-        one.add_argument("--cache", help=cache.HELP)
-    return top
-
-
-def _run(options: argparse.Namespace) -> None:
-    from jaxner.commands import cache, flagged
-
-    try:
-        cache.enable(options.cache)
-        with flagged.plainly():
-            options.run(options)
-    except (ValueError, OSError, ImportError) as error:
-        flagged.end(f"jaxner: {error}")
+    line.run(sys.argv[1:] if arguments is None else list(arguments))
 
 
 if __name__ == "__main__":

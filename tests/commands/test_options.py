@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from jaxner import __main__
+from jaxner.commands import line
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def options_of(parser):
 
 
 def test_no_option_of_a_command_is_a_number_without_a_range():
-    found = dict(options_of(__main__.parser()))
+    found = dict(options_of(line.parser()))
     assert len(found) > 50
     assert [name for name, kind in found.items() if kind in (int, float)] == []
 

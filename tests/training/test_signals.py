@@ -74,6 +74,44 @@ def test_a_command_ends_with_one_line(line, number, corpus, tmp_path):
     assert seconds < 30  # on a busy machine, too
 
 
+_AT_AN_IMPORT = """
+import os, runpy, sys
+number, wanted, door, *rest = sys.argv[1:]
+first = {"jaxner", "jaxner.__main__", "jaxner.commands", "jaxner.commands.interrupts"}
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == wanted or (wanted == "any" and name not in {*first, "_signal"}):
+            os.kill(os.getpid(), int(number))
+
+sys.path.insert(0, os.getcwd())
+sys.meta_path.insert(0, Finder)
+sys.argv = [door, *rest]
+if door.endswith(".py"):
+    exec(compile(open(door).read(), door, "exec"), {"__name__": "__main__"})
+elif door == "jaxner":
+    runpy.run_module(door, run_name="__main__", alter_sys=True)
+else:  # as the console script does
+    from jaxner.__main__ import main
+    main()
+"""
+
+
+@pytest.mark.parametrize("door", ["train.py", "evaluate.py", "jaxner", "console"])
+@pytest.mark.parametrize("at", ["any", "socket", "threading", "rich"])
+def test_a_command_can_be_stopped_from_its_first_statement_on(door, at):
+    rest = ["check", "x"] if "." not in door else []
+    number = signal.SIGTERM if at == "socket" else signal.SIGINT
+    found = subprocess.run(
+        [sys.executable, "-c", _AT_AN_IMPORT, str(int(number)), at, door, *rest],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (found.stderr, found.stdout) == ("Stopped.\n", "")
+    assert found.returncode == 128 + number
+
+
 _SLOW = """
 import sys, time
 from jaxner.training import signals

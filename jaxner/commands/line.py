@@ -1,0 +1,86 @@
+"""The parser of `jaxner COMMAND …`; each command is a module beside this one."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Runs a command; imports only its own module.
+
+    Args:
+        arguments: The command's name and its arguments.
+    """
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if command == "train":
+        with _starting():
+            from jaxner.commands import train
+        train.main(rest)
+    elif command == "evaluate":
+        with _starting():
+            from jaxner.commands import evaluate
+        evaluate.main(rest)
+    else:
+        with _starting():
+            declared = parser()
+        _run(declared.parse_args(arguments))
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Shows on a terminal that something is imported."""
+    from rich.console import Console
+
+    console = Console()
+    shown = console.status("Starting …") if console.is_terminal else None
+    with shown or contextlib.nullcontext():
+        yield
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser; train and evaluate also have absl flags."""
+    from jaxner.commands import (
+        cache,
+        calibrate,
+        check,
+        compare,
+        convert,
+        flagged,
+        reproduce,
+        score,
+        show,
+        sweep,
+        tag,
+    )
+
+    top = flagged.Parser(
+        prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("train", help="trains a tagger")
+    commands.add_parser("evaluate", help="scores a trained tagger")
+    check.declare(commands)
+    calibrate.declare(commands)
+    show.declare(commands)
+    convert.declare(commands)
+    score.declare(commands)
+    compare.declare(commands)
+    tag.declare(commands)
+    sweep.declare(commands)
+    reproduce.declare(commands)
+    for one in commands.choices.values():
+        one.add_argument("--cache", help=cache.HELP)
+    return top
+
+
+def _run(options: argparse.Namespace) -> None:
+    from jaxner.commands import cache, flagged
+
+    try:
+        cache.enable(options.cache)
+        with flagged.plainly():
+            options.run(options)
+    except (ValueError, OSError, ImportError) as error:
+        flagged.end(f"jaxner: {error}")
