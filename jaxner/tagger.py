@@ -19,6 +19,7 @@ from jaxner import integrity, models
 from jaxner.building import build as build
 from jaxner.building import build_model as build_model
 from jaxner.building import changed
+from jaxner.data import agreement
 from jaxner.data.vocab import Vocabulary
 from jaxner.models.options import completed
 from jaxner.types import Weights
@@ -228,7 +229,7 @@ def load(
             return ensemble([load(f.path, changes, model=model) for f in chosen])
         return load(chosen[0].path, changes, model=model)
     vocabulary = folder.vocabulary()
-    described = _described(folder)
+    described = _described(folder, vocabulary)
     if model is None:
         model = _model_of(folder, described, vocabulary)
     like = _like(model)
@@ -295,15 +296,15 @@ NO_CHECKSUMS = (
 )
 
 
-def _described(folder: Workdir) -> Any:
+def _described(folder: Workdir, vocabulary: Vocabulary) -> Any:
     """Returns a folder's description of its model: config options or modules."""
     if (folder.path / "model.json").is_file():
         return folder.read_json("model.json").get("model")
-    config = folder.read_json("config.json")
+    file, remedy = folder.path / "config.json", folder.remedy()
+    config = folder.read_json(file.name)
     if not isinstance(config.get("model"), dict):
-        raise integrity.DamagedFileError(
-            folder.path / "config.json", "has no section model", folder.remedy()
-        )
+        raise integrity.DamagedFileError(file, "has no section model", remedy)
+    agreement.check(file, config.get("data"), vocabulary, remedy)
     return config["model"]
 
 
