@@ -38,6 +38,7 @@ class Split:
         notes: Ill-formed labels and differences from the published corpus.
         vectors: Precomputed vectors of each sentence, or None.
         last_line: The file's last line if it has no line end.
+        ill_formed_note: The one of `notes` that counts ill-formed labels, or None.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Split:
     notes: tuple[str, ...] = ()
     vectors: Contextual | None = None
     last_line: str | None = None
+    ill_formed_note: str | None = None
 
     def to_scheme(self, scheme: str) -> tuple[Example, ...]:
         """Returns the sentences with well-formed labels in another scheme.
@@ -131,7 +133,10 @@ def read(
     """
     path = Path(path)
     has_tags = scheme == schemes.TAGS
-    contents = readers.read(path, tags=has_tags, **reading)
+    try:
+        contents = readers.read(path, tags=has_tags, **reading)
+    except ConllError as error:
+        raise _with_bad_labels(path, error, has_tags) from None
     examples, notes = contents.examples, list(contents.notes[:_SHOWN])
     if contents.notes:
         count = len(contents.notes)
@@ -145,21 +150,27 @@ def read(
         if on_bad_labels is None or not examples:
             raise
         on_bad_labels(error)
-    ill_formed = 0
+    ill_formed, note = 0, None
     if not has_tags:
-        scheme, ill_formed, found = _scheme(scheme, examples)
-        notes += found
+        declared = scheme
+        scheme, lines = _scheme(scheme, examples)
+        ill_formed = len(lines)
+        if declared and scheme != declared:
+            notes.append(f"labels are {scheme}, not {declared} as published")
+        if lines:
+            note = _describe_ill_formed(lines, scheme)
+            notes.append(note)
     facts = (path, examples, scheme or "", ill_formed, contents.sha256, tuple(notes))
     name = path.name if name is None else name
-    return Split(name, split, *facts, last_line=contents.last_line)
+    last = contents.last_line
+    return Split(name, split, *facts, last_line=last, ill_formed_note=note)
 
 
 def _scheme(
     published: str | None, examples: Sequence[Example]
-) -> tuple[str, int, list[str]]:
-    """Returns the scheme, the number of labels that break it, and notes."""
+) -> tuple[str, list[int]]:
+    """Returns the scheme, and the lines of labels that break it."""
     labels = [example.labels or () for example in examples]
-    notes: list[str] = []
 
     def breaches(scheme: str) -> list[int]:
         found = ((e, schemes.violations(e.labels or (), scheme)) for e in examples)
@@ -168,15 +179,33 @@ def _scheme(
     scheme = published or schemes.detect(labels)
     lines = breaches(scheme)
     other = schemes.detect(labels) if lines else scheme
-    if len(fewer := breaches(other)) < len(lines):
-        notes.append(f"labels are {other}, not {scheme} as published")
-        scheme, lines = other, fewer
-    if lines:
-        where = ", ".join(map(str, lines[:5]))
-        labels_break = "label breaks" if len(lines) == 1 else "labels break"
-        first = "in line" if len(lines) == 1 else "first in lines"
-        notes.append(f"{len(lines):,} {labels_break} {scheme}, {first} {where}")
-    return scheme, len(lines), notes
+    fewer = breaches(other)
+    return (other, fewer) if len(fewer) < len(lines) else (scheme, lines)
+
+
+def _describe_ill_formed(lines: Sequence[int], scheme: str) -> str:
+    where = ", ".join(map(str, lines[:5]))
+    labels_break = "label breaks" if len(lines) == 1 else "labels break"
+    first = "in line" if len(lines) == 1 else "first in lines"
+    return f"{len(lines):,} {labels_break} {scheme}, {first} {where}"
+
+
+def _with_bad_labels(path: Path, error: ConllError, has_tags: bool) -> ConllError:
+    """Returns an error with the malformed labels of the other lines, too, by line."""
+    try:
+        _check_labels(path, error.examples, has_tags)
+    except ConllError as other:
+        problems = [*error.problems, *other.problems]
+        pairs = zip(problems, [*error.remedy_of, *other.remedy_of], strict=True)
+        texts, remedies = zip(*sorted(pairs, key=_line_of), strict=True)
+        return ConllError(texts, remedy_of=remedies)
+    return error
+
+
+def _line_of(pair: tuple[str, str]) -> int:
+    """Returns the line of a problem, which its text begins with; 0 without one."""
+    found = re.match(r".+?:(\d+): ", pair[0], re.DOTALL)
+    return int(found[1]) if found else 0
 
 
 def _check_labels(path: Path, examples: Iterable[Example], has_tags: bool) -> None:

@@ -52,14 +52,14 @@ def of_file(path: str | Path, **reading: Any) -> tuple[Split | None, list[Findin
     notes = [
         Finding("note", "reading", note, str(split.path))
         for note in split.notes
-        if " break" not in note  # the check `labels` reports these
+        if note != split.ill_formed_note  # the check `labels` reports these
     ]
     return split, [*found, *of_split(split), *notes]
 
 
 def _errors(path: str, error: ConllError) -> list[Finding]:
-    remedy = " ".join(error.remedies)
-    return [_error(path, text, remedy) for text in error.problems]
+    pairs = zip(error.problems, error.remedy_of, strict=True)
+    return [_error(path, *pair) for pair in pairs]
 
 
 def _error(path: str, text: str, remedy: str) -> Finding:

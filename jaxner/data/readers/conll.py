@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from jaxner.data.readers import files
 from jaxner.data.readers.examples import ConllError as ConllError
-from jaxner.data.readers.examples import Example, Report
+from jaxner.data.readers.examples import Example, Report, readable
 from jaxner.data.readers.files import Writable
 from jaxner.wording import counted
 
@@ -148,7 +148,8 @@ class _Sheet:
         tokens, *labels = (
             tuple([row[column] for row in rows if row]) for column in self.wanted
         )
-        return Example(tokens, labels[0] if labels else None, document, line)
+        line, skipped = readable(line, rows)
+        return Example(tokens, labels[0] if labels else None, document, line, skipped)
 
     def _split(self, text: str) -> list[str]:
         # Not str.split(): it would split tokens at no-break spaces and control codes.

@@ -98,7 +98,7 @@ def parse_all(paths: Iterable[Path], report: Report, **options: Any) -> list[Exa
             found = parse(files.read_bytes(path), own, **options)
         except ConllError as error:
             report.problems += error.problems
-            report.remedies += error.remedies
+            report.remedies += error.remedy_of
             continue
         for example in found:
             number = before + max(example.document, 1)

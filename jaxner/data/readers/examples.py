@@ -11,14 +11,33 @@ _SHOWN = 20
 class ConllError(ValueError):
     """All problems of a file; the message shows the first 20.
 
-    Args:
+    Attributes:
         problems: One line for each problem.
-        remedies: What would fix them; repeated ones are shown once.
+        remedies: What would fix them, without repetitions.
+        remedy_of: What would fix each problem.
+        examples: The sentences of all lines that have no problem.
     """
 
-    def __init__(self, problems: Sequence[str], remedies: Iterable[str] = ()):
-        self.problems = tuple(problems)
-        self.remedies = tuple(dict.fromkeys(remedies))  # distinct, in order
+    def __init__(
+        self,
+        problems: Sequence[str],
+        remedies: Iterable[str] = (),
+        *,
+        remedy_of: Iterable[str] | None = None,
+        examples: Sequence[Example] = (),
+    ):
+        """Sets the attributes.
+
+        Args:
+            problems: One line for each problem.
+            remedies: What would fix all of them; leave out if `remedy_of` is given.
+            remedy_of: What would fix each problem; None: all of `remedies`.
+            examples: The sentences of all lines that have no problem.
+        """
+        common = " ".join(remedies := tuple(remedies))
+        self.problems, self.examples = tuple(problems), tuple(examples)
+        self.remedy_of = tuple(remedy_of or [common] * len(self.problems))
+        self.remedies = tuple(dict.fromkeys(remedies or self.remedy_of))
         lines = list(self.problems[:_SHOWN])
         if len(self.problems) > _SHOWN:
             lines.append(f"... the first {_SHOWN} of {len(self.problems):,} problems")
@@ -63,6 +82,22 @@ class Example:
         return line
 
 
+def readable(line: int, rows: Sequence[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
+    """Returns the line of a sentence's first readable row, and of later faulty ones.
+
+    Args:
+        line: Line of the first row.
+        rows: Cells of consecutive lines; none of faulty ones.
+
+    Example:
+        >>> readable(5, [[], ["Rome", "O"], [], ["fell", "O"]])
+        (6, (7,))
+    """
+    first = next((i for i, row in enumerate(rows) if row), 0)
+    faulty = (line + i for i, row in enumerate(rows) if not row and i > first)
+    return line + first, tuple(faulty)
+
+
 @dataclass
 class Report:
     """Collects the problems of one file, to report them together.
@@ -70,7 +105,7 @@ class Report:
     Attributes:
         name: Name of the file.
         problems: Problems that make the file unreadable, with their lines.
-        remedies: What would fix them.
+        remedies: What would fix each of them.
         notes: Changes that the reader made, with their lines.
         remarks: What else the reader left out, counted.
     """
@@ -104,4 +139,5 @@ class Report:
             self.problems.append(f"{self.name}: expected lines of tokens, got none")
             self.remedies.append("Is it the right file, and was it written to its end?")
         if self.problems:
-            raise ConllError(self.problems, self.remedies)
+            told, found = self.problems, examples or ()
+            raise ConllError(told, remedy_of=self.remedies, examples=found)

@@ -142,7 +142,7 @@ def decode(data: bytes, report: Report, encoding: str) -> str:
         remedy = "Save the file as UTF-8, or set encoding to the one that it has."
         context = data[max(0, at - 9) : at + 9]
         report.add(data.count(b"\n", 0, at) + 1, problem, context, remedy)
-        raise ConllError(report.problems, report.remedies) from None
+        raise ConllError(report.problems, remedy_of=report.remedies) from None
     return text.removeprefix("\ufeff").removesuffix("\r")
 
 

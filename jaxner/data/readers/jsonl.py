@@ -167,13 +167,17 @@ class Records:
             if text is None or offsets is None:
                 fields = ", ".join(record)
                 problem = f"expected a list of labels, got only the fields {fields}"
-                raise RecordError(problem, f"Name it labels (or {', '.join(LABELS)}).")
+                remedy = f"One string per token, in {' or '.join(LABELS)}."
+                raise RecordError(problem, remedy)
             its = self._spans(line, record)
             labels = self.fitter.labels(text, offsets, its)
         yield tokens, labels, text, offsets
 
     def _spans(self, line: int, record: Mapping[str, Any]) -> list[CharSpan]:
-        found = _first(record, SPANS)
+        found, labels = _first(record, SPANS), _first(record, LABELS)
+        if isinstance(labels, list) and labels and isinstance(labels[0], str):
+            problem = "expected the tokens of these labels, got only a text"
+            raise RecordError(problem, "Add tokens, with one label for each of them.")
         if found is None and not self.wants_labels:
             return []
         if not isinstance(found, list):

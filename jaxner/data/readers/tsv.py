@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxner.data.readers import files
-from jaxner.data.readers.examples import Example, Report
+from jaxner.data.readers.examples import Example, Report, readable
 
 TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("label", "labels", "ner", "ner_tag", "ner_tags", "entity", "tag", "tags")
@@ -130,15 +130,17 @@ class _Table:
                 block = []
             last |= new
             document += document_column in changed
-            if cells:
+            if line.strip(" \t"):
                 start = start if block else number
                 block.append(cells)
 
     def _example(self, rows: list[list[str]], document: int, line: int) -> Example:
         tokens, labels = (
-            tuple(row[column] for row in rows) for column in (self.token, self.label)
+            tuple(row[column] for row in rows if row)
+            for column in (self.token, self.label)
         )
-        return Example(tokens, labels, document, line)
+        line, skipped = readable(line, rows)
+        return Example(tokens, labels, document, line, skipped)
 
     def _cells(self, number: int, line: str) -> list[str]:
         cells = line.split("\t")

@@ -335,3 +335,64 @@ def test_a_good_file_has_nothing_but_notes(tmp_path):
     split, findings = audit.of_file(path)
     assert split.sizes() == (2, 5, 2)
     assert findings == []
+
+
+MIXED = {
+    "a.conll": "a B-X\nb X-Y\n\nc O O\nd Z-Y\ne O\n\nf I-\n",
+    "a.tsv": "token\tlabel\na\tX-Y\nb\nc\tO\nd\tZ-Y\n\ne\tI-\n",
+    "a.conllu": u(1) + "2 x\n" + u(2) + "\n" + u(1),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (
+            "a.conll",
+            [(2, "Label 'X-Y'"), (4, "expected 2"), (5, "Label"), (8, "Label")],
+        ),
+        ("a.tsv", [(2, "Label"), (3, "expected 2"), (5, "Label"), (7, "Label 'I-'")]),
+        ("a.conllu", [(1, "Label"), (2, "expected 10"), (3, "Label"), (5, "Label")]),
+    ],
+)
+def test_columns_and_labels_are_told_together_by_line(tmp_path, name, found):
+    path = tmp_path / name
+    path.write_text(MIXED[name])
+    split, findings = audit.of_file(path)
+    assert split is None
+    assert [f.line for f in findings] == [line for line, _ in found]
+    for finding, (_, start) in zip(findings, found, strict=True):
+        assert finding.message.startswith(start)
+        assert ("column" in finding.remedy) or ("tab" in finding.remedy)
+        is_label = finding.message.startswith("Label")
+        assert ("Are they tags without spans" in finding.remedy) == is_label
+
+
+def test_each_problem_has_its_own_remedy(tmp_path):
+    path = tmp_path / "a.jsonl"
+    labels, spans = {"tokens": ["a", "b"], "labels": ["O"]}, [[0, 4, "X"]]
+    wrong = (
+        line(**labels) + line(text="Romans", spans=spans) + line(text="a", tags=["O"])
+    )
+    path.write_text(wrong)
+    _, findings = audit.of_file(path)
+    assert [(f.line, f.remedy) for f in findings] == [
+        (1, "Each token has one label; no entity is 'O'."),
+        (2, findings[1].remedy),
+        (3, "Add tokens, with one label for each of them."),
+    ]
+    assert findings[1].remedy.startswith("Fix the annotation")
+    assert findings[2].message.startswith("expected the tokens of these labels")
+
+
+def test_notes_are_known_by_their_field_and_not_by_their_words(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(line(text="a break", spans=[[0, 4, "X"]]))
+    split, findings = audit.of_file(path, unfit="widen")
+    assert [f.message for f in findings if f.check == "reading"] == list(split.notes)
+    assert len(split.notes) == 2
+    path = tmp_path / "a.conll"
+    path.write_text("a B-X\nb O\nc I-X\nd B-X\n")
+    split, findings = audit.of_file(path)
+    assert split.notes == (split.ill_formed_note,)
+    assert [f.check for f in findings] == ["scheme"]
