@@ -14,8 +14,7 @@ from pathlib import Path
 
 import jax
 
-from benchmarks import corpus, ours, startup
-from jaxner.data import conll
+from benchmarks import ours, startup
 from jaxner.training import run
 from jaxner.training.corpus import Corpus
 
@@ -36,25 +35,15 @@ class Announced(Corpus):
 
 
 def main() -> None:
-    """Trains the system in the JSON argument."""
+    """Trains the system in the JSON argument, on the corpus in its folder."""
     given = json.loads(sys.argv[1])
     config = ours.config_of(given["system"], given["quick"])
     config.data.vectors = None
     config.batch_size = startup.BATCH
+    config.data.dir = given["corpus"]
+    run.Corpus = Announced
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        config.data.dir = str(_write(folder, given["dataset"], given["limit"]))
-        run.Corpus = Announced
-        run.main_run(config, folder / "run")
-
-
-def _write(folder: Path, dataset: str, limit: int) -> Path:
-    """Writes the first sentences of each split in columns."""
-    for split in ("train", "dev", "test"):
-        examples = corpus.load(dataset, split, limit).examples
-        rows = [zip(e.tokens, e.labels or (), strict=True) for e in examples]
-        conll.write(folder / f"{split}.conll", rows)
-    return folder
+        run.main_run(config, Path(name, "run"))
 
 
 if __name__ == "__main__":

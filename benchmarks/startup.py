@@ -8,9 +8,9 @@ one training step. `all shapes`: the programs of all padded shapes are compiled,
 later step waits; other systems compile nothing. `cold` has an empty compilation cache,
 `warm` a cache filled by an earlier process. Tagging lasts from the start of a process
 to its first printed label (see `benchmarks.tagging`). The parent process measures the
-time. Systems take turns, with files read before. The peers read the same sentences from
-JSON, run no pilots and have all threads. Ratios are relative to PyTorch, round by
-round; above 1 is faster. The peers are extras: pip install -e '.[benchmarks]'.
+time. Systems take turns. Ours read columns, the peers the same sentences from JSON;
+they run no pilots and have all threads. Ratios are relative to PyTorch, round by round;
+above 1 is faster. The peers are extras: pip install -e '.[benchmarks]'.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 from benchmarks import alone, corpus, ours, peers, tagging
 from benchmarks.measure import Interval, Report
+from jaxner.data import conll
 
 BATCH = 10
 STEP, SHAPES, LABEL = "first step", "all shapes", "first label"
@@ -77,13 +78,11 @@ def marks(command: Sequence[str], **variables: str) -> Marks:
     return found
 
 
-def of_ours(
-    system: str, dataset: str, limit: int, quick: bool, cache: Path | None
-) -> Marks:
+def of_ours(system: str, text: Path, quick: bool, cache: Path | None) -> Marks:
     """Returns the times of our training; `cache` None means an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
         place = cache or Path(folder) / "cache"
-        options = {"system": system, "dataset": dataset, "limit": limit, "quick": quick}
+        options = {"system": system, "corpus": str(text), "quick": quick}
         return marks(
             [sys.executable, "-m", "benchmarks.first_step", json.dumps(options)],
             **alone.cache(place),
@@ -100,14 +99,21 @@ def trainings(
     systems: Iterable[str], rivals: Iterable[str], options: Any, folder: Path
 ) -> dict[str, Callable[[], Marks]]:
     """Returns functions that start each training, by row."""
-    given = options.dataset, options.limit, options.quick
+    splits = {
+        name: corpus.load(options.dataset, name, options.limit)
+        for name in ("train", "dev", "test")
+    }
+    for name, split in splits.items():
+        rows = (zip(e.tokens, e.labels or (), strict=True) for e in split.examples)
+        conll.write(folder / f"{name}.conll", rows)
+    given = folder, options.quick
     runs: dict[str, Callable[[], Marks]] = {}
     for system in systems:
         cache = folder / f"cache {system}"
         runs[f"{system}, cold"] = functools.partial(of_ours, system, *given, None)
         runs[f"{system}, warm"] = functools.partial(of_ours, system, *given, cache)
     text = folder / "train.json"
-    train = corpus.labelled(corpus.load(options.dataset, "train", options.limit))
+    train = corpus.labelled(splits["train"])
     text.write_text(json.dumps(train), encoding="utf-8")
     for name in rivals:
         runs[name] = functools.partial(of_peer, name, text)

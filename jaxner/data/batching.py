@@ -244,20 +244,15 @@ class Batches:
 
     def expected_shapes(self) -> list[tuple[Shape, float]]:
         """Returns the shapes, each with its share of the blocks."""
-        numbers = [shapes.fit(size, self.shapes) for size in self._sample().tolist()]
+        numbers = self._sampled_shapes[0]
         counts = collections.Counter(numbers)
         return [(s, counts[i] / len(numbers)) for i, s in enumerate(self.shapes)]
 
     def padding_share(self) -> float:
         """Returns the share of padding in the token positions of sampled batches."""
-        positions = tokens = 0
-        for drawn in self._drafts():
-            for rows in self._cut(drawn):
-                size = self._size(drawn[rows])
-                rows_padded = self._multiple(self.rows)
-                positions += rows_padded * self.shapes[shapes.fit(size, self.shapes)][0]
-                tokens += sum(len(self.labels[i]) for i in drawn[rows])
-        return 1 - tokens / positions
+        numbers, tokens = self._sampled_shapes
+        longest = sum(self.shapes[i].tokens for i in numbers)
+        return 1 - tokens / (self._multiple(self.rows) * longest)
 
     def summary(self) -> str:
         """Returns a line about batches, shapes and padding."""
@@ -278,10 +273,15 @@ class Batches:
         """Returns the tokens, distinct words and characters that a block must hold."""
         numbers = np.concatenate([self.index[i] for i in members])
         longest = max(len(self.index[i]) for i in members)
-        unique, _ = unique_words.once(numbers)
-        width = max(unique_words.length(self.words[i]) for i in unique)
+        width = int(self._widths[numbers].max(initial=1))
+        unique = {0, *numbers.tolist()}  # faster than NumPy's for so few
         rows = len(numbers) + 1 if self.chars == "token" else len(unique)
-        return max(longest, 1), rows, max(width, 1)
+        return max(longest, 1), rows, width
+
+    @functools.cached_property
+    def _widths(self) -> np.ndarray:
+        """The number of characters of each distinct word."""
+        return np.array([unique_words.length(word) for word in self.words])
 
     def _pad(self, drawn: np.ndarray, rows: np.ndarray, shape: Shape) -> Block:
         members = drawn[rows]
@@ -319,22 +319,20 @@ class Batches:
             for shape in self.shapes * bool(given)
         }
 
-    def _drafts(self) -> list[np.ndarray]:
-        """Returns sampled batches, for statistics of their blocks."""
+    @functools.cached_property
+    def _sampled_shapes(self) -> tuple[list[int], int]:
+        """The indices of the shapes of sampled blocks, and their number of tokens."""
+        blocks = self._sampled_blocks()
+        numbers = [shapes.fit(self._size(members), self.shapes) for members in blocks]
+        return numbers, sum(len(self.labels[i]) for members in blocks for i in members)
+
+    def _sampled_blocks(self) -> list[np.ndarray]:
+        """Returns the sentences of the blocks of some batches."""
         draws: list[np.ndarray] = []
         wanted = min(_SAMPLE, 4 * self.num_batches)
         while len(draws) < wanted:
             draws += self.draw(0, len(draws))
-        return draws[:wanted]
-
-    def _sample(self) -> np.ndarray:
-        return np.array(
-            [
-                self._size(drawn[rows])
-                for drawn in self._drafts()
-                for rows in self._cut(drawn)
-            ]
-        )
+        return [drawn[rows] for drawn in draws[:wanted] for rows in self._cut(drawn)]
 
     def _choose(self, count: int) -> tuple[Shape, ...]:
         sizes = np.array([self._size(np.array([i])) for i in range(len(self.labels))])
@@ -343,7 +341,8 @@ class Batches:
         if self.chars != "token":
             words = min(words, len(self.words))
         largest = Shape(tokens, words, width)
-        found = shapes.choose(self._sample(), largest, count)
+        sample = np.array([self._size(members) for members in self._sampled_blocks()])
+        found = shapes.choose(sample, largest, count)
         return tuple(s._replace(words=self._multiple(s.words)) for s in found)
 
     def _multiple(self, count: int) -> int:

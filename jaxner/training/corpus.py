@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from typing import Any
@@ -25,8 +26,9 @@ _POLL = 0.1  # seconds
 class Corpus:
     """Takes the steps of a run, or of several restarts at once.
 
-    The programs, one for each shape, compile in parallel in the background, the most
-    frequent shapes first; a step waits only for the programs it needs.
+    The programs, one for each shape, compile in parallel in the background, those of
+    the first step and then the most frequent ones first; a step waits only for the
+    programs it needs.
 
     Attributes:
         batches: The training corpus.
@@ -85,6 +87,8 @@ class Corpus:
         self._key = place.weights(jnp.stack(keys) if place.num_seeds else keys[0])
         self._programs: dict[Shape | None, futures.Future] = {}
         self._pool = futures.ThreadPoolExecutor(os.cpu_count())
+        # Tracing is Python: two threads at once would take twice as long as in turn.
+        self._tracing = threading.Lock()
         self._sums: step.Sums | None = None
         self._awaited: Shape | None = None  # None: the optimizer's step
 
@@ -97,18 +101,20 @@ class Corpus:
         """Stops compiling."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def compile(self, state: step.State) -> None:
+    def compile(self, state: step.State, first: Sequence[Shape] = ()) -> None:
         """Starts compiling the programs of all shapes, and returns at once.
 
         Args:
             state: A state like those of the steps.
+            first: The shapes that the first step needs.
         """
         like = self.place.types(state)
-        shares = self.batches.expected_shapes()
-        for shape, _ in sorted(shares, key=lambda pair: -pair[1]):
-            self._programs[shape] = self._pool.submit(self._compile, like, shape)
-        if self.steps_per_call == 1:
+        if self.steps_per_call == 1:  # every step needs it
             self._programs[None] = self._pool.submit(self._compile_apply, like)
+        shares = self.batches.expected_shapes()
+        often = [shape for shape, _ in sorted(shares, key=lambda pair: -pair[1])]
+        for shape in dict.fromkeys([*first, *often]):
+            self._programs[shape] = self._pool.submit(self._compile, like, shape)
 
     def num_compiled(self) -> tuple[int, int]:
         """Returns the numbers of compiled programs and of all programs."""
@@ -145,15 +151,16 @@ class Corpus:
             The state after each call, its number of steps, and its number of tokens in
             all restarts together.
         """
-        if not self._programs:
-            self.compile(state)
         order = [self.batches.draw(seed, epoch, skip=skip) for seed in self._seeds]
         drawn = zip(*order, strict=True)
         while group := list(itertools.islice(drawn, self.steps_per_call)):
             every = itertools.chain.from_iterable(group)
             tokens = sum(len(self.batches.labels[i]) for one in every for i in one)
             blocks = self._blocks(group)
-            if not self._are_ready([shape for shape, _ in blocks], is_stopped):
+            needed = [shape for shape, _ in blocks]
+            if not self._programs:
+                self.compile(state, needed)
+            if not self._are_ready(needed, is_stopped):
                 return
             take = self._take_one if self.steps_per_call == 1 else self._take_several
             state = take(state, blocks, len(group))
@@ -218,17 +225,20 @@ class Corpus:
         block = jax.tree.map(lambda a: np.broadcast_to(a, lead + a.shape), block)
         block = self.place.batch_types(block, several=several)
         frozen, key = (self.place.types(x) for x in (self._given, self._key))
-        if several:
-            count = self.place.types(self.place.everywhere(np.int32(1)))
-            lowered = self._jits.several.lower(state, frozen, block, count, key)
-        else:
-            sums = self._sums_type(state)
-            arguments = state.params, frozen, block, state.step, key, sums
-            lowered = self._jits.add.lower(*arguments)
+        with self._tracing:
+            if several:
+                count = self.place.types(self.place.everywhere(np.int32(1)))
+                lowered = self._jits.several.lower(state, frozen, block, count, key)
+            else:
+                sums = self._sums_type(state)
+                arguments = state.params, frozen, block, state.step, key, sums
+                lowered = self._jits.add.lower(*arguments)
         return lowered.compile()
 
     def _compile_apply(self, state: step.State):
-        return self._jits.apply.lower(state, self._sums_type(state)).compile()
+        with self._tracing:
+            lowered = self._jits.apply.lower(state, self._sums_type(state))
+        return lowered.compile()
 
     def _sums_type(self, state: step.State) -> Any:
         sums = jax.eval_shape(self._jits.begin, state.params)
