@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,6 +28,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 import jax
 import pytest
 
+_LOWERING = threading.local()
 _MOST_MB = 900  # a worker that holds more after a test drops its programs
 
 # jaxner is imported inside the fixtures: jaxtyping's pytest plugin has to come first.
@@ -34,6 +36,28 @@ _MOST_MB = 900  # a worker that holds more after a test drops its programs
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # What is compared with float64 is not rounded to fewer digits by accelerators.
 jax.config.update("jax_default_matmul_precision", "highest")
+
+
+def _share_contexts() -> None:
+    """Writes all programs of a thread in one MLIR context.
+
+    JAX makes a context for each program and keeps it with the program: five
+    milliseconds and a megabyte, which is most of what a small program costs.
+    """
+    from jax._src.interpreters import mlir
+
+    new = mlir.make_ir_context
+
+    def shared():
+        if getattr(_LOWERING, "context", None) is None:
+            _LOWERING.context = new()
+        return _LOWERING.context
+
+    mlir.make_ir_context = shared
+
+
+if version("jax").startswith("0.10."):  # the name is no part of JAX's interface
+    _share_contexts()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,6 +77,7 @@ def _bounded_memory():
     yield
     if _resident_mb() > _MOST_MB:
         jax.clear_caches()
+        _LOWERING.context = None  # which holds the constants of its programs
         gc.collect()
         _return_freed_memory()
 
