@@ -4,5 +4,10 @@ import pytest
 
 
 def slow(*values):
-    """Returns parameters marked as slow."""
-    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+    """Returns parameters marked as slow; a tuple holds those of one test."""
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow
+        )
+        for value in values
+    ]

@@ -1,5 +1,6 @@
 """The steps of a run: batches in blocks, several batches in a call, all the same."""
 
+import functools
 import threading
 import time
 
@@ -123,20 +124,21 @@ def whole(drawn):
     return batch, ids
 
 
+@functools.cache  # several tests have the same model
+def value_and_grad_of(model, objective, sizes):
+    def loss_of(params, batch, labels, number):
+        weights = {"params": params, "frozen": {}}
+        rows, key = jnp.arange(len(labels)), jax.random.fold_in(KEY, number)
+        return objectives.sentence_loss(
+            model, weights, batch, labels, rows, key, objective, sizes
+        ) + objectives.weight_loss(model, params, objective)
+
+    return jax.jit(jax.value_and_grad(loss_of))
+
+
 def by_definition(batches, recipe, state, epochs=2):
     """The same steps by `jax.grad` of the loss of each whole batch."""
-
-    @jax.jit
-    def value_and_grad(params, batch, labels, number):
-        def loss_of(params):
-            weights = {"params": params, "frozen": {}}
-            rows, key = jnp.arange(len(labels)), jax.random.fold_in(KEY, number)
-            given = recipe.objective, recipe.sizes
-            return objectives.sentence_loss(
-                recipe.model, weights, batch, labels, rows, key, *given
-            ) + objectives.weight_loss(recipe.model, params, recipe.objective)
-
-        return jax.value_and_grad(loss_of)(params)
+    value_and_grad = value_and_grad_of(recipe.model, recipe.objective, recipe.sizes)
 
     @jax.jit
     def update(params, opt_state, grads):
@@ -163,9 +165,7 @@ def assert_close(state, other):
 
 
 @pytest.mark.parametrize("blocks", [2, *slow(1, 3)])
-@pytest.mark.parametrize(
-    "chars", [CNN, pytest.param(LSTM, marks=pytest.mark.slow), None]
-)
+@pytest.mark.parametrize("chars", [CNN, *slow(LSTM, None)])
 def test_blocks_of_a_batch_update_as_the_whole_batch(make, chars, blocks):
     corpus, recipe, state = make(chars, blocks, momentum=0.9)
     most = max(len(corpus.batches.blocks(d)) for d in corpus.batches.draw(SEED, 0))
@@ -303,7 +303,7 @@ def test_a_model_with_dropout_among_the_characters_learns_in_blocks(make):
 # --- Several steps in a call ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [2, 3, 50])
+@pytest.mark.parametrize("length", [3, 50, *slow(2)])
 def test_steps_in_one_call_are_single_steps(make, length):
     corpus, recipe, state = make(CNN, length=length, momentum=0.9)
     ours = trained(corpus, state)
@@ -311,7 +311,7 @@ def test_steps_in_one_call_are_single_steps(make, length):
     assert_close(ours, by_definition(corpus.batches, recipe, state))
 
 
-@pytest.mark.parametrize("chars", [NOISY, None])
+@pytest.mark.parametrize("chars", [None, *slow(NOISY)])
 def test_steps_in_one_call_draw_the_masks_of_single_steps(make, chars):
     corpus, _, state = make(chars, length=3)
     single, _, _ = make(chars)
@@ -336,7 +336,7 @@ def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
 # --- Devices --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(1, 1), (4, 1), (1, 3)])
+@pytest.mark.parametrize(("blocks", "length"), [(4, 1), *slow((1, 1), (1, 3))])
 def test_devices_take_the_steps_of_one(make, blocks, length):
     """Empty sentences fill a last batch of 3, and blocks of 1."""
     corpus, _, state = make(CNN, blocks, length, place=cluster.placement(2))
@@ -348,7 +348,7 @@ def test_devices_take_the_steps_of_one(make, blocks, length):
 # --- Epochs ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 1), (1, 2), (1, 3)])
+@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 3), *slow((1, 1), (1, 2))])
 def test_an_epoch_goes_on_where_it_was_left(make, blocks, length):
     corpus, _, state = make(blocks=blocks, length=length)
     done, there = 0, []
@@ -358,8 +358,8 @@ def test_an_epoch_goes_on_where_it_was_left(make, blocks, length):
         there.append((done, jax.tree.map(jnp.copy, new)))
         assert int(there[-1][1].step) == done
     assert done == corpus.batches.num_batches
+    again, _, fresh = make(blocks=blocks, length=length)
     for skip, state in there[:-1]:
-        again, _, fresh = make(blocks=blocks, length=length)
         state = jax.tree.map(jnp.copy, state)
         for new, _, _ in again.epoch(state, 1, skip):
             state = new
