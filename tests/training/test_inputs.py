@@ -17,6 +17,7 @@ from jaxner.types import Sentence, batch_axes
 from jaxner.workdir import Workdir
 from tests import tiny
 from tests.golden import make_bert
+from tests.marks import slow
 
 MAX_LENGTH = 24  # so short that some sentences need several windows
 
@@ -206,7 +207,7 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     assert not np.allclose(one, other)
 
 
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("steps", [2, *slow(1)])
 def test_vectors_on_the_device_train_as_streamed_ones(
     steps, short, vectors, tmp_path, monkeypatch
 ):
