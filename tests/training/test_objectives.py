@@ -9,6 +9,7 @@ from jaxner import models
 from jaxner.data.batching import Shape, pad, stack
 from jaxner.training import objectives, optim, step
 from jaxner.training.objectives import Objective
+from tests.marks import slow
 from tests.sentences import spelled
 
 batch_loss = jax.jit(objectives.batch_loss, static_argnames=("model", "objective"))
@@ -61,7 +62,7 @@ def test_reductions(setting, reduction, divisor, count):
 
 
 @pytest.mark.parametrize(
-    ("reduction", "divisor"), [("sentence", 8), ("token", 30.5), ("sum", 1)]
+    ("reduction", "divisor"), [("token", 30.5), *slow(("sentence", 8), ("sum", 1))]
 )
 def test_losses_of_parts_of_a_batch_add_up(setting, reduction, divisor):
     """The divisor is the mean size of a batch, whatever a part contains."""
@@ -87,7 +88,7 @@ def test_sizes_count_sentences_with_tokens_alone(setting):
     assert tuple(map(int, objectives.sizes_of(none))) == (1, 1)
 
 
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("shared", [True, *slow(False)])
 def test_shared_and_own_characters_give_the_same_loss(shared):
     """Reading words once per batch or in each sentence gives the same numbers."""
     model = models.build(
