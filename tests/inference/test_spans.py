@@ -127,7 +127,7 @@ def test_a_narrower_table_is_a_part_of_the_wider(float64):
     assert not wide[:, 6:].any()
 
 
-@pytest.mark.parametrize("kind", ["crf", "independent"])
+@pytest.mark.parametrize("kind", ["crf", *slow("independent")])
 def test_gradients_equal_finite_differences(float64, kind):
     names = NAMES["BIO"]
     spans, types = spans_of(names)
