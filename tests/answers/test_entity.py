@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import jaxner
 from jaxner import entity_types
 from jaxner.data import schemes, tokens
+from tests.marks import slow
 from tests.test_decoding import SENTENCES, enumerated, tiny
 
 TEXT = "Rome beat  Milan. Ms Preston — of Rome, too — left!\n\nMilan"
@@ -117,7 +118,7 @@ def same(left, right):
     return [e[:6] for e in left] == [e[:6] for e in right]
 
 
-@pytest.mark.parametrize("n_best", [1, 4])
+@pytest.mark.parametrize("n_best", [4, *slow(1)])
 def test_arrays_under_jit_and_vmap(params, n_best):
     batch = jaxner.encode(params, SENTENCES)
     run = functools.partial(jaxner.entities, n_best=n_best)
