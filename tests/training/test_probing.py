@@ -12,6 +12,7 @@ import pytest
 from jaxner import models
 from jaxner.data import probes
 from jaxner.training import probing
+from tests.marks import slow
 
 SEEDS = range(3)
 XOR = probes.xor()
@@ -34,8 +35,11 @@ ADDITIVE = {
 }
 
 
-@pytest.mark.parametrize(("encoder", "head"), ADDITIVE.values(), ids=ADDITIVE)
-def test_directions_that_never_meet_cannot_learn_xor(encoder, head):
+@pytest.mark.parametrize(
+    "name", ["1 layer", "2 layers, by direction", *slow("2 layers", "3 layers")]
+)
+def test_directions_that_never_meet_cannot_learn_xor(name):
+    encoder, head = ADDITIVE[name]
     for seed in SEEDS:
         result = probing.fit(XOR, encoder=encoder, head={"name": head}, seed=seed)
         assert result.accuracy <= 3 / 4
@@ -74,8 +78,8 @@ def scores(encoder, head):
 
 @pytest.mark.parametrize(
     "encoder",
-    [CROSS, ATTENTION, GRN, IDCNN],
-    ids=["cross", "attention", "grn", "idcnn"],
+    [CROSS, IDCNN, *slow(ATTENTION, GRN)],
+    ids=["cross", "idcnn", "attention", "grn"],
 )
 def test_encoders_that_see_both_sides_at_once_learn_xor(encoder):
     for seed in SEEDS:
@@ -96,6 +100,7 @@ BOUNDED = {
     "ID-CNN, 3 blocks": {**IDCNN, "num_blocks": 3},
     "GRN without relation": {**GRN, "relation": "none"},
 }
+QUICK = ("ID-CNN", "GRN without relation")  # the others repeat these, deeper
 
 
 def reach(encoder):
@@ -107,9 +112,7 @@ def reach(encoder):
 @pytest.mark.parametrize(
     "encoder",
     [
-        pytest.param(
-            its, id=name, marks=[pytest.mark.slow] if "3 blocks" in name else []
-        )
+        pytest.param(its, id=name, marks=[] if name in QUICK else [pytest.mark.slow])
         for name, its in BOUNDED.items()
     ],
 )
@@ -126,7 +129,7 @@ def test_a_receptive_field_ends_where_it_is_said_to(encoder):
         assert result.accuracy == 0.5
 
 
-@pytest.mark.parametrize("encoder", [GRN, CROSS], ids=["grn", "bilstm"])
+@pytest.mark.parametrize("encoder", [GRN, *slow(CROSS)], ids=["grn", "bilstm"])
 def test_encoders_of_the_whole_sentence_see_any_distance(encoder):
     _, model = probing.build(XOR, encoder=encoder)
     assert getattr(model.encoder, "receptive_field", None) is None
@@ -180,10 +183,10 @@ def split(labels, case, seen):
     ("encoder", "head", "stages"),
     [
         (IDCNN, "crf", "last"),
-        ({**IDCNN, "num_blocks": 2}, "softmax", "last"),
         ({**IDCNN, "num_blocks": 2}, "softmax", "sum"),
+        *slow(({**IDCNN, "num_blocks": 2}, "softmax", "last")),
     ],
-    ids=["transitions", "iteration", "iteration, loss of each block"],
+    ids=["transitions", "iteration, loss of each block", "iteration"],
 )
 def test_what_keeps_a_long_entity_of_one_type(encoder, head, stages):
     result = probing.fit(
