@@ -28,6 +28,7 @@ from jaxner.training import cluster, monitor
 from jaxner.training import run as train
 from jaxner.workdir import Workdir
 from tests import tiny
+from tests.marks import slow
 
 ROOT = Path(__file__).parents[2]
 
@@ -539,13 +540,25 @@ def run_script(*arguments, **options):
         ),
         ([], "--config must name a config, as in --config grn:sample"),
         (["--config", "grn:files"], "--config.data.dir must be the folder with your"),
-        (["--config", "grn", "--config.data.vectors=docs"], "must be a file, got the"),
+        *slow(
+            (
+                ["--config", "grn", "--config.data.vectors=docs"],
+                "must be a file, got the",
+            )
+        ),
         (["--config", "grn", "--config.data.encoding=u"], "Unknown --config.data.enc"),
         (["--config", "grn:sample,head=scores"], "train: head=scores takes scores of"),
-        (["--config", "grn", "--config.seed=-1"], "--config.seed must be in [0, 42949"),
-        (
-            ["--config", "grn", "--config.optimizer.learning_rate=-1"],
-            "--config.optimizer.learning_rate must be at least 0, got -1.0",
+        *slow(
+            (
+                ["--config", "grn", "--config.seed=-1"],
+                "--config.seed must be in [0, 42949",
+            )
+        ),
+        *slow(
+            (
+                ["--config", "grn", "--config.optimizer.learning_rate=-1"],
+                "--config.optimizer.learning_rate must be at least 0, got -1.0",
+            )
         ),
     ],
 )
