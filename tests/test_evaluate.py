@@ -13,6 +13,7 @@ from jaxner.data import corpora, schemes, splits
 from jaxner.data.readers import conll
 from jaxner.evaluation import scoring
 from jaxner.workdir import Workdir
+from tests.marks import slow
 
 ROOT = Path(__file__).parents[1]
 
@@ -92,8 +93,10 @@ def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
         ([], "--workdir"),
         (["--workdir", "nowhere"], "There is no folder"),
         (["--workdir", "{run}", "--data", "nowhere.conll"], "No file nowhere.conll"),
-        (["--workdir", "{run}", "--data", "{bad}"], "expected 2 columns"),
-        (["--workdir", "{run}", "--data", "{empty}"], "expected lines of tokens"),
+        *slow(  # as the readers' own tests
+            (["--workdir", "{run}", "--data", "{bad}"], "expected 2 columns"),
+            (["--workdir", "{run}", "--data", "{empty}"], "expected lines of tokens"),
+        ),
         (["--workdir", "{run}", "--split", "tset"], "tset"),
         (["--workdir", "{run}", "--data", "tests"], "tests is a folder"),
         (["--workdir", "{run}", "--data", "x", "--split", "dev"], "got both"),
