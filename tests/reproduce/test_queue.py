@@ -18,6 +18,7 @@ from jaxner.reproduce.programs import Outcome
 from jaxner.reproduce.published import Cell
 from jaxner.reproduce.queue import Queue
 from jaxner.reproduce.results import Results
+from tests.marks import slow
 from tests.reproduce import lines
 
 KNOWN = published.load()
@@ -209,7 +210,10 @@ def test_a_wrong_line_is_told_with_its_place(tmp_path):
         Results(tmp_path).lines()
 
 
-@pytest.mark.parametrize("status", programs.STOPPED)
+@pytest.mark.parametrize(
+    "status",  # fast: a shell's and Python's
+    [s if s in (130, -15) else slow(s)[0] for s in programs.STOPPED],
+)
 def test_a_stopped_run_leaves_no_line_and_is_resumed(tmp_path, status):
     line, said = queue_of(tmp_path, fake := Fake(0, status))
     assert line.work(JOBS) == 0
