@@ -448,6 +448,7 @@ def test_long_sentences(tmp_path):
     assert found["exponents"][0]["scratch, MiB"] > 0
 
 
+@pytest.mark.slow  # starts four processes
 def test_first_answers_and_peak_memory(tmp_path):
     found = run(tagging.main, tmp_path, "--systems", "--peers", "--first", "GRN")
     rows = found["from the start of a process to its first label"]
