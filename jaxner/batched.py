@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxner import devices, models
+from jaxner.arguments import check_documents
 from jaxner.data import documents as joining
 from jaxner.data import padding, shapes
 from jaxner.tagger import Tagger
@@ -52,6 +53,7 @@ def over_documents(
     Raises:
         ValueError: The numbers of documents and sentences differ.
     """
+    check_documents(documents)
     if documents is not None and len(documents) != len(sentences):
         raise ValueError(
             f"Expected one document per sentence, {len(sentences)}, got "

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from jaxner import models
+from jaxner import arguments, models
 from jaxner.data.vocab import Vocabulary
 
 
@@ -54,7 +54,9 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         A Linen module that compares and hashes by value: a static argument of `jit`.
 
     Raises:
-        ValueError: A name or an option is unknown; the error lists the known ones.
+        TypeError: The vocabulary is none, or a part is neither options nor a module.
+        ValueError: A part is missing; or a name or an option is unknown, and the error
+            lists the known ones.
 
     Example:
         >>> import jax, jaxner
@@ -70,6 +72,17 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         >>> len(jaxner.tag(tagger, ["Rome", "fell"]))
         2
     """
+    if not isinstance(vocabulary, Vocabulary):
+        raise TypeError(
+            "Expected a vocabulary, the first that jaxner.build_vocabulary returns, "
+            f"got {arguments.shown(vocabulary)}."
+        )
+    needed = ("representation", "encoder", "head")
+    known = (*needed, "mc_dropout", "refinement", "dtype", "remat")
+    if absent := [part for part in needed if part not in parts]:
+        raise ValueError(f"Missing part {absent[0]!r}; needed: {', '.join(needed)}")
+    if unknown := [part for part in parts if part not in known]:
+        raise ValueError(f"Unknown part {unknown[0]!r}; known: {', '.join(known)}")
     return build_model(vocabulary, parts)
 
 
@@ -77,12 +90,14 @@ def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
     """Returns options with changes, named by path as on the command line.
 
     Raises:
+        TypeError: The changes are no dictionary.
         ValueError: A path leads to no option, or to a section.
 
     Example:
         >>> changed({"head": {"name": "crf"}}, {"head.name": "softmax"})
         {'head': {'name': 'softmax'}}
     """
+    arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
     copied = copy.deepcopy(dict(options))
     for path, value in changes.items():
         *parents, name = path.split(".")

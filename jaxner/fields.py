@@ -11,102 +11,17 @@ import collections.abc
 import dataclasses
 import functools
 import itertools
-import math
 import numbers
 import types
 import typing
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, NamedTuple
 
+from jaxner.ranges import Encodings, OneOf, Range
+
 _SEQUENCES = (tuple, collections.abc.Sequence)
 _UNIONS = (typing.Union, types.UnionType)
 _MOST_VALUES = 100  # of an option with several values, such as sizes of layers
-
-
-@dataclasses.dataclass(frozen=True)
-class Range:
-    """The allowed numbers of an option; a bound of None is no bound.
-
-    Attributes:
-        least: Inclusive lower bound.
-        above: Exclusive lower bound.
-        most: Inclusive upper bound.
-        below: Exclusive upper bound.
-        step: Distance between the numbers, from `least` on; 0: any number.
-        note: A hint for the error, such as a usual mistake.
-
-    Example:
-        >>> str(Range(least=0, below=1)), 1.0 in Range(least=0, below=1)
-        ('in [0, 1)', False)
-    """
-
-    least: int | float | None = None
-    above: int | float | None = None
-    most: int | float | None = None
-    below: int | float | None = None
-    step: int = 0
-    note: str = ""
-
-    def __contains__(self, value: Any) -> bool:
-        return (
-            math.isfinite(value)
-            and (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
-            and (self.below is None or value < self.below)
-            and (not self.step or (value - (self.least or 0)) % self.step == 0)
-        )
-
-    def __str__(self) -> str:
-        if self.step:
-            first = int(self.least or 0)
-            last = "…" if self.most is None else f"…, {self.most}"
-            return f"{first}, {first + self.step}, {first + 2 * self.step}, {last}"
-        low = self.least if self.above is None else self.above
-        high = self.most if self.below is None else self.below
-        if low is not None and high is not None:
-            left, right = "[("[self.least is None], "])"[self.most is None]
-            return f"in {left}{low}, {high}{right}"
-        if low is not None:
-            return f"{'at least' if self.above is None else 'above'} {low}"
-        if high is not None:
-            return f"{'at most' if self.below is None else 'below'} {high}"
-        return "a finite number"
-
-    def problem(self, value: Any) -> str:
-        """Returns what is wrong with a number; empty if it is allowed."""
-        if value in self:
-            return ""
-        is_said = math.isfinite(value) or self == Range(note=self.note)
-        finite = "" if is_said else "finite and "
-        note = f": {self.note}" if self.note else ""
-        return f"must be {finite}{self}, got {value!r}{note}"
-
-
-class OneOf:
-    """The allowed words of an option.
-
-    Example:
-        >>> OneOf({"mean": 1, "sum": 2}).known
-        ('mean', 'sum')
-    """
-
-    def __init__(self, known: Iterable[str]):
-        self.known = tuple(known)
-
-    def __contains__(self, value: Any) -> bool:
-        return value in self.known
-
-
-class _Encodings(OneOf):
-    """The encodings of text that Python knows."""
-
-    def __contains__(self, value: Any) -> bool:
-        try:
-            "a".encode(value)
-        except (LookupError, ValueError):
-            return False
-        return True
 
 
 DERIVED = "derived"
@@ -123,6 +38,7 @@ Width = Annotated[int, Range(least=1, most=999)]
 Distance = Annotated[int, Range(least=1, most=2**16)]
 Hypotheses = Annotated[int, Range(least=1, most=1000)]
 Passes = Annotated[int, Range(least=0, most=10_000)]
+Labellings = Annotated[int, Range(least=1, most=10_000)]
 Count = Annotated[int, Range(least=0)]
 Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
 Rate = Annotated[
@@ -140,7 +56,7 @@ Positive = Annotated[float, Range(above=0)]
 Real = Annotated[float, Range()]
 Column = Annotated[int, Range(least=-1000, most=1000)]
 _KNOWN = ("utf-8", "latin-1", "cp1252", "all other text encodings of Python")
-Encoding = Annotated[str, _Encodings(_KNOWN)]
+Encoding = Annotated[str, Encodings(_KNOWN)]
 
 
 class Field(NamedTuple):
@@ -337,6 +253,11 @@ def _kind(hint: Any) -> type:
     if origin in _SEQUENCES:
         return tuple
     return hint if hint in _TYPES else object
+
+
+def is_single(hint: Any) -> bool:
+    """Returns whether an annotation is that of an option with one value."""
+    return _is_option(hint) and _kind(hint) is not tuple
 
 
 def _is_option(hint: Any) -> bool:

@@ -15,17 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import integrity, models
+from jaxner import arguments, calibrations, integrity, models
 from jaxner.building import build as build
 from jaxner.building import build_model as build_model
 from jaxner.building import changed
+from jaxner.calibrations import FILE as CALIBRATION
 from jaxner.data import agreement
 from jaxner.data.vocab import Vocabulary
 from jaxner.models.options import completed
 from jaxner.types import Weights
 from jaxner.workdir import Workdir
-
-CALIBRATION = "calibration.json"
 
 
 @functools.partial(
@@ -89,7 +88,14 @@ class Ensemble(Tagger):
         return len(jax.tree.leaves(self.weights["params"])[0])
 
     def member(self, number: int) -> Tagger:
-        """Returns the tagger of one restart, counted from 0."""
+        """Returns the tagger of one restart, counted from 0.
+
+        Raises:
+            ValueError: There is no such restart.
+        """
+        if number not in range(len(self)):
+            last = len(self) - 1
+            raise ValueError(f"Expected a member from 0 to {last}, got {number!r}.")
         weights = jax.tree.map(lambda leaf: leaf[number], self.weights)
         own: Any = self.temperature
         own = own[number] if np.ndim(own) else own
@@ -107,6 +113,10 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
         >>> len(ensemble([one, one, one]))
         3
     """
+    if not isinstance(taggers, (list, tuple)):
+        raise TypeError(f"Expected a list of taggers, got {arguments.shown(taggers)}.")
+    for one in taggers:
+        arguments.check_tagger(one)
     if not taggers:
         raise ValueError("Expected at least one tagger for an ensemble, got none.")
     first = taggers[0]
@@ -135,7 +145,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         tagger: Weights, model and vocabulary.
 
     Raises:
-        FileExistsError: The folder is not empty.
+        FileExistsError, NotADirectoryError: It is a file, or not empty.
+        TypeError: An argument has another type.
 
     Example:
         >>> import tempfile, jaxner
@@ -144,6 +155,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         >>> jaxner.load(folder).vocabulary.scheme
         'BIOES'
     """
+    arguments.check_folder(workdir)
+    arguments.check_tagger(tagger)
     folder = Workdir(workdir)
     if folder.path.exists() and any(folder.path.iterdir()):
         raise FileExistsError(
@@ -210,7 +223,8 @@ def load(
     Raises:
         DamagedFileError: A file is damaged, the folder has no checkpoint (yet), or
             weights, vocabulary and model do not belong together.
-        FileNotFoundError: The folder has no tagger.
+        FileNotFoundError, NotADirectoryError: The folder has no tagger, or is a file.
+        TypeError: An argument has another type.
         ValueError: A change names no option or needs other weights; or the model has
             your own modules but `model` is missing; or the folder has
             restarts, and the seed is missing or not among them.
@@ -222,6 +236,9 @@ def load(
         >>> load("runs/grn").vocabulary.scheme
         'BIOES'
     """
+    arguments.check_folder(workdir)
+    if model is not None:
+        models.check_model(model)
     folder = Workdir(workdir)
     if seed is not None or (folder.seeds() and not folder.has_best()):
         chosen = _chosen(folder, seed)
@@ -248,33 +265,8 @@ def load(
     about = whole(about)
     if not (folder.check_about("frozen", about, described, vocabulary) and is_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
-    temperature = 1.0 if changes else _temperature(folder, step)
+    temperature = 1.0 if changes else calibrations.read(folder, step)
     return Tagger({"params": params, "frozen": frozen}, model, vocabulary, temperature)
-
-
-def _temperature(folder: Workdir, step: int | None) -> float:
-    """Reads the temperature that `jaxner calibrate` found for the best checkpoint."""
-    file = folder.path / CALIBRATION
-    if not file.is_file():
-        return 1.0
-    remedy = f"Remove it and run `jaxner calibrate --workdir={folder.path}`."
-    calibration = integrity.read_json(file, remedy)
-    temperature = calibration.get("temperature")
-    if not isinstance(temperature, float) or not 0 < temperature < float("inf"):
-        raise integrity.DamagedFileError(
-            file,
-            f"has the temperature {temperature!r}, not a positive number",
-            remedy,
-        )
-    if calibration.get("step") == step:
-        return temperature
-    warnings.warn(
-        f"{file} is of step {calibration.get('step')}, and the "
-        f"best checkpoint of step {step}: probabilities are not calibrated. Run jaxner "
-        "calibrate again.",
-        stacklevel=3,
-    )
-    return 1.0
 
 
 def _chosen(folder: Workdir, seed: int | str | None) -> list[Workdir]:

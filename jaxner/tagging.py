@@ -15,11 +15,15 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from jaxner import batched
+from jaxner.arguments import check_tagger
+from jaxner.checked import checked
 from jaxner.data import documents as joining
 from jaxner.data import padding, shapes
+from jaxner.data.sentences import check_one
 from jaxner.data.sentences import is_one_sentence as is_one_sentence
 from jaxner.data.splits import Split
 from jaxner.decoding import choose
+from jaxner.models import check_key
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import build_model as build_model
 from jaxner.tagger import load as load
@@ -54,6 +58,7 @@ def encode(
         >>> encode(params, [["Rome", "is", "old"], ["Yes"]]).mask.tolist()
         [[True, True, True], [True, False, False]]
     """
+    check_tagger(params)
     is_one = is_one_sentence(sentences)
     encoded = encode_each(params, sentences, vectors)
     if params.vocabulary.reads_documents:
@@ -75,6 +80,7 @@ def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sen
     Raises:
         TypeError, ValueError: As for `encode`.
     """
+    check_tagger(params)
     if is_one_sentence(sentences):
         sentences, vectors = [sentences], None if vectors is None else [vectors]
     given = [None] * len(sentences) if vectors is None else vectors
@@ -95,8 +101,8 @@ def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Se
     Raises:
         TypeError: `tokens` is not one sentence.
     """
-    if len(tokens) and not is_one_sentence(tokens):
-        raise TypeError("Expected one sentence (a list of strings), got several")
+    check_tagger(params)
+    check_one(tokens)
     sentence = params.vocabulary.encode(tokens, vectors)
     length, width = batched.round_up(len(tokens), sentence.chars.shape[1])
     shape = shapes.Shape(length, length + 1, width)
@@ -135,6 +141,7 @@ def tag(
     key: Array | None = ...,
     vectors: Any = ...,
 ) -> list[list[str]]: ...
+@checked
 def tag(
     params: Tagger,
     tokens: Any,
@@ -190,6 +197,9 @@ def tag(
         >>> params.vocabulary.decode(ids.tolist()) == labels[0]
         True
     """
+    check_tagger(params)
+    if key is not None:
+        check_key(key)
     if isinstance(tokens, Sentence):
         if documents is not None:
             raise TypeError("documents needs strings, but tokens are encoded sentences")

@@ -9,7 +9,10 @@ import jaxner
 from benchmarks.abuse import __main__ as abuse
 from benchmarks.abuse import arguments, corpora, flips, invariance
 from benchmarks.abuse.victim import Victim
+from jaxner import models
+from jaxner.configuration import shipped
 from jaxner.data.splits import Example
+from jaxner.models import options
 from tests.models import test_product as product
 
 
@@ -52,6 +55,32 @@ def test_batch_order_and_padding_change_nothing(encoder):
     assert not found["wrong"]
     assert found["largest score"] > 0.01
     assert max(found[name] for name in ("in batches", "shuffled", "padded")) < 1e-5
+
+
+def test_every_encoder_head_and_kind_of_characters_is_in_the_table():
+    found = {"encoder": set(), "head": set(), "chars": set()}
+    for text in invariance.SYSTEMS.values():
+        for section in options.model_sections(shipped.load(text).model):
+            kind = {"first": "encoder", "then": "encoder"}.get(
+                part := section.path.split(".")[-1], part
+            )
+            if kind in found:
+                found[kind].add(section.values["name"])
+    assert found == {
+        "encoder": set(models.ENCODERS),
+        "head": set(models.HEADS),
+        "chars": set(models.CHARACTERS),
+    }
+
+
+@pytest.mark.slow  # 20 s
+def test_a_small_bert_is_measured_in_windows():
+    examples = [Example(("EU", "is")[:n] * 30, None, 0, 1) for n in (1, 2)]
+    tagger = invariance._tagger("bert:sample,model=crf", examples, ["LOC"], 0)
+    assert tagger.vocabulary.pieces.encode(examples[1].tokens).ids.shape[0] > 1
+    found = invariance.differences(tagger, examples, seed=0)
+    assert not found["wrong"]
+    assert found["largest score"] > 0.01
 
 
 def test_a_difference_is_counted(monkeypatch):

@@ -12,8 +12,12 @@ BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 # What each room may import from the package, besides itself.
 ALLOWED = {
     "types": set(),
-    "fields": set(),
-    "data": {"types", "integrity", "writing", "wording"},
+    "ranges": set(),
+    "fields": {"ranges"},
+    "arguments": {"fields"},
+    "checked": {"fields"},
+    "calibrations": {"integrity", "workdir"},
+    "data": {"types", "integrity", "writing", "wording", "fields", "checked"},
     "inference": {"types"},
     "models": {"types", "fields", "inference"},
     "writing": set(),
@@ -25,20 +29,21 @@ ALLOWED = {
     "workdir": {"checkpoints", "data", "integrity", "writing"},
     "configuration": {"fields", "models", "training"},
     "evaluation": {"data", "wording"},
-    "building": {"data", "models"},
-    "tagger": {"types", "building", "data", "models", "workdir", "integrity"},
+    "building": {"arguments", "data", "models"},
+    "tagger": {"types", "building", "data", "models", "workdir", "integrity"}
+    | {"arguments", "calibrations"},
     "devices": set(),
-    "batched": {"types", "data", "devices", "models", "tagger"},
+    "batched": {"types", "arguments", "data", "devices", "models", "tagger"},
     "decoding": {"types", "data", "models", "inference", "tagger"},
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
-    | {"decoding"},
+    | {"decoding", "arguments", "checked"},
     "answers": {"types", "data", "models", "inference", "tagger", "batched"}
-    | {"tagging", "decoding", "evaluation"},
+    | {"tagging", "decoding", "evaluation", "arguments", "checked", "fields"},
     "streaming": {"types", "data", "tagger", "tagging"},
     "pretrained": {"types", "data", "models"},
     "training": {"types", "data", "models", "inference", "workdir", "pretrained"}
     | {"fields", "devices", "evaluation", "tagging", "integrity", "tagger"}
-    | {"terminal", "wording"},
+    | {"terminal", "wording", "arguments"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
     | {"evaluation", "answers"},
     "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
@@ -51,7 +56,7 @@ ALLOWED = {
     | {"training"},
 }
 HOST = {"types", "fields", "data", "evaluation", "integrity", "writing", "wording"}
-HOST |= {"terminal"}
+HOST |= {"terminal", "arguments", "checked", "ranges"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 
 

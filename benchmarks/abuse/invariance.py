@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 
 from jaxner import batched, models, tagging
 from jaxner.configuration import shipped
-from jaxner.data import corpora, padding, shapes, vocab
+from jaxner.data import corpora, padding, shapes, vocab, wordpiece
 from jaxner.types import batch_axes
 
 SYSTEMS = {
@@ -27,7 +28,20 @@ SYSTEMS = {
     "UANet": "uanet:sample",
     "Att-BiLSTM-CNN": "cross_bilstm:sample",
     "Cross-BiLSTM-CNN": "cross_bilstm:sample,model=cross",
+    "Softmax per direction": "cross_bilstm:sample,model=direction",
+    "Transformer": "uanet:sample,model=transformer",
+    "BERT-CRF": "bert:sample,model=crf",
+    "BERT-UANet": "bert:sample,model=uanet",
 }
+"""A system for each encoder, head and kind of character features."""
+BERT = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "max_position_embeddings": 48,  # pieces: longer sentences need several windows
+}
+"""Attributes of a small BERT with drawn weights: its published ones are not needed."""
 _SENTENCES = 200
 _WIDER = 13  # tokens of padding behind the longest sentence
 
@@ -53,6 +67,8 @@ def _tagger(text: str, examples: Any, types: Any, seed: int) -> tagging.Tagger:
     options = {name: config.data[name] for name in ("lowercase", "zero_digits")}
     scheme = config.data.scheme
     vocabulary, _ = vocab.build(tokens, types, scheme=scheme, **options)
+    if config.model.representation.get("bert") is not None:
+        vocabulary = _with_pieces(vocabulary, tokens)
     model = tagging.build_model(vocabulary, config.model.to_dict())
     weights = models.init(model, jax.random.key(seed))
     # Wider than at first: so that scores differ from label to label.
@@ -61,6 +77,18 @@ def _tagger(text: str, examples: Any, types: Any, seed: int) -> tagging.Tagger:
         lambda leaf: leaf + 0.1 * jax.random.normal(next(keys), leaf.shape), weights
     )
     return tagging.Tagger(wide, model, vocabulary)
+
+
+def _with_pieces(vocabulary: vocab.Vocabulary, tokens: Any) -> vocab.Vocabulary:
+    """Adds a small BERT, whose pieces are the characters and the shorter words."""
+    words = {token for sentence in tokens for token in sentence}
+    chars = set("".join(words))
+    made = {f"##{char}" for char in chars} | chars | {w for w in words if len(w) < 5}
+    pieces = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted(made))
+    cut = wordpiece.WordPiece(pieces, BERT["max_position_embeddings"])
+    sizes = {**BERT, "vocab_size": len(pieces)}
+    own = {"pieces": cut, "encoder_sizes": tuple(sorted(sizes.items()))}
+    return dataclasses.replace(vocabulary, **own)
 
 
 def differences(tagger: tagging.Tagger, examples: Any, seed: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,16 +17,22 @@ from jaxtyping import Array
 
 from jaxner import inference, models
 from jaxner.answers.mapping import over_tokens
+from jaxner.checked import checked
+from jaxner.fields import Range
 from jaxner.inference import Uncertainty as Uncertainty
+from jaxner.models import check_key
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Sentence
 
+_Passes = Annotated[int, Range(least=1, most=10_000)]
 
+
+@checked
 def sample(
     params: Tagger,
     tokens: Any,
     key: Array,
-    num_samples: int = 8,
+    num_samples: _Passes = 8,
     *,
     documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
@@ -67,11 +73,12 @@ def sample(
     return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), found)
 
 
+@checked
 def uncertainty(
     params: Tagger,
     tokens: Any,
     key: Array,
-    num_samples: int = 8,
+    num_samples: _Passes = 8,
     *,
     documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
@@ -116,8 +123,7 @@ def uncertainty(
 
 def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
     """Returns the results of `one` for one sentence, several, or an encoded batch."""
-    if num_samples < 1:
-        raise ValueError(f"Expected at least one pass, got num_samples={num_samples}")
+    check_key(key)
     if isinstance(params, Ensemble):
         raise ValueError(
             "Passes with dropout are of one tagger, not of an ensemble: call it with "

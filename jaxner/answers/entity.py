@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import core as jax_core
 from jaxtyping import Array
 
-from jaxner import tagging
+from jaxner import fields, tagging
 from jaxner.answers.entity_arrays import (
     arrays,
     entity_types,
@@ -19,9 +19,11 @@ from jaxner.answers.entity_arrays import (
     read_spans,
     types_of,
 )
+from jaxner.checked import checked
 from jaxner.data import tokens
 from jaxner.data.label_spans import LabelTypes
 from jaxner.data.tokens import Token
+from jaxner.fields import Labellings, Passes
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
@@ -56,12 +58,13 @@ class Entity(NamedTuple):
     probability: float
 
 
+@checked
 def entities(
     params: Tagger,
     text_or_tokens: Any,
     *,
-    min_probability: float = 0.0,
-    n_best: int = 1,
+    min_probability: Any = 0.0,
+    n_best: Labellings = 1,
     raw: bool = False,
     tokeniser: Callable[[str], Iterable[Any]] | None = None,
     split_sentences: bool = True,
@@ -69,7 +72,7 @@ def entities(
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
-    num_samples: int | None = None,
+    num_samples: Passes | None = None,
     vectors: Any = None,
 ) -> Any:
     """Finds the entities of a text, each with its exact probability.
@@ -163,16 +166,16 @@ def entities(
 
 
 def _check(n_best: int, min_probability: Any, decoding: str) -> None:
-    if n_best < 1:
-        raise ValueError(f"Expected at least one labelling, got n_best={n_best}")
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise ValueError(
             f"The {n_best} best labellings are not those of decoding={decoding!r}: "
             "leave out n_best or decoding."
         )
-    is_traced = isinstance(min_probability, jax_core.Tracer)
-    if not (is_traced or 0 <= min_probability <= 1):
-        raise ValueError(f"Expected min_probability in [0, 1], got {min_probability}")
+    if isinstance(min_probability, jax_core.Tracer):
+        return
+    is_array = isinstance(min_probability, jax.Array) and not min_probability.ndim
+    value = min_probability.item() if is_array else min_probability
+    fields.check("min_probability", value, fields.Share)
 
 
 def _likely(found: list[Entity], min_probability: float) -> list[Entity]:

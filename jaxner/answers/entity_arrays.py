@@ -17,6 +17,7 @@ from jaxner import decoding as decodings
 from jaxner import inference
 from jaxner.answers.mapping import over_tokens
 from jaxner.answers.probabilities import count_passes
+from jaxner.arguments import check_tagger
 from jaxner.data import schemes
 from jaxner.data.label_spans import LabelTypes, label_types
 from jaxner.tagger import Ensemble, Tagger
@@ -67,6 +68,7 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
         >>> "PER" in entity_types(load("runs/grn"))
         True
     """
+    check_tagger(params)
     if params.vocabulary.scheme == schemes.TAGS:
         raise ValueError(
             "This tagger gives each token a tag, such as a part of speech: there are "

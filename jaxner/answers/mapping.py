@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxner import batched, models, tagging
+from jaxner.arguments import check_tagger
+from jaxner.models import check_key
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence, batch_axes
 
@@ -48,6 +50,9 @@ def over_tokens(
     Raises:
         TypeError: `tokens` has another type; or is encoded, with documents or vectors.
     """
+    check_tagger(params)
+    if key is not None:
+        check_key(key)
     if isinstance(tokens, Sentence):
         if documents is not None or vectors is not None:
             raise TypeError(

@@ -13,8 +13,11 @@ from jaxtyping import Array
 
 from jaxner import decoding, inference, tagging
 from jaxner.answers.mapping import over_tokens
+from jaxner.arguments import check_tagger
+from jaxner.checked import checked
 from jaxner.data import schemes
 from jaxner.data.splits import Split
+from jaxner.fields import Labellings, Passes
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Sentence
 
@@ -35,6 +38,7 @@ class Labelling(NamedTuple):
     probability: Any
 
 
+@checked
 def marginals(
     params: Tagger,
     tokens: Any,
@@ -42,7 +46,7 @@ def marginals(
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
-    num_samples: int | None = None,
+    num_samples: Passes | None = None,
     vectors: Any = None,
 ) -> Any:
     """Computes the probability of each label at each token.
@@ -87,13 +91,15 @@ def marginals(
     )
 
 
-def count_passes(params: Tagger, num_samples: int | None) -> int:
+@checked
+def count_passes(params: Tagger, num_samples: Passes | None) -> int:
     """Returns the number of passes, which determines the batch size.
 
     Raises:
         ValueError: The number is negative, or given for an ensemble or a tagger with a
             refinement.
     """
+    check_tagger(params)
     if isinstance(params, Ensemble):
         if num_samples:
             raise ValueError(
@@ -103,8 +109,6 @@ def count_passes(params: Tagger, num_samples: int | None) -> int:
         return len(params)
     if num_samples is None:
         return params.model.mc_dropout.num_samples
-    if num_samples < 0:
-        raise ValueError(f"Expected a number of passes, got num_samples={num_samples}")
     if num_samples and params.model.refinement is not None:
         raise ValueError(
             "The labels of a refinement have one distribution: its draft's passes are "
@@ -120,14 +124,15 @@ def _marginals(params, sentence, *, key, num_samples, constrained):
     return found.mean(lambda p: inference.marginals(p, sentence.mask))
 
 
+@checked
 def n_best(
     params: Tagger,
     tokens: Any,
-    n: int = 10,
+    n: Labellings = 10,
     *,
     constrained: bool = False,
     key: Array | None = None,
-    num_samples: int | None = None,
+    num_samples: Passes | None = None,
     vectors: Any = None,
 ) -> Any:
     """Finds the n most probable labellings of each sentence, with their probabilities.
@@ -161,6 +166,7 @@ def n_best(
         >>> len(first.labels), first.probability >= second.probability
         (2, True)
     """
+    check_tagger(params)
     if params.vocabulary.reads_documents:
         raise ValueError(
             "This tagger labels documents as one: the best labellings of a sentence "

@@ -15,16 +15,19 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from jaxner.checked import checked
 from jaxner.data import padding, shapes, unique_words
 from jaxner.data.padding import Block as Block
 from jaxner.data.padding import PieceShape, piece_shape, stack_trees
 from jaxner.data.padding import pad as pad
 from jaxner.data.padding import stack as stack
+from jaxner.data.sentences import check_corpus
 from jaxner.data.shapes import Shape as Shape
+from jaxner.fields import OneOf, Size
 from jaxner.types import Sentence
 from jaxner.wording import counted
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 2_000  # batches for the choice of shapes
 
+UNITS = ("sentence", "document")
 CHARS = ("distinct", "token", "none")
 """Rows of a block's characters: one per distinct word or token, or none at all."""
 
@@ -72,17 +76,18 @@ class Batches:
     own_parts: frozenset[int] | None = None
 
     @classmethod
+    @checked
     def make(
         cls,
         sentences: Sequence[Sentence],
         labels: Sequence[np.ndarray],
         *,
-        batch_size: int,
-        num_blocks: int = 1,
-        num_shapes: int = 5,
-        chars: str = "distinct",
-        unit: str = "sentence",
-        parts: int = 1,
+        batch_size: Size,
+        num_blocks: Size = 1,
+        num_shapes: Size = 5,
+        chars: Annotated[str, OneOf(CHARS)] = "distinct",
+        unit: Annotated[str, OneOf(UNITS)] = "sentence",
+        parts: Size = 1,
         own_parts: frozenset[int] | None = None,
     ) -> Batches:
         """Returns batches of a corpus, with shapes chosen for its sizes.
@@ -99,15 +104,12 @@ class Batches:
             own_parts: Which of them this process has; None for all.
 
         Raises:
-            ValueError: `sentences` is empty, or a number is below 1.
+            TypeError: `sentences` or `labels` has another type.
+            ValueError: An option is wrong, or `sentences` is empty.
         """
         if not sentences:
             raise ValueError("The training data have no sentences")
-        for name, value in (("batch_size", batch_size), ("num_blocks", num_blocks)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        if chars not in CHARS:
-            raise ValueError(f"Unknown chars {chars!r}; known: {', '.join(CHARS)}")
+        check_corpus(sentences, labels)
         if chars == "none":
             none = np.zeros((1, 1), np.int32)
             sentences = [

@@ -16,9 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from jaxner.data import contextual, features, ranking, schemes, unique_words
+from jaxner.checked import checked
+from jaxner.data import (
+    contextual,
+    features,
+    label_ids,
+    ranking,
+    unique_words,
+)
+from jaxner.data.sentences import check_one, check_text, strings
 from jaxner.data.vectors import Vectors
 from jaxner.data.wordpiece import WordPiece
+from jaxner.fields import Count
 from jaxner.types import Sentence, WordVectors
 
 PADDING, UNKNOWN = 0, 1
@@ -26,8 +35,7 @@ MAX_CHARACTERS = 128
 """Maximum characters read of a word: a long word would use as much memory as a text."""
 _MOST_SEEN = 1 << 16  # tokens
 _SPECIAL = ("<pad>", "<unk>")
-SEPARATOR = "<sep>"
-"""The label of separators between the sentences of a document."""
+SEPARATOR = label_ids.SEPARATOR
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,8 +177,10 @@ class Vocabulary:
             [T] and `caps` [T]; and, if the tagger needs them, `vectors` and `pieces`.
 
         Raises:
+            TypeError: `tokens` is not a list of strings.
             ValueError: Vectors are missing, unexpected, or of another size.
         """
+        check_one(tokens)
         vectors = contextual.wanted(vectors, tokens, self.vector_sizes)
         pieces = None
         if self.pieces is not None:
@@ -210,19 +220,18 @@ class Vocabulary:
         """Returns the ids of labels.
 
         Raises:
+            TypeError: `labels` is not a list of strings.
             ValueError: A label is not in the label set.
         """
-        for label in labels:
-            if label not in self._label_ids:
-                raise ValueError(
-                    f"Label {label!r} does not occur in the training data; known "
-                    f"labels: {', '.join(self.label_names)}"
-                )
-        return np.array([self._label_ids[label] for label in labels], np.int32)
+        return label_ids.ids_of(labels, self._label_ids)
 
     def decode(self, ids: Iterable[int] | np.ndarray) -> list[str]:
-        """Returns the labels of ids."""
-        return [self.label_names[i] for i in ids]
+        """Returns the labels of ids.
+
+        Raises:
+            ValueError: Ids are not whole numbers from 0 to the number of labels.
+        """
+        return label_ids.names_of(ids, self.label_names)
 
     def to_json(self) -> str:
         """Returns the content as JSON."""
@@ -249,6 +258,7 @@ class Vocabulary:
         return cls(**content)
 
 
+@checked
 def build(
     sentences: Sequence[Sequence[str]],
     types: Iterable[str],
@@ -257,7 +267,7 @@ def build(
     vectors: Vectors | None = None,
     lowercase: bool = False,
     zero_digits: bool = False,
-    min_count: int = 1,
+    min_count: Count = 1,
     train_words: bool = True,
     alphabet: str | None = None,
     documents: bool = False,
@@ -288,7 +298,8 @@ def build(
         The vocabulary, and vectors aligned with it (None without vectors).
 
     Raises:
-        ValueError: The scheme is unknown, or a tag equals the label of separators.
+        TypeError: `sentences`, `types` or `vectors` has another type.
+        ValueError: An option is wrong, or a tag equals the label of separators.
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
@@ -297,6 +308,10 @@ def build(
         >>> vocabulary.encode(["Rome", "loses"]).words.tolist()
         [2, 1]
     """
+    check_text(sentences)
+    types = strings("types", types, "['LOC', 'PER']")
+    if not isinstance(vectors, Vectors | None):
+        raise TypeError(f"vectors must be what vectors.read returns, got {vectors!r}")
     tokens = collections.Counter(token for sentence in sentences for token in sentence)
     tokens = ranking.counted(
         tokens, lambda token: features.normal(token, zero_digits, unescape)
@@ -315,7 +330,7 @@ def build(
         words=(*_SPECIAL, *ranks.trained, *ranks.frozen),
         num_trained=len(_SPECIAL) + len(ranks.trained),
         chars=(*_SPECIAL, *sorted(set(alphabet))),
-        label_names=_label_names(types, scheme) + (SEPARATOR,) * documents,
+        label_names=label_ids.names(types, scheme) + (SEPARATOR,) * documents,
         scheme=scheme,
         lowercase=lowercase,
         zero_digits=zero_digits,
@@ -329,13 +344,3 @@ def build(
     words = vocabulary.words[len(_SPECIAL) :]
     aligned = ranking.align(words, len(ranks.trained), vectors, given, counts, case)
     return vocabulary, aligned._replace(rows=aligned.rows + len(_SPECIAL))
-
-
-def _label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
-    names = schemes.label_names(types, scheme)
-    if SEPARATOR in names:
-        raise ValueError(
-            f"{SEPARATOR!r} is reserved for separators between sentences; rename this "
-            "tag"
-        )
-    return names

@@ -19,6 +19,12 @@ from jaxner.models.bert import BERT, WordPieces
 from jaxner.models.chain import Chain, Identity, Projection
 from jaxner.models.chain import candidate_kernels as candidate_kernels
 from jaxner.models.characters import CharacterCNN, CharacterLSTM
+from jaxner.models.checks import check_key as check_key
+from jaxner.models.checks import check_labels as check_labels
+from jaxner.models.checks import check_model as check_model
+from jaxner.models.checks import check_part
+from jaxner.models.checks import check_sentence as check_sentence
+from jaxner.models.checks import check_weights as check_weights
 from jaxner.models.description import describe as describe
 from jaxner.models.description import restore as restore
 from jaxner.models.grn import GRN
@@ -149,6 +155,7 @@ def build(
         A static module, compared and hashed by value.
 
     Raises:
+        TypeError: A part is neither options nor a module.
         ValueError: A name or an attribute is unknown.
 
     Example:
@@ -165,6 +172,11 @@ def build(
     """
     sizes = {"num_trained": num_trained_words, "num_frozen": num_frozen_words}
     characters = {"num_chars": num_chars}
+    check_part("representation", representation)
+    check_part("encoder", encoder, ENCODERS)
+    check_part("head", head, HEADS)
+    for part, options in (("mc_dropout", mc_dropout), ("refinement", refinement)):
+        check_part(part, {} if options is None else options)
 
     def represent():
         if isinstance(representation, nn.Module):
@@ -236,6 +248,7 @@ def _representation(options: Mapping[str, Any], sizes, characters, char_types):
             "all are None"
         )
     if words is not None:
+        check_part("representation.words", words)
         words = _make(Words, "representation.words", {**words, **sizes})
     if caps is not None:
         caps = _make(Capitalisation, "representation.caps", caps)

@@ -12,6 +12,12 @@ from jaxtyping import Array, Float
 from jaxner import inference
 from jaxner.fields import OneOf, check_fields
 from jaxner.models import axes
+from jaxner.models.checks import (
+    check_key,
+    check_model,
+    check_sentence,
+    check_weights,
+)
 from jaxner.models.mc_dropout import PARTS, Keys, MCDropout
 from jaxner.types import AnyPotentials, Sentence, Weights
 
@@ -181,8 +187,8 @@ def init(model: Model, key: Array) -> Weights:
         >>> sorted(jaxner.init(model, jax.random.key(0)))
         ['frozen', 'params']
     """
-    if not hasattr(key, "dtype"):
-        raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
+    check_model(model)
+    check_key(key)
     tokens = jnp.zeros(1, jnp.int32)
     chars = jnp.zeros((1, 1), jnp.int32)
     sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
@@ -261,4 +267,9 @@ def apply(
         >>> apply(tagger.model, tagger.weights, sentence).emissions.shape[0]
         2
     """
+    check_model(model)
+    check_weights(weights)
+    check_sentence(sentence)
+    if key is not None:
+        check_key(key)
     return apply_with_intermediates(model, weights, sentence, key)[0]

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import inference, models
+from jaxner.arguments import check_mapping
 from jaxner.fields import OneOf, Weight, check_fields
 from jaxner.models import Keys
 from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, batch_axes
@@ -70,6 +71,7 @@ class Objective:
         Raises:
             ValueError: An option or a value is unknown.
         """
+        check_mapping("objective", options, "{'reduction': 'token'}")
         known = [field.name for field in dataclasses.fields(cls)]
         for option in options:
             if option not in known:
@@ -190,6 +192,9 @@ def batch_loss(
     Returns:
         The loss in nats; by default the mean over the sentences.
 
+    Raises:
+        TypeError: An argument has another type, or labels have another shape.
+
     Example:
         >>> import jaxner
         >>> tagger = jaxner.load("runs/grn")
@@ -198,6 +203,14 @@ def batch_loss(
         >>> float(batch_loss(tagger.model, tagger.weights, batch, labels)) > 0
         True
     """
+    models.check_model(model)
+    models.check_weights(weights)
+    models.check_sentence(batch, is_batch=True)
+    models.check_labels(labels, batch)
+    if key is not None:
+        models.check_key(key)
+    if not isinstance(objective, Objective):
+        raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
     labels = jnp.asarray(labels)
     rows = jnp.arange(labels.shape[0])
     sizes = sizes_of(batch)

@@ -202,7 +202,7 @@ def test_stack_keeps_the_words_of_each_sentence():
     [
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"num_blocks": 0}, "num_blocks must be at least 1, got 0"),
-        ({"num_shapes": 0}, "at least 1 shape"),
+        ({"num_shapes": 0}, "num_shapes must be at least 1, got 0"),
         ({"chars": "all"}, "Unknown chars 'all'; known: distinct, token, none"),
     ],
 )

@@ -1,0 +1,103 @@
+"""Checks of the arguments of public functions.
+
+Each error says what was expected, what came, and what would work. Numbers, switches and
+words are checked by `jaxner.fields`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from jaxner import fields
+
+_PARTS = ("weights", "model", "vocabulary")
+
+
+def shown(value: Any) -> str:
+    """Describes a value by its type and, if short, its content.
+
+    Example:
+        >>> shown(3), shown(None), shown("runs/grn")
+        ("int 3", 'None', "str 'runs/grn'")
+    """
+    if value is None:
+        return "None"
+    text = repr(value)
+    kind = type(value).__name__
+    return kind if len(text) > 40 or "\n" in text else f"{kind} {text}"
+
+
+def check_tagger(params: Any) -> None:
+    """Raises TypeError unless a value is a tagger.
+
+    Example:
+        >>> check_tagger("runs/grn")
+        Traceback (most recent call last):
+        ...
+        TypeError: Expected a tagger, got str 'runs/grn': call jaxner.load('runs/grn').
+    """
+    if isinstance(params, (str, os.PathLike)):
+        raise TypeError(
+            f"Expected a tagger, got {shown(params)}: call "
+            f"jaxner.load({os.fspath(params)!r})."
+        )
+    absent = [name for name in _PARTS if getattr(params, name, None) is None]
+    if absent:
+        without = f" without {absent[0]}" if len(absent) < len(_PARTS) else ""
+        raise TypeError(
+            f"Expected a tagger, got {shown(params)}{without}: jaxner.load(folder) "
+            "returns one."
+        )
+
+
+def check_folder(workdir: Any) -> None:
+    """Raises TypeError or ValueError unless a value can be the path of a folder."""
+    wanted = "Expected the path of a run folder, such as 'runs/grn'"
+    if not isinstance(workdir, (str, os.PathLike)) or isinstance(workdir, bytes):
+        raise TypeError(f"{wanted}, got {shown(workdir)}.")
+    path = os.fspath(workdir)
+    if not path or "\0" in path:
+        raise ValueError(f"{wanted}, got {path!r}; '.' is the current folder.")
+    if os.path.isfile(path):
+        raise NotADirectoryError(f"{wanted}, got the file {path}.")
+
+
+def check_documents(documents: Any) -> None:
+    """Raises TypeError unless documents are given as a list, or not at all."""
+    is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")
+    if documents is None or (is_list and not isinstance(documents, (str, bytes, dict))):
+        return
+    raise TypeError(
+        "Expected documents as a list with the document of each sentence, such as "
+        f"[0, 0, 1], got {shown(documents)}."
+    )
+
+
+def check_mapping(name: str, value: Any, example: str) -> None:
+    """Raises TypeError unless a value is a dictionary whose keys are strings."""
+    if not isinstance(value, Mapping) or any(not isinstance(key, str) for key in value):
+        raise TypeError(
+            f"Expected {name} as a dictionary, such as {example}, got {shown(value)}."
+        )
+
+
+def check_all(hints: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Checks numbers, switches and words.
+
+    Args:
+        hints: Annotation of each argument, with its allowed values.
+        values: The arguments; others are ignored.
+
+    Raises:
+        ValueError: A value is not allowed.
+
+    Example:
+        >>> check_all({"n": fields.Size}, {"n": 0, "text": "x"})
+        Traceback (most recent call last):
+        ...
+        ValueError: n must be at least 1, got 0
+    """
+    for name, hint in hints.items():
+        fields.check(name, values[name], hint)
