@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jax
 
-HELP = "Folder of compiled programs, or off; default: a user's cache folder."
+HELP = "Folder to keep compiled programs in, or off; default: ~/.cache/jaxner."
 _MIN_SECONDS = 0.5  # minimum compile time of a stored program
 
 

@@ -1,13 +1,14 @@
 """Calibrates a run's probabilities by a temperature fitted on its dev split.
 
     jaxner calibrate --workdir runs/grn
-    jaxner calibrate --workdir runs/grn --test --precision 0.98 --json calibration.json
+    jaxner calibrate --workdir runs/grn --test --precision 0.98
 
-The command stores the temperature in the run's folder (calibration.json); from then on,
-`jaxner.load` uses it for probabilities. Labels by Viterbi do not change. The table
-shows the expected calibration error and the Brier score before and after, for predicted
-labels and predicted entities. `--precision` and `--recall` print the threshold for
-`jaxner.entities(…, min_probability=…)` that reaches this precision or recall on dev.
+The command stores the temperature in the run's folder (calibration.json);
+from then on, `jaxner.load` uses it for probabilities. Labels by Viterbi do
+not change. The table shows the expected calibration error and the Brier score
+before and after, for predicted labels and predicted entities. `--precision`
+and `--recall` print the threshold for `jaxner.entities(…, min_probability=…)`
+that reaches this precision or recall on dev.
 """
 
 from __future__ import annotations
@@ -41,14 +42,16 @@ def declare(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     one.add_argument("--workdir", required=True, help="folder of the run")
-    one.add_argument("--test", action="store_true", help="measure on test, too")
+    one.add_argument(
+        "--test", action="store_true", help="measure on the test split, too"
+    )
     share, size = fields.argument(fields.Share), fields.argument(fields.Size)
     wanted = "print the threshold that reaches this %s on dev, from 0 to 1"
     one.add_argument("--precision", type=share, help=wanted % "precision")
     one.add_argument("--recall", type=share, help=wanted % "recall")
-    about = "take entities from the N best labellings for thresholds; default 1"
+    about = "for the thresholds, take entities from N labellings; default: 1"
     one.add_argument("--n-best", type=size, default=1, metavar="N", help=about)
-    one.add_argument("--json", help="file for figures, bins and threshold curves")
+    one.add_argument("--json", help="file to write all figures to, as JSON")
     one.set_defaults(run=calibrate)
 
 

@@ -5,9 +5,10 @@
     jaxner check data/conll2003 --vectors glove.6B.100d.txt --html findings.html
     jaxner check --workdir runs/grn --split test
 
-For the folder of a corpus, the command also compares its splits. With --workdir, it
-lists labels that the run's tagger considers improbable: likely annotation errors. The
-exit status is 1 if a file cannot be read; with --strict, it is 2 if there is a warning.
+For the folder of a corpus, the command also compares its splits. With
+--workdir, it lists labels that the run's tagger considers improbable: likely
+annotation errors. The exit status is 1 if a file cannot be read; with
+--strict, it is 2 if there is a warning.
 """
 
 from __future__ import annotations
@@ -44,14 +45,23 @@ def declare(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    one.add_argument("paths", nargs="*", metavar="FILE|FOLDER", help="what to check")
+    one.add_argument(
+        "paths", nargs="*", metavar="FILE|FOLDER", help="files or folders to check"
+    )
     one.add_argument("--workdir", help="folder of a run, whose tagger looks for errors")
-    one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
+    about = "with --workdir and no files: the split to check; default: dev"
+    one.add_argument(
+        "--split", default="dev", choices=("train", "dev", "test"), help=about
+    )
     limit = fields.argument(fields.Count)
-    one.add_argument("--limit", type=limit, default=20, help="lines shown; default: 20")
-    one.add_argument("--vectors", help="word vectors: how many words have one")
-    one.add_argument("--json", help="file for the findings")
-    one.add_argument("--html", help="file for a page of the findings")
+    one.add_argument(
+        "--limit", type=limit, default=20, help="most lines to show; default: 20"
+    )
+    one.add_argument(
+        "--vectors", help="file of word vectors: tell how many words it has"
+    )
+    one.add_argument("--json", help="file to write the findings to, as JSON")
+    one.add_argument("--html", help="file to write a page of the findings to")
     one.add_argument("--strict", action="store_true", help="warnings count as errors")
     convert.add_reading(one)
     one.set_defaults(run=check)

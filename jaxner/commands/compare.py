@@ -1,13 +1,13 @@
 """Compares two systems on the same sentences by paired tests.
 
-    jaxner compare runs/a runs/b                      two runs, on their test split
+    jaxner compare runs/a runs/b                 two runs, on their test split
     jaxner compare runs/a runs/b --split dev
-    jaxner compare a.conll b.conll --rule strict      two files of predictions
-    jaxner compare runs/a-1,runs/a-2 runs/b-1,runs/b-2      several seeds on a side
+    jaxner compare a.conll b.conll --rule strict   two files of predictions
+    jaxner compare runs/a-1,runs/a-2 runs/b-1,runs/b-2   several seeds a side
 
-With one run on each side, the tests resample and swap sentences, which says nothing
-about other seeds. With several runs, figures are means over runs, and the tests also
-resample and move runs.
+With one run on each side, the tests resample and swap sentences, which says
+nothing about other seeds. With several runs, figures are means over runs, and
+the tests also resample and move runs.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ def declare(commands: Any) -> None:
     about = "run folder or file of predictions; several seeds separated by commas"
     one.add_argument("first", help=about)
     one.add_argument("second", help=about)
-    one.add_argument("--split", default="test", choices=("dev", "test"), help="of runs")
+    of_runs = "split of runs to compare on; default: test"
+    one.add_argument("--split", default="test", choices=("dev", "test"), help=of_runs)
     score.add_reading(one)
-    one.add_argument("--all", action="store_true", help="show every figure")
-    one.add_argument("--json", help="file for all figures, as JSON")
+    one.add_argument(
+        "--all", action="store_true", help="show every figure, not only the main ones"
+    )
+    one.add_argument("--json", help="file to write all figures to, as JSON")
     one.set_defaults(run=compare)
 
 

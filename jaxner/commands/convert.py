@@ -4,10 +4,10 @@
     jaxner convert eng.train bioes.conll --scheme BIOES
     jaxner convert annotated/ train.jsonl --from brat --unfit widen
 
-The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob` are columns,
-`_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines, `.tsv` a table (with a
-header, if its first line is one), a folder brat's. Files of other names are read as
-columns; to write one, say --to.
+The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob` are
+columns, `_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines,
+`.tsv` a table (with a header, if its first line is one), a folder brat's.
+Files of other names are read as columns; to write one, say --to.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from jaxner.wording import counted
 console = LineConsole()
 
 
+_FORMATS = f"{', '.join(readers.FORMATS)}; default: by the name"
+
+
 def declare(commands: Any) -> None:
     """Adds the command to the subparsers of `jaxner`."""
     about = "rewrites labelled text in another format or label scheme"
@@ -34,29 +37,57 @@ def declare(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    one.add_argument("source", metavar="IN", help="file, or folder of brat's files")
-    one.add_argument("target", metavar="OUT", help="file; .gz is compressed; or folder")
-    one.add_argument("--to", choices=readers.FORMATS, help="default: by the name")
-    one.add_argument("--scheme", choices=schemes.SCHEMES, help="default: as it is")
+    one.add_argument(
+        "source", metavar="IN", help="file to read, or a folder of brat's files"
+    )
+    one.add_argument(
+        "target", metavar="OUT", help="file to write (.gz: compressed), or a folder"
+    )
+    one.add_argument(
+        "--to",
+        choices=readers.FORMATS,
+        metavar="FORMAT",
+        help=f"format to write: {_FORMATS}",
+    )
+    one.add_argument(
+        "--scheme",
+        choices=schemes.SCHEMES,
+        help="label scheme to write; default: that of IN",
+    )
     add_reading(one)
     one.set_defaults(run=convert)
 
 
 def add_reading(one: argparse.ArgumentParser) -> None:
     """Adds the options for reading labelled text."""
-    one.add_argument("--from", dest="format", choices=readers.FORMATS, help="format")
+    one.add_argument(
+        "--from",
+        dest="format",
+        choices=readers.FORMATS,
+        metavar="FORMAT",
+        help=f"format to read: {_FORMATS}",
+    )
     one.add_argument("--tags", action="store_true", help="labels are tags, not spans")
     column = fields.argument(fields.Column)
-    one.add_argument("--token-column", type=column, help="from 0; default: the first")
-    one.add_argument("--label-column", type=column, help="default: the last")
-    one.add_argument("--comments", help="prefix of comment lines in columns")
+    one.add_argument(
+        "--token-column", type=column, help="column of tokens, from 0; default: first"
+    )
+    one.add_argument(
+        "--label-column", type=column, help="column of labels, from 0; default: last"
+    )
+    one.add_argument("--comments", help="how comment lines begin; default: none")
     encoding = fields.argument(fields.Encoding)
-    one.add_argument("--encoding", type=encoding, default="utf-8", help="of the text")
-    about = "spans that do not match tokens: an error, left out, or widened to tokens"
+    one.add_argument(
+        "--encoding",
+        type=encoding,
+        default="utf-8",
+        help="text encoding; default: utf-8",
+    )
+    about = "spans within a token: error, drop, or widen to the token; default: error"
     one.add_argument("--unfit", choices=spans.UNFIT, default="error", help=about)
-    about = "tokeniser of raw text; default: words"
+    about = "how to split raw text into tokens; default: words"
     one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
-    about = "split each text, or line of brat's, into sentences, too"
+    about = "split each text, or each line of brat's, into sentences"
     one.add_argument("--sentences", action="store_true", help=about)
 
 

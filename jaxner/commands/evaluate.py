@@ -1,30 +1,33 @@
 r"""Scores a trained tagger.
 
     jaxner evaluate --workdir runs/grn                          # its test split
-    jaxner evaluate --workdir runs/grn --data my/test.conll --output predicted.conll
+    jaxner evaluate --workdir runs/grn --data my/test.conll --output out.conll
 
-The rule for reading spans is the one that picked the run's best epoch. `--rule` selects
-another: `conlleval`, `seqeval` (the same, counted by that library), `strict`, which
-counts only well-formed spans in the tagger's label scheme, `idcnn` or `ncrfpp`.
+The rule for reading spans is the one that picked the run's best epoch.
+`--rule` selects another: `conlleval`, `seqeval` (the same rule, counted by
+that library), `strict` (only well-formed spans in the tagger's label scheme
+count), `idcnn` or `ncrfpp`.
 
-`--report report.html` writes a page with errors, groups, calibration and a look inside
-the model, and the same as report.json and report.csv. Several runs appear side by side:
+`--report report.html` writes a page with errors, groups, calibration and a
+look inside the model, and the same as report.json and report.csv. Several
+runs appear side by side:
 
     jaxner evaluate --workdir runs/grn,runs/bilstm --report report.html
 
-For part-of-speech taggers, the command reports accuracy, also on words outside the
-training text; rule and chunks do not apply.
+For part-of-speech taggers, the command reports accuracy, also on words
+outside the training text; rule and chunks do not apply.
 
-`--decoding` selects another way to choose labels: `constrained`, `independent` (each
-token's best label by its own scores), `max_marginal` (each token's most probable
-label), `sampled` (drawn by probability) or `n_best` (the result of a perfect choice
-among the n best labellings).
+`--decoding` selects another way to choose labels: `constrained`,
+`independent` (each token's best label by its own scores), `max_marginal`
+(each token's most probable label), `sampled` (drawn by probability) or
+`n_best` (the result of a perfect choice among the n best labellings).
 
-`--chunks` adds the recall of each chunk label for all types together. `--model` changes
-a model option that needs no training, such as the parts of an attention encoder to keep
-(the others become zero):
+`--chunks` adds the recall of each chunk label for all types together.
+`--model` changes a model option that needs no training, such as the parts of
+an attention encoder to keep (the others become zero):
 
-    jaxner evaluate --workdir runs/att --chunks --model encoder.then.keep=context2
+    jaxner evaluate --workdir runs/att --chunks \
+        --model encoder.then.keep=context2
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from jaxner import decoding as decodings
 from jaxner import fields, tagging, writing
 from jaxner.answers import probabilities
 from jaxner.commands import flagged, hosts, restart
+from jaxner.commands.changes import read_change as read_change
 from jaxner.data import schemes
 from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
@@ -105,25 +109,6 @@ def write_predictions(
         gold = [example.labels or () for example in split.to_scheme("BIO")]
         predicted = [schemes.convert(labels, "BIO") for labels in predicted]
     predictions.write(path, split, gold, predicted)
-
-
-def read_change(text: str) -> tuple[str, Any]:
-    """Returns path and value of one `--model`; the value is JSON or a bare word.
-
-    Raises:
-        ValueError: The path or the value is missing.
-
-    Example:
-        >>> read_change("encoder.then.keep=hidden")
-        ('encoder.then.keep', 'hidden')
-    """
-    path, equals, value = text.partition("=")
-    if not (path and equals):
-        raise ValueError(f"Expected --model path=value, got {text!r}")
-    try:
-        return path, json.loads(value)
-    except json.JSONDecodeError:
-        return path, value
 
 
 def run(values: flags.FlagValues) -> dict[str, Any]:
@@ -293,30 +278,32 @@ def define_flags(values: flags.FlagValues) -> None:
     column = functools.partial(flags.DEFINE_integer, flag_values=values)
     choice = functools.partial(flags.DEFINE_enum, flag_values=values)
     switch = functools.partial(flags.DEFINE_bool, flag_values=values)
-    define("workdir", "", "Run folder; with --report several, separated by commas.")
+    define("workdir", "", "Folder of the run; several for --report, between commas.")
     splits = ["train", "dev", "test"]
     choice("split", None, splits, "Split to score; default test.")
     define("data", None, "File to score instead of a split.")
     define("contextual", None, "File of vectors for the tokens of --data.")
     define("format", None, "Format of --data, such as jsonl; default: by its name.")
-    about = "Spans off token borders: error, drop or widen; default: the run's choice."
+    about = "Spans within a token: error, drop or widen; default: the run's choice."
     define("unfit", None, about)
     column("token_column", None, "Column of tokens in --data; default: the run's.")
     column("label_column", None, "Column of labels in --data; default: the run's.")
-    define("comments", None, "Prefix of comment lines in --data.")
+    define("comments", None, "How comment lines in --data begin; default: the run's.")
     define("encoding", None, "Encoding of --data; default: the run's.")
-    define("output", None, "File for token, gold and predicted label.")
-    define("json", None, "File for the scores as JSON.")
-    define("report", None, "File for the report, .html; also .json and .csv.")
+    define("output", None, "File to write tokens, gold and predicted labels to.")
+    define("json", None, "File to write the scores to, as JSON.")
+    define("report", None, "File to write the report to: .html, also .json and .csv.")
     known = ["seqeval", *rules.RULES]
-    choice("rule", None, known, "Rule for reading spans; default: the run's.")
-    about = "Exclude ill-formed labellings; default: the run's choice."
+    choice(
+        "rule", None, known, "How ill-formed labels are read; default: the run's rule."
+    )
+    about = "Return only well-formed labels; default: the run's choice."
     switch("constrained", None, about)
     known = [*decodings.DECODINGS, "n_best"]
     choice("decoding", "viterbi", known, "How labels are chosen.")
     about = "Labellings for --decoding=n_best; the nearest to the gold counts."
     column("n", 10, about)
-    column("seed", 0, "Seed of --decoding=sampled.")
+    column("seed", 0, "Seed of the draws of --decoding=sampled.")
     _define_rest(values)
 
 

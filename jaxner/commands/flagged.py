@@ -40,8 +40,8 @@ def start(
     define(values)
     flags.DEFINE_string("cache", None, cache.HELP, flag_values=values)
     if {"-h", "-help", "--help"} & set(arguments):
-        print(sys.modules[module].__doc__, values.module_help(module), sep="\n")
-        print(values.module_help(__name__))
+        print(sys.modules[module].__doc__, "Options:", sep="\n")
+        print(*(_options(values.module_help(m)) for m in (module, __name__)), sep="\n")
         return
 
     def main(rest: list[str]) -> None:
@@ -65,6 +65,13 @@ def start(
 
     wants_traceback = "--verbosity=1" in arguments
     app.run(main, argv=[sys.argv[0], *arguments], flags_parser=parse)
+
+
+def _options(text: str) -> str:
+    """Returns absl's help without the module's name and defaults that say nothing."""
+    lines = text.strip().splitlines()[1:]
+    empty = {f"(default: '{value}')" for value in ("None", "", "[]")}
+    return "\n".join(line for line in lines if line.strip() not in empty)
 
 
 def read(name: str, values: flags.FlagValues, argv: Sequence[str]) -> list[str]:

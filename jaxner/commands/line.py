@@ -56,7 +56,8 @@ def parser() -> argparse.ArgumentParser:
     )
 
     top = flagged.Parser(
-        prog="jaxner", description="Trains and uses taggers; see `jaxner COMMAND -h`."
+        prog="jaxner",
+        description="Trains and uses taggers. `jaxner COMMAND -h` explains a command.",
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("train", help="trains a tagger")

@@ -7,9 +7,10 @@ jaxner reproduce --cell grn/conll2003
 jaxner reproduce --tables --write         writes tables from the results
 
 jaxner reproduce mention-length --workdir runs/att runs/baseline
-                                                    one of the other figures, of runs
+    one of the other figures, of runs
 
-The first Ctrl-C or SIGTERM stops the run at its next step; the same command resumes it.
+The first Ctrl-C or SIGTERM stops the run at its next step; the same command
+resumes it.
 """
 
 from __future__ import annotations
@@ -50,34 +51,68 @@ def declare(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = one.add_argument_group("which cells")
-    what.add_argument(
-        "--table", action="append", default=[], help="all cells of a paper"
-    )
-    what.add_argument("--cell", action="append", default=[], help="one cell, by its id")
-    what.add_argument("--all", action="store_true", help="all cells, by priority")
-    what.add_argument(
-        "--seeds",
-        type=fields.argument(fields.Size),
-        help="number of runs of each cell; default: the plan's",
-    )
-    one.add_argument("--list", action="store_true", help="show the state of cells")
-    one.add_argument("--tables", action="store_true", help="print the tables")
+    _declare_cells(one)
     one.add_argument(
-        "--write", action="store_true", help="with --tables: write into README and docs"
+        "--list", action="store_true", help="show what is done, missing and skipped"
+    )
+    one.add_argument(
+        "--tables",
+        action="store_true",
+        help="print the tables of published and measured figures",
+    )
+    one.add_argument(
+        "--write",
+        action="store_true",
+        help="with --tables: write them into README and docs",
     )
     one.add_argument(
         "--hours",
         type=fields.argument(fields.Positive),
-        help="stop after this many hours",
+        help="stop after this many hours; default: when all is done",
     )
-    one.add_argument("--retry", action="store_true", help="run failed runs again")
-    one.add_argument("--device", choices=programs.PLATFORMS, help="default: JAX's own")
-    one.add_argument("--results", type=Path, default=Path("results"), help="its lines")
-    one.add_argument("--runs", type=Path, default=Path("runs/reproduce"))
+    _declare_places(one)
     one.set_defaults(run=reproduce)
     figure_options.declare(
         one.add_subparsers(metavar="FIGURE", title="other tables and figures, of runs")
+    )
+
+
+def _declare_places(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--retry", action="store_true", help="repeat runs that failed")
+    one.add_argument(
+        "--device",
+        choices=programs.PLATFORMS,
+        help="device to train on; default: the one that JAX finds",
+    )
+    one.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        help="folder of the results; default: results",
+    )
+    about = "folder of the runs; default: runs/reproduce"
+    one.add_argument("--runs", type=Path, default=Path("runs/reproduce"), help=about)
+
+
+def _declare_cells(one: argparse.ArgumentParser) -> None:
+    what = one.add_argument_group("which cells")
+    what.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        help="all systems of one paper, such as grn",
+    )
+    what.add_argument(
+        "--cell",
+        action="append",
+        default=[],
+        help="one system and data set, such as grn/conll2003",
+    )
+    what.add_argument("--all", action="store_true", help="all systems, by priority")
+    what.add_argument(
+        "--seeds",
+        type=fields.argument(fields.Size),
+        help="runs of each system; default: as published.toml plans",
     )
 
 

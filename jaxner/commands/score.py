@@ -3,8 +3,8 @@
     jaxner score predicted.conll
     jaxner score predicted.conll --rule strict --scheme BIOES --json scores.json
 
-The file has one token per line; the last two columns are the gold and the predicted
-label, as for conlleval. A blank line ends a sentence.
+The file has one token per line; the last two columns are the gold and the
+predicted label, as for conlleval. A blank line ends a sentence.
 """
 
 from __future__ import annotations
@@ -42,30 +42,42 @@ def declare(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    one.add_argument("file", help="its last two columns are gold and predicted label")
+    one.add_argument(
+        "file", help="file whose last two columns are gold and predicted label"
+    )
     add_reading(one)
-    one.add_argument("--json", help="file for all figures, as JSON")
-    one.add_argument("--report", help="file for the report, .html; also .json and .csv")
+    one.add_argument("--json", help="file to write all figures to, as JSON")
+    one.add_argument(
+        "--report", help="file to write the report to: .html, also .json and .csv"
+    )
     one.set_defaults(run=score)
 
 
 def add_reading(one: argparse.ArgumentParser) -> None:
     """Adds the options for reading and scoring prediction files."""
+    about = "how ill-formed labels are read; default: conlleval"
+    one.add_argument("--rule", choices=rules.RULES, default="conlleval", help=about)
     one.add_argument(
-        "--rule", choices=rules.RULES, default="conlleval", help="how spans are read"
-    )
-    one.add_argument(
-        "--scheme", choices=schemes.SCHEMES, help="of the labels; default: detected"
+        "--scheme",
+        choices=schemes.SCHEMES,
+        help="scheme of the labels; default: detected",
     )
     one.add_argument("--tags", action="store_true", help="labels are tags, not spans")
-    one.add_argument("--comments", help="how comment lines of the file begin")
+    one.add_argument("--comments", help="how comment lines begin; default: none")
     encoding, size, seed = map(
         fields.argument, (fields.Encoding, fields.Size, fields.Seed)
     )
-    one.add_argument("--encoding", type=encoding, default="utf-8", help="of the file")
-    about = "of the bootstrap; default 1,000"
+    one.add_argument(
+        "--encoding",
+        type=encoding,
+        default="utf-8",
+        help="text encoding; default: utf-8",
+    )
+    about = "random draws for the intervals; default: 1,000"
     one.add_argument("--rounds", type=size, default=None, help=about)
-    one.add_argument("--seed", type=seed, default=0, help="of the bootstrap's draws")
+    one.add_argument(
+        "--seed", type=seed, default=0, help="seed of these draws; default: 0"
+    )
 
 
 def score(options: argparse.Namespace) -> None:

@@ -4,8 +4,9 @@
     echo "Ms Preston left Lakeside." | jaxner show --workdir runs/grn
     jaxner show --workdir runs/grn article.txt --html article.html
 
-jaxner splits the raw text into sentences and tokens. `--min-probability` leaves out
-less probable entities; `--one-sentence-a-line` reads each line as a sentence.
+jaxner splits the raw text into sentences and tokens. `--min-probability`
+leaves out less probable entities; `--one-sentence-a-line` reads each line as
+a sentence.
 """
 
 from __future__ import annotations
@@ -60,13 +61,15 @@ def declare(commands: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    one.add_argument("file", nargs="?", help="raw text in UTF-8; default: the input")
+    one.add_argument(
+        "file", nargs="?", help="raw text in UTF-8; default: standard input"
+    )
     one.add_argument("--workdir", required=True, help="folder of the run")
-    one.add_argument("--html", help="file for a page, instead of the terminal")
-    about = "leave less probable entities out; from 0 to 1"
+    one.add_argument("--html", help="file to write a page to, instead of the terminal")
+    about = "leave out less probable entities; from 0 to 1, default: 0"
     share = fields.argument(fields.Share)
     one.add_argument("--min-probability", type=share, default=0.0, help=about)
-    about = "each line of the text is a sentence"
+    about = "read each line of the text as one sentence"
     one.add_argument("--one-sentence-a-line", action="store_true", help=about)
     one.set_defaults(run=show)
 

@@ -2,9 +2,9 @@
 
     jaxner sweep --workdir runs/uanet --split dev --plot sweep.png
 
-Scores a trained tagger for values of Γ and M (UANet's Figure 4), counts the tokens that
-the refinement corrects and breaks (Table 1), and measures how well uncertainty detects
-wrong labels.
+Scores a trained tagger for values of Γ and M (UANet's Figure 4), counts the
+tokens that the refinement corrects and breaks (Table 1), and measures how
+well uncertainty detects wrong labels.
 """
 
 from __future__ import annotations
@@ -29,23 +29,33 @@ console = LineConsole()
 
 def declare(commands: Any) -> None:
     """Adds the command to the subparsers of `jaxner`."""
-    one = commands.add_parser("sweep", help="Γ and M of a trained tagger")
+    one = commands.add_parser(
+        "sweep",
+        help="measures how a tagger's labels change with its uncertainty options",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     one.add_argument("--workdir", required=True, help="folder of the run")
-    one.add_argument("--split", default="dev", choices=("train", "dev", "test"))
+    one.add_argument(
+        "--split",
+        default="dev",
+        choices=("train", "dev", "test"),
+        help="split to measure; default: dev",
+    )
     one.add_argument(
         "--thresholds",
         type=fields.argument(fields.Real, "0,0.3,0.5"),
         default=list(sweeps.THRESHOLDS),
-        help="values of Γ in nats, separated by commas; default 0,0.05,…,1",
+        help="values of the threshold Γ in nats, between commas; default: 0,0.05,…,1",
     )
     one.add_argument(
         "--samples",
         type=fields.argument(fields.Size, "1,2,8"),
         default=list(sweeps.SAMPLES),
-        help="values of M, separated by commas; default 1,2,4,8,16",
+        help="numbers of passes M, between commas; default: 1,2,4,8,16",
     )
-    one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
-    one.add_argument("--json", help="file for the figures")
+    one.add_argument("--plot", help="file to write the plot to: .png, .pdf or .svg")
+    one.add_argument("--json", help="file to write the figures to, as JSON")
     one.set_defaults(run=sweep)
 
 

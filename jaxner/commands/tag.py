@@ -2,12 +2,13 @@
 
     jaxner tag --workdir runs/grn --input news.txt --output news.jsonl
     zcat news.gz | jaxner tag --workdir runs/grn --input - --output -
-    jaxner tag --workdir runs/grn --input big.jsonl.gz --output big-{shard}.jsonl.gz \\
-        --shard 0/4
+    jaxner tag --workdir runs/grn --shard 0/4 \\
+        --input big.jsonl.gz --output big-{shard}.jsonl.gz
 
-Each line of text, sentence of columns or JSON object is a record; records come out in
-the order of the input. After a kill, the same command continues where it stopped. A bad
-record ends the run, unless --rejects names a file for bad records.
+Each line of text, sentence of columns or JSON object is a record; records
+come out in the order of the input. After a kill, the same command continues
+where it stopped. A bad record ends the run, unless --rejects names a file for
+bad records.
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ def declare(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     one.add_argument("--workdir", required=True, help="folder of the run")
-    one.add_argument("--input", required=True, help="file, or - for standard input")
-    about = "file, or - for standard output; {shard} stands for the shard's number"
+    one.add_argument(
+        "--input", required=True, help="file to tag, or - for standard input"
+    )
+    about = (
+        "file to write, or - for standard output; {shard} stands for the shard's number"
+    )
     one.add_argument("--output", required=True, help=about)
     about = "format of the input; default: by its name"
     one.add_argument("--from", dest="source", choices=streams.FORMATS, help=about)
@@ -49,25 +54,35 @@ def declare(commands: Any) -> None:
     one.add_argument("--to", choices=("conll", "jsonl"), help=about)
     column, encoding = map(fields.argument, (fields.Column, fields.Encoding))
     one.add_argument(
-        "--token-column", type=column, default=0, help="from 0; default: 0"
+        "--token-column",
+        type=column,
+        default=0,
+        help="column of tokens, from 0; default: 0",
     )
     one.add_argument(
-        "--encoding", type=encoding, default="utf-8", help="default: utf-8"
+        "--encoding",
+        type=encoding,
+        default="utf-8",
+        help="text encoding; default: utf-8",
     )
-    about = "tokeniser of raw text; default: words"
+    about = "how to split raw text into tokens; default: words"
     one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
-    about = "split each text into sentences, too"
+    about = "split each text into sentences"
     one.add_argument("--sentences", action="store_true", help=about)
-    about = "forbid ill-formed labellings"
+    _declare_run(one)
+    one.set_defaults(run=tag)
+
+
+def _declare_run(one: argparse.ArgumentParser) -> None:
+    about = "return only well-formed labels, such as no I-PER after O"
     one.add_argument("--constrained", action="store_true", help=about)
     one.add_argument(
-        "--rejects", help="file for bad records; default: a bad record ends the run"
+        "--rejects", help="file for records that cannot be read; default: stop at one"
     )
-    about = "I/N: only every Nth record, from I; default: that of the process"
+    about = "I/N: tag part I of N, counted from 0; default: all"
     one.add_argument("--shard", type=read_shard, help=about)
     about = "start over, even if the output exists"
     one.add_argument("--overwrite", action="store_true", help=about)
-    one.set_defaults(run=tag)
 
 
 def read_shard(text: str) -> tuple[int, int]:

@@ -1,13 +1,15 @@
 r"""Trains a tagger.
 
     jaxner train --config grn
-    jaxner train --config grn:conll2003 --config.num_epochs=50 --workdir runs/grn
+    jaxner train --config grn:conll2003 --workdir runs/grn
+    jaxner train --config grn --config.num_epochs=50
 
-`--config` takes the name of a config that comes with jaxner, or the path of your own.
-The text after the colon picks the data set and variant (each config's docstring lists
-them), and with `encoder=`, `head=` and `chars=` another part of the model;
-`--config.x=…` sets a value. The run folder (`--workdir`) has all files of the run; the
-same command resumes a stopped run.
+`--config` takes the name of a config that comes with jaxner, or the path of
+your own. The text after the colon picks the data set and variant (each
+config's docstring lists them), and with `encoder=`, `head=` and `chars=`
+another part of the model; `--config.x=…` sets a value. The run folder
+(`--workdir`) has all files of the run; the same command resumes a stopped
+run.
 """
 
 from __future__ import annotations
@@ -99,12 +101,15 @@ def define_flags(values: flags.FlagValues, arguments: Sequence[str]) -> None:
     config_flags.DEFINE_config_file(
         "config",
         None,
-        "Name or file of the run's config.",
+        "Name of a config that comes with jaxner, or file of your own; needed.",
         flag_values=values,
         sys_argv=["jaxner", *arguments],
     )
     flags.DEFINE_string(
-        "workdir", None, "Run folder; default runs/<config>.", flag_values=values
+        "workdir",
+        None,
+        "Folder of the run; default: runs/<config>.",
+        flag_values=values,
     )
     flags.mark_flag_as_required("config", flag_values=values)
     hosts.define(values)

@@ -208,8 +208,8 @@ def score_with_seqeval(
         scheme: As in `score`.
 
     Returns:
-        The counts of seqeval's default mode; token counts and ill-formed labels come
-        from `score`.
+        The counts of seqeval's default mode, which is conlleval's rule; token counts
+        and ill-formed labels come from `score`.
 
     Raises:
         ValueError: As in `score`.
@@ -240,7 +240,7 @@ def score_with_seqeval(
         ours,
         overall=sum(by_type.values(), Counts()),
         by_type=by_type,
-        rule=f"seqeval {version('seqeval')} (default mode)",
+        rule="conlleval",
     )
 
 

@@ -30,31 +30,46 @@ def declare(commands: Any) -> None:
     ):
         one = _command(commands, name, does, about)
         one.add_argument("--workdir", required=True, help="folder of the run")
-        one.add_argument("--split", default=split, choices=("train", "dev", "test"))
+        known, help = ("train", "dev", "test"), f"split to read; default: {split}"
+        one.add_argument("--split", default=split, choices=known, help=help)
         if name in ("changes", "tokens"):
-            one.add_argument("--samples", type=_count, help="passes with dropout, M")
             one.add_argument(
-                "--layer", type=_count, help="of a LAN: whose draft, from 1"
-            )
-        if name in ("tokens", "heat-map"):
-            one.add_argument("--text", action="append", help="tokens between blanks")
-            one.add_argument(
-                "--number",
+                "--samples",
                 type=_count,
-                nargs="+",
-                help="sentences of the split, from 1",
+                help="passes with dropout, M; default: the run's",
             )
-        if name == "chunk-recall":
-            one.add_argument("--baseline", help="folder of a run without attention")
-        if name == "heat-map":
-            one.add_argument("--plot", required=True, help="file: .png, .pdf or .svg")
             one.add_argument(
-                "--rows",
-                default="all",
-                choices=("all", "entities"),
-                help="words on the y-axis; the GRN paper shows entities",
+                "--layer",
+                type=_count,
+                help="layer of a LAN whose draft is read, from 1",
             )
+        _declare_own(one, name)
     _declare_speed(commands)
+
+
+def _declare_own(one: argparse.ArgumentParser, name: str) -> None:
+    if name in ("tokens", "heat-map"):
+        one.add_argument(
+            "--text", action="append", help="a sentence, its tokens between blanks"
+        )
+        one.add_argument(
+            "--number",
+            type=_count,
+            nargs="+",
+            help="numbers of sentences of the split, from 1",
+        )
+    if name == "chunk-recall":
+        one.add_argument("--baseline", help="folder of a run without attention")
+    if name == "heat-map":
+        one.add_argument(
+            "--plot", required=True, help="file to write: .png, .pdf or .svg"
+        )
+        one.add_argument(
+            "--rows",
+            default="all",
+            choices=("all", "entities"),
+            help="words on the y-axis; the paper shows entities; default: all",
+        )
 
 
 def _declare_speed(commands: Any) -> None:
@@ -65,7 +80,8 @@ def _declare_speed(commands: Any) -> None:
         add_help=False,
         prefix_chars="\0",
     )
-    one.add_argument("arguments", nargs=argparse.REMAINDER)
+    about = "options of python -m benchmarks.papers"
+    one.add_argument("arguments", nargs=argparse.REMAINDER, help=about)
     one.set_defaults(run=run.speed)
 
 
@@ -83,22 +99,24 @@ def _declare_lengths(commands: Any) -> None:
     ):
         one = _command(commands, name, does, about)
         one.add_argument("--workdir", required=True, nargs="+", help="folders of runs")
-        one.add_argument("--split", default="dev", choices=("dev", "test"))
+        help = "split to score; default: dev"
+        one.add_argument("--split", default="dev", choices=("dev", "test"), help=help)
         one.add_argument(
             "--bounds",
             type=fields.argument(fields.Size, "7,15,30"),
             default=list(bounds),
-            help="largest length of each part, in tokens; default "
+            help="largest length of each part, in tokens; default: "
             f"{','.join(map(str, bounds))}",
         )
-        one.add_argument("--rule", default="conlleval", choices=known)
-        one.add_argument("--plot", help="file for the plot: .png, .pdf or .svg")
+        help = "how ill-formed labels are read; default: conlleval"
+        one.add_argument("--rule", default="conlleval", choices=known, help=help)
+        one.add_argument("--plot", help="file to write the plot to: .png, .pdf or .svg")
 
 
 def _command(
     commands: Any, name: str, does: Callable[[argparse.Namespace], None], about: str
 ) -> argparse.ArgumentParser:
     one = commands.add_parser(name, help=about, description=about)
-    one.add_argument("--json", help="file for the figures")
+    one.add_argument("--json", help="file to write the figures to, as JSON")
     one.set_defaults(run=does)
     return one

@@ -200,7 +200,9 @@ def test_what_is_wrong_says_so(params):
     with pytest.raises(ValueError, match=r"n_best must be in \[1, 10000\], got 0"):
         jaxner.entities(params, "Rome", n_best=0)
     for wrong in (-1.0, 2.0, 90.0, float("nan")):
-        with pytest.raises(ValueError, match=r"min_probability must be .*in \[0, 1\], got"):
+        with pytest.raises(
+            ValueError, match=r"min_probability must be .*in \[0, 1\], got"
+        ):
             jaxner.entities(params, "Rome", min_probability=wrong)
     with pytest.raises(TypeError, match="Raw text takes no documents"):
         jaxner.entities(params, "Rome", documents=[0])

@@ -1,7 +1,6 @@
 import json
 import random
 import time
-from importlib.metadata import version
 
 import pytest
 from hypothesis import given, settings
@@ -131,8 +130,7 @@ class TestAgainstSeqeval:
         gold, predicted = data.draw(corpora(scheme))
         ours = score(gold, predicted, scheme=scheme)
         theirs = score_with_seqeval(gold, predicted, scheme=scheme)
-        assert theirs.rule == f"seqeval {version('seqeval')} (default mode)"
-        assert theirs.to_dict() | {"rule": "conlleval"} == ours.to_dict()
+        assert theirs.to_dict() == ours.to_dict()  # also the rule's name
         assert list(theirs.by_type) == list(ours.by_type)
 
     @pytest.mark.parametrize("scheme", SEQEVAL)
@@ -151,7 +149,7 @@ class TestAgainstSeqeval:
 
     @pytest.mark.parametrize("scheme", SEQEVAL)
     def test_averages_are_those_of_seqeval(self, scheme):
-        gold, predicted = random_corpus(scheme, sentences=100)
+        gold, predicted = random_corpus(scheme)
         options = {"scheme": SEQEVAL[scheme], "mode": "strict"}
         ours = score(gold, predicted, rule="strict", scheme=scheme)
         for average in ("macro", "weighted"):

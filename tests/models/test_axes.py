@@ -176,6 +176,51 @@ def test_potentials_and_gradients_on_explicit_axes():
     assert_close(found, expected)
 
 
+def refining():
+    """A tagger with a draft of several passes and a refinement, and a batch."""
+    rest = {"encoder": product.LSTM, "head": {"name": "softmax", "dropout": 0.2}}
+    model = models.build(
+        num_labels=len(product.LEXICON.label_names),
+        num_trained_words=product.LEXICON.num_trained,
+        num_frozen_words=0,
+        num_chars=len(product.LEXICON.chars),
+        representation={"words": {"dim": 4}, "chars": None, "dropout": 0.2},
+        mc_dropout={"num_samples": 2, "parts": ("head",)},
+        refinement={
+            **{"num_layers": 1, "num_heads": 2, "head_dim": 2, "label_dim": 4},
+            "threshold": 0.0,  # refines all tokens
+        },
+        **rest,
+    )
+    tagger = jaxner.Tagger(product.draw_weights(model), model, product.LEXICON)
+    return tagger, product.batch_of(product.SENTENCES, product.LABELS, 2, 3)[0]
+
+
+@pytest.mark.slow
+@by_kind
+def test_a_refinement_labels_the_same_on_axes_of_each_type(kind):
+    tagger, batch = refining()
+    expected = jax.jit(jaxner.tag)(tagger, batch)
+    assert len(np.unique(expected)) > 1
+    np.testing.assert_array_equal(tagged(kind, tagger, batch), expected)
+
+
+@pytest.mark.slow
+@by_kind
+def test_the_uncertainty_of_a_draft_is_the_same_on_axes_of_each_type(kind):
+    tagger, batch = refining()
+    key = jax.random.key(0)
+
+    def measure(tagger, batch):
+        return jaxner.uncertainty(tagger, batch, key, 2)
+
+    expected = jax.jit(measure)(tagger, batch)
+    shared = on_axes(kind, tagger, batch)
+    rows = PartitionSpec("data")
+    call = manually(measure, shared[1], 0, rows) if kind == "manual" else measure
+    assert_close(jax.jit(call)(*shared), expected)
+
+
 def test_without_a_mesh_nothing_is_wrapped():
     double = models.automatic(lambda x: 2 * x, jnp.arange(3))
     assert double.tolist() == [0, 2, 4]
