@@ -104,8 +104,7 @@ class Batches:
             own_parts: Which of them this process has; None for all.
 
         Raises:
-            TypeError: `sentences` or `labels` has another type.
-            ValueError: An option is wrong, or `sentences` is empty.
+            TypeError, ValueError: An argument is wrong, or `sentences` is empty.
         """
         if not sentences:
             raise ValueError("The training data have no sentences")
