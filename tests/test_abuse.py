@@ -77,7 +77,7 @@ def test_every_encoder_head_and_kind_of_characters_is_in_the_table():
 def test_a_small_bert_is_measured_in_windows():
     examples = [Example(("EU", "is")[:n] * 30, None, 0, 1) for n in (1, 2)]
     tagger = invariance._tagger("bert:sample,model=crf", examples, ["LOC"], 0)
-    assert tagger.vocabulary.pieces.encode(examples[1].tokens).ids.shape[0] > 1
+    assert tagger.vocabulary.pieces.encode(examples[1].tokens).windows.shape[0] > 1
     found = invariance.differences(tagger, examples, seed=0)
     assert not found["wrong"]
     assert found["largest score"] > 0.01
