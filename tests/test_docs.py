@@ -28,6 +28,7 @@ MODULES = [
 
 
 SLOW = ("runs/uanet", "runs/att")  # take up to half a minute to train
+EXPERIMENTS = "jaxner.analysis."  # they score a split several times
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
 
 
@@ -57,7 +58,12 @@ def with_runs(request, tmp_path, monkeypatch):
     "name",
     [
         pytest.param(
-            name, marks=[pytest.mark.slow] * any(x in examples_of(name) for x in SLOW)
+            name,
+            marks=[pytest.mark.slow]
+            * (
+                name.startswith(EXPERIMENTS)
+                or any(x in examples_of(name) for x in SLOW)
+            ),
         )
         for name in MODULES
     ],

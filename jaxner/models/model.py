@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any
 
 import flax.linen as nn
@@ -189,6 +190,12 @@ def init(model: Model, key: Array) -> Weights:
     """
     check_model(model)
     check_key(key)
+    return _drawn(model, key)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _drawn(model: Model, key: Array) -> Weights:
+    # One program: alone, each draw would be compiled, and so would a forward pass.
     tokens = jnp.zeros(1, jnp.int32)
     chars = jnp.zeros((1, 1), jnp.int32)
     sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -144,10 +145,9 @@ def untrained(config: Any, data: Any, *, is_begun: bool) -> tagging.Tagger:
             (`init_from`) are no longer needed.
     """
     model = tagging.build_model(data.vocabulary, config.model.to_dict())
-    # One program: alone, each draw would be compiled, and so would a forward pass.
-    init, key = jax.jit(models.init, static_argnums=0), jax.random.key(config.seed)
-    checks.check_memory(init.eval_shape(model, key))
-    weights = init(model, key)
+    key = jax.random.key(config.seed)
+    checks.check_memory(jax.eval_shape(functools.partial(models.init, model), key))
+    weights = models.init(model, key)
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
         if config.data.standardise_vectors:

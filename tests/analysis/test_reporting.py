@@ -20,6 +20,7 @@ def dev(corpus):
     return corpora.load(None, "dev", directory=corpus)
 
 
+@pytest.mark.slow
 def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
     tokens = [list(example.tokens) for example in dev.examples]
     for constrained in (False, True):
@@ -67,6 +68,7 @@ def test_report_of_a_run(finished, evaluated, tmp_path):
     assert page.with_suffix(".csv").read_text("utf-8").startswith("run,table,row,")
 
 
+@pytest.mark.slow
 def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
     warm = tmp_path / "warm"
     shutil.copytree(finished, warm)
@@ -154,6 +156,7 @@ def test_the_report_of_restarts(finished, evaluated, tmp_path):
             assert run["learning"]
 
 
+@pytest.mark.slow
 def test_several_runs_side_by_side(finished, evaluated, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(finished, other)

@@ -138,6 +138,7 @@ def test_documents_are_fitted_as_one(tmp_path):
     assert calibrating.fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_entities_are_measured(params, corpus):
     split = corpora.load(None, "dev", directory=corpus)
     found = calibrating.measure(params, split)

@@ -99,6 +99,7 @@ def louder(params):
     return dataclasses.replace(params, weights=weights)
 
 
+@pytest.mark.slow
 def test_parts_of_the_model_are_compared(attending, corpus, evaluated, monkeypatch):
     load = tagging.load
     monkeypatch.setattr(tagging, "load", lambda *given, **_: louder(load(*given)))

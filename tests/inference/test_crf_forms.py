@@ -108,6 +108,7 @@ def test_forms_agree_inside_the_border_for_float64(float64, size, scale):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10_000),

@@ -139,6 +139,7 @@ def test_dropout_draws_the_same_masks_on_explicit_axes():
     assert_close(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [jaxner.marginals, *slow(jaxner.uncertainty)],

@@ -594,6 +594,7 @@ def test_models_compare_by_value():
     assert BiLSTM() != BiLSTM(cross=False)
 
 
+@pytest.mark.slow
 def test_inside_shard_map():
     """Sentences are spread, weights are not; also the gradient of their sum."""
     model, mask = BiLSTM(SIZE, num_layers=2), jnp.ones(5, bool)

@@ -11,6 +11,7 @@ import pytest
 from jaxner import inference, models
 from jaxner.training import objectives, optim
 from jaxner.types import Potentials, WordVectors
+from tests.marks import slow
 from tests.sentences import spelled
 
 LABELS = 3
@@ -80,7 +81,7 @@ def streams_given(model, weights, read):
     return np.asarray(features) @ np.asarray(head["kernel"]) + np.asarray(head["bias"])
 
 
-@pytest.mark.parametrize("soft", [True, False])
+@pytest.mark.parametrize("soft", [False, *slow(True)])
 def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     model = build(soft=soft)
     weights = draw(model)

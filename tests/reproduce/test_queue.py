@@ -306,6 +306,7 @@ def test_missing_vectors_and_encoders_are_told(tmp_path):
     assert queue.what_lacks(config) == ""
 
 
+@pytest.mark.slow
 def test_on_a_gpu_the_missing_seeds_of_a_cell_train_together(tmp_path):
     jobs = [Job(SAMPLE, seed) for seed in range(4)] + [Job(OTHER, 0)]
     line, _ = queue_of(tmp_path, Fake(), device="cpu")

@@ -112,6 +112,7 @@ def finish(process):
 # --- One process ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_devices_train_as_one(alone, corpus, tmp_path):
     config = config_of(corpus, num_devices=2)
     run.main_run(config, tmp_path / "run")

@@ -192,7 +192,7 @@ def test_all_terms_are_added_over_blocks_and_those_of_weights_once(make, objecti
     assert_close(ours, by_definition(corpus.batches, recipe, state, epochs=1))
 
 
-@pytest.mark.parametrize(("reduction", "share"), [("sentence", 1), ("token", 2)])
+@pytest.mark.parametrize(("reduction", "share"), [("token", 2), *slow(("sentence", 1))])
 def test_the_divisor_of_a_mean_is_the_same_for_all_batches(make, reduction, share):
     corpus, recipe, state = make(blocks=2, objective=Objective(reduction))
     batches = corpus.batches
@@ -288,6 +288,7 @@ def test_blocks_draw_other_masks_of_characters():
     assert losses[1] == losses[2] != pytest.approx(losses[0], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_model_with_dropout_among_the_characters_learns_in_blocks(make):
     corpus, _, state = make(NOISY, 2, learning_rate=0.3)
     losses = []
@@ -303,7 +304,7 @@ def test_a_model_with_dropout_among_the_characters_learns_in_blocks(make):
 # --- Several steps in a call ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [3, 50, *slow(2)])
+@pytest.mark.parametrize("length", [3, *slow(2, 50)])
 def test_steps_in_one_call_are_single_steps(make, length):
     corpus, recipe, state = make(CNN, length=length, momentum=0.9)
     ours = trained(corpus, state)
@@ -311,6 +312,7 @@ def test_steps_in_one_call_are_single_steps(make, length):
     assert_close(ours, by_definition(corpus.batches, recipe, state))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chars", [None, *slow(NOISY)])
 def test_steps_in_one_call_draw_the_masks_of_single_steps(make, chars):
     corpus, _, state = make(chars, length=3)
@@ -325,6 +327,7 @@ def test_steps_in_one_call_that_cannot_be_are_refused(make):
         make(blocks=2, length=2)
 
 
+@pytest.mark.slow
 def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
     from train import main_run
 
@@ -348,7 +351,7 @@ def test_devices_take_the_steps_of_one(make, blocks, length):
 # --- Epochs ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 3), *slow((1, 1), (1, 2))])
+@pytest.mark.parametrize(("blocks", "length"), [(2, 1), *slow((1, 1), (1, 2), (1, 3))])
 def test_an_epoch_goes_on_where_it_was_left(make, blocks, length):
     corpus, _, state = make(blocks=blocks, length=length)
     done, there = 0, []
@@ -367,7 +370,7 @@ def test_an_epoch_goes_on_where_it_was_left(make, blocks, length):
     assert not list(corpus.epoch(fresh, 1, done))
 
 
-@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("length", [3, *slow(1)])
 def test_calls_tell_their_steps_and_tokens(make, length):
     corpus, _, state = make(length=length)
     told = [(steps, tokens) for _, steps, tokens in corpus.epoch(state, 0)]
@@ -384,7 +387,7 @@ def test_calls_tell_their_steps_and_tokens(make, length):
 # --- Programs -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 3)])
+@pytest.mark.parametrize(("blocks", "length"), [(2, 1), *slow((1, 3))])
 def test_a_program_is_compiled_for_each_shape_and_no_others(
     make, monkeypatch, blocks, length
 ):
@@ -445,6 +448,7 @@ def test_an_error_of_a_program_reaches_the_caller(make, monkeypatch):
         trained(corpus, state)
 
 
+@pytest.mark.slow
 def test_training_known_words_alone_is_training_all():
     """A table of all words, trained densely, gives the same as the rows of the text."""
     sentences, labels = text()

@@ -80,6 +80,7 @@ def bert_run(short, bert, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypatch):
     for function in ("sizes", "read"):
         monkeypatch.setattr(pretrained, function, None)
@@ -139,6 +140,7 @@ def build(config):
     return vocabulary, tagging.build_model(vocabulary, config.model.to_dict())
 
 
+@pytest.mark.slow
 def test_documents_keep_the_windows_of_their_sentences(bert, short):
     config = bert_config(short, bert)
     config.data.unit = "document"
@@ -184,6 +186,7 @@ def vector_run(short, vectors, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     params = jaxner.load(vector_run)
     result = Workdir(vector_run).read_json("result.json")
@@ -207,6 +210,7 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     assert not np.allclose(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [2, *slow(1)])
 def test_vectors_on_the_device_train_as_streamed_ones(
     steps, short, vectors, tmp_path, monkeypatch

@@ -136,7 +136,7 @@ train.main_run(tiny.config(Path(sys.argv[1])), sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("moment", ["begin", "best", "latest"])
+@pytest.mark.parametrize("moment", ["latest", *slow("begin", "best")])
 def test_killed_and_resumed_equals_uninterrupted(moment, finished, corpus, tmp_path):
     killed = subprocess.run(
         [sys.executable, "-c", _KILLED, str(corpus), str(tmp_path / "run"), moment],
@@ -427,6 +427,7 @@ def test_vectors_that_match_too_little_are_refused(corpus, tmp_path):
         train.main_run(config, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_frozen_vectors_are_restored(corpus, tmp_path):
     config = tiny.config(corpus, num_epochs=1)
     strangers = tuple(f"w{i}" for i in range(40))
@@ -452,6 +453,7 @@ def test_frozen_vectors_are_restored(corpus, tmp_path):
     assert record["sha256"] == hashlib.sha256(content).hexdigest()
 
 
+@pytest.mark.slow
 def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     corpus, tmp_path, evaluated
 ):
@@ -489,6 +491,7 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
 
 
+@pytest.mark.slow
 def test_the_norms_of_parts_are_written_for_each_epoch(corpus, tmp_path):
     config = tiny.config(corpus, num_epochs=2)
     config.optimizer.parts = {"encoder": {"name": "sgd", "learning_rate": 0.1}}
