@@ -25,6 +25,7 @@ _CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
+import hypothesis
 import jax
 import pytest
 
@@ -33,6 +34,8 @@ _MOST_MB = 900  # a worker that holds more after a test drops its programs
 
 # jaxner is imported inside the fixtures: jaxtyping's pytest plugin has to come first.
 
+hypothesis.settings.register_profile("jaxner", deadline=None)  # compiling takes time
+hypothesis.settings.load_profile("jaxner")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # What is compared with float64 is not rounded to fewer digits by accelerators.
 jax.config.update("jax_default_matmul_precision", "highest")

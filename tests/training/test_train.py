@@ -70,7 +70,7 @@ def test_run_folder(finished, corpus):
     result = folder.read_json("result.json")
     assert result["best_epoch"] == 1 + int(np.argmax([m["dev_f1"] for m in lines]))
     assert result["dev"]["f1"] == pytest.approx(max(m["dev_f1"] for m in lines))
-    assert "seqeval" in result["test"]["rule"]
+    assert result["test"]["rule"] == "conlleval"
     assert (
         result["test"]["gold"]
         == corpora.load(None, "test", directory=corpus).sizes()[2]
