@@ -35,7 +35,7 @@ def test_scores_are_those_of_the_run(finished, params, corpus, tmp_path):
     result = Workdir(finished).read_json("result.json")["test"]
     assert {k: scores[k] for k in result} == result
     assert f"{scores['f1']:.2f}" in done.stdout
-    assert "seqeval" in done.stdout
+    assert "conlleval" in done.stdout
     assert "ill-formed" in done.stdout
 
 
