@@ -20,7 +20,7 @@ def shown(value: Any) -> str:
 
     Example:
         >>> shown(3), shown(None), shown("runs/grn")
-        ("int 3", 'None', "str 'runs/grn'")
+        ('int 3', 'None', "str 'runs/grn'")
     """
     if value is None:
         return "None"

@@ -165,7 +165,7 @@ def test_n_best_of_all_doors(crf):
     nothing = jaxner.n_best(crf, crf.vocabulary.encode([]), 2)
     assert nothing.labels.shape == (2, 0)
     assert nothing.probability.tolist() == [1.0, 0.0]
-    with pytest.raises(ValueError, match="at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"n must be in \[1, 10000\], got 0"):
         jaxner.n_best(crf, ["Rome"], 0)
 
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_answered_says_so(crf):
         jaxner.tag(crf, ["Rome"], decoding="n_best")
     with pytest.raises(ValueError, match="'sampled' draws labels: give a key"):
         jaxner.tag(crf, ["Rome"], decoding="sampled")
-    with pytest.raises(ValueError, match="number of passes, got num_samples=-1"):
+    with pytest.raises(ValueError, match="num_samples must be in .*, got -1"):
         jaxner.marginals(crf, ["Rome"], num_samples=-1)
     with pytest.raises(TypeError, match="documents and vectors need strings"):
         jaxner.marginals(crf, jaxner.encode(crf, ["Rome"]), documents=[1])

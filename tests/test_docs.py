@@ -126,7 +126,9 @@ def test_the_readme_begins_with_two_commands():
     assert "pytest" in second
 
 
-@pytest.mark.parametrize("page", pages_with("python", lambda x: "probing" in x))
+@pytest.mark.parametrize(
+    "page", pages_with("python", lambda x: "probing" in x or "n_best" in x)
+)
 def test_python_blocks(page, with_runs):
     namespace = {}
     blocks = [b.text for b in blocks_of(page) if b.language == "python" and not b.title]

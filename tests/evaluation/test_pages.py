@@ -16,7 +16,6 @@ from jaxner.data import schemes
 from jaxner.evaluation import comparing, describing, errors, pages, scoring, tally
 from jaxner.evaluation.describing import Prediction, Training
 from tests.evaluation.test_scoring import random_corpus
-from tests.marks import slow
 
 HOSTILE = "<script>alert('x')</script>"
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -242,8 +241,9 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
                 pages.check(tmp_path / "report.html")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
-@pytest.mark.parametrize("width", [390, *slow(1280)])
+@pytest.mark.parametrize("width", [390, 1280])
 def test_in_a_browser(width, report, tmp_path):
     """The page is as wide as the window, and has no scripts to wait for."""
     page, picture = tmp_path / "report.html", tmp_path / "page.png"

@@ -7,6 +7,7 @@ import pytest
 
 from jaxner import models
 from jaxner.training import objectives
+from tests.marks import slow
 from tests.sentences import spelled
 
 LABELS = 5
@@ -72,7 +73,12 @@ def flat(tree):
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
-CASES = [(name, None) for name in ENCODERS] + [("bilstm", REFINEMENT)]
+FAST = ("bilstm", "idcnn")
+CASES = [
+    *((name, None) for name in FAST),
+    *slow(*((name, None) for name in ENCODERS if name not in FAST)),
+    *slow(("bilstm", REFINEMENT)),
+]
 
 
 @pytest.mark.parametrize(("name", "refinement"), CASES)
@@ -104,7 +110,7 @@ def test_potentials_are_float32():
     assert {leaf.dtype.name for leaf in found} == {"float32"}
 
 
-@pytest.mark.parametrize("name", ["bilstm", "grn", "idcnn"])
+@pytest.mark.parametrize("name", ["idcnn", *slow("bilstm", "grn")])
 def test_rematerialisation_changes_no_gradient(name):
     plain, lean = (build(ENCODERS[name], remat=remat) for remat in (False, True))
     weights, key = models.init(plain, jax.random.key(0)), jax.random.key(1)

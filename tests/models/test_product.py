@@ -18,6 +18,7 @@ from jaxner.data import schemes, vocab
 from jaxner.data.batching import Shape, pad
 from jaxner.training import objectives, optim, step
 from jaxner.types import batch_axes
+from tests.marks import slow
 
 DIM = 4
 LSTM = {"name": "bilstm", "hidden_dim": 2}
@@ -193,6 +194,11 @@ def chosen():
     return cases
 
 
+def others():
+    """Those to run that only `pytest -m slow` runs."""
+    return [case for i, case in enumerate(chosen()) if i % 4]
+
+
 def learn_and_label(model, weights, batch, gold):
     """One step, and the potentials of the first sentence after it."""
     tx = optim.build({"name": "sgd", "learning_rate": 0.1}, 1)
@@ -240,7 +246,9 @@ def test_each_part_is_run():
         assert {case[part] for case in chosen()} == set(table)
 
 
-@pytest.mark.parametrize(("encoder", "head", "representation"), chosen())
+@pytest.mark.parametrize(
+    ("encoder", "head", "representation"), [*chosen()[::4], *slow(*others())]
+)
 def test_a_step_and_a_decoding(encoder, head, representation):
     model = build(encoder, head, representation)
     weights = draw_weights(model)

@@ -238,6 +238,7 @@ def test_another_key_is_another_draft_and_the_same_key_the_same():
 # --- Training ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_joint_loss_is_the_sum_and_no_gradient_reaches_the_draft_twice():
     model = build()
     weights = draw(model)

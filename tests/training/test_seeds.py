@@ -90,6 +90,7 @@ def test_a_summary_of_all_seeds_is_written(together, alone):
     assert result["seeds"]["3"]["best_epoch"] == own[0]["best_epoch"]
 
 
+@pytest.mark.slow
 def test_stopped_restarts_resume_where_they_were(
     together, corpus, tmp_path, monkeypatch
 ):
@@ -124,6 +125,7 @@ def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys)
     assert "mean ± std" in told
 
 
+@pytest.mark.slow
 def test_each_seed_has_its_patience(corpus, tmp_path):
     config = config_of(corpus, restarts="together", num_epochs=9, patience=1)
     config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
@@ -159,6 +161,7 @@ def test_a_summary_of_equal_scores_has_no_spread():
     assert found["dev"]["std"] == 0
 
 
+@pytest.mark.slow
 def test_restarts_may_have_frozen_weights_of_their_own(corpus, tmp_path):
     """Vectors are divided by a deviation to which drawn vectors add."""
     words = ["the", "of", "said", *(f"w{i}" for i in range(40))]

@@ -152,7 +152,7 @@ def test_where_something_is_to_be_saved_the_second_signal_ends_it():
 def test_a_step_that_waits_for_its_program_is_not_taken(corpus, tmp_path, monkeypatch):
     pending = concurrent.futures.Future()
 
-    def submit(self, state):
+    def submit(self, state, first):
         shapes = [*self.batches.shapes, None]
         self._programs = dict.fromkeys(shapes, pending)
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
