@@ -204,7 +204,7 @@ def test_what_cannot_be_answered_says_so(crf):
         jaxner.tag(crf, ["Rome"], decoding="n_best")
     with pytest.raises(ValueError, match="'sampled' draws labels: give a key"):
         jaxner.tag(crf, ["Rome"], decoding="sampled")
-    with pytest.raises(ValueError, match="num_samples must be in .*, got -1"):
+    with pytest.raises(ValueError, match=r"num_samples must be in .*, got -1"):
         jaxner.marginals(crf, ["Rome"], num_samples=-1)
     with pytest.raises(TypeError, match="documents and vectors need strings"):
         jaxner.marginals(crf, jaxner.encode(crf, ["Rome"]), documents=[1])
