@@ -6,6 +6,8 @@ A head maps features [T, H] to `Potentials`: scores of labels and of label pairs
 nats. Losses, decoding, marginals and samples follow from them.
 """
 
+import tempfile
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -33,8 +35,8 @@ class ScaledHead(nn.Module):
         )
 
 
-def main() -> float:
-    """Returns the loss of a batch under an untrained tagger, in nats."""
+def main(folder: str) -> tuple[float, list[list[str]]]:
+    """Returns the loss of a batch, in nats, and labels, by an untrained tagger."""
     text, labels = [["Rome", "fell"], ["Yes"]], [["S-LOC", "O"], ["O"]]
     vocabulary, _ = jaxner.build_vocabulary(text, ["LOC"])
     model = jaxner.build(
@@ -50,8 +52,11 @@ def main() -> float:
         lambda params: jaxner.loss(model, {**weights, "params": params}, batch, ids)
     )(weights["params"])
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
-    return float(loss)
+    jaxner.save(folder, jaxner.Tagger(weights, model, vocabulary))
+    tagger = jaxner.load(folder, model=model)  # a folder holds no code
+    return float(loss), jaxner.tag(tagger, text)
 
 
 if __name__ == "__main__":
-    print(f"{main():.3f} nats a sentence")
+    loss, labels = main(tempfile.mkdtemp())
+    print(f"{loss:.3f} nats a sentence", labels)

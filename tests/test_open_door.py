@@ -26,8 +26,12 @@ PARTS = {
 }
 
 
-def example(name):
-    return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]
+def example(name, thing="main"):
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))[thing]
+
+
+def own_head():
+    return example("own_head", "ScaledHead")(num_labels=len(VOCABULARY.label_names))
 
 
 class Letters(nn.Module):
@@ -77,6 +81,8 @@ def test_what_is_saved_tags_as_before(tmp_path):
     [
         {"representation": Ids()},
         {"representation": {"words": {"dim": 4}, "chars": Letters()}},
+        {"encoder": example("own_encoder", "WindowEncoder")(hidden_dim=5)},
+        {"head": own_head()},
     ],
 )
 def test_a_module_of_your_own_stands_in_any_place(part, tmp_path):
@@ -94,7 +100,9 @@ def test_a_module_of_your_own_stands_in_any_place(part, tmp_path):
 
 def test_encoders_and_heads_of_your_own(tmp_path):
     assert len(example("own_encoder")(str(tmp_path / "encoder"))) == 3
-    assert example("own_head")() > 0
+    loss, labels = example("own_head")(str(tmp_path / "head"))
+    assert loss > 0
+    assert [len(row) for row in labels] == [2, 1]
 
 
 def test_a_crf_on_scores_from_anywhere():
