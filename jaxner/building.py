@@ -54,7 +54,8 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         A Linen module that compares and hashes by value: a static argument of `jit`.
 
     Raises:
-        TypeError: The vocabulary is none, or a part is neither options nor a module.
+        TypeError: The vocabulary is not a `Vocabulary`, or a part is neither options
+            nor a module.
         ValueError: A part is missing; or a name or an option is unknown, and the error
             lists the known ones.
 

@@ -133,9 +133,10 @@ def _with_ends(found: EntityArrays, several: bool) -> EntityArrays:
         several: Whether an axis of labellings follows that of the tokens.
     """
     library = np if isinstance(found.start, np.ndarray) else jnp
-    places = library.arange(found.start.shape[-2 if several else -1], dtype=np.int32)
-    places = places[:, None] if several else places
-    ends = found.end + library.broadcast_to(places, found.start.shape)
+    length = found.start.shape[-2 if several else -1]
+    positions = library.arange(length, dtype=np.int32)
+    positions = positions[:, None] if several else positions
+    ends = found.end + library.broadcast_to(positions, found.start.shape)
     return found._replace(end=library.where(found.start, ends, 0))
 
 

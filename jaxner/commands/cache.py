@@ -8,7 +8,10 @@ from pathlib import Path
 
 import jax
 
-HELP = "Folder to keep compiled programs in, or off; default: ~/.cache/jaxner."
+HELP = (
+    'folder for compiled programs, or "off"; '
+    "default: jaxner in the user's cache folder"
+)
 _MIN_SECONDS = 0.5  # minimum compile time of a stored program
 
 

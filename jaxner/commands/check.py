@@ -58,7 +58,7 @@ def declare(commands: Any) -> None:
         "--limit", type=limit, default=20, help="most lines to show; default: 20"
     )
     one.add_argument(
-        "--vectors", help="file of word vectors: tell how many words it has"
+        "--vectors", help="file of word vectors: say how many words it has"
     )
     one.add_argument("--json", help="file to write the findings to, as JSON")
     one.add_argument("--html", help="file to write a page of the findings to")

@@ -7,7 +7,7 @@
 The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob` are
 columns, `_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines,
 `.tsv` a table (with a header, if its first line is one), a folder brat's.
-Files of other names are read as columns; to write one, say --to.
+Files of other names are read as columns; to write one, give --to.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def convert(options: argparse.Namespace) -> None:
         raise ValueError(f"Expected two files, got {source} twice")
     if not (options.to or target.is_dir() or readers.is_known(target)):
         raise ValueError(
-            f"The name {target.name!r} tells no format to write: say --to, one of "
-            f"{', '.join(readers.FORMATS)}; or end the name with "
+            f"The name {target.name!r} does not show a format to write: give --to, one "
+            f"of {', '.join(readers.FORMATS)}; or end the name with "
             f"{', '.join(readers.ENDINGS)}"
         )
     if options.format is None and not source.is_dir() and not readers.is_known(source):

@@ -280,7 +280,7 @@ def define_flags(values: flags.FlagValues) -> None:
     switch = functools.partial(flags.DEFINE_bool, flag_values=values)
     define("workdir", "", "Folder of the run; several for --report, between commas.")
     splits = ["train", "dev", "test"]
-    choice("split", None, splits, "Split to score; default test.")
+    choice("split", None, splits, "Split to score; default: test.")
     define("data", None, "File to score instead of a split.")
     define("contextual", None, "File of vectors for the tokens of --data.")
     define("format", None, "Format of --data, such as jsonl; default: by its name.")

@@ -7,7 +7,7 @@ import contextlib
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NoReturn
 
 from absl import app, flags, logging
@@ -39,6 +39,7 @@ def start(
     values = flags.FLAGS
     define(values)
     flags.DEFINE_string("cache", None, cache.HELP, flag_values=values)
+    arguments = spelled(arguments, "_", values)
     if {"-h", "-help", "--help"} & set(arguments):
         print(sys.modules[module].__doc__, "Options:", sep="\n")
         print(*(_options(values.module_help(m)) for m in (module, __name__)), sep="\n")
@@ -125,8 +126,36 @@ def _reason(error: Exception, argv: Sequence[str]) -> str:
     return f"wrong option: {text}"
 
 
+def spelled(arguments: Sequence[str], mark: str, known: Container[str]) -> list[str]:
+    """Returns arguments whose option names have one spelling; values stay as they are.
+
+    Args:
+        arguments: The command line.
+        mark: What is between the words of a name: "_" or "-".
+        known: Names to change to, without "--". Other arguments stay as they are.
+
+    Example:
+        >>> spelled(["--label-column=1", "--a-b"], "_", {"label_column"})
+        ['--label_column=1', '--a-b']
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    changed = list(arguments)
+    for i, argument in enumerate(arguments[:end]):
+        name, equals, value = argument.partition("=")
+        other = re.sub("(?<=[^-])[-_]", mark, name.removeprefix("--"))
+        if name.startswith("--") and other in known:
+            changed[i] = f"--{other}{equals}{value}"
+    return changed
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser with one-line errors."""
+    """A parser with one-line errors, for options spelled with - or _."""
+
+    def parse_known_args(self, args=None, namespace=None):  # pyright: ignore
+        """Parses a command line, as `argparse` does."""
+        given = sys.argv[1:] if args is None else list(args)
+        known = {flag.removeprefix("--") for flag in self._option_string_actions}
+        return super().parse_known_args(spelled(given, "-", known), namespace)
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""

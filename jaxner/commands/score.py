@@ -16,6 +16,7 @@ from typing import Any
 
 from jaxner import fields
 from jaxner.data import schemes
+from jaxner.data.readers.examples import ConllError
 from jaxner.evaluation import (
     describing,
     intervals,
@@ -31,6 +32,10 @@ from jaxner.evaluation import tally as tallies
 from jaxner.terminal import LineConsole
 
 console = LineConsole()
+_REMEDY = (
+    "Each line has one token; the last two columns are the gold label and the "
+    "predicted label."
+)
 HEADLINES = ("precision", "recall", "f1", "macro f1", "weighted f1", "token accuracy")
 
 
@@ -114,19 +119,43 @@ def _write_report(gold, predicted, options) -> None:
 
 def read(path: str, options: argparse.Namespace):
     """Returns the labels in a file of predictions; errors say what would work."""
-    gold, predicted = predictions.read(
-        path, comments=options.comments, encoding=options.encoding
-    )
+    try:
+        gold, predicted = predictions.read(
+            path, comments=options.comments, encoding=options.encoding
+        )
+    except ConllError as error:  # no option chooses the columns
+        told = (_REMEDY if "token_column" in r else r for r in error.remedy_of)
+        raise ConllError(error.problems, remedy_of=told) from None
     if not options.tags:
         try:
             schemes.detect([*gold, *predicted])
-        except ValueError as error:
-            raise ValueError(
-                f"{path}: expected the gold label in the second-to-last column and the "
-                f"predicted label in the last. {error}. If labels are tags, such as "
-                "parts of speech, add --tags."
-            ) from None
+        except ValueError:
+            raise _malformed(path, options) from None
     return gold, predicted
+
+
+def _malformed(path: str, options: argparse.Namespace) -> ConllError:
+    """Returns an error with the line of each malformed label."""
+    problems = [
+        f"{example.path or path}:{example.line_of(position)}: {problem}"
+        for example in predictions.examples(
+            path, comments=options.comments, encoding=options.encoding
+        )
+        for position, labels in enumerate(
+            zip(example.tokens, example.labels or (), strict=True)
+        )
+        for kind, label in zip(("gold", "predicted"), labels, strict=True)
+        if (problem := _problem(kind, label))
+    ]
+    return ConllError(problems, [_REMEDY, "If labels are tags, add --tags."])
+
+
+def _problem(kind: str, label: str) -> str:
+    try:
+        schemes.parse(label)
+    except ValueError as error:
+        return f"{kind} label{str(error).removeprefix('Label')}"
+    return ""
 
 
 def is_match(name: str) -> bool:

@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: Arguments after the command's name; by default, the script's.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    given = flagged.spelled(given, "_", _ConfigOptions())
     try:
         check_config(given)
         given = with_config_file(given)
@@ -44,6 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     define = functools.partial(define_flags, arguments=given)
     flagged.start("train", __name__, define, run, given)
+
+
+class _ConfigOptions:
+    """Contains the names of all options of a config; their names have no hyphen."""
+
+    def __contains__(self, name: str) -> bool:
+        return name.startswith("config.")
 
 
 def check_config(arguments: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxner.data.readers import conll
+from jaxner.data.readers.examples import Example
 from jaxner.data.splits import Split
 
 Labels = Sequence[Sequence[str]]
@@ -72,8 +73,17 @@ def read(
         ConllError: The file is malformed.
         FileNotFoundError: The file is missing.
     """
-    # Reads the gold label as the token, since a file need not have tokens.
-    examples = conll.read(
+    found = examples(path, comments=comments, encoding=encoding)
+    return [e.tokens for e in found], [e.labels or () for e in found]
+
+
+def examples(
+    path: str | os.PathLike[str],
+    *,
+    comments: str | None = None,
+    encoding: str = "utf-8",
+) -> Sequence[Example]:
+    """Reads gold labels as tokens, since a file need not have tokens; see `read`."""
+    return conll.read(
         path, token_column=-2, label_column=-1, comments=comments, encoding=encoding
     )
-    return [e.tokens for e in examples], [e.labels or () for e in examples]

@@ -71,7 +71,7 @@ def test_tags(tmp_path):
             "There is no folder to write nowhere/a",
         ),
         (["eng.train", "eng.train"], "Expected two files, got eng.train twice"),
-        (["eng.train", "a.xml"], "'a.xml' tells no format to write: say --to, one of"),
+        (["eng.train", "a.xml"], "'a.xml' does not show a format to write: give --to"),
         (["eng.tran", "a.jsonl"], "No file eng.tran; beside it: eng.train"),
         (
             ["eng.train", "a.conll", "--tags", "--scheme=BIO"],

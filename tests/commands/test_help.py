@@ -69,4 +69,4 @@ def test_help_of_the_scripts_fits_80_columns(script):
     assert "Options:\n" in text
     assert "'None'" not in text
     assert "jaxner.commands" not in text
-    assert "--cache: Folder" in text
+    assert "--cache: folder" in text

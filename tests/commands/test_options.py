@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from absl import flags
 
 from jaxner import __main__
-from jaxner.commands import line
+from jaxner.commands import evaluate, flagged, line, train
 
 
 @pytest.mark.parametrize(
@@ -102,3 +103,31 @@ def test_a_config_that_is_no_config_is_told_in_a_line(text, message, tmp_path):
     assert done.returncode == 1
     assert message in done.stdout
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_names_of_options_have_two_spellings(tmp_path, capsys):
+    path = tmp_path / "a-b_c.conll"
+    path.write_text("Rome X B-LOC\nwins Y O\n")
+    for option in ("--label_column=-1", "--label-column=-1"):
+        __main__.main(["check", str(path), option, "--cache=off"])
+        assert "a-b_c.conll" in capsys.readouterr().out
+    given = ["--label-column", "--a-b", "--token_column=a-b", "--", "--label-column"]
+    assert flagged.spelled(given, "_", {"label_column", "token_column"}) == [
+        *("--label_column", "--a-b", "--token_column=a-b", "--", "--label-column")
+    ]
+
+
+@pytest.mark.parametrize("option", ["--label-column=x", "--label_column=x"])
+def test_flags_have_two_spellings(option, capsys, monkeypatch):
+    monkeypatch.setattr(flagged.flags, "FLAGS", flags.FlagValues())
+    with pytest.raises(SystemExit):
+        evaluate.main(["--workdir=a", option])
+    told = capsys.readouterr().out
+    assert "--label_column must be a whole number, got 'x'" in told
+
+
+def test_options_of_a_config_have_two_spellings(monkeypatch):
+    begun = []
+    monkeypatch.setattr(flagged, "start", lambda *given: begun.append(given[-1]))
+    train.main(["--config=grn:sample", "--config.num-epochs=2", "--workdir=a-b"])
+    assert begun[0][1:] == ["--config.num_epochs=2", "--workdir=a-b"]

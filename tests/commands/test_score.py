@@ -73,7 +73,9 @@ def test_score_of_tags(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run("score", path)
     text = capsys.readouterr().out
-    assert "gold label in the second-to-last column" in text
+    assert f"{path}:1: gold label 'NN' is neither 'O' nor" in text
+    assert f"{path}:2: predicted label 'NN' is neither 'O' nor" in text
+    assert "the last two columns are the gold label and the predicted" in text
     assert "--tags" in text
 
 
@@ -94,11 +96,11 @@ def test_compare(files, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("w B-A\n", "column"),
-        ("B-A\n", "column"),
+        ("w B-A\n", "bad.conll:1: gold label 'w' is neither 'O' nor"),
+        ("B-A\n", "Each line has one token; the last two columns are the gold label"),
         ("w B-A B-A\nw O\n", "expected 3 columns"),
         ("", "expected lines of tokens"),
-        ("w X-A O\n", "'X-A' is neither 'O' nor PREFIX-TYPE"),
+        ("w O O\nw X-A O\n", "bad.conll:2: gold label 'X-A' is neither 'O' nor PREF"),
     ],
 )
 def test_bad_files_say_what_is_wrong(text, message, tmp_path, capsys):

@@ -18,7 +18,11 @@ from jaxner.evaluation.describing import Prediction, Training
 from tests.evaluation.test_scoring import random_corpus
 
 HOSTILE = "<script>alert('x')</script>"
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+BROWSERS = (
+    *("chromium", "chromium-browser", "chrome"),
+    *("google-chrome", "google-chrome-stable"),
+)
+BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def prediction(sentences=60, seed=0, **more):

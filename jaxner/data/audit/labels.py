@@ -66,9 +66,9 @@ def labels(split: Split) -> Iterator[Finding]:
     ]
     if broken:
         lines = ", ".join(str(line) for _, line in broken[:SHOWN])
-        message = (
-            f"{counted(len(broken), 'label')} against {split.scheme}, in lines {lines}"
-        )
+        is_one = len(broken) == 1
+        message = f"{counted(len(broken), 'label')} {'breaks' if is_one else 'break'} "
+        message += f"{split.scheme}, in {'line' if is_one else 'lines'} {lines}"
         message += " …" * (len(broken) > SHOWN)
         remedy = f"`jaxner convert … --scheme {split.scheme}` writes well-formed ones."
         yield Finding("warning", "scheme", message, *broken[0], remedy, len(broken))

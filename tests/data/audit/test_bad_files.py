@@ -123,7 +123,7 @@ BAD = [
         {},
         3,
         "warning",
-        "1 label against BIO",
+        "1 label breaks BIO, in line ",
     ),
     (
         "all_o.conll",
