@@ -192,7 +192,7 @@ def test_a_resumed_run_stops_when_accuracy_no_longer_rises(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"scheme": "BIOES"}, "Label 'N' is neither (.|\n)*Set the scheme to 'tags'"),
+        ({"scheme": "BIOES"}, "Label 'N' is neither (.|\n)*Set `scheme='tags'`"),
         ({"scheme": "Tags"}, "Unknown .*scheme 'Tags'; known: .*BILOU.* tags"),
         ({"label_column": 11}, "CoNLL-U has no column 11"),
     ],

@@ -17,6 +17,7 @@ import argparse
 import dataclasses
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from rich.text import Text
 
 from jaxner import fields, tagging
 from jaxner.analysis import suspects
-from jaxner.commands import convert
+from jaxner.commands import convert, flagged
 from jaxner.data import audit, corpora, vectors
 from jaxner.data.audit.findings import LEVELS, Finding
 from jaxner.data.splits import Split
@@ -87,6 +88,7 @@ def check(options: argparse.Namespace) -> None:
         findings += found
     if options.vectors and splits:
         findings += coverage(splits, options.vectors)
+    findings = audit.with_flags(findings, partial(flagged.option_of, options))
     wrong = improbable(options, splits) if options.workdir else []
     show(splits, findings, options.limit)
     show_suspects(wrong, options.limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import re
 import sys
 import warnings
@@ -13,6 +14,7 @@ from typing import NoReturn
 from absl import app, flags, logging
 
 from jaxner.commands import cache
+from jaxner.data.readers import remedies
 from jaxner.terminal import LineConsole
 from jaxner.training import signals
 
@@ -59,6 +61,7 @@ def start(
         except ERRORS as error:
             if wants_traceback:
                 raise
+            error = remedies.of_command(error, functools.partial(_flag, values))
             end(f"jaxner {name}: {error}")
 
     def parse(argv: list[str]) -> list[str]:
@@ -124,6 +127,20 @@ def _reason(error: Exception, argv: Sequence[str]) -> str:
         flag = next((one for one in asked if word in one.split(".")), word)
         return f"Unknown option {flag}. {hint}".rstrip(". ")
     return f"wrong option: {text}"
+
+
+def _flag(values: flags.FlagValues, name: str) -> str | None:
+    """Returns the flag for a reader's argument: that of the config, if there is one."""
+    if "config" in values:
+        return None if name.split("=")[0] == "tokenise" else f"--config.data.{name}"
+    return f"--{name}" if name in values else None
+
+
+def option_of(options: argparse.Namespace, name: str) -> str | None:
+    """Returns the option for a reader's argument; None if the command has none."""
+    name = {"scheme=tags": "tags", "tokenise": "tokeniser"}.get(name, name)
+    is_known = name in vars(options) and name != "scheme"  # that one is to write
+    return f"--{name.replace('_', '-')}" if is_known else None
 
 
 def spelled(arguments: Sequence[str], mark: str, known: Container[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 
 
@@ -78,10 +79,14 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> None:
     from jaxner.commands import cache, flagged
+    from jaxner.data.readers import remedies
 
     try:
         cache.enable(options.cache)
         with flagged.plainly():
             options.run(options)
     except (ValueError, OSError, ImportError) as error:
+        error = remedies.of_command(
+            error, functools.partial(flagged.option_of, options)
+        )
         flagged.end(f"jaxner: {error}")

@@ -262,6 +262,6 @@ def _remedies(wrong: Iterable[str]) -> list[str]:
         return ["Labels must not be numbers: write their names, such as B-PER."]
     if all(re.fullmatch("o|[bieslu]-.+", label) for label in wrong):
         return ["Prefixes and O are upper-case: write B-per instead of b-per."]
-    column = "Is it the right column? Set label_column."
-    tags = f"Are they tags without spans? Set the scheme to {schemes.TAGS!r}."
+    column = "Is it the right column? Set `label_column`."
+    tags = f"Are they tags without spans? Set `scheme={schemes.TAGS!r}`."
     return [column, tags]

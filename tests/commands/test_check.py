@@ -150,3 +150,29 @@ def test_a_tagger_lists_probable_errors(finished, tmp_path, capsys):
 def test_a_split_of_the_run_is_the_default(finished, capsys):
     assert run("--workdir", finished, "--limit=2") == 0
     assert capsys.readouterr().out.count("line ") <= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.conll", b"one\n", "Set --token-column and --label-column to two columns"),
+        ("a.conll", b"a X\n", "Set --label-column. Are they tags"),
+        ("a.conll", b"a X\n", "Are they tags without spans? Set --tags."),
+        ("a.conll", b"\xe9 O\n", "or set --encoding to the one that it has"),
+        ("a.conll", b"# a comment\nb O\n", "is a comment, set --comments='#'"),
+        (
+            "a.jsonl",
+            b'{"text": "Romans", "entities": [[0, 4, "A"]]}\n',
+            "another tokeniser (--tokeniser); --unfit=widen extends such spans",
+        ),
+    ],
+)
+def test_remedies_name_options(name, content, message, tmp_path, capsys):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert run(path) == 1
+    assert message in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        program.main(["convert", str(path), str(tmp_path / "b.conll"), "--cache=off"])
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert message in told

@@ -205,8 +205,8 @@ def test_malformed_labels_are_reported_with_their_lines(tmp_path):
         f"{path}:5:",
     ]
     assert "Label 'NNP' is neither 'O' nor PREFIX-TYPE" in str(caught.value)
-    assert "Is it the right column? Set label_column." in str(caught.value)
-    assert "Are they tags without spans? Set the scheme to 'tags'" in str(caught.value)
+    assert "Is it the right column? Set `label_column`." in str(caught.value)
+    assert "Are they tags without spans? Set `scheme='tags'`" in str(caught.value)
 
 
 def test_unknown_corpora_are_refused_with_the_known_ones():

@@ -7,14 +7,16 @@ all.
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from jaxner.data import splits
 from jaxner.data.audit import labels, tokens
 from jaxner.data.audit.findings import Finding, place
+from jaxner.data.readers import remedies
 from jaxner.data.readers.examples import ConllError
 from jaxner.data.splits import Split
 from jaxner.wording import counted
@@ -87,7 +89,16 @@ def of_split(split: Split) -> list[Finding]:
 def at_start(split: Split) -> list[Finding]:
     """Returns the gravest probable mistakes, for the start of a run."""
     found = [finding for check in _GRAVE for finding in check(split)]
-    return [finding for finding in found if finding.level == "warning"]
+    found = [finding for finding in found if finding.level == "warning"]
+    return with_flags(found, lambda name: f"--config.data.{name}")
+
+
+def with_flags(findings: Iterable[Finding], flag_of: remedies.FlagOf) -> list[Finding]:
+    """Returns findings whose remedies name a command's flags."""
+    return [
+        dataclasses.replace(one, remedy=remedies.with_flags(one.remedy, flag_of))
+        for one in findings
+    ]
 
 
 def of_splits(splits: Mapping[str, Split]) -> list[Finding]:

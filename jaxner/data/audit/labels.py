@@ -74,7 +74,7 @@ def labels(split: Split) -> Iterator[Finding]:
         yield Finding("warning", "scheme", message, *broken[0], remedy, len(broken))
     if not split.types():
         message = "there is no entity: all labels are O"
-        remedy = "Is it the right column (label_column) or field?"
+        remedy = "Is it the right column (`label_column`) or field?"
         yield Finding("warning", "labels", message, str(split.path), None, remedy)
 
 

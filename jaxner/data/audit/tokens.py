@@ -56,7 +56,7 @@ _ODDITIES = {
     "encoding": (
         "encoding",
         "that may have been read in the wrong encoding",
-        "Set encoding to that of the file, or fix the file.",
+        "Set `encoding` to that of the file, or fix the file.",
     ),
 }
 
@@ -85,9 +85,7 @@ def numbers(split: Split) -> Iterator[Finding]:
     )
     running = _runs_on(split.examples)
     if long and (counting > 0.9 * len(long) or running):
-        remedy = (
-            "Set token_column to the column of the words (--config.data.token_column)."
-        )
+        remedy = "Set `token_column` to the column of the words."
         where = place(split, split.examples[0])
         message = "the tokens are running numbers, not words"
         yield Finding("warning", "running numbers", message, *where, remedy)

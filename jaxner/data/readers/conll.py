@@ -163,12 +163,12 @@ class _Sheet:
         count = self.columns = len(self._split(text))
         self.remedy = f"Each token line needs as many columns as line {line}."
         if text.startswith("#"):
-            self.remedy = f'If line {line} is a comment, set comments to "#".'
+            self.remedy = f"If line {line} is a comment, set `comments='#'`."
         places = {c % count for c in self.wanted if -count <= c < count}
         if len(places) < len(self.wanted):
             columns = ", ".join(map(str, self.wanted))
             problem = f"expected tokens and labels in columns {columns}, got {count}"
-            remedy = "Set token_column and label_column to two columns of the file."
+            remedy = "Set `token_column` and `label_column` to two columns of the file."
             self.report.add(line, problem, text, remedy)
             self.report.check()
 

@@ -128,7 +128,7 @@ def parse(
             examples[0].line,
             f"no word has an entity in MISC (looked for {', '.join(KEYS)})",
             lines[examples[0].line - 1],
-            f"For tags set label_column to {UPOS} (UPOS) or {XPOS} (XPOS).",
+            f"For tags set `label_column` to {UPOS} (UPOS) or {XPOS} (XPOS).",
         )
     report.check(examples)
     return examples
@@ -326,7 +326,7 @@ class _Reader:
         if column not in (None, MISC) and cells[column] == _NO_VALUE:
             problem = f"expected a label in {COLUMNS[column]}, got _ (no value)"
             remedy = (
-                "Annotate the words, or set label_column to a column that is "
+                "Annotate the words, or set `label_column` to a column that is "
                 f"annotated: {UPOS} is UPOS, {XPOS} XPOS."
             )
             self.report.add(number, problem, text, remedy)

@@ -139,7 +139,7 @@ def decode(data: bytes, report: Report, encoding: str) -> str:
     except UnicodeDecodeError as error:
         at = error.start
         problem = f"byte 0x{data[at]:02x} (number {at} from 0) is not {encoding}"
-        remedy = "Save the file as UTF-8, or set encoding to the one that it has."
+        remedy = "Save the file as UTF-8, or set `encoding` to the one that it has."
         context = data[max(0, at - 9) : at + 9]
         report.add(data.count(b"\n", 0, at) + 1, problem, context, remedy)
         raise ConllError(report.problems, remedy_of=report.remedies) from None

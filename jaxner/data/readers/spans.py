@@ -26,8 +26,8 @@ Cut = Callable[[str], Offsets]
 
 _BLANKS = re.compile(r"[^ \t\r\n]+")
 _REMEDY = (
-    "Fix the annotation, or choose another tokeniser; 'widen' extends such spans to "
-    "whole tokens, 'drop' leaves them out."
+    "Fix the annotation, or choose another tokeniser (`tokenise`); `unfit='widen'` "
+    "extends such spans to whole tokens, `unfit='drop'` leaves them out."
 )
 
 

@@ -102,7 +102,7 @@ class _Table:
         there = [p % width for p in places if p is not None and -width <= p < width]
         if len(set(there)) < 2:
             problem = f"expected a header with a token ({', '.join(TOKEN)}) and a label"
-            remedy = "Or name the columns by number: token_column, label_column."
+            remedy = "Or name the columns by number: `token_column`, `label_column`."
             text = "\t".join(self.header)
             self.report.add(1, f"{problem} ({', '.join(LABEL)}), got", text, remedy)
             self.report.check()

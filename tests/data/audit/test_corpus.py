@@ -99,7 +99,7 @@ def test_a_run_says_that_its_tokens_are_numbers(folder):
     lines, _ = load(folder)
     assert any(
         line.startswith("WARNING")
-        and "running numbers, not words. Set token_column" in line
+        and "running numbers, not words. Set --config.data.token_column" in line
         for line in lines
     )
 

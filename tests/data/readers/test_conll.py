@@ -170,7 +170,7 @@ def test_a_stray_tab_is_shown(file):
 
 @pytest.mark.parametrize("text", ["# a b c\nEU O\n", "# id\nEU X O\n"])
 def test_a_comment_that_sets_the_columns_is_suspected(file, text):
-    with pytest.raises(ConllError, match='If line 1 is a comment, set comments to "#"'):
+    with pytest.raises(ConllError, match="line 1 is a comment, set `comments='#'`"):
         conll.read(file(text))
 
 
@@ -210,7 +210,7 @@ def test_columns_that_are_not_there_are_refused(file, token, label):
 
 
 def test_a_file_of_one_column_has_no_labels(file):
-    with pytest.raises(ConllError, match="Set token_column and label_column"):
+    with pytest.raises(ConllError, match="Set `token_column` and `label_column`"):
         conll.read(file("a\n"))
 
 

@@ -177,7 +177,7 @@ def test_all_problems_are_told_and_how_to_mend_them(file):
     ]
     message = str(caught.value)
     assert "Words are numbered from 1, and a blank line ends a sentence." in message
-    assert "set label_column to a column that is annotated: 3 is UPOS, 4 X" in message
+    assert "set `label_column` to a column that is annotated: 3 is UPOS, 4 X" in message
     assert "give a file with a word and its label in each line another name" in message
 
 

@@ -285,7 +285,7 @@ def test_spans_that_do_not_fit_are_told_and_counted(file):
     with pytest.raises(ConllError) as caught:
         readers.read(path)
     assert len(caught.value.problems) == 2
-    assert "'widen' extends such spans to whole tokens" in str(caught.value)
+    assert "`unfit='widen'` extends such spans to whole tokens" in str(caught.value)
     with pytest.raises(ValueError, match="known: error, drop, widen"):
         readers.read(path, unfit="ignore")
 
