@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping
 from typing import Any
+
+import jax
+from flax import linen as nn
 
 from jaxner import arguments, models
 from jaxner.data.vocab import Vocabulary
@@ -54,10 +58,10 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         A Linen module that compares and hashes by value: a static argument of `jit`.
 
     Raises:
-        TypeError: The vocabulary is not a `Vocabulary`, or a part is neither options
-            nor a module.
-        ValueError: A part is missing; or a name or an option is unknown, and the error
-            lists the known ones.
+        TypeError: The vocabulary is not a `Vocabulary`, a part is neither options nor
+            a module, or a module of your own takes or returns something else.
+        ValueError: A part is missing; a name or an option is unknown, and the error
+            lists the known ones; or your head scores another number of labels.
 
     Example:
         >>> import jax, jaxner
@@ -84,7 +88,26 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         raise ValueError(f"Missing part {absent[0]!r}; needed: {', '.join(needed)}")
     if unknown := [part for part in parts if part not in known]:
         raise ValueError(f"Unknown part {unknown[0]!r}; known: {', '.join(known)}")
-    return build_model(vocabulary, parts)
+    model = build_model(vocabulary, parts)
+    if any(isinstance(parts[part], nn.Module) for part in needed):
+        _check_scores(model, vocabulary)
+    return model
+
+
+def _check_scores(model: models.Model, vocabulary: Vocabulary) -> None:
+    """Raises ValueError unless modules of one's own score the vocabulary's labels."""
+    if vocabulary.vector_sizes is not None:
+        return  # a sentence needs vectors
+    sentence = vocabulary.encode(["a", "b"])
+    weights = jax.eval_shape(functools.partial(models.init, model), jax.random.key(0))
+    found = jax.eval_shape(functools.partial(models.apply, model), weights, sentence)
+    wanted = 2, len(vocabulary.label_names)
+    emissions = getattr(found, "emissions", None)  # a seq2seq head has none
+    if emissions is not None and emissions.shape != wanted:
+        raise ValueError(
+            f"Expected emissions {list(wanted)} of two tokens and the vocabulary's "
+            f"labels, {type(model.head).__name__} returned {list(emissions.shape)}."
+        )
 
 
 def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -237,6 +237,8 @@ def load(
         'BIOES'
     """
     arguments.check_folder(workdir)
+    if isinstance(changes, models.Model):
+        raise TypeError("Pass a model by name: jaxner.load(folder, model=model).")
     if model is not None:
         models.check_model(model)
     folder = Workdir(workdir)

@@ -7,6 +7,8 @@ tries out what a cluster does; for several GPUs of one machine, one process is e
 If one process fails, the others are stopped.
 """
 
+import argparse
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +30,14 @@ def main(count: int, arguments: list[str]) -> int:
         subprocess.Popen([*command, f"--process_id={number}"])
         for number in range(count)
     ]
+
+    def pass_on(number, frame):
+        del frame
+        for process in running:
+            process.send_signal(number)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends it to all
     status = 0
     while running and not status:
         time.sleep(0.1)
@@ -44,5 +54,15 @@ def main(count: int, arguments: list[str]) -> int:
     return status
 
 
+def parsed() -> argparse.Namespace:
+    """Returns the number of processes and the command line of jaxner."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("count", type=int, help="number of processes")
+    parser.add_argument("command", help="command of jaxner, such as train")
+    parser.add_argument("options", nargs=argparse.REMAINDER, help="its options")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    raise SystemExit(main(int(sys.argv[1]), sys.argv[2:]))
+    given = parsed()
+    raise SystemExit(main(given.count, [given.command, *given.options]))

@@ -64,14 +64,18 @@ def differences(
     built: dict[str, Any] = {name: getattr(vocabulary, name) for name in SAME}
     built["unit"] = "document" if vocabulary.reads_documents else "sentence"
     for name, value in built.items():
-        if options.get(name, value) != value:
-            yield name, options[name], f"= {value!r}"
+        given = options.get(name, value)
+        if given != value or type(given) is not type(value):  # 0 is not False
+            yield name, given, f"= {value!r}"
     chars = "".join(vocabulary.chars[_NUM_SPECIAL:])
     alphabet = options.get("alphabet")
-    if alphabet is not None and set(alphabet) != set(chars):
+    is_text = isinstance(alphabet, str)
+    if alphabet is not None and not (is_text and set(alphabet) == set(chars)):
         yield "alphabet", alphabet, f"= {chars!r}"
-    if options.get("train_words") is False and vocabulary.num_trained > _NUM_SPECIAL:
-        yield "train_words", False, "= True"
+    trained = options.get("train_words", True)
+    has_trained = vocabulary.num_trained > _NUM_SPECIAL
+    if type(trained) is not bool or (has_trained and not trained):
+        yield "train_words", trained, f"= {has_trained}"
     for name, fact in (
         ("contextual", vocabulary.vector_sizes),
         ("pretrained", vocabulary.pieces),

@@ -5,8 +5,7 @@ padded to one of few shapes, so that few programs are compiled; the gradients of
 blocks are added. Every batch is thus a draw from the whole corpus, as in the papers'
 programs, with little padding.
 
-Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters. All arrays
-are NumPy's.
+Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters (NumPy).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from jaxner.checked import checked
-from jaxner.data import padding, shapes, unique_words
+from jaxner.data import label_ids, padding, shapes, unique_words
 from jaxner.data.padding import Block as Block
 from jaxner.data.padding import PieceShape, piece_shape, stack_trees
 from jaxner.data.padding import pad as pad
@@ -60,7 +59,7 @@ class Batches:
         unit: What an element of `sentences` is: a "sentence" or a "document".
         parts: Number of devices that share a block; rows and distinct words are padded
             to a multiple of this number.
-        own_parts: Which of them this process has; None for all.
+        own_parts: Those of this process; None for all.
     """
 
     sentences: tuple[Sentence, ...]
@@ -151,7 +150,7 @@ class Batches:
             num_shapes: Maximum number of batch shapes; each is compiled once.
 
         Raises:
-            ValueError: A label is not in the vocabulary.
+            ValueError: A label is not in the vocabulary, or breaks its scheme.
 
         Example:
             >>> import jaxner
@@ -162,6 +161,7 @@ class Batches:
             >>> batch.words.shape, ids.tolist()
             ((2, 2), [[0, 0], [4, 0]])
         """
+        label_ids.check_scheme(labels, vocabulary.scheme)
         return cls.make(
             [vocabulary.encode(tokens) for tokens in sentences],
             [vocabulary.label_ids(row) for row in labels],

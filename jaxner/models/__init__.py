@@ -22,7 +22,7 @@ from jaxner.models.characters import CharacterCNN, CharacterLSTM
 from jaxner.models.checks import check_key as check_key
 from jaxner.models.checks import check_labels as check_labels
 from jaxner.models.checks import check_model as check_model
-from jaxner.models.checks import check_part
+from jaxner.models.checks import check_own, check_part
 from jaxner.models.checks import check_sentence as check_sentence
 from jaxner.models.checks import check_weights as check_weights
 from jaxner.models.description import describe as describe
@@ -175,6 +175,7 @@ def build(
     check_part("representation", representation)
     check_part("encoder", encoder, ENCODERS)
     check_part("head", head, HEADS)
+    check_own({"representation": representation, "encoder": encoder, "head": head})
     for part, options in (("mc_dropout", mc_dropout), ("refinement", refinement)):
         check_part(part, {} if options is None else options)
 

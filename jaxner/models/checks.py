@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
+from jax.core import Tracer
 
-from jaxner.types import Sentence
+from jaxner.types import AnyPotentials, Sentence
 
 
 def check_key(key: Any) -> None:
@@ -49,15 +52,32 @@ def check_sentence(sentence: Any, is_batch: bool = False) -> None:
             else ("sentence, jaxner.encode(params, tokens)")
         )
         raise TypeError(f"Expected an encoded {what}, got {_shown(sentence)}.")
-    if is_batch and jnp.ndim(sentence.words) != 2:
+    dimensions = jnp.ndim(sentence.words)
+    if is_batch and dimensions != 2:
         raise TypeError(
             "Expected an encoded batch, words of shape [B, T], got one sentence: call "
             "jaxner.encode(params, [tokens])."
         )
+    if not is_batch and dimensions != 1:
+        raise TypeError(
+            "Expected one encoded sentence, words of shape [T], got "
+            f"{list(jnp.shape(sentence.words))}: map over a batch with jax.vmap and "
+            "jaxner.types.batch_axes(batch)."
+        )
 
 
-def check_labels(labels: Any, batch: Sentence) -> None:
-    """Raises TypeError unless labels are ids, as many as a batch has tokens."""
+def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
+    """Checks that labels are ids, as many as a batch has tokens.
+
+    Args:
+        labels: The ids; their range is checked where they are known, outside `jit`.
+        batch: The encoded sentences.
+        num_labels: Size of the label set, if it is known.
+
+    Raises:
+        TypeError: They have another shape or type.
+        ValueError: The id of a token is not in the label set.
+    """
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
     if shape != batch.words.shape or not is_whole:
@@ -67,6 +87,65 @@ def check_labels(labels: Any, batch: Sentence) -> None:
             f"the batch's words, got {got}; params.vocabulary.label_ids returns those "
             "of a sentence."
         )
+    if isinstance(labels, Tracer) or isinstance(batch.mask, Tracer):
+        return
+    ids = np.asarray(labels)[np.asarray(batch.mask)]
+    wrong = ids[(ids < 0) | (ids >= (num_labels or ids.max(initial=0) + 1))]
+    if wrong.size:
+        most = "" if num_labels is None else f" to {num_labels - 1}"
+        raise ValueError(
+            f"Expected label ids from 0{most} at the tokens of the batch, got "
+            f"{wrong[0]}; under padding any id will do, such as 0."
+        )
+
+
+def check_own(parts: Mapping[str, Any]) -> None:
+    """Raises TypeError unless modules of one's own can be called as their parts are."""
+    if isinstance(parts["representation"], Mapping):
+        chars = parts["representation"].get("chars")
+        parts = {**parts, "representation.chars": chars}
+    for part, module in parts.items():
+        if not isinstance(module, nn.Module):
+            continue
+        known = inspect.signature(type(module).__call__).parameters.values()
+        if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in known):
+            raise TypeError(
+                f"{type(module).__name__} as {part} needs the argument `train`: "
+                f"{CONTRACTS[part]}."
+            )
+
+
+def check_encoded(module: Any, found: Any) -> None:
+    """Raises TypeError unless an encoder returned features and a dictionary."""
+    is_pair = isinstance(found, tuple) and len(found) == 2
+    if not (is_pair and isinstance(found[1], Mapping)):
+        raise TypeError(
+            f"{type(module).__name__} returned {_shape(found)}; {CONTRACTS['encoder']}."
+        )
+
+
+def check_scores(module: Any, found: Any) -> None:
+    """Raises TypeError unless a head returned potentials."""
+    if not isinstance(found, get_args(AnyPotentials)):
+        raise TypeError(
+            f"{type(module).__name__} returned {_shape(found)}; {CONTRACTS['head']}."
+        )
+
+
+CONTRACTS = {
+    "representation": "a representation maps (sentence, *, train) to features [T, D]",
+    "representation.chars": "a character reader maps (chars [U, C], *, train) to "
+    "features [U, F]",
+    "encoder": "an encoder maps (x [T, D], mask [T], *, train) to (features [T, H], "
+    "{}), with zeros under padding",
+    "head": "a head maps (x [T, H], *, train) to jaxner.types.Potentials",
+}
+"""What modules of one's own take and return."""
+
+
+def _shape(found: Any) -> str:
+    shape = getattr(found, "shape", None)
+    return type(found).__name__ if shape is None else f"an array {list(shape)}"
 
 
 def check_part(part: str, options: Any, known: Mapping[str, Any] | None = None) -> None:

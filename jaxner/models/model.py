@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, Any
 
 import flax.linen as nn
@@ -14,8 +13,10 @@ from jaxner import inference
 from jaxner.fields import OneOf, check_fields
 from jaxner.models import axes
 from jaxner.models.checks import (
+    check_encoded,
     check_key,
     check_model,
+    check_scores,
     check_sentence,
     check_weights,
 )
@@ -144,13 +145,16 @@ class Model(nn.Module):
         def encode(module, x, mask):
             return module(x, mask, train=in_encoder)
 
-        features, out = self._lean(encode)(self.encoder, x, sentence.mask)
+        encoded = self._lean(encode)(self.encoder, x, sentence.mask)
+        check_encoded(self.encoder, encoded)
+        features, out = encoded
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
-        return tuple(
-            head(stage.astype(jnp.float32), train=in_head)
-            for head, stage in zip((*heads, self.head), stages, strict=True)
-        ), out
+        found = []
+        for head, stage in zip((*heads, self.head), stages, strict=True):
+            found.append(head(stage.astype(jnp.float32), train=in_head))
+            check_scores(head, found[-1])
+        return tuple(found), out
 
     def _refine(self, x, sentence, probabilities, train):
         refinement: Any = self.refinement
@@ -190,17 +194,23 @@ def init(model: Model, key: Array) -> Weights:
     """
     check_model(model)
     check_key(key)
-    return _drawn(model, key)
+    try:
+        hash(model)
+    except TypeError:  # a module of your own holds an array
+        return _drawn(model, key)
+    return _drawn_at_once(model, key)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _drawn(model: Model, key: Array) -> Weights:
-    # One program: alone, each draw would be compiled, and so would a forward pass.
     tokens = jnp.zeros(1, jnp.int32)
     chars = jnp.zeros((1, 1), jnp.int32)
     sentence = Sentence(tokens, chars, tokens, tokens == 0, tokens)
     weights = model.init(key, sentence, train=False)
     return {"params": weights["params"], "frozen": weights.get("frozen", {})}
+
+
+# One program: alone, each draw would be compiled, and so would a forward pass.
+_drawn_at_once = jax.jit(_drawn, static_argnums=0)
 
 
 def character_readers(model: Model) -> list[Any]:

@@ -272,6 +272,8 @@ def join(
         return True
     if num_processes == 1:
         return False
+    # JAX would take SIGTERM for itself at once; `signals.stop_requests` lets it.
+    jax.config.update("jax_enable_preemption_service", False)
     given = coordinator, num_processes, process_id
     if given == (None, None, None):
         with warnings.catch_warnings():

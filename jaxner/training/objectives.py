@@ -206,7 +206,7 @@ def batch_loss(
     models.check_model(model)
     models.check_weights(weights)
     models.check_sentence(batch, is_batch=True)
-    models.check_labels(labels, batch)
+    models.check_labels(labels, batch, getattr(model.head, "num_labels", None))
     if key is not None:
         models.check_key(key)
     if not isinstance(objective, Objective):

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 _WATCHED = (signal.SIGINT, signal.SIGTERM)
 
@@ -161,8 +161,34 @@ def stop_requests() -> Iterator[StopRequest]:
             signal.signal(number, ask)
     _request, outer = request, _request
     try:
-        yield request
+        with contextlib.nullcontext() if watched else _shared_requests():
+            yield request
     finally:
         _request = outer
         for number in watched:
             signal.signal(number, before[number])
+
+
+@contextlib.contextmanager
+def _shared_requests() -> Iterator[None]:
+    """Lets JAX take SIGTERM, so that all processes stop after the same step.
+
+    JAX takes it from the start of its service on, in compiled code that calls no
+    handler of Python's; so the service lives as long as the training loop.
+    """
+    import jax
+    from jax._src import distributed  # nothing public starts the service later
+
+    state, before = distributed.global_state, signal.getsignal(signal.SIGTERM)
+    if state.preemption_sync_manager is not None:  # a caller's own jax.distributed
+        yield
+        return
+    jax.config.update("jax_enable_preemption_service", True)
+    state.initialize_preemption_sync_manager()
+    try:
+        yield
+    finally:
+        manager: Any = state.preemption_sync_manager
+        state.preemption_sync_manager = None
+        manager.shutdown()
+        signal.signal(signal.SIGTERM, before)

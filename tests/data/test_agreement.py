@@ -69,7 +69,7 @@ def edit_data(run, **values):
     """Edits options in a run's config as a person would, who removes the checksum."""
     content = json.loads((run / "config.json").read_text())
     del content[integrity.CHECKSUM]
-    assert all(content["data"][name] != value for name, value in values.items())
+    assert all(repr(content["data"][k]) != repr(v) for k, v in values.items())
     content["data"].update(values)
     (run / "config.json").write_text(json.dumps(content))
 
@@ -110,3 +110,13 @@ def test_a_config_without_its_section_data_is_refused(run):
     with pytest.raises(DamagedFileError, match="has no section data") as error:
         jaxner.load(run)
     told(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("alphabet", 5), ("alphabet", [[]]), ("train_words", "no"), ("lowercase", 0)],
+)
+def test_a_value_of_another_type_is_refused(name, value, run):
+    edit_data(run, **{name: value})
+    with pytest.raises(DamagedFileError, match=f"data.{name} is "):
+        jaxner.load(run)

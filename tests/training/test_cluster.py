@@ -259,3 +259,39 @@ def test_a_sigterm_to_one_process_stops_all_at_the_same_step(alone, corpus, tmp_
     with Workdir(tmp_path / "run").latest() as latest:
         assert latest.step > 10
         assert latest.check() is not None
+
+
+@pytest.mark.slow
+def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
+    port = free_port()
+    own = [*arguments_of(corpus, tmp_path / "run", 400), "--num_processes=2"]
+    own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{port}"]
+    both = [start([*own, f"--process_id={number}"], 2) for number in range(2)]
+    told = ""
+    while "Building the model" not in told:
+        line = both[0].stdout.readline()
+        assert line, told
+        told += line
+    for process in both:
+        process.send_signal(signal.SIGTERM)
+    for process in both:
+        rest, _ = process.communicate(timeout=20)
+        assert process.returncode == 128 + signal.SIGTERM, told + rest
+        assert "Stopped." in rest
+    assert Workdir(tmp_path / "run").latest().step is None
+
+
+@pytest.mark.slow
+def test_the_launcher_passes_sigterm_on(corpus, tmp_path):
+    arguments = arguments_of(corpus, tmp_path / "run", 400)
+    launcher = start(["examples/launch/local.py", 2, *arguments], 1)
+    told = ""
+    while "epoch   1" not in told:
+        line = launcher.stdout.readline()
+        assert line, told
+        told += line
+    launcher.send_signal(signal.SIGTERM)
+    rest, _ = launcher.communicate(timeout=120)
+    assert launcher.returncode == 128 + signal.SIGTERM, told + rest
+    with Workdir(tmp_path / "run").locked():  # no process is left that trains
+        pass
