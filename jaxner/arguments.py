@@ -11,22 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxner import fields
+from jaxner.wording import shown as shown
 
 _PARTS = ("weights", "model", "vocabulary")
-
-
-def shown(value: Any) -> str:
-    """Describes a value by its type and, if short, its content.
-
-    Example:
-        >>> shown(3), shown(None), shown("runs/grn")
-        ('int 3', 'None', "str 'runs/grn'")
-    """
-    if value is None:
-        return "None"
-    text = repr(value)
-    kind = type(value).__name__
-    return kind if len(text) > 40 or "\n" in text else f"{kind} {text}"
 
 
 def check_tagger(params: Any) -> None:

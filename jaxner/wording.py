@@ -1,4 +1,8 @@
-"""Numbers with their nouns, for lines that people read."""
+"""Numbers with their nouns, and values, for lines that people read."""
+
+from __future__ import annotations
+
+from typing import Any
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -14,3 +18,17 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
         ('1 shape', '2,000 batches')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def shown(value: Any) -> str:
+    """Describes a value by its type and, if short, its content.
+
+    Example:
+        >>> shown(3), shown(None), shown("runs/grn")
+        ('int 3', 'None', "str 'runs/grn'")
+    """
+    if value is None:
+        return "None"
+    text = repr(value)
+    kind = type(value).__name__
+    return kind if len(text) > 40 or "\n" in text else f"{kind} {text}"

@@ -13,6 +13,7 @@ from flax import linen as nn
 from jax.core import Tracer
 
 from jaxner.types import AnyPotentials, Sentence
+from jaxner.wording import shown
 
 
 def check_key(key: Any) -> None:
@@ -27,7 +28,7 @@ def check_model(model: Any) -> None:
     """Raises TypeError unless a value is a Linen module."""
     if not isinstance(model, nn.Module):
         raise TypeError(
-            f"Expected a model, which jaxner.build returns, got {_shown(model)}."
+            f"Expected a model, which jaxner.build returns, got {shown(model)}."
         )
 
 
@@ -39,7 +40,7 @@ def check_weights(weights: Any) -> None:
         its = f" with {names or 'nothing'}" if is_mapping else ""
         raise TypeError(
             "Expected the weights of a model, a dictionary with 'params' and 'frozen' "
-            f"as jaxner.init returns it, got {_shown(weights)}{its}."
+            f"as jaxner.init returns it, got {shown(weights)}{its}."
         )
 
 
@@ -51,7 +52,7 @@ def check_sentence(sentence: Any, is_batch: bool = False) -> None:
             if is_batch
             else ("sentence, jaxner.encode(params, tokens)")
         )
-        raise TypeError(f"Expected an encoded {what}, got {_shown(sentence)}.")
+        raise TypeError(f"Expected an encoded {what}, got {shown(sentence)}.")
     dimensions = jnp.ndim(sentence.words)
     if is_batch and dimensions != 2:
         raise TypeError(
@@ -81,7 +82,7 @@ def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
     if shape != batch.words.shape or not is_whole:
-        got = _shown(labels) if shape is None else f"{dtype} {list(shape)}"
+        got = shown(labels) if shape is None else f"{dtype} {list(shape)}"
         raise TypeError(
             f"Expected an array of label ids, integers {list(batch.words.shape)} as of "
             f"the batch's words, got {got}; params.vocabulary.label_ids returns those "
@@ -156,11 +157,5 @@ def check_part(part: str, options: Any, known: Mapping[str, Any] | None = None) 
     module = ", or a Linen module" if known or part == "representation" else ""
     raise TypeError(
         f"Expected {part} as a dictionary of options{names}{module}; got "
-        f"{_shown(options)}."
+        f"{shown(options)}."
     )
-
-
-def _shown(value: Any) -> str:
-    text, kind = repr(value), type(value).__name__
-    is_short = len(text) <= 40 and "\n" not in text
-    return "None" if value is None else f"{kind} {text}" if is_short else kind

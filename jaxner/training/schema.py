@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from jaxner import fields
 from jaxner.data import schemes
+from jaxner.data.batching import UNITS
 from jaxner.data.readers import FORMATS
 from jaxner.data.readers.spans import UNFIT
 from jaxner.evaluation import rules
@@ -26,9 +27,6 @@ from jaxner.training.objectives import Objective
 # Corpora whose labels are tags (parts of speech), not spans.
 TAGGED = ("ud_ewt", "wsj")
 DATASETS = ("sample", "conll2003", "wnut17", "ontonotes5", *TAGGED, "files")
-UNITS = ("sentence", "document")
-"""The unit of training and tagging: one sequence for the model."""
-
 RESTARTS = ("auto", "together", "in_turn")
 """Train restarts together in one program, or one after another; "auto": together on a
 GPU or TPU, in turn on a CPU, where one program is no faster."""

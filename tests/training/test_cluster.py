@@ -109,6 +109,23 @@ def finish(process):
     return told
 
 
+def two_that_train(corpus, folder):
+    """Starts two processes of a long run."""
+    own = [*arguments_of(corpus, folder, 400), "--num_processes=2"]
+    own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{free_port()}"]
+    return [start([*own, f"--process_id={number}"], 2) for number in range(2)]
+
+
+def read_until(text, process):
+    """Returns what a process has printed once that contains a text."""
+    told = ""
+    while text not in told:
+        line = process.stdout.readline()
+        assert line, told
+        told += line
+    return told
+
+
 # --- One process ----------------------------------------------------------------------
 
 
@@ -243,15 +260,8 @@ def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
 
 @pytest.mark.slow
 def test_a_sigterm_to_one_process_stops_all_at_the_same_step(alone, corpus, tmp_path):
-    port = free_port()
-    own = [*arguments_of(corpus, tmp_path / "run", 400), "--num_processes=2"]
-    own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{port}"]
-    both = [start([*own, f"--process_id={number}"], 2) for number in range(2)]
-    told = ""
-    while "epoch   1" not in told:
-        line = both[0].stdout.readline()
-        assert line, told
-        told += line
+    both = two_that_train(corpus, tmp_path / "run")
+    told = read_until("epoch   1", both[0])
     both[1].send_signal(signal.SIGTERM)
     for process in both:
         rest, _ = process.communicate(timeout=120)
@@ -263,15 +273,8 @@ def test_a_sigterm_to_one_process_stops_all_at_the_same_step(alone, corpus, tmp_
 
 @pytest.mark.slow
 def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
-    port = free_port()
-    own = [*arguments_of(corpus, tmp_path / "run", 400), "--num_processes=2"]
-    own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{port}"]
-    both = [start([*own, f"--process_id={number}"], 2) for number in range(2)]
-    told = ""
-    while "Building the model" not in told:
-        line = both[0].stdout.readline()
-        assert line, told
-        told += line
+    both = two_that_train(corpus, tmp_path / "run")
+    told = read_until("Building the model", both[0])
     for process in both:
         process.send_signal(signal.SIGTERM)
     for process in both:
@@ -285,11 +288,7 @@ def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
 def test_the_launcher_passes_sigterm_on(corpus, tmp_path):
     arguments = arguments_of(corpus, tmp_path / "run", 400)
     launcher = start(["examples/launch/local.py", 2, *arguments], 1)
-    told = ""
-    while "epoch   1" not in told:
-        line = launcher.stdout.readline()
-        assert line, told
-        told += line
+    told = read_until("epoch   1", launcher)
     launcher.send_signal(signal.SIGTERM)
     rest, _ = launcher.communicate(timeout=120)
     assert launcher.returncode == 128 + signal.SIGTERM, told + rest

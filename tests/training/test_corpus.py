@@ -1,8 +1,10 @@
 """The steps of a run: batches in blocks, several batches in a call, all the same."""
 
+import concurrent.futures
 import functools
 import threading
 import time
+import types
 
 import jax
 import jax.numpy as jnp
@@ -412,6 +414,53 @@ def test_the_most_frequent_shapes_are_compiled_first(make):
     order = [shares[shape] for shape in corpus._programs if shape is not None]
     assert order == sorted(order, reverse=True)
     assert len(set(order)) > 1
+
+
+def test_programs_of_the_first_step_come_before_frequent_ones(make, monkeypatch):
+    corpus, _, state = make(shapes=4)
+    begun = []
+
+    def compile_only(state, first):
+        begun.extend(first)
+        corpus._programs = dict.fromkeys([None, *corpus.batches.shapes], done)
+
+    done = concurrent.futures.Future()
+    done.set_result(None)
+    monkeypatch.setattr(corpus, "compile", compile_only)
+    monkeypatch.setattr(corpus, "_take_one", lambda state, blocks, count: state)
+    next(corpus.epoch(state, 0))
+    drawn = next(corpus.batches.draw(corpus._seeds[0], 0))
+    assert begun == [shape for shape, _ in corpus.batches.blocks(drawn)]
+
+
+def test_given_shapes_are_compiled_first_and_one_is_traced_at_a_time(make, monkeypatch):
+    corpus, _, state = make(shapes=4)
+    shares = sorted(corpus.batches.expected_shapes(), key=lambda pair: pair[1])
+    rarest, tracing, most = shares[0][0], [], []
+
+    class Lowered:
+        def compile(self):
+            return None
+
+    def lower(*arguments):
+        del arguments
+        tracing.append(1)
+        most.append(len(tracing))
+        time.sleep(0.02)
+        tracing.pop()
+        return Lowered()
+
+    programs = types.SimpleNamespace(lower=lower)
+    begin = corpus._jits.begin
+    jits = corpus._jits._replace(add=programs, apply=programs, begin=begin)
+    monkeypatch.setattr(corpus, "_jits", jits)
+    corpus.compile(state, [rarest])
+    order = [shape for shape in corpus._programs if shape is not None]
+    assert order[0] == rarest
+    assert len(order) == len(corpus.batches.shapes) > 1
+    for program in corpus._programs.values():
+        program.result(20)
+    assert max(most) == 1
 
 
 def test_nobody_waits_for_programs_that_are_not_needed(make, monkeypatch):
