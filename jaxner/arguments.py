@@ -37,6 +37,20 @@ def check_tagger(params: Any) -> None:
             f"Expected a tagger, got {shown(params)}{without}: jaxner.load(folder) "
             "returns one."
         )
+    if not isinstance(params.weights, Mapping) or "params" not in params.weights:
+        raise TypeError(
+            "Expected a tagger whose weights are a dictionary with 'params' and "
+            f"'frozen', as jaxner.init returns it, got {shown(params.weights)}."
+        )
+
+
+def check_vocabulary(vocabulary: Any) -> None:
+    """Raises TypeError unless a value is a vocabulary."""
+    if not hasattr(vocabulary, "label_names"):
+        raise TypeError(
+            "Expected a vocabulary, the first that jaxner.build_vocabulary returns, "
+            f"got {shown(vocabulary)}."
+        )
 
 
 def check_folder(workdir: Any) -> None:
@@ -60,6 +74,17 @@ def check_documents(documents: Any) -> None:
         "Expected documents as a list with the document of each sentence, such as "
         f"[0, 0, 1], got {shown(documents)}."
     )
+
+
+def check_temperature(temperature: Any) -> None:
+    """Raises ValueError unless all temperatures are positive; traced ones may be any.
+
+    Args:
+        temperature: A number, or a tuple of those of an ensemble.
+    """
+    for one in temperature if isinstance(temperature, tuple) else (temperature,):
+        if not hasattr(one, "dtype"):
+            fields.check("temperature", one, fields.Positive)
 
 
 def check_mapping(name: str, value: Any, example: str) -> None:

@@ -77,11 +77,7 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         >>> len(jaxner.tag(tagger, ["Rome", "fell"]))
         2
     """
-    if not isinstance(vocabulary, Vocabulary):
-        raise TypeError(
-            "Expected a vocabulary, the first that jaxner.build_vocabulary returns, "
-            f"got {arguments.shown(vocabulary)}."
-        )
+    arguments.check_vocabulary(vocabulary)
     needed = ("representation", "encoder", "head")
     known = (*needed, "mc_dropout", "refinement", "dtype", "remat")
     if absent := [part for part in needed if part not in parts]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import inference, models
+from jaxner import fields, inference, models
 from jaxner.data import schemes
 from jaxner.data.vocab import SEPARATOR, Vocabulary
 from jaxner.tagger import Ensemble, Tagger
@@ -28,6 +28,8 @@ independent    each token's best label by its own scores, without transitions
 max_marginal   each token's most probable label: minimises the expected wrong labels
 sampled        a labelling drawn from the distribution
 """
+
+Decoding = Annotated[str, fields.OneOf(DECODINGS, "n best labellings: jaxner.n_best")]
 
 
 class Predictive(NamedTuple):
@@ -63,16 +65,13 @@ class Predictive(NamedTuple):
         return Predictive(*each)
 
 
-def check(decoding: str, key: Array | None) -> None:
+def check(decoding: Decoding, key: Array | None) -> None:
     """Checks the name of a decoding, and that there is a key if it draws.
 
     Raises:
         ValueError: The name is unknown, or the decoding draws and `key` is None.
     """
-    if decoding not in DECODINGS:
-        known = ", ".join(DECODINGS)
-        hint = "; see jaxner.n_best" if decoding == "n_best" else ""
-        raise ValueError(f"Unknown decoding {decoding!r}; known: {known}{hint}")
+    fields.check("decoding", decoding, Decoding)
     if decoding == "sampled" and key is None:
         raise ValueError(
             "Decoding 'sampled' draws labels: give a key, such as jax.random.key(0)"
@@ -168,7 +167,7 @@ def choose(
     sentence: Sentence,
     key: Array | None = None,
     *,
-    decoding: str = "viterbi",
+    decoding: Decoding = "viterbi",
     constrained: bool = False,
 ) -> Int[Array, " T"]:
     """Returns the label ids of one sentence; 0 under padding.
@@ -192,7 +191,9 @@ def choose(
     return models.automatic(label, params, sentence, key)
 
 
-def _choose(params: Tagger, sentence: Sentence, key, decoding: str, constrained: bool):
+def _choose(
+    params: Tagger, sentence: Sentence, key, decoding: Decoding, constrained: bool
+):
     constrained = constrained or decoding == "constrained"
     if isinstance(params, Ensemble) or decoding in ("max_marginal", "sampled"):
         found = predict(params, sentence, key, constrained=constrained)
@@ -209,7 +210,7 @@ def labels_of(
     found: Predictive,
     sentence: Sentence,
     key: Array | None,
-    decoding: str,
+    decoding: Decoding,
     *,
     constrained: bool = False,
 ) -> Int[Array, " T"]:

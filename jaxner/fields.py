@@ -205,7 +205,10 @@ def _problem(value: Any, hint: Any) -> str:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         base, *rules = arguments
-        return _problem(value, base) or next(filter(None, _broken(value, rules)), "")
+        of_rules = filter(None, _broken(value, rules))
+        if any(isinstance(rule, OneOf) for rule in rules):
+            return next(of_rules, "")  # the choices say more than the type
+        return _problem(value, base) or next(of_rules, "")
     if origin in _UNIONS:
         problems = [_problem(value, one) for one in arguments]
         fits = (not _problem(value, _kind(one)) for one in arguments)
@@ -240,7 +243,7 @@ def _broken(value: Any, rules: Iterable[Any]) -> Iterable[str]:
         if isinstance(rule, Range):
             yield rule.problem(value)
         elif isinstance(rule, OneOf) and value not in rule:
-            yield ", ".join(rule.known)
+            yield ", ".join(rule.known) + (f"; {rule.note}" if rule.note else "")
 
 
 def _kind(hint: Any) -> type:

@@ -71,16 +71,21 @@ class Range:
 class OneOf:
     """The allowed words of an option.
 
+    Args:
+        known: The words.
+        note: A hint for the error, such as what other words may be meant for.
+
     Example:
         >>> OneOf({"mean": 1, "sum": 2}).known
         ('mean', 'sum')
     """
 
-    def __init__(self, known: Iterable[str]):
+    def __init__(self, known: Iterable[str], note: str = ""):
         self.known = tuple(known)
+        self.note = note
 
     def __contains__(self, value: Any) -> bool:
-        return value in self.known
+        return isinstance(value, str) and value in self.known
 
 
 class Encodings(OneOf):
@@ -89,6 +94,6 @@ class Encodings(OneOf):
     def __contains__(self, value: Any) -> bool:
         try:
             "a".encode(value)
-        except (LookupError, ValueError):
+        except (LookupError, TypeError, ValueError):
             return False
         return True

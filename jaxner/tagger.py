@@ -58,6 +58,9 @@ class Tagger:
     vocabulary: Vocabulary
     temperature: float | tuple[float, ...] | Array = 1.0
 
+    def __post_init__(self):
+        arguments.check_temperature(self.temperature)
+
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
         return f"Tagger({count:,} weights, {self.vocabulary!r})"

@@ -6,7 +6,7 @@ Shape letters: `B` sentences, `T` tokens, `C` characters.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, overload
 
 import jax
@@ -15,14 +15,14 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from jaxner import batched
-from jaxner.arguments import check_tagger
+from jaxner.arguments import check_tagger, shown
 from jaxner.checked import checked
 from jaxner.data import documents as joining
 from jaxner.data import padding, shapes
 from jaxner.data.sentences import check_one
 from jaxner.data.sentences import is_one_sentence as is_one_sentence
 from jaxner.data.splits import Split
-from jaxner.decoding import choose
+from jaxner.decoding import Decoding, choose
 from jaxner.models import check_key
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import build_model as build_model
@@ -84,6 +84,11 @@ def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sen
     if is_one_sentence(sentences):
         sentences, vectors = [sentences], None if vectors is None else [vectors]
     given = [None] * len(sentences) if vectors is None else vectors
+    if not hasattr(given, "__len__") or isinstance(given, (str, bytes, Mapping)):
+        raise TypeError(
+            "Expected vectors as an array for one sentence, or a list of arrays for "
+            f"several, got {shown(given)}."
+        )
     if len(given) != len(sentences):
         raise ValueError(
             f"Expected one array of vectors per sentence, {len(sentences)}, got "
@@ -116,7 +121,7 @@ def tag(
     params: Tagger,
     tokens: Sentence,
     *,
-    decoding: str = ...,
+    decoding: Decoding = ...,
     constrained: bool = ...,
     key: Array | None = ...,
 ) -> Int[Array, ...]: ...
@@ -125,7 +130,7 @@ def tag(
     params: Tagger,
     tokens: Sequence[str],
     *,
-    decoding: str = ...,
+    decoding: Decoding = ...,
     constrained: bool = ...,
     key: Array | None = ...,
     vectors: Any = ...,
@@ -135,7 +140,7 @@ def tag(
     params: Tagger,
     tokens: Sequence[Sequence[str]],
     *,
-    decoding: str = ...,
+    decoding: Decoding = ...,
     constrained: bool = ...,
     documents: Sequence[Hashable] | None = ...,
     key: Array | None = ...,
@@ -146,7 +151,7 @@ def tag(
     params: Tagger,
     tokens: Any,
     *,
-    decoding: str = "viterbi",
+    decoding: Decoding = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
@@ -236,7 +241,7 @@ def label_split(
     params: Tagger,
     split: Split,
     *,
-    decoding: str = "viterbi",
+    decoding: Decoding = "viterbi",
     constrained: bool = False,
     key: Array | None = None,
 ) -> tuple[Sequence[Sequence[str]], Sequence[list[str]]]:
@@ -290,7 +295,7 @@ def label_ids(
     params: Tagger,
     sentences: Sequence[Sentence],
     *,
-    decoding: str = "viterbi",
+    decoding: Decoding = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,

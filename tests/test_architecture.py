@@ -17,7 +17,8 @@ ALLOWED = {
     "arguments": {"fields", "wording"},
     "checked": {"fields"},
     "calibrations": {"integrity", "workdir"},
-    "data": {"types", "integrity", "writing", "wording", "fields", "checked"},
+    "data": {"types", "integrity", "writing", "wording", "fields", "checked"}
+    | {"arguments"},
     "inference": {"types"},
     "models": {"types", "fields", "inference", "wording"},
     "writing": set(),
@@ -34,7 +35,7 @@ ALLOWED = {
     | {"arguments", "calibrations"},
     "devices": set(),
     "batched": {"types", "arguments", "data", "devices", "models", "tagger"},
-    "decoding": {"types", "data", "models", "inference", "tagger"},
+    "decoding": {"types", "fields", "data", "models", "inference", "tagger"},
     "tagging": {"types", "data", "models", "inference", "tagger", "batched"}
     | {"decoding", "arguments", "checked"},
     "answers": {"types", "data", "models", "inference", "tagger", "batched"}

@@ -1,5 +1,6 @@
 """Wrong arguments of public functions get a line that says what would work."""
 
+import dataclasses
 import traceback
 
 import jax
@@ -62,6 +63,7 @@ def test_a_tagger_and_tokens_are_needed(name, params):
         (None, "None: jaxner.load(folder) returns one"),
         (params.weights, "dict: jaxner.load(folder)"),
         (jaxner.Tagger(params.weights, params.model, None), "without vocabulary"),
+        (jaxner.Tagger({}, params.model, params.vocabulary), "'frozen', as"),
     ]:
         given = (wrong, WORDS, *more) if takes_tokens else (wrong,)
         fails(lambda given=given: call(*given), said)
@@ -71,8 +73,12 @@ def test_a_tagger_and_tokens_are_needed(name, params):
         fails(lambda wrong=wrong: call(params, wrong, *more), "a list of strings")
 
 
+MANY_KEYS = [jax.random.split(new(0)) for new in (jax.random.key, jax.random.PRNGKey)]
 OPTIONS = [
-    *(("tag", "decoding", v, "must be text") for v in (None, 3, [])),
+    *(("tag", "decoding", v, "known: viterbi, ") for v in (None, 3, [], "n_best")),
+    ("tag", "decoding", "n_best", "sampled; n best labellings: jaxner.n_best"),
+    *(("tag", "key", v, "got an array of keys [2]") for v in MANY_KEYS),
+    *(("tag", "vectors", v, "Expected vectors as an array") for v in (5, "x", {})),
     *(("tag", "constrained", v, "must be true or false, got") for v in ("x", None, 3)),
     *(("tag", "key", v, "such as jax.random.key(0), got") for v in ("x", 0, NAN)),
     *(("tag", "documents", v, "[0, 0, 1], got") for v in ("x", 3, NAN)),
@@ -86,7 +92,7 @@ OPTIONS = [
     ("entities", "n_best", None, "must be a whole number, got None"),
     ("entities", "raw", "x", "must be true or false, got 'x'"),
     ("entities", "split_sentences", "x", "must be true or false, got 'x'"),
-    ("entities", "decoding", None, "must be text, got None"),
+    ("entities", "decoding", None, "Unknown decoding None; known: viterbi, "),
     *(("marginals", "num_samples", v, "num_samples must be") for v in ("x", -1, 1.5)),
     ("marginals", "constrained", "x", "must be true or false, got 'x'"),
     *(("n_best", "n", v, "n must be") for v in (None, "x", 0, -1, 1.5, NAN)),
@@ -96,7 +102,24 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("name", "option", "value", "said"), OPTIONS)
 def test_options_have_types_and_ranges(name, option, value, said, params):
-    fails(lambda: getattr(jaxner, name)(params, WORDS, **{option: value}), said)
+    given = [WORDS] if option == "vectors" else WORDS
+    fails(lambda: getattr(jaxner, name)(params, given, **{option: value}), said)
+
+
+def test_tokens_without_order_are_refused(params):
+    fails(lambda: jaxner.tag(params, set(WORDS)), "set, which has no order: give")
+
+
+def test_a_temperature_is_positive(params):
+    for wrong in (0.0, -1, NAN, "x", None, (1.0, 0.0)):
+        fails(
+            lambda t=wrong: jaxner.Tagger(
+                params.weights, params.model, params.vocabulary, t
+            ),
+            "temperature must be",
+        )
+    traced = jax.jit(lambda t: dataclasses.replace(params, temperature=t).temperature)
+    assert traced(2.0) == 2.0
 
 
 @pytest.mark.parametrize("name", ["sample", "uncertainty"])
@@ -204,7 +227,7 @@ def test_a_model_takes_weights_sentences_and_keys(params):
 
 def test_keys_of_the_old_form_are_keys():
     checks.check_key(jax.random.PRNGKey(0))
-    checks.check_key(jax.random.split(jax.random.key(0)))
+    jax.vmap(checks.check_key)(jax.random.split(jax.random.key(0)))
 
 
 BATCHES = [
@@ -218,7 +241,7 @@ BATCHES = [
     *(("num_blocks", v, "num_blocks must be") for v in (0, "x", None)),
     *(("num_shapes", v, "num_shapes must be") for v in ("x", None, 1.5)),
     ("unit", "x", "Unknown unit 'x'; known: sentence, document"),
-    ("chars", 3, "chars must be text, got 3"),
+    ("chars", 3, "Unknown chars 3; known: distinct, token, none"),
     ("parts", 0, "parts must be at least 1, got 0"),
 ]
 

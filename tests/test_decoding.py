@@ -200,7 +200,7 @@ def test_passes_are_averaged(head):
 def test_what_cannot_be_answered_says_so(crf):
     with pytest.raises(ValueError, match="Unknown decoding 'beam'; known: viterbi, "):
         jaxner.tag(crf, ["Rome"], decoding="beam")
-    with pytest.raises(ValueError, match=r"'n_best'; known: .*see jaxner\.n_best"):
+    with pytest.raises(ValueError, match=r"'n_best'; known: .*: jaxner\.n_best"):
         jaxner.tag(crf, ["Rome"], decoding="n_best")
     with pytest.raises(ValueError, match="'sampled' draws labels: give a key"):
         jaxner.tag(crf, ["Rome"], decoding="sampled")

@@ -23,6 +23,7 @@ from jaxner.checked import checked
 from jaxner.data import tokens
 from jaxner.data.label_spans import LabelTypes
 from jaxner.data.tokens import Token
+from jaxner.decoding import Decoding
 from jaxner.fields import Labellings, Passes
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
@@ -68,7 +69,7 @@ def entities(
     raw: bool = False,
     tokeniser: Callable[[str], Iterable[Any]] | None = None,
     split_sentences: bool = True,
-    decoding: str = "viterbi",
+    decoding: Decoding = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
@@ -165,7 +166,7 @@ def entities(
     return results[0] if is_one else results
 
 
-def _check(n_best: int, min_probability: Any, decoding: str) -> None:
+def _check(n_best: int, min_probability: Any, decoding: Decoding) -> None:
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise ValueError(
             f"The {n_best} best labellings are not those of decoding={decoding!r}: "

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from jaxner.arguments import check_vocabulary
 from jaxner.checked import checked
 from jaxner.data import label_ids, padding, shapes, unique_words
 from jaxner.data.padding import Block as Block
@@ -150,6 +151,7 @@ class Batches:
             num_shapes: Maximum number of batch shapes; each is compiled once.
 
         Raises:
+            TypeError: An argument has another type.
             ValueError: A label is not in the vocabulary, or breaks its scheme.
 
         Example:
@@ -161,6 +163,7 @@ class Batches:
             >>> batch.words.shape, ids.tolist()
             ((2, 2), [[0, 0], [4, 0]])
         """
+        check_vocabulary(vocabulary)
         label_ids.check_scheme(labels, vocabulary.scheme)
         return cls.make(
             [vocabulary.encode(tokens) for tokens in sentences],
@@ -290,12 +293,8 @@ class Batches:
         here = [self.sentences[i] for i in members]
         here = padding.of_parts(here, count, self.parts, self.own_parts)
         # A block without sentences has the same fields as others.
-        batch = stack(
-            here or [padding.without_tokens(self.sentences[0])],
-            shape.tokens,
-            count,
-            pieces,
-        )
+        here = here or [padding.without_tokens(self.sentences[0])]
+        batch = stack(here, shape.tokens, count, pieces)
         labels, index = np.zeros((2, count, shape.tokens), np.int32)
         for k, i in enumerate(members):
             labels[k, : len(self.labels[i])] = self.labels[i]

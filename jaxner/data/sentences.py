@@ -117,7 +117,9 @@ def _check_list(given: Any, where: str, name: str) -> None:
             )
     elif not isinstance(given, (list, tuple)):
         works = ""
-        if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)):
+        if isinstance(given, (set, frozenset)):
+            works = ", which has no order: give a list"
+        elif isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)):
             works = f": give list({name})"
         raise TypeError(f"{_WANTED}{type(given).__name__}{where}{works}.")
 

@@ -22,6 +22,11 @@ def check_key(key: Any) -> None:
     is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     if not (is_new or (dtype == jnp.uint32 and jnp.ndim(key) > 0)):
         raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
+    if several := jnp.shape(key)[: None if is_new else -1]:
+        raise TypeError(
+            f"Expected one PRNG key, got an array of keys {list(several)}: give one of "
+            "them, or map over them with jax.vmap."
+        )
 
 
 def check_model(model: Any) -> None:

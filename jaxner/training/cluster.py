@@ -22,6 +22,7 @@ from jaxner import devices
 from jaxner.tagger import Tagger
 
 SEED, DATA = "seed", "data"
+_FLAGS = ("--coordinator=HOST:PORT", "--num_processes", "--process_id")
 STEPS = 8  # steps in one call, on an accelerator
 DETERMINISTIC = (
     "--xla_gpu_deterministic_ops=true",
@@ -290,9 +291,13 @@ def join(
     try:
         jax.distributed.initialize(*given)
     except ValueError as error:
+        absent = [
+            flag for flag, value in zip(_FLAGS, given, strict=True) if value is None
+        ]
+        what = f"Missing {' and '.join(absent)}." if absent else str(error)
         raise ValueError(
-            f"{error} Give --coordinator=HOST:PORT, --num_processes and --process_id, "
-            "all three, or none on a cluster that JAX knows."
+            f"{what} Give all three, {', '.join(_FLAGS)}, or none on a cluster that "
+            "JAX knows."
         ) from None
     return True
 

@@ -137,7 +137,7 @@ def stop_requests() -> Iterator[StopRequest]:
     """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
 
     Outside the main thread, no request ever arrives. With several processes, JAX
-    handles SIGTERM, and Ctrl-C acts at once.
+    handles SIGTERM, and the first Ctrl-C becomes one: all stop after the same step.
     """
     global _request
     import jax
@@ -146,13 +146,17 @@ def stop_requests() -> Iterator[StopRequest]:
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    watched = _WATCHED if jax.process_count() == 1 else ()
+    is_shared = jax.process_count() > 1
+    watched = (signal.SIGINT,) if is_shared else _WATCHED
     before = {number: signal.getsignal(number) for number in watched}
 
     def ask(number, frame):
         del frame
-        request.signal = number
         signal.signal(number, before[number])
+        if is_shared:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        request.signal = number
         if request._interrupts:
             raise Stopped
 
@@ -161,7 +165,7 @@ def stop_requests() -> Iterator[StopRequest]:
             signal.signal(number, ask)
     _request, outer = request, _request
     try:
-        with contextlib.nullcontext() if watched else _shared_requests():
+        with _shared_requests() if is_shared else contextlib.nullcontext():
             yield request
     finally:
         _request = outer

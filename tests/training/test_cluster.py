@@ -165,7 +165,8 @@ def test_without_a_cluster_a_process_is_alone():
     assert not cluster.join(num_processes=1)
     arguments = ["-m", "jaxner", "train", "--config", "grn", "--process_id=0"]
     told, _ = start(arguments, 1).communicate(timeout=60)
-    assert "Give --coordinator=HOST:PORT, --num_processes and --process_id" in told
+    wanted = "Missing --coordinator=HOST:PORT and --num_processes. Give all three, "
+    assert wanted in told
     assert "Traceback" not in told
 
 
@@ -259,10 +260,17 @@ def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_sigterm_to_one_process_stops_all_at_the_same_step(alone, corpus, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "receivers"),
+    [(signal.SIGTERM, [1]), (signal.SIGINT, [1]), (signal.SIGINT, [0, 1])],
+)
+def test_a_signal_stops_all_processes_at_the_same_step(
+    corpus, tmp_path, number, receivers
+):
     both = two_that_train(corpus, tmp_path / "run")
     told = read_until("epoch   1", both[0])
-    both[1].send_signal(signal.SIGTERM)
+    for receiver in receivers:  # a terminal sends Ctrl-C to all
+        both[receiver].send_signal(number)
     for process in both:
         rest, _ = process.communicate(timeout=120)
         assert process.returncode == 128 + signal.SIGTERM, told + rest
