@@ -44,9 +44,11 @@ CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
 LSTM = {"name": "lstm", "dim": 4, "hidden_dim": 3}
 NOISY = {**CNN, "dropout": 0.5}
 PLAIN = Objective()
+SMALL = "projection", "softmax"  # what a step does with its batch is the same with any
+LARGE = "bilstm", "crf"
 
 
-def model_with(chars, dropout=0.3):
+def model_with(chars, dropout=0.3, parts=SMALL):
     return models.build(
         num_labels=LABELS,
         num_trained_words=11,
@@ -58,8 +60,8 @@ def model_with(chars, dropout=0.3):
             "dropout": dropout,
             "word_dropout": dropout,
         },
-        encoder={"name": "bilstm", "hidden_dim": 4},
-        head={"name": "crf", "dropout": dropout},
+        encoder={"name": parts[0], "hidden_dim": 4},
+        head={"name": parts[1], "dropout": dropout},
     )
 
 
@@ -74,10 +76,11 @@ def make():
         objective=PLAIN,
         shapes=2,
         place=cluster.ALONE,
+        parts=SMALL,
         **options,
     ):
         sentences, labels = text()
-        model = model_with(chars)
+        model = model_with(chars, parts=parts)
         batches = Batches.make(
             sentences,
             labels,
@@ -167,9 +170,12 @@ def assert_close(state, other):
 
 
 @pytest.mark.parametrize("blocks", [2, *slow(1, 3)])
-@pytest.mark.parametrize("chars", [CNN, *slow(LSTM, None)])
-def test_blocks_of_a_batch_update_as_the_whole_batch(make, chars, blocks):
-    corpus, recipe, state = make(chars, blocks, momentum=0.9)
+@pytest.mark.parametrize(
+    ("chars", "parts"),
+    [(CNN, SMALL), *slow((CNN, LARGE), (LSTM, LARGE), (None, LARGE))],
+)
+def test_blocks_of_a_batch_update_as_the_whole_batch(make, chars, parts, blocks):
+    corpus, recipe, state = make(chars, blocks, momentum=0.9, parts=parts)
     most = max(len(corpus.batches.blocks(d)) for d in corpus.batches.draw(SEED, 0))
     assert most == {1: 1, 2: 2, 3: 2}[blocks]  # of 4, 2 and 2 rows
     ours = trained(corpus, state)
@@ -188,7 +194,8 @@ def test_blocks_of_a_batch_update_as_the_whole_batch(make, chars, blocks):
     ],
 )
 def test_all_terms_are_added_over_blocks_and_those_of_weights_once(make, objective):
-    corpus, recipe, state = make(CNN, 4, objective=objective, name="adam")
+    parts = LARGE if objective.orthogonality else SMALL  # it is of LSTMs
+    corpus, recipe, state = make(None, 4, objective=objective, name="adam", parts=parts)
     assert corpus.batches.rows == 1
     ours = trained(corpus, state, epochs=1)
     assert_close(ours, by_definition(corpus.batches, recipe, state, epochs=1))
@@ -306,9 +313,11 @@ def test_a_model_with_dropout_among_the_characters_learns_in_blocks(make):
 # --- Several steps in a call ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [3, *slow(2, 50)])
-def test_steps_in_one_call_are_single_steps(make, length):
-    corpus, recipe, state = make(CNN, length=length, momentum=0.9)
+@pytest.mark.parametrize(
+    ("length", "parts"), [(3, SMALL), *slow((3, LARGE), (2, LARGE), (50, SMALL))]
+)
+def test_steps_in_one_call_are_single_steps(make, length, parts):
+    corpus, recipe, state = make(CNN, length=length, momentum=0.9, parts=parts)
     ours = trained(corpus, state)
     assert int(ours.step) == 2 * corpus.batches.num_batches
     assert_close(ours, by_definition(corpus.batches, recipe, state))
@@ -341,12 +350,16 @@ def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
 # --- Devices --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(4, 1), *slow((1, 1), (1, 3))])
-def test_devices_take_the_steps_of_one(make, blocks, length):
+@pytest.mark.parametrize(
+    ("blocks", "length", "parts"),
+    [(4, 1, SMALL), *slow((4, 1, LARGE), (1, 1, LARGE), (1, 3, LARGE))],
+)
+def test_devices_take_the_steps_of_one(make, blocks, length, parts):
     """Empty sentences fill a last batch of 3, and blocks of 1."""
-    corpus, _, state = make(CNN, blocks, length, place=cluster.placement(2))
+    place = cluster.placement(2)
+    corpus, _, state = make(CNN, blocks, length, place=place, parts=parts)
     assert {len(a.sharding.device_set) for a in jax.tree.leaves(state)} == {2}
-    single, _, alone = make(CNN, blocks, length)
+    single, _, alone = make(CNN, blocks, length, parts=parts)
     assert_close(trained(corpus, state), trained(single, alone))
 
 
