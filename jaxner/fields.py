@@ -21,6 +21,7 @@ from jaxner.ranges import Encodings, OneOf, Range
 
 _SEQUENCES = (tuple, collections.abc.Sequence)
 _UNIONS = (typing.Union, types.UnionType)
+_NUMBERS = (int, float)
 _MOST_VALUES = 100  # of an option with several values, such as sizes of layers
 
 
@@ -213,6 +214,11 @@ def _problem(value: Any, hint: Any) -> str:
         problems = [_problem(value, one) for one in arguments]
         fits = (not _problem(value, _kind(one)) for one in arguments)
         nearest = next(itertools.compress(problems, fits), problems[0])
+        numbers = [
+            _TYPES[kind][1] for kind in map(_kind, arguments) if kind in _NUMBERS
+        ]
+        if numbers and not nearest.startswith("must"):
+            nearest += f" or {numbers[0]}"
         return "" if "" in problems else nearest
     if origin in _SEQUENCES:
         if other := _problem(value, tuple):

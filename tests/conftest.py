@@ -30,7 +30,7 @@ import jax
 import pytest
 
 _LOWERING = threading.local()
-_MOST_MB = 900  # a worker that holds more after a test drops its programs
+_MOST_MB = 1150  # a worker that holds more after a test drops its programs
 
 # jaxner is imported inside the fixtures: jaxtyping's pytest plugin has to come first.
 

@@ -145,7 +145,9 @@ def test_every_number_is_held_to_its_range(config, path, option, default, kind, 
         with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
             checks.check(with_value(config, path, option, wrap(value)))
         text = str(error.value)
-        assert text.startswith(f"{flag} must be"), text
+        or_word = f"Unknown {flag} {value}; known: "
+        assert text.startswith((f"{flag} must be", or_word)), text
+        assert text.endswith("or a whole number") == text.startswith(or_word)
         assert repr(value) in text
         assert "\n" not in text
 
