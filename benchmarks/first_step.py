@@ -1,4 +1,4 @@
-"""Starts a training like `train.py`, and exits once all programs are compiled.
+"""Starts a training like `train.py`, and exits once it has met all shapes.
 
 `benchmarks.startup` runs this module in a separate process and times its announcements.
 """
@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import jax
@@ -20,18 +19,21 @@ from jaxner.training.corpus import Corpus
 
 
 class Announced(Corpus):
-    """Announces the first step and the end of compilation, then exits."""
+    """Announces its first step and that with the last shape, then exits."""
 
     def epoch(self, *arguments, **options):
         """Yields what `Corpus.epoch` yields."""
-        steps = super().epoch(*arguments, **options)
-        jax.block_until_ready(next(steps)[0])
-        startup.mark(startup.STEP)
-        while len({*self.num_compiled()}) > 1:
-            time.sleep(0.01)
-        startup.mark(startup.SHAPES)
-        os._exit(0)  # nothing to save
-        yield
+        is_first = True
+        for found in super().epoch(*arguments, **options):
+            if is_first:
+                jax.block_until_ready(found[0])
+                startup.mark(startup.STEP)
+                is_first = False
+            if len({*self.num_compiled()}) == 1:
+                jax.block_until_ready(found[0])
+                startup.mark(startup.SHAPES)
+                os._exit(0)  # nothing to save
+            yield found
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ r"""Seconds from process start to the first training step and the first label.
     python -m benchmarks.startup --dataset conll2003 --systems BiLSTM-CRF
 
 `first step`: a new process reads the corpus, builds its vocabulary, compiles, and takes
-one training step. `all shapes`: the programs of all padded shapes are compiled, and no
-later step waits; other systems compile nothing. `cold` has an empty compilation cache,
+one training step. `all shapes`: a batch of each padded shape has come, and no later
+step compiles; other systems compile nothing. `cold` has an empty compilation cache,
 `warm` a cache filled by an earlier process. Tagging lasts from the start of a process
 to its first printed label (see `benchmarks.tagging`). The parent process measures the
 time. Systems take turns. Ours read columns, the peers the same sentences from JSON;

@@ -10,7 +10,6 @@ Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters (Nu
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
@@ -241,16 +240,6 @@ class Batches:
             blocks = [self._pad(*pair, shape) for pair in zip(group, cut, strict=True)]
             found.append((shape, stack_trees(blocks)))
         return found
-
-    def example(self, shape: Shape) -> Block:
-        """Returns a block of a shape, for compiling a program."""
-        return self._pad(np.arange(0), np.arange(0), shape)
-
-    def expected_shapes(self) -> list[tuple[Shape, float]]:
-        """Returns the shapes, each with its share of the blocks."""
-        numbers = self._sampled_shapes[0]
-        counts = collections.Counter(numbers)
-        return [(s, counts[i] / len(numbers)) for i, s in enumerate(self.shapes)]
 
     def padding_share(self) -> float:
         """Returns the share of padding in the token positions of sampled batches."""

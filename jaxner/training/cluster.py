@@ -73,15 +73,6 @@ class Placement:
         axes = (DATA,) if not several else (None, DATA)
         return self._put(arrays, self._spec(*axes))
 
-    def batch_types(self, arrays: Any, *, several: bool = False) -> Any:
-        """Returns types of arrays placed by `batches`, for compiling a program."""
-        axes = (DATA,) if not several else (None, DATA)
-        return jax.tree.map(lambda a: self._type(a, self._spec(*axes)), arrays)
-
-    def weight_types(self, arrays: Any) -> Any:
-        """Returns types of arrays placed by `weights`, for compiling a program."""
-        return jax.tree.map(lambda a: self._type(a, self._spec()), arrays)
-
     def weights(self, arrays: Any) -> Any:
         """Returns the arrays of each seed, placed on all devices of that seed."""
         return self._put(arrays, self._spec())
@@ -126,23 +117,8 @@ class Placement:
             return own
         return state_type(step=every, params=own, opt_state=own, loss=every)
 
-    def types(self, arrays: Any) -> Any:
-        """Returns types of placed arrays, for compiling a program."""
-        if self.mesh is None:
-            return jax.tree.map(jax.typeof, arrays)
-        return jax.tree.map(
-            lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding),
-            arrays,
-        )
-
     def _spec(self, *axes: str | None) -> PartitionSpec:
         return PartitionSpec(*((SEED,) if self.num_seeds else ()), *axes)
-
-    def _type(self, array: Any, spec: PartitionSpec) -> Any:
-        if self.mesh is None:
-            return jax.ShapeDtypeStruct(array.shape, array.dtype)
-        sharding = NamedSharding(self.mesh, spec)
-        return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
 
     def _put(self, arrays: Any, spec: PartitionSpec) -> Any:
         if self.mesh is None:

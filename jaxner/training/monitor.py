@@ -90,8 +90,8 @@ class Monitor:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._begun, self._compiled_in = time.perf_counter(), None
-        self._has_scored = False
+        self._compiled_in = 0.0  # seconds
+        self._has_compiled = self._has_scored = False
         self._writer = None if tensorboard is None else _summary_writer(tensorboard)
 
     def __enter__(self) -> Monitor:
@@ -124,23 +124,25 @@ class Monitor:
             number = self._progress.task_ids[0]
             self._progress.update(number, description=text, waits=waits)
 
-    def compiling(self, what: str) -> None:
-        """Shows that a step waits for its program.
+    @contextlib.contextmanager
+    def compiling(self, what: str) -> Iterator[None]:
+        """Shows that a program is being compiled, and counts the seconds.
 
         Args:
             what: Is compiled, such as "Compiling shape 2 of 5".
         """
-        if self._compiled_in is None:
-            self._describe(what, waits=True)
+        start = time.perf_counter()
+        self._describe(what, waits=True)
+        yield
+        self._compiled_in += time.perf_counter() - start
+        self._describe(self._name)
 
     def compiled(self, done: int, count: int) -> None:
-        """Shows that a step was taken; prints once when all programs are compiled."""
-        self._describe(self._name)
-        if done == count and self._compiled_in is None:
-            self._compiled_in = time.perf_counter() - self._begun
+        """Prints once when all programs are compiled."""
+        if done == count and not self._has_compiled:
+            self._has_compiled = True
             self._console.print(
-                f"Compiled {counted(count, 'program')}; the last was ready after "
-                f"{self._compiled_in:.1f} s"
+                f"Compiled {counted(count, 'program')} in {self._compiled_in:.1f} s"
             )
 
     @contextlib.contextmanager

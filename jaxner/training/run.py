@@ -231,7 +231,6 @@ def train(run: Run) -> None:
     state = step.init(run.start.weights["params"], run.tx)
     about = run.about()
     with (
-        contextlib.closing(run.corpus),
         signals.stop_requests() as stop,
         folder.latest(about) as latest,
         folder.best(about) as best,
@@ -302,11 +301,12 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
     show.begin(epoch, done)
     start = time.perf_counter()
 
-    def is_stopped() -> bool:
-        show.compiling(run.corpus.awaited())
-        return bool(stop)
+    @contextlib.contextmanager
+    def compiling(what: str):
+        with show.compiling(what), stop.interrupting():
+            yield
 
-    for new, steps, tokens in run.corpus.epoch(state, epoch, done, is_stopped):
+    for new, steps, tokens in run.corpus.epoch(state, epoch, done, compiling):
         state = new
         done += steps
         show.advance(tokens, state.loss, done)

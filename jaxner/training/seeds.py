@@ -164,7 +164,6 @@ def train(runs: Sequence[Run], top: Workdir) -> None:
     begin = jax.vmap(lambda params: step.init(params, runs[0].tx))
     state = begin(stack([own.start.weights["params"] for own in runs]))
     with (
-        contextlib.closing(corpus),
         signals.stop_requests() as stop,
         contextlib.ExitStack() as opened,
         top.latest(runs[0].about()) as latest,

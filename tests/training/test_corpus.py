@@ -1,10 +1,8 @@
 """The steps of a run: batches in blocks, several batches in a call, all the same."""
 
-import concurrent.futures
+import contextlib
 import functools
-import threading
-import time
-import types
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -67,8 +65,6 @@ def model_with(chars, dropout=0.3, parts=SMALL):
 
 @pytest.fixture
 def make():
-    made = []
-
     def make(
         chars=CNN,
         blocks=1,
@@ -103,12 +99,9 @@ def make():
             steps_per_call=length,
             place=place,
         )
-        made.append(corpus)
         return corpus, recipe, place.state(step.init(weights["params"], tx))
 
-    yield make
-    for corpus in made:
-        corpus.close()
+    return make
 
 
 def trained(corpus, state, epochs=2):
@@ -403,111 +396,62 @@ def test_calls_tell_their_steps_and_tokens(make, length):
 
 
 @pytest.mark.parametrize(("blocks", "length"), [(2, 1), *slow((1, 3))])
-def test_a_program_is_compiled_for_each_shape_and_no_others(
-    make, monkeypatch, blocks, length
-):
+def test_a_program_is_compiled_once_for_each_shape(make, blocks, length):
     corpus, _, state = make(blocks=blocks, length=length)
+    total = len(corpus.batches.shapes) + (length == 1)
     assert len(corpus.batches.shapes) > 1
-    assert corpus.num_compiled() == (0, 0)
-    corpus.compile(state)
-    count = len(corpus.batches.shapes) + (length == 1)
-    for program in corpus._programs.values():
-        program.result(60)
-    assert corpus.num_compiled() == (count, count)
-    for name in ("_compile", "_compile_apply"):
-        monkeypatch.setattr(corpus, name, lambda *_: pytest.fail("compiled again"))
-    trained(corpus, state)
-    assert corpus.num_compiled() == (count, count)
+    assert corpus.num_compiled() == (0, total)
+    told = []
+
+    @contextlib.contextmanager
+    def compiling(what):
+        told.append(what)
+        yield
+
+    for epoch in range(3):
+        for new, _, _ in corpus.epoch(state, epoch, compiling=compiling):
+            state = new
+            assert corpus.num_compiled() == (len(told), total)
+    assert len({*told}) == len(told) == total
+    assert ("Compiling the optimizer's step" in told) == (length == 1)
+    rows = corpus.batches.rows
+    wanted = f"Compiling shape 1 of {len(corpus.batches.shapes)} ({rows} sentences × "
+    assert any(one.startswith(wanted) for one in told)
 
 
-def test_the_most_frequent_shapes_are_compiled_first(make):
-    corpus, _, state = make(shapes=4)
-    corpus.compile(state)
-    shares = dict(corpus.batches.expected_shapes())
-    order = [shares[shape] for shape in corpus._programs if shape is not None]
-    assert order == sorted(order, reverse=True)
-    assert len(set(order)) > 1
+@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 3)])
+def test_a_compilation_that_is_broken_off_costs_no_step(make, blocks, length):
+    corpus, _, state = make(blocks=blocks, length=length)
+    again, _, fresh = make(blocks=blocks, length=length)
+    done, calls = 0, itertools.count()
+
+    class Compiling(contextlib.AbstractContextManager):
+        """Breaks off every other compilation, at its end."""
+
+        def __exit__(self, *error):
+            if broken := next(calls) % 2 == 0:
+                corpus._programs.popitem()
+            return broken
+
+    for _ in range(20):
+        for new, steps, _ in corpus.epoch(state, 0, done, lambda what: Compiling()):
+            state, done = new, done + steps
+    assert done == corpus.batches.num_batches
+    for new, _, _ in again.epoch(fresh, 0):
+        fresh = new
+    assert_close(state, fresh)
 
 
-def test_programs_of_the_first_step_come_before_frequent_ones(make, monkeypatch):
-    corpus, _, state = make(shapes=4)
-    begun = []
-
-    def compile_only(state, first):
-        begun.extend(first)
-        corpus._programs = dict.fromkeys([None, *corpus.batches.shapes], done)
-
-    done = concurrent.futures.Future()
-    done.set_result(None)
-    monkeypatch.setattr(corpus, "compile", compile_only)
-    monkeypatch.setattr(corpus, "_take_one", lambda state, blocks, count: state)
-    next(corpus.epoch(state, 0))
-    drawn = next(corpus.batches.draw(corpus._seeds[0], 0))
-    assert begun == [shape for shape, _ in corpus.batches.blocks(drawn)]
-
-
-def test_given_shapes_are_compiled_first_and_one_is_traced_at_a_time(make, monkeypatch):
-    corpus, _, state = make(shapes=4)
-    shares = sorted(corpus.batches.expected_shapes(), key=lambda pair: pair[1])
-    rarest, tracing, most = shares[0][0], [], []
-
-    class Lowered:
-        def compile(self):
-            return None
-
-    def lower(*arguments):
-        del arguments
-        tracing.append(1)
-        most.append(len(tracing))
-        time.sleep(0.02)
-        tracing.pop()
-        return Lowered()
-
-    programs = types.SimpleNamespace(lower=lower)
-    begin = corpus._jits.begin
-    jits = corpus._jits._replace(add=programs, apply=programs, begin=begin)
-    monkeypatch.setattr(corpus, "_jits", jits)
-    corpus.compile(state, [rarest])
-    order = [shape for shape in corpus._programs if shape is not None]
-    assert order[0] == rarest
-    assert len(order) == len(corpus.batches.shapes) > 1
-    for program in corpus._programs.values():
-        program.result(20)
-    assert max(most) == 1
-
-
-def test_nobody_waits_for_programs_that_are_not_needed(make, monkeypatch):
-    """Compiling returns at once; closing cancels programs that have not started."""
-    monkeypatch.setattr("jaxner.training.corpus.os.cpu_count", lambda: 1)
-    corpus, _, state = make(shapes=4)
-    assert len(corpus.batches.shapes) > 1
-    running, begun = threading.Event(), []
-
-    def slow(*arguments):
-        begun.append(arguments)
-        running.wait(20)
-
-    monkeypatch.setattr(corpus, "_compile", slow)
-    before = time.monotonic()
-    try:
-        corpus.compile(state)
-        corpus.close()
-        assert time.monotonic() - before < 10
-    finally:
-        running.set()
-    corpus._pool.shutdown(wait=True)
-    assert len(begun) <= 1
-
-
-def test_an_error_of_a_program_reaches_the_caller(make, monkeypatch):
+def test_an_error_of_a_compilation_reaches_the_caller(make):
     corpus, _, state = make()
 
-    def fails(*_):
-        raise ValueError("no memory for this program")
+    @contextlib.contextmanager
+    def compiling(what):
+        yield
+        raise ValueError(f"no memory: {what}")
 
-    monkeypatch.setattr(corpus, "_compile", fails)
-    with pytest.raises(ValueError, match="no memory for this program"):
-        trained(corpus, state)
+    with pytest.raises(ValueError, match="no memory: Compiling shape"):
+        next(corpus.epoch(state, 0, compiling=compiling))
 
 
 @pytest.mark.slow
@@ -542,7 +486,6 @@ def test_training_known_words_alone_is_training_all():
         recipe = step.Recipe(model, tx, Objective(), sizes)
         corpus = Corpus(batches, recipe, weights["frozen"], seed=SEED)
         state = trained(corpus, step.init(weights["params"], tx))
-        corpus.close()
         ends.append(state.params)
     dense = ends[0]["representation"]["words"].pop("trained")
     rows = ends[1]["representation"]["words"].pop("trained")

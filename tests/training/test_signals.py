@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM at any time: one line, status 130 or 143, nothing lost."""
 
-import concurrent.futures
 import os
 import signal
 import subprocess
@@ -149,18 +148,35 @@ def test_where_something_is_to_be_saved_the_second_signal_ends_it():
         assert process.stdout.read() == "Stopped.\n"
 
 
-def test_a_step_that_waits_for_its_program_is_not_taken(corpus, tmp_path, monkeypatch):
-    pending = concurrent.futures.Future()
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_step_that_waits_for_its_program_is_not_taken(
+    which, corpus, tmp_path, monkeypatch
+):
+    calls = []
 
-    def submit(self, state, first):
-        shapes = [*self.batches.shapes, None]
-        self._programs = dict.fromkeys(shapes, pending)
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    class Stopping:
+        """A function to compile; the signal comes in the middle."""
 
-    monkeypatch.setattr(train.Corpus, "compile", submit)
+        def __init__(self, function):
+            self.function = function
+
+        def lower(self, *given):
+            calls.append(given)
+            if len(calls) == which:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return self.function.lower(*given)
+
+    original = train.step.programs
+
+    def programs(*given):
+        found = original(*given)
+        return found._replace(add=Stopping(found.add), apply=Stopping(found.apply))
+
+    monkeypatch.setattr(train.step, "programs", programs)
     with pytest.raises(SystemExit) as stop:
         train.main_run(tiny.config(corpus), tmp_path / "run")
     assert stop.value.code == 143
+    assert len(calls) == which
     assert train.Workdir(tmp_path / "run").latest().step == 0
 
 
