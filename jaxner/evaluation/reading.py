@@ -97,15 +97,21 @@ def check(rule: str, scheme: str) -> None:
         ValueError: The rule is unknown, or cannot read the scheme.
     """
     known(rule)
-    if rule == "ncrfpp" and scheme not in ("BIOES", "BILOU"):
+    if rule == "ncrfpp" and not reads(rule, scheme):
         raise ValueError(
             f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in other schemes no "
             "label ends a span; convert the labels, or take rule 'conlleval'"
         )
-    if rule == "strict" and scheme not in _STRICT:
+    if rule == "strict" and not reads(rule, scheme):
         raise ValueError(
             f"Rule 'strict' is defined for {', '.join(_STRICT)}, not for {scheme!r}"
         )
+
+
+def reads(rule: str, scheme: str) -> bool:
+    """Returns whether a rule is defined for labels of a scheme."""
+    of_some = {"ncrfpp": ("BIOES", "BILOU"), "strict": _STRICT}
+    return scheme in of_some.get(rule, (scheme,))
 
 
 def ill_formed(side: Side, layout: Layout, scheme: str) -> np.ndarray:

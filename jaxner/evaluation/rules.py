@@ -30,6 +30,7 @@ from jaxner.evaluation.reading import RULES as RULES
 from jaxner.evaluation.reading import WITH_LENGTHS as WITH_LENGTHS
 from jaxner.evaluation.reading import check as check
 from jaxner.evaluation.reading import known as known
+from jaxner.evaluation.reading import reads as reads
 
 
 class Found(NamedTuple):

@@ -14,7 +14,7 @@ from jaxner.reproduce.published import Cell
 from jaxner.reproduce.results import DONE, FAILED, Line
 from jaxner.workdir import Workdir
 
-CONLLEVAL = "conlleval"
+CONLLEVAL, STRICT = "conlleval", "strict"
 _VERSIONS = ("jaxner", "jax", "jaxlib", "flax", "optax")
 
 
@@ -95,11 +95,15 @@ def sentence_counts(cell: Cell, rule: str, folder: Path, split: str):
 def _figures(
     cell: Cell, run: Workdir, result: Mapping[str, Any], split: str
 ) -> dict[str, float]:
-    """Returns scores by the paper's rule; the run itself used conlleval's."""
+    """Returns scores by the paper's rule, conlleval's (the run's own) and the strict.
+
+    The last two differ by what ill-formed labels cost.
+    """
     if cell.figure == "accuracy":
         return {cell.rule: round(result[split]["accuracy"], 4)}
-    figures = {}
-    for rule in dict.fromkeys((cell.rule, CONLLEVAL)):
+    figures, scheme = {}, run.vocabulary().scheme
+    wanted = (cell.rule, CONLLEVAL, *[STRICT] * rules.reads(STRICT, scheme))
+    for rule in dict.fromkeys(wanted):
         found = rules.total(sentence_counts(cell, rule, run.path, split))
         figures[rule] = round(100 * (found.f1 or 0.0), 4)
     if abs(figures[CONLLEVAL] - result[split]["f1"]) > 1e-3:

@@ -177,8 +177,10 @@ def test_a_finished_run_has_a_line(tmp_path):
     assert set(found) == {job.key for job in JOBS}
     its = found["ncrfpp/sample", 0]
     assert its["config"] == "ncrfpp:sample"
-    assert its["dev"] == {"ncrfpp": 100.0, "conlleval": 100.0}
-    assert 99.9 < its["test"]["ncrfpp"] == its["test"]["conlleval"] < 100
+    assert its["dev"] == {"ncrfpp": 100.0, "conlleval": 100.0, "strict": 100.0}
+    assert list(its["test"]) == list(its["dev"])
+    assert len(set(its["test"].values())) == 1  # no ill-formed label
+    assert 99.9 < its["test"]["ncrfpp"] < 100
     assert (its["best_epoch"], its["epochs"], its["seconds"]) == (4, 5, 1.5)
     assert its["data"] == {"train": "train", "dev": "dev", "test": "test"}
     assert (its["vectors"], its["device"]) == ("vectors", "cpu")

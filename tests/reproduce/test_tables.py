@@ -68,7 +68,7 @@ def test_the_report_tells_rules_epochs_settings_and_failures():
     found = [
         lines.line(
             "ncrfpp-crf/conll2003",
-            test={"ncrfpp": 90.5, "conlleval": 90.4},
+            test={"ncrfpp": 90.5, "conlleval": 90.4, "strict": 90.6},
             dev={"ncrfpp": 94.5, "conlleval": 94.4},
             overrides={"patience": 15, "data.vectors": "other.txt"},
         ),
@@ -77,7 +77,7 @@ def test_the_report_tells_rules_epochs_settings_and_failures():
     text = tables.report(KNOWN, found, {})
     row = table_of(text, "ncrfpp.py:conll2003,crf")
     assert row[3:] == [
-        *("90.50 (1)", "−0.71", "90.40 (1)", "94.50 (1)"),
+        *("90.50 (1)", "−0.71", "90.40 (1)", "90.60 (1)", "94.50 (1)"),
         *("7 of 100, patience 15", "ncrfpp"),
     ]
     assert "- Run with `data.vectors=other.txt`: `ncrfpp-crf/conll2003`." in text
@@ -91,7 +91,15 @@ def test_the_report_tells_rules_epochs_settings_and_failures():
 def test_accuracy_has_no_rule_of_spans():
     found = [lines.line("ncrfpp/wsj", test={"accuracy": 97.4}, dev={"accuracy": 97.3})]
     row = table_of(tables.report(KNOWN, found, {}), "ncrfpp.py:wsj")
-    assert row[3:7] == ["97.40 (1)", "−0.11", "", "97.30 (1)"]
+    assert row[3:8] == ["97.40 (1)", "−0.11", "", "", "97.30 (1)"]
+
+
+def test_the_strict_figure_is_not_shown_twice():
+    cell = next(c.id for c in KNOWN.cells.values() if c.rule == "strict")
+    found = [lines.line(cell, test={"strict": 40.0, "conlleval": 41.0})]
+    config = KNOWN.cell(cell).config.replace(":", ".py:", 1)
+    row = table_of(tables.report(KNOWN, found, {}), config)
+    assert row[5:7] == ["41.00 (1)", ""]
 
 
 # --- Verdicts ----------------------------------------------------------------------
