@@ -28,7 +28,7 @@ MODULES = [
 
 
 SLOW = ("runs/uanet", "runs/att")  # take up to half a minute to train
-EXPERIMENTS = "jaxner.analysis."  # they score a split several times
+EXPERIMENTS = "jaxner.analysis.", "jaxner.answers.calibrating"  # they score splits
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
 
 

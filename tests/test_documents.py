@@ -388,6 +388,7 @@ def test_a_run_on_documents(document_run, marked):
     assert params.vocabulary.scheme == "BILOU"
 
 
+@pytest.mark.slow
 def test_a_resumed_run_on_documents_is_the_same(
     document_run, marked, sentence_run, tmp_path, capsys
 ):

@@ -174,6 +174,7 @@ def test_what_has_no_meaning_for_tags_is_refused(
         evaluated("--workdir", finished, *split, *arguments)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_stops_when_accuracy_no_longer_rises(
     finished, treebank, tmp_path, capsys
 ):

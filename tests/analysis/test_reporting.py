@@ -98,9 +98,7 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
     assert f"after (T = {kept['temperature']:.4g})" in text
 
 
-@pytest.mark.parametrize(
-    "decoding", ["sampled", pytest.param("independent", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("decoding", slow("sampled", "independent"))
 def test_the_report_is_of_the_decoding(decoding, finished, evaluated, tmp_path):
     page = tmp_path / "report.html"
     options = (f"--workdir={finished}", f"--decoding={decoding}", "--seed=4")

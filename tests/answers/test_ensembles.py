@@ -9,6 +9,7 @@ import pytest
 import jaxner
 from jaxner.data import schemes
 from jaxner.tagger import ensemble
+from tests.marks import slow
 from tests.test_decoding import SENTENCES, enumerated, tiny
 
 
@@ -45,7 +46,7 @@ def spans_of(members, tokens):
     return found
 
 
-@pytest.mark.parametrize("n_best", [1, 30])
+@pytest.mark.parametrize("n_best", [30, *slow(1)])
 def test_entities_have_the_mean_of_the_exact_probabilities(members, both, n_best):
     total = 0
     for tokens in (SENTENCES[0], SENTENCES[2], ["Rome"]):

@@ -196,7 +196,7 @@ def chosen():
 
 def others():
     """Those to run that only `pytest -m slow` runs."""
-    return [case for i, case in enumerate(chosen()) if i % 4]
+    return [case for i, case in enumerate(chosen()) if i % 8]
 
 
 def learn_and_label(model, weights, batch, gold):
@@ -224,7 +224,9 @@ run = jax.jit(learn_and_label, static_argnums=0)
 REST = [case for case in cover() if case not in chosen()]
 
 
-@pytest.mark.parametrize(("encoder", "head", "representation"), REST)
+@pytest.mark.parametrize(
+    ("encoder", "head", "representation"), [*REST[::2], *slow(*REST[1::2])]
+)
 def test_each_two_parts_fit(encoder, head, representation):
     """Traces a step and both decodings, which checks all types and shapes."""
     model = build(encoder, head, representation)
@@ -247,7 +249,7 @@ def test_each_part_is_run():
 
 
 @pytest.mark.parametrize(
-    ("encoder", "head", "representation"), [*chosen()[::4], *slow(*others())]
+    ("encoder", "head", "representation"), [*chosen()[::8], *slow(*others())]
 )
 def test_a_step_and_a_decoding(encoder, head, representation):
     model = build(encoder, head, representation)

@@ -213,8 +213,7 @@ def test_a_wrong_line_is_told_with_its_place(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "status",  # fast: a shell's and Python's
-    [s if s in (130, -15) else slow(s)[0] for s in programs.STOPPED],
+    "status", [s if s == 130 else slow(s)[0] for s in programs.STOPPED]
 )
 def test_a_stopped_run_leaves_no_line_and_is_resumed(tmp_path, status):
     line, said = queue_of(tmp_path, fake := Fake(0, status))

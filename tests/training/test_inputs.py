@@ -98,6 +98,7 @@ def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypa
     assert "pretrained model.safetensors" in record
 
 
+@pytest.mark.slow
 def test_neither_batch_nor_padding_changes_a_label(bert_run, short):
     params = jaxner.load(bert_run)
     text = sentences(short, "test")

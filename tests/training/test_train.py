@@ -513,12 +513,12 @@ def run_script(*arguments, **options):
     [
         (["--config", "grm"], "Did you mean 'grn'?"),
         (["--config", "configs/grn.py", "--config.model.head.dropuot=0.1"], "dropout"),
-        (["--config", "grn:files"], "--config.data.dir must be the folder with your"),
-        (
-            ["--config", "configs/grn.py:conll2003,context=no", "--verbosity=1"],
-            "Traceback",
-        ),
         *slow(
+            (["--config", "grn:files"], "--config.data.dir must be the folder with"),
+            (
+                ["--config", "configs/grn.py:conll2003,context=no", "--verbosity=1"],
+                "Traceback",
+            ),
             (["--config", "configs/grn.py:conl2003"], "Unknown data set 'conl2003'"),
             (["--config", "gnr:sample"], "No config 'gnr'; known: bert, "),
             (["--config", "my/grn.py"], "No config file 'my/grn.py'; known: bert, "),
