@@ -1,4 +1,4 @@
-"""Strict JAX for all tests; shapes in signatures are checked (see pyproject.toml)."""
+"""Strict JAX for all tests; in CI, shapes in signatures are checked (see .ci/run)."""
 
 import contextlib
 import ctypes
