@@ -24,6 +24,7 @@ from jaxner.commands import train as commands
 from jaxner.data import corpora, readers
 from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
+from jaxner.reproduce import plan, published, record
 from jaxner.training import cluster, monitor
 from jaxner.training import run as train
 from jaxner.workdir import Workdir
@@ -472,6 +473,13 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     assert (strict["rule"], strict["f1"]) == ("strict", result["dev"]["f1"])
     loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=seqeval")
     assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
+    # Its line in the results has both figures.
+    cell = published.Cell("grn/tiny", "grn", "Chen", "GRN", "grn:files", rule="strict")
+    line = record.done(plan.Job(cell, 0), {}, folder.path, "cpu", "")
+    for split in ("dev", "test"):
+        its = result[split]
+        expected = {"strict": its["f1"], "conlleval": its["by_conlleval"]}
+        assert line[split] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.slow
