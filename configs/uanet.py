@@ -24,8 +24,12 @@ the code's.
 
 With label vectors from U(±600), as in the code, the refinement takes 83 to 99.9 % of
 the joint clip at the start, so that the draft learns slowly: 20 epochs do not show what
-100 epochs give. --config.optimizer.clip=parts clips the two separately (not in the
-paper; not measured yet).
+100 epochs give. Even with vectors from U(±1) the norms of refinement and draft are 645
+and 76 in the first epoch, 77 and 55 in the thirtieth, for a clip of 5.
+--config.optimizer.clip=parts, which is not in the paper, clips the two separately. On
+an eighth of CoNLL-2003 (30 epochs, one seed, 5 heads of 80, U(±1)) dev/test F1 is
+88.20/85.53 with the joint clip and 89.45/86.50 with separate ones; the draft alone
+(model=variational) has 88.51 on dev after 30 epochs, and 89.10/85.61 after 60.
 
 Choose Γ and M after training, with `jaxner sweep`.
 
