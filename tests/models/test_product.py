@@ -228,7 +228,7 @@ REST = [case for case in cover() if case not in chosen()]
     ("encoder", "head", "representation"), [*REST[::2], *slow(*REST[1::2])]
 )
 def test_each_two_parts_fit(encoder, head, representation):
-    """Traces a step and both decodings, which checks all types and shapes."""
+    """Traces a step and both decodings; CI checks the shapes in signatures, too."""
     model = build(encoder, head, representation)
     batch, gold = batch_of(SENTENCES, LABELS, 2, 3)
 
