@@ -1,8 +1,9 @@
 """Decides whether our runs confirm the orders that the papers claim.
 
-If both systems have two runs or more, Welch's t-test compares the runs. If one has a
-single run, a paired bootstrap over test sentences compares one run of each. Since this
-says nothing about other seeds, the verdict mentions it.
+With three runs or more of both systems, Welch's t-test compares the runs. With fewer,
+a paired bootstrap over test sentences and runs compares them: the deviation of two runs
+is too uncertain, since two equal figures by chance would decide. A single run says
+nothing about other seeds, so the verdict mentions it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from jaxner.reproduce.results import DONE, Line
 
 LEVEL = 0.05
 ROUNDS = 10_000
+MIN_RUNS = 3  # of each system, for Welch's t-test
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not yet decidable"
 
 
@@ -59,7 +61,7 @@ def verdict(
         claim: The claim.
         published: The cells that it names.
         lines: Lines of all runs.
-        compared: p values of the bootstrap by pair of runs; see `bootstrap`.
+        compared: p values of the bootstrap by the runs compared; see `compare`.
 
     Returns:
         The verdict; an order is decided if p is below 0.05.
@@ -72,64 +74,70 @@ def verdict(
         return Verdict(claim, OPEN, None, None, "", numbers)
     figures = [[line["test"][rule] for line in side] for side in sides]
     difference = statistics.fmean(figures[0]) - statistics.fmean(figures[1])
-    if min(numbers) > 1:
+    if min(numbers) >= MIN_RUNS:
         p, test = welch(*figures), "Welch"
     else:
-        p = compared.get(pair_name(sides[0][0], sides[1][0], rule))
-        test = "" if p is None else "bootstrap, one seed"
-    if p is None or p >= LEVEL:
+        p = compared.get(pair_name(sides[0], sides[1], rule))
+        test = "bootstrap, one seed" if min(numbers) == 1 else "bootstrap"
+    if p is None:
+        return Verdict(claim, OPEN, difference, p, "", numbers)
+    if p >= LEVEL:
         return Verdict(claim, OPEN, difference, p, test, numbers)
     word = HOLDS if difference > 0 else FAILS
     return Verdict(claim, word, difference, p, test, numbers)
 
 
 def bootstrap(
-    first: np.ndarray, second: np.ndarray, rounds: int = ROUNDS, seed: int = 0
+    first: Sequence[np.ndarray],
+    second: Sequence[np.ndarray],
+    rounds: int = ROUNDS,
+    seed: int = 0,
 ) -> float:
-    """Returns the two-sided p value of a paired bootstrap over sentences.
+    """Returns the two-sided p value of a paired bootstrap over sentences and runs.
 
     Args:
-        first: Correct, predicted and gold spans of each sentence, `[sentences, 3]`.
-        second: The same for another run on the same sentences.
+        first: One system's runs: the correct, predicted and gold spans of each
+            sentence, `[sentences, 3]`.
+        second: The other system's runs on the same sentences.
         rounds: Number of resamples.
         seed: Seed of the resamples.
 
     Raises:
         ValueError: The runs have different sentences.
     """
-    one, other = (tally.of_counts(counts) for counts in (first, second))
-    return comparing.bootstrap([one], [other], "f1", rounds=rounds, seed=seed)
+    one, other = ([tally.of_counts(its) for its in side] for side in (first, second))
+    return comparing.bootstrap(one, other, "f1", rounds=rounds, seed=seed)
 
 
 def compare(
     published: Published, lines: Sequence[Line], runs: Path, known: Mapping[str, float]
 ) -> dict[str, float]:
-    """Returns bootstrap results for claims with single runs, from stored predictions.
+    """Returns bootstrap results for claims with few runs, from stored predictions.
 
     Args:
         published: Claims and cells.
         lines: Lines of all runs.
-        runs: Folder of all runs; skips pairs without predictions.
+        runs: Folder of all runs; skips claims without the predictions of every run.
         known: Earlier results, which are not computed again.
 
     Returns:
-        p values by pair of runs, including `known`.
+        p values by the runs compared, with those of `known` that still apply.
     """
     found: dict[str, float] = {}
     for claim in published.claims:
         better, worse = published.cell(claim.better), published.cell(claim.worse)
         sides = finished(better, lines), finished(worse, lines)
-        if not all(sides) or min(map(len, sides)) > 1:
+        if not all(sides) or min(map(len, sides)) >= MIN_RUNS:
             continue
-        rule, first, second = common_rule(better, worse), sides[0][0], sides[1][0]
-        name = pair_name(first, second, rule)
+        rule = common_rule(better, worse)
+        name = pair_name(*sides, rule)
         try:
             found[name] = (
                 known[name]
                 if name in known
                 else bootstrap(
-                    _counts(better, rule, first, runs),
-                    _counts(worse, rule, second, runs),
+                    [_counts(better, rule, line, runs) for line in sides[0]],
+                    [_counts(worse, rule, line, runs) for line in sides[1]],
                 )
             )
         except FileNotFoundError:
@@ -142,10 +150,13 @@ def common_rule(first: Cell, second: Cell) -> str:
     return first.rule if first.rule == second.rule else record.CONLLEVAL
 
 
-def pair_name(better: Line, worse: Line, rule: str) -> str:
-    """Returns a name for two runs, from their cells, seeds and figures."""
-    runs = [f"{x['cell']} {x['seed']} {x['test'][rule]}" for x in (better, worse)]
-    return f"{rule}: {runs[0]} > {runs[1]}"
+def pair_name(better: Sequence[Line], worse: Sequence[Line], rule: str) -> str:
+    """Returns a name for two systems' runs, from cells, seeds and figures."""
+    sides = []
+    for side in (better, worse):
+        runs = ", ".join(f"{line['seed']} {line['test'][rule]}" for line in side)
+        sides.append(f"{side[0]['cell']} {runs}")
+    return f"{rule}: {sides[0]} > {sides[1]}"
 
 
 def _counts(cell: Cell, rule: str, line: Line, runs: Path) -> np.ndarray:

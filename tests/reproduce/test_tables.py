@@ -147,6 +147,18 @@ def test_single_runs_need_the_bootstrap():
     assert judged((91.0,), (90.0,), {name: 0.2}).word == verdicts.OPEN
 
 
+def test_two_runs_are_too_few_for_a_t_test():
+    # Nearly equal by chance: Welch's p is below 0.01, whatever the sentences say.
+    high, low = (91.0, 91.01), (90.0, 90.01)
+    assert verdicts.welch(high, low) < 0.01
+    assert judged(high, low).word == verdicts.OPEN
+    sides = "grn/conll2003 0 91.0, 1 91.01", "cnn-bilstm-crf/conll2003 0 90.0, 1 90.01"
+    name = f"conlleval: {sides[0]} > {sides[1]}"
+    its = judged(high, low, {name: 0.3})
+    assert (its.word, its.test, its.p) == (verdicts.OPEN, "bootstrap", 0.3)
+    assert judged(high, low, {name: 0.01}).word == verdicts.HOLDS
+
+
 def test_equal_runs_have_a_figure():
     assert verdicts.welch([90.0, 90.0], [90.0, 90.0]) == 1.0
     assert verdicts.welch([91.0, 91.0], [90.0, 90.0]) == 0.0
@@ -161,12 +173,14 @@ def test_bootstrap_tells_apart_what_differs():
         return np.stack([correct, gold, gold], axis=1)
 
     good, bad = run(0.95), run(0.80)
-    assert verdicts.bootstrap(good, bad, rounds=500) < 0.01
-    assert verdicts.bootstrap(good, good, rounds=500) == 1.0
-    p = verdicts.bootstrap(run(0.9), run(0.9), rounds=500)
+    assert verdicts.bootstrap([good], [bad], rounds=500) < 0.01
+    assert verdicts.bootstrap([good], [good], rounds=500) == 1.0
+    p = verdicts.bootstrap([run(0.9)], [run(0.9)], rounds=500)
     assert 0.01 < p <= 1.0
+    # A run that differs much from the other one of its system weakens the evidence.
+    assert verdicts.bootstrap([good, bad], [bad], rounds=500) > 0.05
     with pytest.raises(ValueError, match="same sentences"):
-        verdicts.bootstrap(good, bad[:-1])
+        verdicts.bootstrap([good], [bad[:-1]])
 
 
 def test_the_bootstrap_reads_the_predictions_once(tmp_path, monkeypatch):
@@ -182,8 +196,15 @@ def test_the_bootstrap_reads_the_predictions_once(tmp_path, monkeypatch):
     # On a machine without the runs, what was found before is still known.
     assert verdicts.compare(KNOWN, found, tmp_path / "none", compared) == compared
     assert verdicts.compare(KNOWN, found, tmp_path / "none", {}) == {}
-    # Two runs of each are compared by their figures.
+    # Two runs of each are compared together, if the predictions of all are there.
     found += [lines.line(x["cell"], 1, test=x["test"]) for x in found]
+    assert verdicts.compare(KNOWN, found, tmp_path, compared) == {}
+    for name, missed in ((CLAIM.better, 1), (CLAIM.worse, 60)):
+        lines.finish(tmp_path / name / "seed-1", missed)
+    compared = verdicts.compare(KNOWN, found, tmp_path, {})
+    assert verdicts.verdict(CLAIM, KNOWN, found, compared).test == "bootstrap"
+    # Three runs of each are compared by their figures.
+    found += [lines.line(x["cell"], 2, test=x["test"]) for x in found[:2]]
     assert verdicts.compare(KNOWN, found, tmp_path, compared) == {}
 
 
