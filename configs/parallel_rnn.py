@@ -31,6 +31,9 @@ eighth of CoNLL-2003, 4 units, mean of two seeds, 10 to 18 epochs, dev/test F1):
 - Gradients are clipped at 5. Without clipping, an outlier late in training costs 3
   points. This library has 81.4/74.6 with the paper's literal choices, 83.0/78.7 with
   the changes above, and 84.5/79.2 with clipped gradients as well.
+- The learning rate is 1e-3; the paper calls 1e-3 to 5e-3 all good. 3e-3 learns a small
+  corpus faster (14 epochs: 87.19/83.46, against 86.54/82.62), but on all of CoNLL-2003
+  (16 units, one seed) its best dev F1 of eight epochs is 91.29, against 91.99.
 - A softmax chooses each label alone, and its ill-formed labels cost much: on all of
   CoNLL-2003 (16 units, one seed) dev F1 is 92.80 by conlleval's rule, 94.08 by the
   strict one, which does not count ill-formed spans, and 94.23 with constrained decoding
