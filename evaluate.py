@@ -6,7 +6,7 @@ python evaluate.py --workdir runs/grn
 if __name__ == "__main__":
     from jaxner.commands import interrupts
 
-    interrupts.watch()  # first: the other imports take seconds
+    interrupts.restore()  # first: the other imports take seconds
 
 from jaxner.commands.evaluate import evaluate as evaluate
 from jaxner.commands.evaluate import main

@@ -1,6 +1,6 @@
 """The command line: `jaxner COMMAND …`, or `python -m jaxner COMMAND …`.
 
-The module imports next to nothing, so that Ctrl-C is handled from the start.
+The module imports next to nothing, so that Ctrl-C ends it from the start.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: By default, those of the script.
     """
     if arguments is None:
-        interrupts.watch()
+        interrupts.restore()
     from jaxner.commands import line
 
     line.run(sys.argv[1:] if arguments is None else list(arguments))

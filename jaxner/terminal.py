@@ -31,6 +31,10 @@ class LineConsole(Console):
             )
         super().print(*objects, soft_wrap=soft_wrap, **options)
 
+    def show_cursor(self, show: bool = True) -> bool:
+        """Never hides the cursor: a command that a signal ends cannot show it again."""
+        return show and super().show_cursor()
+
 
 def fitted(text: str, width: int) -> str:
     """Returns a text whose words fit a line; the middle of longer ones is left out.

@@ -7,7 +7,8 @@ r"""Attacks jaxner by damaged runs, killed processes, odd arguments, hostile fil
 kills: SIGKILL, SIGTERM and SIGINT at random moments of a small run, from the start of
 the process on; then the same command again, to its end. `identical`: weights, history
 and scores equal those of an uninterrupted run to the bit. `status`: SIGTERM and SIGINT
-ended in 143 and 130 with a line, or the run was over.
+saved the run and ended it in 143 and 130 with a line; outside training, the system
+ended it, or it was over.
 bytes: one bit of one byte flipped in every file of a run folder in turn, then
 `jaxner.load` and the run's command again. `found`: an error that names the file, in one
 line. `harmless`: the same labels and the same scores as before. The rest is counted as

@@ -16,7 +16,6 @@ from absl import app, flags, logging
 from jaxner.commands import cache
 from jaxner.data.readers import remedies
 from jaxner.terminal import LineConsole
-from jaxner.training import signals
 
 console = LineConsole()
 ERRORS = (ValueError, OSError, ImportError, FloatingPointError)
@@ -54,10 +53,6 @@ def start(
             cache.enable(values.cache)
             with plainly():
                 run(values)
-        except SystemExit as stopped:
-            if signals.is_watched() and type(stopped.code) is int:
-                signals.leave(stopped.code)  # without waiting for what XLA compiles
-            raise
         except ERRORS as error:
             if wants_traceback:
                 raise

@@ -32,9 +32,9 @@ def run(arguments: Sequence[str]) -> None:
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
     """Shows on a terminal that something is imported."""
-    from rich.console import Console
+    from jaxner.terminal import LineConsole
 
-    console = Console()
+    console = LineConsole()
     shown = console.status("Starting …") if console.is_terminal else None
     with shown or contextlib.nullcontext():
         yield

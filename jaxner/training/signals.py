@@ -1,9 +1,6 @@
-"""Handles Ctrl-C and SIGTERM: they end a process with one line.
+"""Turns Ctrl-C and SIGTERM into requests to save and stop, during training.
 
-During training they become a request that the training loop reads, so that it can save
-first. At any other time there is nothing to save, and a command ends at once: a second
-thread waits for the signal, since the main thread would first finish a compilation. The
-module imports no JAX at the top, so that a signal can stop a command during imports.
+At any other time there is nothing to save, and they end a command at once.
 """
 
 from __future__ import annotations
@@ -12,10 +9,13 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
+
+import jax
+from jax._src import distributed  # nothing public starts the service later
+from jax.experimental import multihost_utils
 
 _WATCHED = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,7 +32,6 @@ class StopRequest:
     """
 
     signal: int | None = None
-    _was_seen = False  # whether the waiting thread has seen the signal
     _interrupts = False
 
     @property
@@ -53,9 +52,6 @@ class StopRequest:
             step: Number of optimizer steps so far. All processes must call this after
                 each call of the step.
         """
-        import jax
-        from jax.experimental import multihost_utils
-
         is_shared = jax.process_count() > 1
         if is_shared and multihost_utils.reached_preemption_sync_point(step):
             self.signal = signal.SIGTERM
@@ -72,66 +68,6 @@ class StopRequest:
                 self._interrupts = False
 
 
-_request: StopRequest | None = None
-_waker: tuple[socket.socket, socket.socket] | None = None
-
-
-def watch() -> None:
-    """Makes Ctrl-C and SIGTERM end this process at any time; for commands.
-
-    Within `stop_requests`, which saves first, only the second signal does.
-    """
-    global _waker
-    if _waker is not None:
-        return
-    _waker = socket.socketpair()
-    for end in _waker:
-        end.setblocking(False)
-    signal.set_wakeup_fd(_waker[1].fileno(), warn_on_full_buffer=False)
-    for number in _WATCHED:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
-            signal.signal(number, _leave_it_to_the_thread)
-    threading.Thread(target=_wait, args=(_waker[0],), daemon=True).start()
-
-
-def _leave_it_to_the_thread(number: int, frame: object) -> None:
-    del number, frame
-
-
-def _wait(signals: socket.socket) -> None:
-    signals.setblocking(True)
-    while numbers := signals.recv(1):
-        if numbers[0] in _WATCHED:
-            request = _request
-            if request is None or request._was_seen:
-                leave(128 + numbers[0], "Stopped.")
-            request._was_seen = True
-
-
-def is_watched() -> bool:
-    """Returns whether `watch` was called, as commands do."""
-    return _waker is not None
-
-
-def leave(status: int, text: str = "") -> NoReturn:
-    """Ends the process at once, without waiting for threads that compile.
-
-    Args:
-        status: The exit status.
-        text: A last line for the user.
-    """
-    if text:
-        is_shown = os.isatty(2)
-        erase = "\r\x1b[K\x1b[?25h" if is_shown else ""  # a bar, a hidden cursor
-        with contextlib.suppress(OSError):
-            os.write(2, f"{erase}{text}\n".encode())
-    else:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-    os._exit(status)
-
-
 @contextlib.contextmanager
 def stop_requests() -> Iterator[StopRequest]:
     """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
@@ -139,9 +75,6 @@ def stop_requests() -> Iterator[StopRequest]:
     Outside the main thread, no request ever arrives. With several processes, JAX
     handles SIGTERM, and the first Ctrl-C becomes one: all stop after the same step.
     """
-    global _request
-    import jax
-
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -163,14 +96,44 @@ def stop_requests() -> Iterator[StopRequest]:
     for number in watched:
         if before[number] is not signal.SIG_IGN:
             signal.signal(number, ask)
-    _request, outer = request, _request
     try:
-        with _shared_requests() if is_shared else contextlib.nullcontext():
+        with contextlib.ExitStack() as stack:
+            if is_shared:
+                stack.enter_context(_shared_requests())
+            if signal.SIG_DFL in before.values():  # a command; not a notebook
+                stack.enter_context(_second_ends_the_process())
             yield request
     finally:
-        _request = outer
         for number in watched:
             signal.signal(number, before[number])
+
+
+@contextlib.contextmanager
+def _second_ends_the_process() -> Iterator[None]:
+    """Ends the process at the second signal, even if XLA never returns.
+
+    Python calls handlers in the main thread alone, between its own statements. While
+    that thread compiles or waits for other processes, another one has to act, and only
+    `os._exit` ends the process from there.
+    """
+
+    def wait() -> None:
+        seen = 0
+        while number := ours.recv(1):
+            seen += number[0] in _WATCHED
+            if seen == 2:
+                os._exit(128 + number[0])
+        ours.close()
+
+    ours, pythons = socket.socketpair()
+    pythons.setblocking(False)
+    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=wait, daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        pythons.close()
 
 
 @contextlib.contextmanager
@@ -180,9 +143,6 @@ def _shared_requests() -> Iterator[None]:
     JAX takes it from the start of its service on, in compiled code that calls no
     handler of Python's; so the service lives as long as the training loop.
     """
-    import jax
-    from jax._src import distributed  # nothing public starts the service later
-
     state, before = distributed.global_state, signal.getsignal(signal.SIGTERM)
     if state.preemption_sync_manager is not None:  # a caller's own jax.distributed
         yield

@@ -287,8 +287,7 @@ def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
         process.send_signal(signal.SIGTERM)
     for process in both:
         rest, _ = process.communicate(timeout=20)
-        assert process.returncode == 128 + signal.SIGTERM, told + rest
-        assert "Stopped." in rest
+        assert process.returncode == -signal.SIGTERM, told + rest
     assert Workdir(tmp_path / "run").latest().step is None
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any time: one line, status 130 or 143, nothing lost."""
+"""Ctrl-C and SIGTERM at any time: no traceback, and nothing lost."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ def stopped_at(line, number, command, **environment):
         pytest.param("Scored dev", signal.SIGTERM, marks=pytest.mark.slow),
     ],
 )
-def test_a_command_ends_with_one_line(line, number, corpus, tmp_path):
+def test_a_command_ends_without_a_traceback(line, number, corpus, tmp_path):
     # Nothing is found compiled: compiling takes its time.
     environment = {"JAX_ENABLE_COMPILATION_CACHE": "0"}
     if line == IMPORTED:
@@ -64,11 +64,11 @@ def test_a_command_ends_with_one_line(line, number, corpus, tmp_path):
     status, said, seconds = stopped_at(
         line, number, command(corpus, tmp_path / "run"), **environment
     )
-    assert status == 128 + number, said
-    own = [x for x in said.splitlines() if not x.startswith("import time:")]
-    assert own[-1].startswith("Stopped")
+    saved = status == 128 + number
+    assert saved or status == -number, said
+    assert said.count("Stopped; the same command resumes") == saved
+    assert not (saved and line in (IMPORTED, " train: "))  # nothing is to be saved
     assert "Traceback" not in said
-    assert said.count("Stopped") == 1
     assert "Everything is in" not in said
     assert seconds < 30  # on a busy machine, too
 
@@ -107,45 +107,34 @@ def test_a_command_can_be_stopped_from_its_first_statement_on(door, at):
         capture_output=True,
         text=True,
     )
-    assert (found.stderr, found.stdout) == ("Stopped.\n", "")
-    assert found.returncode == 128 + number
+    assert (found.stderr, found.stdout) == ("", "")
+    assert found.returncode == -number
 
 
-_SLOW = """
-import sys, time
+_STUCK = """
+import hashlib, threading
+from jaxner.commands import interrupts
 from jaxner.training import signals
-signals.watch()
-if len(sys.argv) > 1:
-    with signals.stop_requests():
-        print("ready", flush=True)
-        time.sleep(60)
-sorted([1] * 3)
-print("ready", flush=True)
-time.sleep(60)
+interrupts.restore()
+with signals.stop_requests():
+    threading.Timer(0.5, print, ["ready"], {"flush": True}).start()
+    hashlib.pbkdf2_hmac("md5", b"", b"", 10**9)  # minutes in C, as XLA compiles
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_where_nothing_is_to_be_saved_the_first_signal_ends_it(number):
-    status, said, _ = stopped_at("ready", number, [sys.executable, "-c", _SLOW])
-    assert (status, said) == (128 + number, "ready\nStopped.\n")
-
-
-def test_where_something_is_to_be_saved_the_second_signal_ends_it():
+def test_the_second_signal_ends_what_is_stuck():
     with subprocess.Popen(
-        [sys.executable, "-c", _SLOW, "save"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        [sys.executable, "-c", _STUCK], cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as process:
-        process.stdout.readline()
+        assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=0.5)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 130
-        assert process.stdout.read() == "Stopped.\n"
+        try:
+            assert process.wait(timeout=10) == 130
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("which", [1, 2])
