@@ -132,7 +132,7 @@ def reproduce(options: argparse.Namespace) -> None:
         known.cell(cell)
     results = Results(options.results)
     if options.tables:
-        show_tables(known, results, options.runs, options.write)
+        show_tables(known, results, options.write)
         return
     is_chosen = options.all or options.table or options.cell
     if not (options.list or is_chosen):
@@ -175,17 +175,16 @@ def listing(line: Queue, jobs: Sequence[Job]) -> list[str]:
     return [*texts, f"{counted(len(jobs), 'run')}: {counts}"]
 
 
-def show_tables(known: Published, results: Results, runs: Path, write: bool) -> None:
+def show_tables(known: Published, results: Results, write: bool) -> None:
     """Prints or writes the tables.
 
     Args:
         known: Cells and claims.
         results: The lines.
-        runs: Folder of the runs' predictions, for the bootstrap.
         write: Whether to write into the README, the docs and the results page.
     """
     lines, before = results.lines(), results.compared()
-    compared = verdicts.compare(known, lines, runs, before)
+    compared = verdicts.compare(known, lines, before)
     if not write:
         console.print(tables.report(known, lines, compared), markup=False, end="")
         return

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from jaxner.data import schemes
 from jaxner.evaluation import predictions, rules
@@ -15,6 +19,7 @@ from jaxner.reproduce.results import DONE, FAILED, Line
 from jaxner.workdir import Workdir
 
 CONLLEVAL, STRICT = "conlleval", "strict"
+COUNTS = "test_sentences"  # the part of a line with the counts of each sentence
 _VERSIONS = ("jaxner", "jax", "jaxlib", "flax", "optax")
 
 
@@ -57,6 +62,7 @@ def done(
         "versions": {name: about["versions"][name] for name in _VERSIONS},
         **_end(device, commit),
         "device_kind": sorted(set(about["devices"])),
+        COUNTS: _counts_by_rule(job.cell, folder),
     }
 
 
@@ -68,7 +74,30 @@ def failed(
     return {**_begin(job, overrides, FAILED), "error": error, **end}
 
 
-def sentence_counts(cell: Cell, rule: str, folder: Path, split: str):
+def counts(line: Line, rule: str) -> np.ndarray:
+    """Returns the counts of each test sentence from a run's line.
+
+    Args:
+        line: Line of a finished run, with `COUNTS`.
+        rule: Rule of the cell's paper, or conlleval's.
+
+    Returns:
+        As `sentence_counts`.
+    """
+    packed = base64.b64decode(line[COUNTS][rule])
+    return np.frombuffer(zlib.decompress(packed), "<u2").reshape(-1, 3).astype(int)
+
+
+def _counts_by_rule(cell: Cell, folder: Path) -> dict[str, str]:
+    """Returns the counts of test, packed: later comparisons need no folder of a run."""
+    packed, rules_of = {}, (cell.rule, CONLLEVAL)
+    for rule in rules_of[:1] if cell.figure == "accuracy" else rules_of:
+        each = np.asarray(sentence_counts(cell, rule, folder, "test"), "<u2")
+        packed[rule] = base64.b64encode(zlib.compress(each.tobytes(), 9)).decode()
+    return packed
+
+
+def sentence_counts(cell: Cell, rule: str, folder: Path, split: str) -> np.ndarray:
     """Returns the counts of each sentence in a run's predictions.
 
     Args:

@@ -4,21 +4,22 @@ With three runs or more of both systems, Welch's t-test compares the runs. With 
 a paired bootstrap over test sentences and runs compares them: the deviation of two runs
 is too uncertain, since two equal figures by chance would decide. A single run says
 nothing about other seeds, so the verdict mentions it.
+
+The bootstrap needs the counts of each sentence. Lines from before they were stored lack
+them, so a comparison of some of the runs stands until one of more runs is possible.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from jaxner.evaluation import comparing, rules, tally
+from jaxner.evaluation import comparing, tally
 from jaxner.evaluation.comparing import welch as welch
 from jaxner.reproduce import record
-from jaxner.reproduce.plan import Job
 from jaxner.reproduce.published import Cell, Claim, Published
 from jaxner.reproduce.results import DONE, Line
 
@@ -38,7 +39,7 @@ class Verdict(NamedTuple):
             if one has no run.
         p: Two-sided p value of no difference; None without a test.
         test: Name of the test.
-        numbers: Number of runs of each system.
+        numbers: Number of runs of each system that were compared.
     """
 
     claim: Claim
@@ -72,13 +73,16 @@ def verdict(
     numbers = len(sides[0]), len(sides[1])
     if not all(numbers):
         return Verdict(claim, OPEN, None, None, "", numbers)
-    figures = [[line["test"][rule] for line in side] for side in sides]
-    difference = statistics.fmean(figures[0]) - statistics.fmean(figures[1])
     if min(numbers) >= MIN_RUNS:
-        p, test = welch(*figures), "Welch"
+        p, test = welch(*(_figures(side, rule) for side in sides)), "Welch"
     else:
-        p = compared.get(pair_name(sides[0], sides[1], rule))
+        names = {pair_name(*pair, rule): pair for pair in _pairs(*sides)}
+        name = next((name for name in names if name in compared), None)
+        p, sides = (None, sides) if name is None else (compared[name], names[name])
+        numbers = len(sides[0]), len(sides[1])
         test = "bootstrap, one seed" if min(numbers) == 1 else "bootstrap"
+    means = [statistics.fmean(_figures(side, rule)) for side in sides]
+    difference = means[0] - means[1]
     if p is None:
         return Verdict(claim, OPEN, difference, p, "", numbers)
     if p >= LEVEL:
@@ -110,18 +114,18 @@ def bootstrap(
 
 
 def compare(
-    published: Published, lines: Sequence[Line], runs: Path, known: Mapping[str, float]
+    published: Published, lines: Sequence[Line], known: Mapping[str, float]
 ) -> dict[str, float]:
-    """Returns bootstrap results for claims with few runs, from stored predictions.
+    """Returns bootstrap results for claims with few runs.
 
     Args:
         published: Claims and cells.
         lines: Lines of all runs.
-        runs: Folder of all runs; skips claims without the predictions of every run.
         known: Earlier results, which are not computed again.
 
     Returns:
-        p values by the runs compared, with those of `known` that still apply.
+        p values by the runs compared, with those of `known` that still apply: for each
+        claim, of as many runs as can be compared.
     """
     found: dict[str, float] = {}
     for claim in published.claims:
@@ -130,18 +134,15 @@ def compare(
         if not all(sides) or min(map(len, sides)) >= MIN_RUNS:
             continue
         rule = common_rule(better, worse)
-        name = pair_name(*sides, rule)
-        try:
-            found[name] = (
-                known[name]
-                if name in known
-                else bootstrap(
-                    [_counts(better, rule, line, runs) for line in sides[0]],
-                    [_counts(worse, rule, line, runs) for line in sides[1]],
-                )
-            )
-        except FileNotFoundError:
-            continue
+        for pair in _pairs(*sides):
+            name = pair_name(*pair, rule)
+            if name in known:
+                found[name] = known[name]
+                break
+            if all(_has_counts(side) for side in pair):
+                one, other = ([record.counts(x, rule) for x in its] for its in pair)
+                found[name] = bootstrap(one, other)
+                break
     return found
 
 
@@ -159,16 +160,36 @@ def pair_name(better: Sequence[Line], worse: Sequence[Line], rule: str) -> str:
     return f"{rule}: {sides[0]} > {sides[1]}"
 
 
-def _counts(cell: Cell, rule: str, line: Line, runs: Path) -> np.ndarray:
-    folder = Job(cell, line["seed"]).folder(runs)
-    counts = record.sentence_counts(cell, rule, folder, "test")
-    figure = 100 * (rules.total(counts).f1 or 0.0)
-    if abs(figure - line["test"][rule]) > 1e-3:
-        raise ValueError(
-            f"The predictions in {folder} have F1 {figure:.4f}, the results "
-            f"{line['test'][rule]}: they are from different runs"
-        )
-    return counts
+def _pairs(
+    better: Sequence[Line], worse: Sequence[Line]
+) -> list[tuple[Sequence[Line], Sequence[Line]]]:
+    """Returns what to compare, of the two systems' runs: pairs of most runs first.
+
+    These are the first runs of both, which may have been compared before, and those
+    with counts.
+    """
+    pairs = [
+        (better[: i + 1], worse[: j + 1])
+        for i in range(len(better))
+        for j in range(len(worse))
+    ]
+    counted = [[x for x in side if _has_counts([x])] for side in (better, worse)]
+    if all(counted):
+        pairs.append((counted[0], counted[1]))
+
+    def size(pair: tuple[Sequence[Line], Sequence[Line]]) -> tuple[int, int]:
+        numbers = len(pair[0]), len(pair[1])
+        return min(numbers), sum(numbers)
+
+    return sorted(pairs, key=size, reverse=True)
+
+
+def _has_counts(side: Sequence[Line]) -> bool:
+    return all(record.COUNTS in line for line in side)
+
+
+def _figures(side: Sequence[Line], rule: str) -> list[float]:
+    return [line["test"][rule] for line in side]
 
 
 def finished(cell: Cell, lines: Sequence[Line]) -> list[Line]:

@@ -3,6 +3,7 @@
 from jaxner.data import corpora, vocab
 from jaxner.evaluation import predictions
 from jaxner.reproduce import published, record
+from jaxner.reproduce.plan import Job
 from jaxner.workdir import Workdir
 
 KNOWN = published.load()
@@ -53,6 +54,12 @@ def finish(folder, missed=1):
         f1 = 100 * 2 * found / (found + entities)
         result[name] = {"f1": f1, "sha256": name, "ill_formed": 0}
     run.write_json("result.json", result)
+
+
+def counted(cell, seed, folder, missed):
+    """Returns the line of such a run, with the counts of each sentence."""
+    finish(folder, missed)
+    return record.done(Job(KNOWN.cell(cell), seed), {}, folder, "cpu", "0")
 
 
 def vocabulary():

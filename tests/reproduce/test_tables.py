@@ -1,11 +1,12 @@
 """Tables and verdicts are made from the lines, and only from them."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
 
-from jaxner.reproduce import programs, published, tables, verdicts
+from jaxner.reproduce import programs, published, record, tables, verdicts
 from jaxner.reproduce.results import Results
 from tests.reproduce import lines
 
@@ -183,40 +184,63 @@ def test_bootstrap_tells_apart_what_differs():
         verdicts.bootstrap([good], [bad[:-1]])
 
 
-def test_the_bootstrap_reads_the_predictions_once(tmp_path, monkeypatch):
-    found = []
-    for name, missed in ((CLAIM.better, 1), (CLAIM.worse, 60)):
-        folder = tmp_path / name / "seed-0"
-        lines.finish(folder, missed)
-        run = lines.Workdir(folder).read_json("result.json")["test"]
-        found.append(lines.line(name, test={"conlleval": run["f1"]}))
-    compared = verdicts.compare(KNOWN, found, tmp_path, {})
+def test_the_bootstrap_needs_no_run_folder(tmp_path):
+    def pair(seed):
+        return [
+            lines.counted(name, seed, tmp_path / f"{name}-{seed}", missed)
+            for name, missed in ((CLAIM.better, 1), (CLAIM.worse, 60))
+        ]
+
+    found = pair(0)
+    folder = tmp_path / f"{CLAIM.worse}-0"
+    expected = record.sentence_counts(
+        KNOWN.cell(CLAIM.worse), "conlleval", folder, "test"
+    )
+    np.testing.assert_array_equal(record.counts(found[1], "conlleval"), expected)
+    shutil.rmtree(folder)
+    compared = verdicts.compare(KNOWN, found, {})
     assert len(compared) == 1
-    assert verdicts.verdict(CLAIM, KNOWN, found, compared).word == verdicts.HOLDS
-    # On a machine without the runs, what was found before is still known.
-    assert verdicts.compare(KNOWN, found, tmp_path / "none", compared) == compared
-    assert verdicts.compare(KNOWN, found, tmp_path / "none", {}) == {}
-    # Two runs of each are compared together, if the predictions of all are there.
-    found += [lines.line(x["cell"], 1, test=x["test"]) for x in found]
-    assert verdicts.compare(KNOWN, found, tmp_path, compared) == {}
-    for name, missed in ((CLAIM.better, 1), (CLAIM.worse, 60)):
-        lines.finish(tmp_path / name / "seed-1", missed)
-    compared = verdicts.compare(KNOWN, found, tmp_path, {})
-    assert verdicts.verdict(CLAIM, KNOWN, found, compared).test == "bootstrap"
+    its = verdicts.verdict(CLAIM, KNOWN, found, compared)
+    assert (its.word, its.test) == (verdicts.HOLDS, "bootstrap, one seed")
+    # What is known is not computed again.
+    known = dict.fromkeys(compared, 0.5)
+    assert verdicts.compare(KNOWN, found, known) == known
+    # Two runs of each are compared together.
+    found += pair(1)
+    compared = verdicts.compare(KNOWN, found, compared)
+    assert len(compared) == 1
+    its = verdicts.verdict(CLAIM, KNOWN, found, compared)
+    assert (its.test, its.numbers) == ("bootstrap", (2, 2))
     # Three runs of each are compared by their figures.
-    found += [lines.line(x["cell"], 2, test=x["test"]) for x in found[:2]]
-    assert verdicts.compare(KNOWN, found, tmp_path, compared) == {}
+    found += pair(2)
+    assert verdicts.compare(KNOWN, found, compared) == {}
 
 
-def test_predictions_of_another_run_are_refused(tmp_path):
-    for name in (CLAIM.better, CLAIM.worse):
-        lines.finish(tmp_path / name / "seed-0")
-    found = [
-        lines.line(name, test={"conlleval": 50.0})
-        for name in (CLAIM.better, CLAIM.worse)
+def test_runs_without_counts_keep_their_comparison(tmp_path):
+    sides = CLAIM.better, CLAIM.worse
+    bare = [lines.line(name, test={"conlleval": 90.0}) for name in sides]
+    assert verdicts.compare(KNOWN, bare, {}) == {}
+    known = {verdicts.pair_name(bare[:1], bare[1:], "conlleval"): 0.04}
+    assert verdicts.compare(KNOWN, bare, known) == known
+    # A second run of one side: the comparison of the first ones stands, and says so.
+    more = lines.counted(CLAIM.better, 1, tmp_path / "1", 1)
+    compared = verdicts.compare(KNOWN, [*bare, more], known)
+    assert compared == known
+    its = verdicts.verdict(CLAIM, KNOWN, [*bare, more], compared)
+    assert (its.p, its.numbers, its.difference) == (0.04, (1, 1), 0.0)
+    # It never stands for other figures.
+    other = [{**bare[0], "test": {"conlleval": 91.0}}, bare[1]]
+    assert verdicts.compare(KNOWN, other, known) == {}
+    # More runs that have counts replace it.
+    others = [lines.counted(CLAIM.better, 2, tmp_path / "2", 1)]
+    others += [
+        lines.counted(CLAIM.worse, seed, tmp_path / f"worse-{seed}", 60)
+        for seed in (1, 2)
     ]
-    with pytest.raises(ValueError, match="they are from different runs"):
-        verdicts.compare(KNOWN, found, tmp_path, {})
+    found = [x for x in (*bare, more, *others) if x is not bare[0]]
+    compared = verdicts.compare(KNOWN, found, known)
+    its = verdicts.verdict(CLAIM, KNOWN, found, compared)
+    assert (its.numbers, its.word) == ((2, 2), verdicts.HOLDS)
 
 
 def test_other_tables_are_compared_by_conlleval():
