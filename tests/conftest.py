@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import signal
 import threading
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,11 @@ os.environ.setdefault("XLA_FLAGS", " ".join(_FLAGS))
 _CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and what
+# they start would, too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import hypothesis
 import jax
