@@ -100,8 +100,9 @@ def stop_requests() -> Iterator[StopRequest]:
         with contextlib.ExitStack() as stack:
             if is_shared:
                 stack.enter_context(_shared_requests())
-            if signal.SIG_DFL in before.values():  # a command; not a notebook
-                stack.enter_context(_second_ends_the_process())
+            # In a notebook, Ctrl-C has a handler, and never ends the process.
+            ending = {x for x in watched if before[x] is signal.SIG_DFL}
+            stack.enter_context(_second_ends_the_process(ending))
             yield request
     finally:
         for number in watched:
@@ -109,8 +110,8 @@ def stop_requests() -> Iterator[StopRequest]:
 
 
 @contextlib.contextmanager
-def _second_ends_the_process() -> Iterator[None]:
-    """Ends the process at the second signal, even if XLA never returns.
+def _second_ends_the_process(ending: set[signal.Signals]) -> Iterator[None]:
+    """Ends the process at the second of these signals, even if XLA never returns.
 
     Python calls handlers in the main thread alone, between its own statements. While
     that thread compiles or waits for other processes, another one has to act, and only
@@ -120,7 +121,7 @@ def _second_ends_the_process() -> Iterator[None]:
     def wait() -> None:
         seen = 0
         while number := ours.recv(1):
-            seen += number[0] in _WATCHED
+            seen += number[0] in ending
             if seen == 2:
                 os._exit(128 + number[0])
         ours.close()
