@@ -50,6 +50,16 @@ def test_it_is_a_console():
     assert file.getvalue().endswith("of 5!")
 
 
+def test_the_cursor_is_never_hidden():
+    # A signal ends a command at once: nothing would show the cursor again.
+    file = io.StringIO()
+    console = LineConsole(file=file, width=30, force_terminal=True)
+    with console.status("Waiting"):
+        pass
+    assert "Waiting" in file.getvalue()
+    assert "\x1b[?25l" not in file.getvalue()
+
+
 def shown_by(command):
     """Runs a command on a terminal of 80 columns.
 

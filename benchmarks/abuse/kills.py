@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
-from benchmarks.abuse.victim import Victim, environment, jaxner_command, state
+from benchmarks.abuse.victim import SMALL, Victim, environment, jaxner_command, state
 
 
 def attack(victim: Victim, seed: int, count: int) -> tuple[str, list[dict[str, Any]]]:
@@ -51,8 +51,9 @@ def _one(victim: Victim, number: int, after: float, expected: dict) -> set[str]:
         lines = said.splitlines() or [""]
         stopped = process.returncode == 128 + number and "Stopped" in lines[-1]
         # Outside training, where nothing is to be saved, the system ends it.
-        outside = process.returncode in (-number, 0) and "Traceback" not in said
-        if killed or stopped or outside:
+        trains = "epoch   1" in said and f"epoch   {SMALL['num_epochs']}" not in said
+        outside = process.returncode in (-number, 0) and not trains
+        if killed or stopped or (outside and "Traceback" not in said):
             outcome.add("right status")
     again = jaxner_command(victim.command(path))
     if again.returncode == 0 and state(path) == expected:

@@ -51,7 +51,7 @@ def main(count: int, arguments: list[str]) -> int:
             process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.terminate()
-    return status
+    return 128 - status if status < 0 else status  # a signal ended it: as shells do
 
 
 def parsed() -> argparse.Namespace:

@@ -10,5 +10,6 @@ import _signal  # pyright: ignore[reportMissingImports]
 
 def restore() -> None:
     """Gives Ctrl-C the default action of the system, which SIGTERM has already."""
-    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:  # as nohup wants it
+    # A shell lets what runs in the background ignore it.
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

@@ -26,7 +26,8 @@ deviation (number of runs), by the rule of the paper's scorer; *conlleval* is th
 by conlleval's rule, where the rules differ. By the *strict* rule only well-formed spans
 count: the difference is what ill-formed labels cost. The best epoch is that with the
 highest dev score by conlleval's rule; *epochs* shows each run's best epoch and the
-maximum.
+maximum. Below each table, *runs* shows how many runs the p value compares, which may be
+fewer than there are; *difference* is theirs.
 """
 
 

@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
             if one has no run.
         p: Two-sided p value of no difference; None without a test.
         test: Name of the test.
-        numbers: Number of runs of each system that were compared.
+        numbers: Number of runs of each system: those compared, or all without a test.
     """
 
     claim: Claim
@@ -76,10 +76,12 @@ def verdict(
     if min(numbers) >= MIN_RUNS:
         p, test = welch(*(_figures(side, rule) for side in sides)), "Welch"
     else:
-        names = {pair_name(*pair, rule): pair for pair in _pairs(*sides)}
-        name = next((name for name in names if name in compared), None)
-        p, sides = (None, sides) if name is None else (compared[name], names[name])
-        numbers = len(sides[0]), len(sides[1])
+        p = None
+        for pair in _pairs(*sides):
+            p = compared.get(pair_name(*pair, rule))
+            if p is not None:
+                sides, numbers = pair, (len(pair[0]), len(pair[1]))
+                break
         test = "bootstrap, one seed" if min(numbers) == 1 else "bootstrap"
     means = [statistics.fmean(_figures(side, rule)) for side in sides]
     difference = means[0] - means[1]
@@ -165,8 +167,8 @@ def _pairs(
 ) -> list[tuple[Sequence[Line], Sequence[Line]]]:
     """Returns what to compare, of the two systems' runs: pairs of most runs first.
 
-    These are the first runs of both, which may have been compared before, and those
-    with counts.
+    These are the first runs of both by seed, which may have been compared before, and
+    those with counts.
     """
     pairs = [
         (better[: i + 1], worse[: j + 1])

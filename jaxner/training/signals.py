@@ -93,25 +93,26 @@ def stop_requests() -> Iterator[StopRequest]:
         if request._interrupts:
             raise Stopped
 
-    for number in watched:
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, ask)
-    try:
-        with contextlib.ExitStack() as stack:
-            if is_shared:
-                stack.enter_context(_shared_requests())
-            # In a notebook, Ctrl-C has a handler, and never ends the process.
-            ending = {x for x in watched if before[x] is signal.SIG_DFL}
-            stack.enter_context(_second_ends_the_process(ending))
-            yield request
-    finally:
+    # A program or notebook that calls this has a handler for Ctrl-C, which stays in
+    # charge. A shell lets what runs in the background ignore Ctrl-C.
+    is_command = before[signal.SIGINT] in (signal.SIG_DFL, signal.SIG_IGN)
+    with (
+        _second_ends_the_process() if is_command else contextlib.nullcontext(),
+        _shared_requests() if is_shared else contextlib.nullcontext(),
+    ):
         for number in watched:
-            signal.signal(number, before[number])
+            if before[number] is not signal.SIG_IGN:
+                signal.signal(number, ask)
+        try:
+            yield request
+        finally:
+            for number in watched:
+                signal.signal(number, before[number])
 
 
 @contextlib.contextmanager
-def _second_ends_the_process(ending: set[signal.Signals]) -> Iterator[None]:
-    """Ends the process at the second of these signals, even if XLA never returns.
+def _second_ends_the_process() -> Iterator[None]:
+    """Ends the process at the second signal, even if XLA never returns.
 
     Python calls handlers in the main thread alone, between its own statements. While
     that thread compiles or waits for other processes, another one has to act, and only
@@ -121,15 +122,15 @@ def _second_ends_the_process(ending: set[signal.Signals]) -> Iterator[None]:
     def wait() -> None:
         seen = 0
         while number := ours.recv(1):
-            seen += number[0] in ending
+            seen += number[0] in _WATCHED
             if seen == 2:
                 os._exit(128 + number[0])
         ours.close()
 
     ours, pythons = socket.socketpair()
     pythons.setblocking(False)
-    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=wait, daemon=True).start()
+    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:

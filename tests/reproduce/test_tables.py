@@ -231,16 +231,42 @@ def test_runs_without_counts_keep_their_comparison(tmp_path):
     # It never stands for other figures.
     other = [{**bare[0], "test": {"conlleval": 91.0}}, bare[1]]
     assert verdicts.compare(KNOWN, other, known) == {}
-    # More runs that have counts replace it.
-    others = [lines.counted(CLAIM.better, 2, tmp_path / "2", 1)]
-    others += [
-        lines.counted(CLAIM.worse, seed, tmp_path / f"worse-{seed}", 60)
-        for seed in (1, 2)
-    ]
-    found = [x for x in (*bare, more, *others) if x is not bare[0]]
+    # More runs that have counts replace it, fewer or as many do not.
+    worse = lines.counted(CLAIM.worse, 1, tmp_path / "worse", 60)
+    found = [*bare, more, worse]
+    assert verdicts.compare(KNOWN, found, known) == known
+    found.append(lines.counted(CLAIM.better, 2, tmp_path / "2", 1))
     compared = verdicts.compare(KNOWN, found, known)
-    its = verdicts.verdict(CLAIM, KNOWN, found, compared)
-    assert (its.numbers, its.word) == ((2, 2), verdicts.HOLDS)
+    assert len(compared) == 1
+    its = verdicts.verdict(CLAIM, KNOWN, found, {**known, **compared})
+    assert (its.numbers, its.word) == ((2, 1), verdicts.HOLDS)
+    # Two runs of both say more than three of one.
+    sizes = [(len(x), len(y)) for x, y in verdicts._pairs([more] * 3, [worse] * 2)]
+    assert sizes[:3] == [(3, 2), (3, 2), (2, 2)]  # by seed, and those with counts
+
+
+@pytest.mark.parametrize(
+    ("cell", "rules"),
+    [
+        ("grn/conll2003", ["conlleval"]),
+        ("cross-bilstm/wnut17", ["strict", "conlleval"]),
+        ("lan/wsj", ["accuracy"]),
+    ],
+)
+def test_lines_hold_the_counts_of_each_sentence(cell, rules, tmp_path, monkeypatch):
+    its, counted = KNOWN.cell(cell), iter(([[2, 3, 9]], [[1, 3, 9]]))
+    given = {}
+
+    def counts(cell, rule, folder, split):
+        assert (cell, folder, split) == (its, tmp_path, "test")
+        given[rule] = next(counted)
+        return given[rule]
+
+    monkeypatch.setattr(record, "sentence_counts", counts)
+    line = {record.COUNTS: record._counts_by_rule(its, tmp_path)}
+    assert list(given) == rules
+    for rule in rules:
+        assert record.counts(line, rule).tolist() == given[rule]
 
 
 def test_other_tables_are_compared_by_conlleval():

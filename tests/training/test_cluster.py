@@ -292,10 +292,11 @@ def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_launcher_passes_sigterm_on(corpus, tmp_path):
+@pytest.mark.parametrize("line", ["Building the model", "epoch   1"])
+def test_the_launcher_passes_sigterm_on(corpus, tmp_path, line):
     arguments = arguments_of(corpus, tmp_path / "run", 400)
     launcher = start(["examples/launch/local.py", 2, *arguments], 1)
-    told = read_until("epoch   1", launcher)
+    told = read_until(line, launcher)
     launcher.send_signal(signal.SIGTERM)
     rest, _ = launcher.communicate(timeout=120)
     assert launcher.returncode == 128 + signal.SIGTERM, told + rest
