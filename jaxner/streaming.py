@@ -105,10 +105,15 @@ def tag_file(
 
 
 class BadRecordError(ValueError):
-    """A record cannot be read; the records before it are written."""
+    """A record cannot be read; the records before it are written.
+
+    Attributes:
+        is_of_encoding: Whether its bytes do not match the encoding.
+    """
 
     def __init__(self, bad: Bad):
         super().__init__(f"line {bad.line}: {bad.problem}: {bad.raw[:80]!r}")
+        self.is_of_encoding = bad.problem.startswith("byte 0x")
         self.bad = bad
 
 

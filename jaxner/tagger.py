@@ -283,8 +283,11 @@ def _chosen(folder: Workdir, seed: int | str | None) -> list[Workdir]:
         return [folder.seed(int(seed))]
     names = ", ".join(map(str, seeds))
     what = f"the restarts of seeds {names}" if seeds else "no restarts"
-    hint = f"load(folder, seed={seeds[0]}) or seed='all'" if seeds else "load(folder)"
-    raise ValueError(f"{folder.path} holds {what}; got seed={seed!r}: call {hint}.")
+    hint = "call load(folder), or leave out --restart"
+    if seeds:
+        own = folder.seed(seeds[0]).path
+        hint = f"call load(folder, seed={seeds[0]}) or seed='all', or load {own}"
+    raise ValueError(f"{folder.path} holds {what}; got seed={seed!r}: {hint}.")
 
 
 NO_CHECKSUMS = (

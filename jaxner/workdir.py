@@ -80,6 +80,9 @@ class Workdir:
         checkpoints = self.path / "checkpoints"
         if (self.path / "model.json").is_file():
             return "Copy the folder again from where it came, or save the tagger again."
+        if part == "best" and self.is_begun() and not self._has_scores():
+            resume = f"R{again[1:]}: it resumes there."
+            return f"The run was stopped in its first epoch. {resume}"
         if part == "best" and self.is_begun():
             gone = checkpoints / part
             resume = f"Remove {gone} and {again}" if gone.exists() else f"R{again[1:]}"
@@ -159,6 +162,11 @@ class Workdir:
     def has_best(self) -> bool:
         """Returns whether the folder itself has a checkpoint to load."""
         return (self.path / "checkpoints" / "best").is_dir()
+
+    def _has_scores(self) -> bool:
+        """Returns whether an epoch has ended; opens no file."""
+        file = self.path / "metrics.jsonl"
+        return file.exists() and file.stat().st_size > 0
 
     def predictions(self, split: str) -> Path:
         """Returns the path of the file with the labels of a split."""

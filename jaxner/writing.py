@@ -1,7 +1,7 @@
 """Atomic writes: a kill or a crash never leaves a partial file.
 
 A file gets its name last, after its content is on disk. Symbolic links are not
-followed.
+followed. `check` finds out before a long work whether its result can be written.
 """
 
 from __future__ import annotations
@@ -14,6 +14,45 @@ from pathlib import Path
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
+
+
+def check(
+    path: str | os.PathLike[str] | None, *sources: str | os.PathLike[str] | None
+) -> None:
+    """Checks, before any other work, that a file can be written.
+
+    Args:
+        path: The file; None or "" if none is wanted.
+        sources: Files that the work reads, which it must not replace; a folder, or a
+            name without a file, is none.
+
+    Raises:
+        FileNotFoundError: Its folder is missing.
+        IsADirectoryError: It is a folder.
+        PermissionError: It, or its folder, is read-only.
+        ValueError: It is one of the sources.
+
+    Example:
+        >>> check("/", "corpus.conll")
+        Traceback (most recent call last):
+            ...
+        IsADirectoryError: Expected a file to write, got the folder /
+    """
+    if not path:
+        return
+    target = Path(path)
+    folder = target.absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder to write {path} into")
+    if target.is_dir():
+        raise IsADirectoryError(f"Expected a file to write, got the folder {path}")
+    if not os.access(target if target.exists() else folder, os.W_OK):
+        raise PermissionError(f"There is no permission to write {path}")
+    for source in filter(None, sources):
+        if os.path.isfile(source) and target.exists() and target.samefile(source):
+            raise ValueError(
+                f"Expected two files, got {path} twice: to read and to write"
+            )
 
 
 def write_text(path: Path, text: str) -> None:
@@ -33,7 +72,11 @@ def replacing(path: Path):
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(os.open(temporary, _NEW, 0o666), "wb") as file:
+        number = os.open(temporary, _NEW, 0o666)
+    except OSError as error:  # the user never gave the temporary name
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+    try:
+        with os.fdopen(number, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

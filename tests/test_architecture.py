@@ -29,7 +29,7 @@ ALLOWED = {
     "checkpoints": {"integrity", "saving"},
     "workdir": {"checkpoints", "data", "integrity", "writing"},
     "configuration": {"fields", "models", "training"},
-    "evaluation": {"data", "wording"},
+    "evaluation": {"data", "wording", "writing"},
     "building": {"arguments", "data", "models"},
     "tagger": {"types", "building", "data", "models", "workdir", "integrity"}
     | {"arguments", "calibrations"},

@@ -104,7 +104,7 @@ def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
             ["--workdir", "{run}", "--report", "r.html", "--decoding", "n_best"],
             "--decoding=n_best chooses by the gold labels",
         ),
-        (["--workdir", "{run}", "--restart", "0"], "no restarts; got seed=0"),
+        (["--workdir", "{run}", "--restart", "0"], "got seed=0: call load(folder), or"),
         (["--workdir", "{run}", "--output", "/no/where"], "no folder to write /no/w"),
     ],
 )

@@ -275,6 +275,15 @@ def test_an_empty_step_folder_is_told(run):
         jaxner.load(run)
 
 
+def test_a_run_stopped_in_its_first_epoch_is_not_called_damaged(run):
+    shutil.rmtree(run / "checkpoints" / "best")
+    (run / "metrics.jsonl").unlink()
+    with pytest.raises(DamagedFileError, match="holds no checkpoint") as error:
+        jaxner.load(run)
+    assert "was stopped in its first epoch. Run `jaxner train` with" in told(error)
+    assert "emove" not in told(error)
+
+
 def test_without_a_best_checkpoint_the_latest_stands_in(run, corpus, capsys):
     shutil.rmtree(run / "checkpoints" / "best")
     with pytest.raises(DamagedFileError, match="holds no checkpoint") as error:

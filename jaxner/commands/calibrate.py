@@ -21,7 +21,7 @@ from typing import Any
 
 from rich.table import Table
 
-from jaxner import fields, tagger
+from jaxner import fields, tagger, writing
 from jaxner.answers import calibrating
 from jaxner.answers.calibrating import Measured
 from jaxner.evaluation.calibration import Calibration
@@ -57,8 +57,7 @@ def declare(commands: Any) -> None:
 
 def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     """Runs `jaxner calibrate`; returns the figures."""
-    if options.json and not Path(options.json).absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder to write {options.json} into")
+    writing.check(options.json)
     folder = Workdir(options.workdir)
     raw = dataclasses.replace(tagger.load(options.workdir), temperature=1.0)
     data = folder.read_json("config.json")["data"]

@@ -23,7 +23,7 @@ from typing import Any
 
 from rich.text import Text
 
-from jaxner import fields, tagging
+from jaxner import fields, tagging, writing
 from jaxner.analysis import suspects
 from jaxner.commands import convert, flagged
 from jaxner.data import audit, corpora, vectors
@@ -75,9 +75,7 @@ def check(options: argparse.Namespace) -> None:
         SystemExit: A file cannot be read (status 1), or, with --strict, there is a
             warning (status 2).
     """
-    for path in filter(None, (options.json, options.html)):
-        if not Path(path).absolute().parent.is_dir():
-            raise FileNotFoundError(f"There is no folder to write {path} into")
+    _check_outputs(options, options.vectors, *options.paths)
     if not options.paths and not options.workdir:
         raise ValueError("Expected a FILE or FOLDER to check, or --workdir of a run")
     splits: list[Split] = []
@@ -86,6 +84,7 @@ def check(options: argparse.Namespace) -> None:
         its, found = check_path(Path(path), convert.reading(options))
         splits += its.values()
         findings += found
+    _check_outputs(options, *(split.path for split in splits))
     if options.vectors and splits:
         findings += coverage(splits, options.vectors)
     findings = audit.with_flags(findings, partial(flagged.option_of, options))
@@ -105,6 +104,11 @@ def check(options: argparse.Namespace) -> None:
     levels = {finding.level for finding in findings}
     if "error" in levels or (options.strict and "warning" in levels):
         raise SystemExit(1 if "error" in levels else 2)
+
+
+def _check_outputs(options: argparse.Namespace, *sources: Any) -> None:
+    for path in (options.json, options.html):
+        writing.check(path, *sources)
 
 
 def check_path(

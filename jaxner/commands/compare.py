@@ -13,10 +13,12 @@ the tests also resample and move runs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
+from jaxner import writing
 from jaxner.commands import score
 from jaxner.data import schemes
 from jaxner.evaluation import coded, comparing, intervals, summary
@@ -51,9 +53,8 @@ def declare(commands: Any) -> None:
 
 def compare(options: argparse.Namespace) -> None:
     """Runs `jaxner compare`."""
-    if options.json and not Path(options.json).absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder to write {options.json} into")
     sides = [text.split(",") for text in (options.first, options.second)]
+    writing.check(options.json, *itertools.chain(*sides))
     labels = [
         [score.read(predictions_of(path, options.split), options) for path in side]
         for side in sides
@@ -83,10 +84,15 @@ def predictions_of(path: str, split: str) -> str:
 
     Raises:
         FileNotFoundError: The file or run is missing.
+        ValueError: The folder holds restarts, not a run.
     """
     if not Path(path).is_dir():
         return path
-    file = Workdir(path).predictions(split)
+    folder = Workdir(path)
+    if (seeds := folder.seeds()) and not folder.has_best():
+        each = ",".join(str(folder.seed(seed).path) for seed in seeds)
+        raise ValueError(f"{path} holds restarts; to compare them, give {each}")
+    file = folder.predictions(split)
     if not file.is_file():
         raise FileNotFoundError(
             f"{file} is missing: the run is not finished. jaxner evaluate --workdir "

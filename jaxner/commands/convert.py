@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from jaxner import fields
+from jaxner import fields, writing
 from jaxner.data import readers, schemes, splits
 from jaxner.data.readers import spans
 from jaxner.terminal import LineConsole
@@ -103,10 +103,8 @@ def reading(options: argparse.Namespace) -> dict[str, Any]:
 def convert(options: argparse.Namespace) -> None:
     """Runs `jaxner convert`."""
     source, target = Path(options.source), Path(options.target)
-    if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder to write {target} into")
-    if target.exists() and target.samefile(source):
-        raise ValueError(f"Expected two files, got {source} twice")
+    if not target.is_dir():
+        writing.check(target, source)
     if not (options.to or target.is_dir() or readers.is_known(target)):
         raise ValueError(
             f"The name {target.name!r} does not show a format to write: give --to, one "

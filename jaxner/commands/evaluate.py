@@ -231,16 +231,12 @@ def check(values: flags.FlagValues) -> None:
         fields.check(f"--{option}", values[option].value, fields.Column | None)
     for option in ("output", "json", "contextual"):
         checks.check_file(f"--{option}", values[option].value)
-    for path in filter(None, (values.output, values.json)):
-        if not Path(path).absolute().parent.is_dir():
-            raise FileNotFoundError(f"There is no folder to write {path} into")
-    if values.report:
-        pages.check(values.report)
-        if values.decoding == "n_best":
-            raise ValueError(
-                "--decoding=n_best chooses by the gold labels, so its errors are not "
-                "the tagger's: leave out --report, or take another decoding"
-            )
+    check_outputs(values, values.data)
+    if values.report and values.decoding == "n_best":
+        raise ValueError(
+            "--decoding=n_best chooses by the gold labels, so its errors are not "
+            "the tagger's: leave out --report, or take another decoding"
+        )
     if "," in values.workdir and not values.report:
         raise ValueError("Several runs in --workdir are for --report")
     if values.data and values.split:
@@ -249,14 +245,28 @@ def check(values: flags.FlagValues) -> None:
         raise ValueError("--contextual needs --data")
 
 
+def check_outputs(values: flags.FlagValues, source: Any) -> None:
+    """Raises an error if an output cannot be written, or would replace the source."""
+    for path in (values.output, values.json):
+        writing.check(path, source)
+    if values.report:
+        pages.check(values.report, source)
+
+
 def load_split(values: flags.FlagValues, config: dict[str, Any]) -> Split:
-    """Returns the split to score, read like the run's files unless flags differ."""
+    """Returns the split to score, read like the run's files unless flags differ.
+
+    Raises:
+        ValueError: An output would replace its file.
+    """
     given = {name: values[name].value for name in prepare.READING}
     options = config["data"] | {k: v for k, v in given.items() if v is not None}
     if values.data:
         options["format"] = values.format  # the run's is that of its own files
         return prepare.load_file(options, values.data, values.contextual)
-    return prepare.load_split(options, values.split or "test")
+    split = prepare.load_split(options, values.split or "test")
+    check_outputs(values, split.path)
+    return split
 
 
 def as_the_run_did(

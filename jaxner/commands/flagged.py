@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from absl import app, flags, logging
 
-from jaxner.commands import cache
+from jaxner.commands import cache, misspelt
 from jaxner.data.readers import remedies
 from jaxner.terminal import LineConsole
 
@@ -43,7 +43,9 @@ def start(
     arguments = spelled(arguments, "_", values)
     if {"-h", "-help", "--help"} & set(arguments):
         print(sys.modules[module].__doc__, "Options:", sep="\n")
-        print(*(_options(values.module_help(m)) for m in (module, __name__)), sep="\n")
+        ours = (name for name in values.flags_by_module_dict() if "jaxner." in name)
+        modules = dict.fromkeys([module, *ours])  # those of its helpers as well
+        print(*(_options(values.module_help(name)) for name in modules), sep="\n")
         return
 
     def main(rest: list[str]) -> None:
@@ -120,7 +122,14 @@ def _reason(error: Exception, argv: Sequence[str]) -> str:
         word, hint = unknown.groups()
         asked = (one.partition("=")[0] for one in argv)
         flag = next((one for one in asked if word in one.split(".")), word)
+        hint = hint or misspelt.suggestion(flag, argv)
         return f"Unknown option {flag}. {hint}".rstrip(". ")
+    if unknown := re.match(r"Unknown command line flag '(\w+)'?\.? ?(.*)", text):
+        name, hint = unknown.groups()
+        hint = misspelt.suggestion(f"--{name}", argv) or hint.replace(
+            " ?", "?"
+        ).replace("mean: ", "mean --")
+        return f"Unknown option --{name}. {hint}".rstrip(". ")
     return f"wrong option: {text}"
 
 

@@ -26,7 +26,7 @@ def run(arguments: Sequence[str]) -> None:
     else:
         with _starting():
             declared = parser()
-        _run(declared.parse_args(arguments))
+        _run(declared.parse_args(arguments or ["--help"]))
 
 
 @contextlib.contextmanager
@@ -55,10 +55,15 @@ def parser() -> argparse.ArgumentParser:
         sweep,
         tag,
     )
+    from jaxner.evaluation.scoring import jaxner_version
 
     top = flagged.Parser(
         prog="jaxner",
         description="Trains and uses taggers. `jaxner COMMAND -h` explains a command.",
+    )
+    about = "print the version, and end"
+    top.add_argument(
+        "--version", action="version", version=jaxner_version(), help=about
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("train", help="trains a tagger")

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jaxner import fields
+from jaxner import fields, writing
 from jaxner.data import schemes
 from jaxner.data.readers.examples import ConllError
 from jaxner.evaluation import (
@@ -87,10 +87,9 @@ def add_reading(one: argparse.ArgumentParser) -> None:
 
 def score(options: argparse.Namespace) -> None:
     """Runs `jaxner score`."""
-    if options.json and not Path(options.json).absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder to write {options.json} into")
+    writing.check(options.json, options.file)
     if options.report:
-        pages.check(options.report)
+        pages.check(options.report, options.file)
     gold, predicted = read(options.file, options)
     result = _of_tags if options.tags else _of_spans
     found = {"file": str(options.file), **result(gold, predicted, options)}
@@ -124,7 +123,8 @@ def read(path: str, options: argparse.Namespace):
             path, comments=options.comments, encoding=options.encoding
         )
     except ConllError as error:  # no option chooses the columns
-        told = (_REMEDY if "token_column" in r else r for r in error.remedy_of)
+        columns = ("Set `token_column`", "Separate columns")
+        told = (_REMEDY if r.startswith(columns) else r for r in error.remedy_of)
         raise ConllError(error.problems, remedy_of=told) from None
     if not options.tags:
         try:

@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxner import fields, tagger
+from jaxner import fields, tagger, writing
 from jaxner.answers.entity import Entity, entities
 from jaxner.answers.entity_arrays import entity_types
 from jaxner.data import tokens
@@ -76,8 +76,7 @@ def declare(commands: Any) -> None:
 
 def show(options: argparse.Namespace) -> None:
     """Runs `jaxner show`."""
-    if options.html and not Path(options.html).absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder to write {options.html} into")
+    writing.check(options.html, options.file)
     params = tagger.load(options.workdir)
     types = entity_types(params)
     text = _read(options.file)
@@ -98,6 +97,11 @@ def show(options: argparse.Namespace) -> None:
 def _read(path: str | None) -> str:
     if path is None or path == "-":
         return sys.stdin.read()
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f"There is no file {path}. To show a sentence, write it to the command: "
+            'echo "Ms Preston left Lakeside." | jaxner show --workdir FOLDER'
+        )
     raw = Path(path).read_bytes()
     try:
         return raw.decode("utf-8")

@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.table import Table
 
-from jaxner import fields, tagging
+from jaxner import fields, tagging, writing
 from jaxner.analysis import sweeps
 from jaxner.evaluation import plots
 from jaxner.terminal import LineConsole
@@ -64,8 +64,7 @@ def check(options: argparse.Namespace) -> None:
     checks.check_folder("--workdir", options.workdir)
     for flag, path in (("--plot", options.plot), ("--json", options.json)):
         checks.check_file(flag, path)
-        if path and not Path(path).absolute().parent.is_dir():
-            raise FileNotFoundError(f"There is no folder to write {path} into")
+        writing.check(path)
     if options.plot:
         plots.check(options.plot)
 
@@ -84,9 +83,10 @@ def sweep(options: argparse.Namespace) -> None:
     title = f"{split.name} {options.split}"
     if found.by_threshold:
         console.print(_table(found.by_threshold, "Γ", found.figure, title))
+        console.print(_table(found.by_samples, "M", found.figure, title))
     else:
         console.print("The tagger has no refinement: varying only M")
-    console.print(_table(found.by_samples, "M", found.figure, title))
+        console.print(_plain_table(found.by_samples, found.figure, title))
     its = found.detection
     console.print(
         f"Mean entropy of the draft: {its.mean_wrong:.4f} nats for {its.wrong:,} wrong "
@@ -110,9 +110,24 @@ def sweep(options: argparse.Namespace) -> None:
         console.print(f"Plot written to {options.plot}")
 
 
+def _plain_table(points: Sequence[sweeps.Point], figure: str, title: str):
+    table = Table(title=f"{title}: {figure} by M")
+    table.caption = "M: passes with dropout"
+    for name in ("M", figure):
+        table.add_column(name, justify="right")
+    for point in points:
+        table.add_row(str(point.samples), f"{point.score:.2f}")
+    return table
+
+
 def _table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str):
     table = Table(title=f"{title}: {figure} by {varied}")
-    # Narrow enough for 80 columns; u: mean uncertainty of these tokens.
+    table.caption = (
+        "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
+        "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
+        "u: their mean uncertainty in nats"
+    )
+    # Narrow enough for 80 columns.
     columns = ("M", "Γ", "draft", "refined", "mixed")
     for name in (*columns, "mended", "u", "broken", "u"):
         table.add_column(name, justify="right")

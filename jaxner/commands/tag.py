@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any
 
-from jaxner import fields, streaming, tagging
+from jaxner import fields, streaming, tagging, writing
 from jaxner.data import schemes, streams
 from jaxner.data.readers import spans
 from jaxner.streaming import Progress
@@ -50,8 +50,8 @@ def declare(commands: Any) -> None:
     one.add_argument("--output", required=True, help=about)
     about = "format of the input; default: by its name"
     one.add_argument("--from", dest="source", choices=streams.FORMATS, help=about)
-    about = "format of the output; default: conll for conll, else jsonl"
-    one.add_argument("--to", choices=("conll", "jsonl"), help=about)
+    about = "format of the output; default: by its name; for -, that of the input"
+    one.add_argument("--to", choices=streams.OUTPUTS, help=about)
     column, encoding = map(fields.argument, (fields.Column, fields.Encoding))
     one.add_argument(
         "--token-column",
@@ -106,12 +106,9 @@ def read_shard(text: str) -> tuple[int, int]:
 def tag(options: argparse.Namespace) -> None:
     """Runs `jaxner tag`."""
     shard = options.shard or streaming.process()
-    output = options.output.replace("{shard}", str(shard[0]))
-    if shard[1] > 1 and output == options.output and options.shard is None:
-        raise ValueError("Several processes need --output with {shard} in its name")
-    rejects = options.rejects and options.rejects.replace("{shard}", str(shard[0]))
+    output, rejects = outputs(options, shard)
     source = options.source or streams.guess(options.input)
-    to = options.to or ("conll" if source == "conll" else "jsonl")
+    to = options.to or streams.guess_output(output, source)
     params = tagging.load(options.workdir)
     has_tags = params.vocabulary.scheme == schemes.TAGS
     identity = {
@@ -146,6 +143,25 @@ def tag(options: argparse.Namespace) -> None:
     show.line(f"Done: {done.summary()}", is_last=True)
 
 
+def outputs(
+    options: argparse.Namespace, shard: tuple[int, int]
+) -> tuple[str, str | None]:
+    """Returns the files of a shard: for its output, and for its bad records.
+
+    Raises:
+        OSError, ValueError: One of them cannot be written; see `jaxner.writing.check`.
+        ValueError: Several processes would write the same file.
+    """
+    output = options.output.replace("{shard}", str(shard[0]))
+    if shard[1] > 1 and output == options.output and options.shard is None:
+        raise ValueError("Several processes need --output with {shard} in its name")
+    rejects = options.rejects and options.rejects.replace("{shard}", str(shard[0]))
+    if output != "-":
+        writing.check(output, options.input)
+        writing.check(rejects, options.input)
+    return output, rejects
+
+
 def run(
     options: argparse.Namespace, params: Any, records: Any, sink: Any, out: Any, choices
 ) -> Progress:
@@ -154,9 +170,10 @@ def run(
         return streaming.tag_file(params, records, sink, out, **choices)
     except streaming.BadRecordError as error:
         kept = "" if options.output == "-" else " The output before it is kept."
+        other = ", or give the file's --encoding" * error.is_of_encoding
         raise ValueError(
             f"{options.input}, {error}\nFix it and run the same command, or name a "
-            f"file for bad records with --rejects.{kept}"
+            f"file for bad records with --rejects{other}.{kept}"
         ) from None
 
 

@@ -134,5 +134,7 @@ def run(values: flags.FlagValues) -> None:
         file, variant = shipped.split(name)
         parts = [Path(file).stem, *filter(None, variant.replace("=", "-").split(","))]
         workdir = Path("runs") / "-".join(parts)
+    if not str(workdir):  # an unset variable of the shell: not the current folder
+        raise ValueError("--workdir must name a folder, got an empty name")
     checks.check_folder("--workdir", workdir)
     main_run(values.config, workdir)

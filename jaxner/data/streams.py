@@ -24,6 +24,7 @@ from jaxner.data.readers.spans import Cut, Fitter
 from jaxner.wording import counted
 
 FORMATS = ("text", "conll", "jsonl")
+OUTPUTS = ("conll", "jsonl")
 MAX_LINE = 1 << 26
 """Maximum length of a line in bytes; a longer line is a bad record."""
 MAX_TOKENS = 1 << 17
@@ -102,6 +103,31 @@ def guess(path: str) -> str:
     if path == "-" or name.endswith((".txt", ".text")):
         return "text"
     return "jsonl" if readers.guess(name) == "jsonl" else "conll"
+
+
+def guess_output(path: str, source: str) -> str:
+    """Returns the format of a file to write by its name, one of `OUTPUTS`.
+
+    Args:
+        path: The file; for `-`, text and JSON lines become JSON lines, columns columns.
+        source: The format of the input, one of `FORMATS`.
+
+    Raises:
+        ValueError: The name shows no format, or another one.
+
+    Example:
+        >>> guess_output("a.conll", "text"), guess_output("a.jsonl.gz", "conll")
+        ('conll', 'jsonl')
+    """
+    if path == "-":
+        return "conll" if source == "conll" else "jsonl"
+    name = os.path.basename(path)
+    if not readers.is_known(name) or (found := readers.guess(name)) not in OUTPUTS:
+        raise ValueError(
+            f"The name {name!r} does not show a format to write: give --to, one of "
+            f"{', '.join(OUTPUTS)}; or end the name with .conll or .jsonl"
+        )
+    return found
 
 
 @dataclass

@@ -12,6 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from jaxner import writing
 from jaxner.evaluation import plots
 from jaxner.reproduce.figures import Figure
 from jaxner.terminal import LineConsole
@@ -23,13 +24,12 @@ def check(options: argparse.Namespace) -> None:
     """Raises an error, before any work, if an output file cannot be written.
 
     Raises:
-        FileNotFoundError: The folder of an output file is missing.
+        OSError: An output file cannot be written; see `jaxner.writing.check`.
         ValueError, ImportError: As `plots.check`.
     """
     files = [getattr(options, name, None) for name in ("plot", "json")]
-    for path in filter(None, files):
-        if not Path(path).absolute().parent.is_dir():
-            raise FileNotFoundError(f"No folder to write {path} into")
+    for path in files:
+        writing.check(path)
     if getattr(options, "plot", None):
         plots.check(options.plot)
 

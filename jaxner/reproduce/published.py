@@ -177,12 +177,15 @@ def known(what: str, name: str, names: Iterable[str]) -> str:
     """Returns `name` if it is in `names`.
 
     Raises:
-        ValueError: The name is unknown; the message lists similar names.
+        ValueError: The name is unknown; the message lists names, similar ones first.
     """
     names = list(names)
     if name not in names:
-        close = difflib.get_close_matches(name, names, 4, 0.4) or names
-        raise ValueError(f"Unknown {what} {name!r}; known are {', '.join(close)}, …")
+        close = difflib.get_close_matches(name, names, 4, 0.4)
+        others = [other for other in names if other not in close]
+        is_short = len(names) <= 8
+        shown = [*close, *others] if is_short else [*(close or others[:4]), "…"]
+        raise ValueError(f"Unknown {what} {name!r}; known are {', '.join(shown)}")
     return name
 
 

@@ -51,7 +51,7 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         lines = "\n".join(different)
         raise ValueError(
             f"{folder.path} holds a run of another config:\n{lines}\nChoose another "
-            "--workdir, or remove this folder to start over."
+            "--workdir, or remove the run in this folder to start over."
         )
 
 

@@ -33,6 +33,7 @@ def resumed(
 
     Raises:
         DamagedFileError: A checkpoint is damaged, or belongs to another run.
+        ValueError: The run has more epochs already than are wanted.
     """
     progress: dict[str, Any] = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
     if latest.step is None:
@@ -45,6 +46,7 @@ def resumed(
         return state, progress
     are_sealed = [_is_right(run, latest)]
     state, progress = latest.restore(state)
+    check_epochs(run, progress["epoch"])
     latest.check_finite(state.params)
     log(f"Resumed at step {int(state.step):,}")
     if best.step is not None:
@@ -56,6 +58,20 @@ def resumed(
     if not all(are_sealed):
         log(f"{run.folder.path}: {tagger.NO_CHECKSUMS}")
     return state, progress
+
+
+def check_epochs(run: Run, epoch: int) -> None:
+    """Checks that a run does not have more epochs already than are wanted.
+
+    Raises:
+        ValueError: It has, so that its tagger is not the one of fewer epochs.
+    """
+    if epoch > run.config.num_epochs:
+        raise ValueError(
+            f"{run.folder.path} has trained {epoch} epochs, more than --config."
+            f"num_epochs={run.config.num_epochs}: choose another --workdir, or give "
+            f"{epoch} or more"
+        )
 
 
 def complete(best: Checkpoints, progress: dict[str, Any], state: step.State) -> None:

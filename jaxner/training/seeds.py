@@ -207,6 +207,7 @@ def _resumed(runs: Sequence[Run], state: step.State, latest: Any, best: Sequence
         return state, [dict(fresh) for _ in runs]
     latest.check()
     state, saved = latest.restore(state)
+    resume.check_epochs(runs[0], max(its["epoch"] for its in saved["seeds"]))
     latest.check_finite(state.params)
     console.print(f"Resumed at step {step.count(state):,}")
     for number, (its, own) in enumerate(zip(saved["seeds"], best, strict=True)):

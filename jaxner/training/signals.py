@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -60,7 +61,7 @@ class StopRequest:
     @contextlib.contextmanager
     def interrupting(self) -> Iterator[None]:
         """Leaves the block as soon as a request arrives; continues after the block."""
-        with contextlib.suppress(Stopped):
+        with contextlib.suppress(Stopped), _without_report():
             self._interrupts = True
             try:
                 yield
@@ -108,6 +109,26 @@ def stop_requests() -> Iterator[StopRequest]:
         finally:
             for number in watched:
                 signal.signal(number, before[number])
+
+
+@contextlib.contextmanager
+def _without_report() -> Iterator[None]:
+    """Hides the report of a `Stopped` that Python cannot pass on.
+
+    A handler may run within a callback of the garbage collector (JAX has one), which
+    cannot raise. Then the block goes on to its end, and the run stops after it.
+    """
+    before = sys.unraisablehook
+
+    def report(lost: Any) -> None:
+        if lost.exc_type is not Stopped:
+            before(lost)
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextlib.contextmanager

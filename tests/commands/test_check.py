@@ -155,7 +155,7 @@ def test_a_split_of_the_run_is_the_default(finished, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.conll", b"one\n", "Set --token-column and --label-column to two columns"),
+        ("a.conll", b"one\n", "Separate columns by tabs or blanks"),
         ("a.conll", b"a X\n", "Set --label-column. Are they tags"),
         ("a.conll", b"a X\n", "Are they tags without spans? Set --tags."),
         ("a.conll", b"\xe9 O\n", "or set --encoding to the one that it has"),

@@ -3,6 +3,7 @@
 import argparse
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def commands(parser, name="jaxner"):
 
 
 COMMANDS = dict(commands(line.parser()))
+NOTHING = (None, False, [], "", argparse.SUPPRESS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -33,7 +35,7 @@ def test_each_option_is_explained_with_its_default(name):
         flag = "/".join(action.option_strings) or action.dest
         assert action.help, flag
         assert len(action.help.split()) > 2 or "default" in action.help, flag
-        if action.option_strings and action.default not in (None, False, [], ""):
+        if action.option_strings and action.default not in NOTHING:
             assert "default" in action.help or flag == "-h/--help", flag
 
 
@@ -70,3 +72,24 @@ def test_help_of_the_scripts_fits_80_columns(script):
     assert "'None'" not in text
     assert "jaxner.commands" not in text
     assert "--cache: folder" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [([], "usage: jaxner"), (["--version"], version("jaxner"))]
+)
+def test_the_bare_command_and_its_version(arguments, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        line.run(arguments)
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith(said)
+
+
+def test_help_lists_the_flags_of_helper_modules():
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxner", "evaluate", "-h"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for flag in ("--workdir", "--restart", "--num_processes", "--cache"):
+        assert f"\n  {flag}: " in done.stdout

@@ -14,6 +14,7 @@ from jaxner.commands import evaluate, flagged, line, train
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ("reproduce --table nope", "known are uanet, idcnn, parallel_rnn, grn, cross"),
         ("sweep --workdir x --samples 0,1", "--samples: must be at least 1, got 0"),
         (
             "sweep --workdir x --samples 2.5",

@@ -111,7 +111,7 @@ def test_every_colour_can_be_read():
     ("arguments", "message"),
     [
         (["{bad}"], "bad.txt:2: expected text in UTF-8, got the byte 0xe9"),
-        (["nowhere.txt"], "No such file"),
+        (["nowhere.txt"], "There is no file nowhere.txt. To show a sentence"),
         (["{bad}", "--html", "/no/where"], "no folder to write /no/where"),
         (["{bad}", "--min-probability", "3"], "must be in [0, 1], got 3.0"),
     ],

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import signal
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -237,8 +238,9 @@ def test_restarts_are_scored_by_the_command(together, evaluated):
 
 def test_what_cannot_be_loaded_says_which_seeds_there_are(together, finished):
     folder, _ = together
-    with pytest.raises(ValueError, match=r"seeds 3, 4; got seed=None: call load"):
+    with pytest.raises(ValueError, match=r"seeds 3, 4; got seed=None: call load") as e:
         jaxner.load(folder)
+    assert str(e.value).endswith(f"or load {Path(folder) / 'seed-3'}.")
     with pytest.raises(ValueError, match=r"seeds 3, 4; got seed=7"):
         jaxner.load(folder, seed=7)
     with pytest.raises(ValueError, match=r"no restarts; got seed='all': call load\("):

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM at any time: no traceback, and nothing lost."""
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -45,6 +46,29 @@ def stopped_at(line, number, command, **environment):
     start = time.monotonic()
     said += process.communicate(timeout=60)[0]
     return process.returncode, said, time.monotonic() - start
+
+
+@pytest.mark.parametrize("raised", [None, OSError])
+def test_a_callback_that_cannot_raise_keeps_the_request(raised, monkeypatch):
+    lost, ended = [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda its: lost.append(its.exc_type))
+
+    def callback(*_):
+        gc.callbacks.remove(callback)
+        if raised:
+            raise raised
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):  # the handler runs between these steps
+            ended.append(bool(stop))
+
+    with signals.stop_requests() as stop:
+        with stop.interrupting():
+            gc.callbacks.append(callback)
+            gc.collect()
+            ended.append("the block")
+        assert bool(stop) == (raised is None)
+    assert ended[-1] == "the block"
+    assert lost == [raised] * bool(raised)  # another error is still reported
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,14 @@ def test_seed_decides(finished, corpus, tmp_path):
     )
 
 
+def test_a_run_of_more_epochs_is_not_taken_for_one_of_fewer(corpus, tmp_path, finished):
+    run = shutil.copytree(finished, tmp_path / "run")
+    kept = (run / "config.json").read_bytes()
+    with pytest.raises(ValueError, match=r"has trained 3 epochs, more than .*epochs=2"):
+        train.main_run(tiny.config(corpus, num_epochs=2), run)
+    assert (run / "config.json").read_bytes() == kept
+
+
 def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
     opened, original = [], readers.read
 
@@ -602,7 +610,11 @@ def test_sigterm_of_the_script_saves_and_the_same_command_resumes(corpus, tmp_pa
         (["--config.num_epochs=many"], "num_epochs must be a whole number, got 'many'"),
         (["--config.optimizer.decay=x"], "optimizer.decay must be a number, got 'x'"),
         (["--config.data.lowercase=no way"], "lowercase must be true or false, got"),
-        (["--confg=x"], "Unknown command line flag 'confg'"),
+        (["--confg=x"], "Unknown option --confg"),
+        (["--epochs=1"], "option --epochs. Did you mean --config.num_epochs?"),
+        (["--num_epochs=1"], "Did you mean --config.num_epochs?"),
+        (["--config.learning_rate=1"], "mean --config.optimizer.learning_rate?"),
+        (["--config.qqq=1"], "Unknown option --config.qqq"),
     ],
 )
 def test_a_wrong_option_is_told_in_a_line(arguments, message, capsys):

@@ -169,6 +169,10 @@ class _Sheet:
             columns = ", ".join(map(str, self.wanted))
             problem = f"expected tokens and labels in columns {columns}, got {count}"
             remedy = "Set `token_column` and `label_column` to two columns of the file."
+            if count == 1:
+                problem = "expected a token and a label, got one column"
+                remedy = "Separate columns by tabs or blanks"
+                remedy += ", not commas." if "," in text else "."
             self.report.add(line, problem, text, remedy)
             self.report.check()
 

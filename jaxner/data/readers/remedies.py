@@ -40,8 +40,15 @@ def with_flags(remedy: str, flag_of: FlagOf) -> str:
 
 
 def of_command(error: Exception, flag_of: FlagOf) -> Exception:
-    """Returns an error whose remedies name a command's flags."""
+    """Returns an error whose remedies name a command's flags.
+
+    A remedy that is a value of an argument without a flag is left out.
+    """
     if not isinstance(error, ConllError):
         return error
-    remedies = [with_flags(remedy, flag_of) for remedy in error.remedy_of]
-    return ConllError(error.problems, remedy_of=remedies)
+    remedies = [with_flags(remedy, flag_of) for remedy in error.remedies]
+    return ConllError(error.problems, [r for r in remedies if not _has_value(r)])
+
+
+def _has_value(remedy: str) -> bool:
+    return any(match["value"] for match in _ARGUMENT.finditer(remedy))

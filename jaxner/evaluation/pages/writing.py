@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from jaxner import writing
 from jaxner.evaluation.pages import drawings, rows
 from jaxner.evaluation.scoring import jaxner_version
 
@@ -37,18 +38,24 @@ _ENOUGH = 10  # predictions that a bin needs to be drawn
 _MISSING = "A report needs {}: pip install 'jaxner[report]'"
 
 
-def check(path: str | os.PathLike[str]) -> None:
+def check(
+    path: str | os.PathLike[str], *sources: str | os.PathLike[str] | None
+) -> None:
     """Checks, before any other work, that a report can be written.
+
+    Args:
+        path: The file of the page.
+        sources: Files that none of its three files must replace.
 
     Raises:
         ImportError: matplotlib or jinja2 is missing; the message names the extra.
-        FileNotFoundError: The folder of the report is missing.
-        ValueError: The name does not end with `.html`.
+        OSError: One of the files cannot be written; see `jaxner.writing.check`.
+        ValueError: The name does not end with `.html`, or a file is a source.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"Expected a report with the suffix .html, got {str(path)!r}")
-    if not Path(path).absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder to write {path} into")
+    for file in _files(path):
+        writing.check(file, *sources)
     if not drawings.is_there():
         raise ImportError(_MISSING.format("matplotlib"))
     _jinja2()
@@ -76,15 +83,17 @@ def write(path: str | os.PathLike[str], report: Value) -> list[Path]:
         >>> [file.name for file in write(path, {"title": "Mine", "runs": [run]})]
         ['report.html', 'report.json', 'report.csv']
     """
-    page = Path(path)
-    texts = {
-        page: html(report),
-        page.with_suffix(".json"): json.dumps(report, indent=1, ensure_ascii=False),
-        page.with_suffix(".csv"): table(report),
-    }
-    for file, text in texts.items():
+    files = _files(path)
+    content = json.dumps(report, indent=1, ensure_ascii=False)
+    for file, text in zip(files, (html(report), content, table(report)), strict=True):
         file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
-    return list(texts)
+    return files
+
+
+def _files(path: str | os.PathLike[str]) -> list[Path]:
+    """Returns the paths of the page, and of its content as JSON and as CSV."""
+    page = Path(path)
+    return [page, page.with_suffix(".json"), page.with_suffix(".csv")]
 
 
 def html(report: Value) -> str:

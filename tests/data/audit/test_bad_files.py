@@ -52,7 +52,7 @@ BAD = [
         {},
         1,
         "error",
-        "expected tokens and labels in columns 0, -1",
+        "expected a token and a label, got one column: 'a'",
     ),
     ("tab.conll", "a\tO\nb O\n", {}, 2, "error", "expected 2 columns, got 1: 'b O'"),
     ("end_tab.conll", "a\tO\nb\tO\t\n", {}, 2, "error", "expected 2 columns, got 3"),

@@ -210,8 +210,12 @@ def test_columns_that_are_not_there_are_refused(file, token, label):
 
 
 def test_a_file_of_one_column_has_no_labels(file):
-    with pytest.raises(ConllError, match="Set `token_column` and `label_column`"):
+    with pytest.raises(
+        ConllError, match="one column: 'a'\nSeparate columns by tabs or"
+    ):
         conll.read(file("a\n"))
+    with pytest.raises(ConllError, match="by tabs or blanks, not commas"):
+        conll.read(file("Milan,B-LOC\n"))
 
 
 def test_missing_files_are_named_with_their_neighbours(file):
