@@ -229,7 +229,13 @@ def labels_of(
         return draw(found, sentence, key)
     if decoding == "max_marginal":
         chances = found.mean(lambda p: inference.marginals(p, mask))
-        return jnp.argmax(chances, axis=-1).astype(jnp.int32)
+        if not constrained:
+            return jnp.argmax(chances, axis=-1).astype(jnp.int32)
+        # The best label of each token alone may not fit its neighbours.
+        expected = inference.constrain(
+            Potentials(chances), constraints(params.vocabulary)
+        )
+        return inference.viterbi(expected, mask)
     # The potentials of an ensemble have no transitions.
     if decoding == "independent" and not isinstance(params, Ensemble):
         alone = _without_transitions(found.potentials)

@@ -260,6 +260,7 @@ def test_a_vocabulary_takes_words_labels_and_ids():
         fails(lambda w=wrong: own.label_ids(w), "labels as a list of strings")
     for wrong in (None, 3, "x", [None], [99], [-1], [1.5]):
         fails(lambda w=wrong: own.decode(w), "Expected ids of labels, from 0 to 4, got")
+    fails(lambda: own.decode(np.eye(2, dtype=int)), "of 2 axes: decode each row")
     assert own.decode(np.array([1, 0])) == ["B-LOC", "O"]
 
 

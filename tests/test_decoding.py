@@ -112,6 +112,14 @@ def test_decodings_equal_enumeration(name, temperature, request):
     assert first.probability == pytest.approx(chances[legal].max() / share, rel=1e-4)
     alone = jaxner.tag(params, tokens, decoding="independent", constrained=True)
     assert schemes.violations(alone, "BIOES") == []
+    # Of the well-formed labellings, the one with the most expected right labels.
+    legal_marginals = jaxner.marginals(params, tokens, constrained=True)
+    hits = [
+        sum(legal_marginals[t][y] for t, y in enumerate(labellings[i])) for i in legal
+    ]
+    most = labellings[legal[int(np.argmax(hits))]]
+    found = jaxner.tag(params, tokens, decoding="max_marginal", constrained=True)
+    assert found == decode(most)
 
 
 def test_draws_come_as_often_as_they_are_probable(crf):

@@ -112,7 +112,7 @@ def _declare_cells(one: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--seeds",
         type=fields.argument(fields.Size),
-        help="runs of each system; default: as published.toml plans",
+        help="runs of each system; default: as plan.toml says",
     )
 
 

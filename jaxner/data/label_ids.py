@@ -87,6 +87,11 @@ def names_of(ids: Iterable[int] | np.ndarray, known: Sequence[str]) -> list[str]
         >>> names_of([1, 0], ["O", "B-LOC"])
         ['B-LOC', 'O']
     """
+    if (axes := getattr(ids, "ndim", 1)) > 1:
+        raise ValueError(
+            f"Expected ids of one sentence, got an array of {axes} axes: "
+            "decode each row, without its padding"
+        )
     try:
         given = list(ids)
         if min(given, default=0) >= 0:

@@ -78,7 +78,8 @@ def compare(
         The differences, by the name of the figure.
 
     Raises:
-        ValueError: A side has no run; or gold spans or tokens differ.
+        ValueError: A side has no run; or gold spans or tokens differ; or `rounds` or
+            `level` is out of range.
 
     Example:
         >>> from jaxner.evaluation import tally
@@ -90,6 +91,7 @@ def compare(
     """
     if not (first and second):
         raise ValueError("Expected a run or more on each side")
+    intervals.check(rounds, level)
     _check_same([*first, *second])
     names = [n for n in first[0].names if all(n in its.names for its in second)]
     numbers = len(first), len(second)
@@ -123,9 +125,12 @@ def bootstrap(
     """Returns the bootstrap's p-value of one figure's difference; see `compare`.
 
     Raises:
-        ValueError: As `compare`.
+        ValueError: As `compare`; or no such figure.
     """
+    intervals.check(rounds)
     _check_same([*first, *second])
+    if figure not in first[0].names:
+        raise ValueError(f"Expected a figure of {first[0].names}, got {figure!r}")
     return _inverted(_bootstrapped(first, second, [figure], rounds, seed)[:, 0])
 
 

@@ -27,6 +27,15 @@ class Interval(NamedTuple):
     high: float | None
 
 
+def check(rounds: int, level: float = LEVEL) -> None:
+    """Raises `ValueError` if resampling cannot use these numbers."""
+    if rounds < 1 or not 0 < level < 1:
+        raise ValueError(
+            f"Expected at least one round and a level between 0 and 1, got {rounds} "
+            f"and {level}"
+        )
+
+
 def bootstrap(
     tally: Tally, *, rounds: int = ROUNDS, level: float = LEVEL, seed: int = 0
 ) -> dict[str, Interval]:
@@ -52,11 +61,7 @@ def bootstrap(
         >>> found.value, round(found.low, 1), round(found.high, 1)
         (0.5, 0.4, 0.6)
     """
-    if rounds < 1 or not 0 < level < 1:
-        raise ValueError(
-            f"Expected at least one round and a level between 0 and 1, got {rounds} "
-            f"and {level}"
-        )
+    check(rounds, level)
     counts = tally.counts.astype(np.float64)
     totals = [drawn @ counts for drawn in draws(len(counts), rounds, seed)]
     found = tally.figures(np.concatenate(totals))

@@ -178,6 +178,14 @@ def build(
     check_own({"representation": representation, "encoder": encoder, "head": head})
     for part, options in (("mc_dropout", mc_dropout), ("refinement", refinement)):
         check_part(part, {} if options is None else options)
+    drafts = _make(MCDropout, "mc_dropout", mc_dropout or {})
+    if isinstance(head, Mapping) and head.get("name") == "seq2seq":
+        asked = {"refinement": refinement, "mc_dropout.num_samples": drafts.num_samples}
+        if wrong := [name for name, value in asked.items() if value]:
+            raise ValueError(
+                f"{wrong[0]} needs probabilities of each token's labels, which head "
+                "'seq2seq' does not draft; take head 'softmax' or 'crf'"
+            )
 
     def represent():
         if isinstance(representation, nn.Module):
@@ -204,7 +212,7 @@ def build(
             if refinement is None
             else _refinement(refinement, represent, num_labels)
         ),
-        mc_dropout=_make(MCDropout, "mc_dropout", mc_dropout or {}),
+        mc_dropout=drafts,
         separators=separators,
         dtype=dtype,
         remat=remat,

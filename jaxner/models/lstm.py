@@ -97,7 +97,7 @@ class BiLSTM(nn.Module):
         x = x[:, None, None]
         for layer in range(1, self.num_layers + 1):
             if self.cross and layer > 1:
-                x = jnp.concatenate([x[:, :1], x[:, 1:]], axis=3)
+                x = jnp.concatenate([x[:, 0:1], x[:, 1:2]], axis=3)
             x = drop(self.input_dropout, x, self.input_mask == "shared")
             kernels_and_bias = Cells(
                 size,

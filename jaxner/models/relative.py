@@ -127,8 +127,10 @@ class RelativeAttention(nn.Module):
         rows = length if length <= WHOLE else BLOCK
         furthest = rows * -(-length // max(rows, 1))
         # Does not depend on the sentence, so `vmap` computes it once for a batch.
-        distances = jnp.arange(-furthest, length + 1, dtype=queries.dtype)
-        relative = sinusoids(distances, self.head_dim) @ position
+        # In float32, as bfloat16 cannot tell 257 from 258.
+        distances = jnp.arange(-furthest, length + 1, dtype=jnp.float32)
+        waves = sinusoids(distances, self.head_dim).astype(queries.dtype)
+        relative = waves @ position
 
         def gather(start, q):
             begin = furthest - rows - start

@@ -169,9 +169,10 @@ class Representation(nn.Module):
         bert: Features of word pieces (`bert.WordPieces`), or None.
         dropout: Probability of zeroing a feature.
         word_dropout: Probability of replacing a word by the unknown word.
-        singleton_dropout: The same for words that occur once in the training text, in
-            training only. This trains the unknown word's vector when the vocabulary
-            covers the whole training text. Lample et al. (2016) use 0.5.
+        singleton_dropout: The same for words that occur once in the training text. This
+            trains the unknown word's vector when the vocabulary covers the whole
+            training text. Lample et al. (2016) use 0.5. Like the other dropouts, it
+            acts in training and in passes with dropout.
         singletons: First and last (exclusive) id of these words; see `Vocabulary`.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,7 +87,15 @@ class Queue:
         weights = job.first_weights(self.runs)
         if weights is None or (weights / "result.json").is_file():
             return State(MISSING)
-        return State(WAITING, f"for the weights of {job.cell.begins_with}")
+        source = job.cell.begins_with
+        if (source, job.seed) not in self.results.by_job():
+            return State(WAITING, f"for the weights of {source}")
+        # Its line is here without its weights: it was trained in another clone.
+        return State(
+            SKIPPED,
+            f"{weights} is missing, the run folder of {source}: bring it, or remove "
+            f"the line of its seed {job.seed} to train it again",
+        )
 
     def work(
         self, jobs: Sequence[Job], *, hours: float | None = None, retry: bool = False
@@ -190,8 +199,13 @@ class Queue:
 def _take_out(one: Job, joined: Job, runs: Path) -> None:
     """Moves a run that trained together with others to its own place."""
     source = joined.folder(runs) / f"seed-{one.seed}"
-    if source.is_dir() and not one.folder(runs).exists():
-        source.rename(one.folder(runs))
+    target = one.folder(runs)
+    is_begun = Workdir(target).is_begun() or (target / "result.json").exists()
+    if is_begun or not source.is_dir():
+        return
+    # A run that was stopped before its first checkpoint left a log at most.
+    shutil.rmtree(target, ignore_errors=True)
+    source.rename(target)
 
 
 def what_lacks(config: Any) -> str:

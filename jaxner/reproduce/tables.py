@@ -25,9 +25,10 @@ the paper's figure, with its own vectors. *Measured* is the mean of our runs ± 
 deviation (number of runs), by the rule of the paper's scorer; *conlleval* is the same
 by conlleval's rule, where the rules differ. By the *strict* rule only well-formed spans
 count: the difference is what ill-formed labels cost. The best epoch is that with the
-highest dev score by conlleval's rule; *epochs* shows each run's best epoch and the
-maximum. Below each table, *runs* shows how many runs the p value compares, which may be
-fewer than there are; *difference* is theirs.
+highest dev score, by the strict rule where the table names it, else by conlleval's;
+*epochs* shows each run's best epoch and the maximum. Below each table, *runs* shows how
+many runs the p value compares, which may be fewer than there are; *difference* is
+theirs. No order is decided while a system has one run.
 """
 
 

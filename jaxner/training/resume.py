@@ -105,10 +105,8 @@ def _stand_in(
     figure = f"dev_{run.task.main_figure}"
     score = -1.0  # within an epoch: the next epoch is better
     if int(state.step) == epoch * run.corpus.batches.num_batches:
-        scores = (
-            m.get(figure, -1.0) for m in run.folder.metrics() if m["epoch"] == epoch
-        )
-        score = next(scores, -1.0)
+        scores = (m.get(figure) for m in run.folder.metrics() if m["epoch"] == epoch)
+        score = next(scores, -1.0) or 0.0  # None: without any span
     log(
         f"The best checkpoint (epoch {lost}) is missing: the latest one (epoch "
         f"{epoch}) replaces it until a later epoch is better"

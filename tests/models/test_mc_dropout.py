@@ -282,6 +282,12 @@ def test_all_parts_are_the_default_and_one_may_be_a_string(unchecked):
     assert build(mc_dropout={"parts": "head"}).mc_dropout.parts == ("head",)
 
 
+def test_a_head_without_scores_drafts_nothing():
+    message = "mc_dropout.num_samples needs probabilities of each token"
+    with pytest.raises(ValueError, match=message):
+        build(head="seq2seq", mc_dropout={"num_samples": 2})
+
+
 def test_a_head_without_scores_of_its_own_cannot_be_sampled():
     model = build(head="seq2seq")
     with pytest.raises(

@@ -102,6 +102,28 @@ def test_bfloat16_is_float32_rounded(name, refinement):
     assert np.linalg.norm(ours - theirs) < 0.05 * np.linalg.norm(theirs)
 
 
+def test_relations_of_a_long_sentence_keep_their_precision():
+    from jaxner.models.relation import gated_sum
+
+    draws = np.random.default_rng(0).normal(size=(4, 700, 6))
+    # Rounded first, so that only the sums differ.
+    a, b, x, weights = (jnp.asarray(one, jnp.bfloat16) for one in draws)
+    wide = [one.astype(jnp.float32) for one in (a, b, jnp.abs(x), weights)]
+
+    def loss(a, b, x, weights):
+        return jnp.sum((gated_sum(a, b, x) * weights).astype(jnp.float32))
+
+    np.testing.assert_allclose(
+        gated_sum(a, b, jnp.abs(x)).astype(np.float32), gated_sum(*wide[:3]), rtol=0.02
+    )
+    found = jax.grad(loss, (0, 1, 2))(a, b, jnp.abs(x), weights)
+    expected = jax.grad(loss, (0, 1, 2))(*wide)
+    for one, right in zip(found, expected, strict=True):
+        assert one.dtype == jnp.bfloat16
+        error = np.abs(one.astype(np.float32) - right).mean()
+        assert error < 0.01 * np.abs(right).mean()
+
+
 def test_potentials_are_float32():
     model = build(ENCODERS["bilstm"], dtype="bfloat16")
     sentences, _ = batch()

@@ -360,6 +360,20 @@ def test_wrong_options(options, message, unchecked):
         build(**options)
 
 
+def test_a_draft_needs_scores_of_each_token():
+    with pytest.raises(ValueError, match="refinement needs probabilities of each"):
+        models.build(
+            num_labels=LABELS,
+            num_trained_words=9,
+            num_frozen_words=0,
+            num_chars=20,
+            representation={"words": {"dim": 6}, "chars": None},
+            encoder={"name": "bilstm", "hidden_dim": 4},
+            head={"name": "seq2seq"},
+            refinement={"label_dim": 4},
+        )
+
+
 def test_mixing_keeps_the_best_labels_of_both():
     rng = np.random.default_rng(0)
     draft, refined = (

@@ -92,6 +92,17 @@ def test_the_papers_vectors_come_first():
     assert not any(name.startswith("data.") for name in found)
 
 
+def test_a_rate_that_falls_to_the_end_is_not_stopped_early():
+    names = "uanet/", "uanet-no-labels/", "uanet-transformer"
+    falling = [cell for cell in KNOWN.cells.values() if cell.id.startswith(names)]
+    assert {"uanet/ontonotes5", "uanet-transformer/ontonotes5"} <= {
+        cell.id for cell in falling
+    }
+    for cell in falling:
+        planned = PLAN.overrides(cell, None, lambda _: True)
+        assert planned["patience"] == 0, cell.id
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -343,6 +354,18 @@ def test_the_command_of_seeds_that_train_together(tmp_path):
     assert plan.together(later, [Job(later.cell, 1)]) == later
 
 
+def test_a_run_that_was_hardly_begun_makes_way(tmp_path):
+    job = plan.together(JOBS[0], [Job(SAMPLE, s) for s in (0, 1)])
+    one, target = job.each()[0], job.each()[0].folder(tmp_path)
+    source = job.folder(tmp_path) / "seed-0"
+    for folder, text in ((source, "new"), (target, "old")):
+        folder.mkdir(parents=True)
+        (folder / "train.log").write_text(text)
+    queue._take_out(one, job, tmp_path)
+    assert (target / "train.log").read_text() == "new"
+    assert not source.exists()
+
+
 @pytest.mark.slow
 def test_real_runs_that_trained_together_have_lines(tmp_path):
     small = {"num_epochs": 1, "num_blocks": 1, "model.encoder.hidden_dim": 8}
@@ -371,6 +394,17 @@ def test_documents_wait_for_sentences(tmp_path):
     assert line.state(Job(later, 0)).name == "missing"
     flags = programs.command(Job(later, 0), {}, tmp_path)
     assert f"--config.init_from={tmp_path / 's' / 'seed-0'}" in flags
+
+
+def test_a_line_without_weights_lets_no_document_wait(tmp_path):
+    source = "idcnn/conll2003"
+    later = Cell("d/sample", "grn", "", "", "idcnn:sample,document", begins_with=source)
+    line, _ = queue_of(tmp_path, Fake())
+    line.results.add("idcnn", lines.line(source, 0, test={"conlleval": 90.0}))
+    state = line.state(Job(later, 0))
+    assert state.name == "skipped"
+    assert f"is missing, the run folder of {source}: bring it, or" in state.why
+    assert line.state(Job(later, 1)).name == "waiting"
 
 
 def test_a_config_that_cannot_be_made_stops_nothing(tmp_path):
