@@ -179,13 +179,7 @@ def build(
     for part, options in (("mc_dropout", mc_dropout), ("refinement", refinement)):
         check_part(part, {} if options is None else options)
     drafts = _make(MCDropout, "mc_dropout", mc_dropout or {})
-    if isinstance(head, Mapping) and head.get("name") == "seq2seq":
-        asked = {"refinement": refinement, "mc_dropout.num_samples": drafts.num_samples}
-        if wrong := [name for name, value in asked.items() if value]:
-            raise ValueError(
-                f"{wrong[0]} needs probabilities of each token's labels, which head "
-                "'seq2seq' does not draft; take head 'softmax' or 'crf'"
-            )
+    _check_draft(head, refinement, drafts)
 
     def represent():
         if isinstance(representation, nn.Module):
@@ -217,6 +211,16 @@ def build(
         dtype=dtype,
         remat=remat,
     )
+
+
+def _check_draft(head: Any, refinement: Any, drafts: MCDropout) -> None:
+    is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
+    asked = {"refinement": refinement, "mc_dropout.num_samples": drafts.num_samples}
+    if is_seq2seq and (wrong := [name for name, value in asked.items() if value]):
+        raise ValueError(
+            f"{wrong[0]} needs probabilities of each token's labels, which head "
+            "'seq2seq' does not draft; take head 'softmax' or 'crf'"
+        )
 
 
 def _head(part: str, options: Any, num_labels: int) -> Any:

@@ -54,7 +54,7 @@ def _forward(a, b, x):
             return total + gate(left, right_j[None]) * x_j[None], None
 
         # In bfloat16 a total of some hundred terms would lose what is added to it.
-        start = jnp.zeros(x.shape, jnp.promote_types(x.dtype, jnp.float32))
+        start = jnp.zeros_like(x, jnp.promote_types(x.dtype, jnp.float32))
         return jax.lax.scan(add, start, (right, x))[0].astype(x.dtype)
 
     return _by_fast_or_exact_gate(by, a, b), (a, b, x)
@@ -78,7 +78,7 @@ def _backward(residuals, cotangent):
             by_x = values * cotangent_k[None]
             return (grad_a, grad_b + by_x * (1 - values), grad_x + by_x), None
 
-        zero = jnp.zeros(x.shape, jnp.promote_types(x.dtype, jnp.float32))
+        zero = jnp.zeros_like(x, jnp.promote_types(x.dtype, jnp.float32))
         inputs = (left, cotangent, right, x)
         totals, _ = jax.lax.scan(add, (zero, zero, zero), inputs)
         grad_a, grad_b, grad_x = totals
