@@ -178,8 +178,7 @@ def build(
     check_own({"representation": representation, "encoder": encoder, "head": head})
     for part, options in (("mc_dropout", mc_dropout), ("refinement", refinement)):
         check_part(part, {} if options is None else options)
-    drafts = _make(MCDropout, "mc_dropout", mc_dropout or {})
-    _check_draft(head, refinement, drafts)
+    drafts = _drafts(mc_dropout, head, refinement)
 
     def represent():
         if isinstance(representation, nn.Module):
@@ -213,14 +212,13 @@ def build(
     )
 
 
-def _check_draft(head: Any, refinement: Any, drafts: MCDropout) -> None:
+def _drafts(options: Any, head: Any, refinement: Any) -> MCDropout:
+    drafts = _make(MCDropout, "mc_dropout", options or {})
     is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
     asked = {"refinement": refinement, "mc_dropout.num_samples": drafts.num_samples}
     if is_seq2seq and (wrong := [name for name, value in asked.items() if value]):
-        raise ValueError(
-            f"{wrong[0]} needs probabilities of each token's labels, which head "
-            "'seq2seq' does not draft; take head 'softmax' or 'crf'"
-        )
+        raise ValueError(f"{wrong[0]} needs head 'softmax' or 'crf', not 'seq2seq'")
+    return drafts
 
 
 def _head(part: str, options: Any, num_labels: int) -> Any:

@@ -283,7 +283,7 @@ def test_all_parts_are_the_default_and_one_may_be_a_string(unchecked):
 
 
 def test_a_head_without_scores_drafts_nothing():
-    message = "mc_dropout.num_samples needs probabilities of each token"
+    message = "mc_dropout.num_samples needs head 'softmax' or 'crf'"
     with pytest.raises(ValueError, match=message):
         build(head="seq2seq", mc_dropout={"num_samples": 2})
 

@@ -361,7 +361,9 @@ def test_wrong_options(options, message, unchecked):
 
 
 def test_a_draft_needs_scores_of_each_token():
-    with pytest.raises(ValueError, match="refinement needs probabilities of each"):
+    with pytest.raises(
+        ValueError, match="refinement needs head 'softmax' or 'crf', not"
+    ):
         models.build(
             num_labels=LABELS,
             num_trained_words=9,
