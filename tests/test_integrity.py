@@ -298,6 +298,18 @@ def test_without_a_best_checkpoint_the_latest_stands_in(run, corpus, capsys):
     jaxner.load(run)
 
 
+def test_a_latest_checkpoint_without_f1_stands_in(run, corpus):
+    shutil.rmtree(run / "checkpoints" / "best")
+    file = run / "metrics.jsonl"
+    *others, last = map(integrity.from_line, file.read_text().splitlines())
+    last["dev_f1"] = None  # no span, neither found nor in the text
+    lines = map(integrity.to_line, (*others, last))
+    file.write_text("".join(f"{line}\n" for line in lines))
+    result = train.main_run(tiny.config(corpus, num_epochs=4), run)
+    assert result["best_epoch"] in (3, 4)
+    jaxner.load(run)
+
+
 def test_without_a_latest_checkpoint_nothing_is_overwritten(run, corpus):
     shutil.rmtree(run / "checkpoints" / "latest")
     with pytest.raises(DamagedFileError, match="had reached epoch 3") as error:

@@ -26,12 +26,12 @@ def suggestion(option: str, arguments: Sequence[str]) -> str:
         'Did you mean --config.num_epochs?'
     """
     wanted = option.lstrip("-").rpartition(".")[2]
-    found = [name for name in _options(arguments) if name.rpartition(".")[2] == wanted]
+    known = _options(arguments)
+    found = [name for name in known if name.rpartition(".")[2] == wanted]
     if not found:
-        by_end = {name.rpartition(".")[2]: name for name in _options(arguments)}
-        found = [
-            by_end[end] for end in difflib.get_close_matches(wanted, by_end, 1, 0.7)
-        ]
+        by_end = {name.rpartition(".")[2]: name for name in known}
+        close = difflib.get_close_matches(wanted, by_end, 1, 0.7)
+        found = [by_end[end] for end in close]
     if not found or len(found) > _SHOWN:
         return ""
     return f"Did you mean {' or '.join(f'--config.{name}' for name in found)}?"

@@ -127,8 +127,9 @@ class RelativeAttention(nn.Module):
         rows = length if length <= WHOLE else BLOCK
         furthest = rows * -(-length // max(rows, 1))
         # Does not depend on the sentence, so `vmap` computes it once for a batch.
-        # In float32, as bfloat16 cannot tell 257 from 258.
-        distances = jnp.arange(-furthest, length + 1, dtype=jnp.float32)
+        # Not in bfloat16, which cannot tell 257 from 258.
+        exact = jnp.promote_types(queries.dtype, jnp.float32)
+        distances = jnp.arange(-furthest, length + 1, dtype=exact)
         waves = sinusoids(distances, self.head_dim).astype(queries.dtype)
         relative = waves @ position
 

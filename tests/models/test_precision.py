@@ -124,6 +124,30 @@ def test_relations_of_a_long_sentence_keep_their_precision():
         assert error < 0.01 * np.abs(right).mean()
 
 
+def test_distances_beyond_256_tokens_stay_apart():
+    from jaxner.models.relative import RelativeAttention
+
+    module = RelativeAttention(num_heads=1, head_dim=4, dropout=0.0)
+    draws = np.random.default_rng(0)
+    x = jnp.asarray(draws.normal(size=(600, 4)), jnp.bfloat16)
+    mask = jnp.ones(600, bool)
+    weights = module.init(jax.random.key(0), x, x, mask, train=False)
+    # Weights depend on the distance alone.
+    zero = jax.tree.map(jnp.zeros_like, weights)
+    eye = jnp.eye(4).reshape(weights["params"]["value"].shape)
+    bias = 8 * jnp.ones_like(weights["params"]["position_bias"])
+    own = {"value": eye, "position": jnp.eye(4), "position_bias": bias}
+    given = {"params": {**zero["params"], **own}}
+
+    def found(dtype):
+        params = jax.tree.map(lambda w: w.astype(dtype), given)
+        its = x.astype(dtype)
+        return np.asarray(module.apply(params, its, its, mask, train=False), float)
+
+    exact = found(jnp.float32)
+    assert np.abs(found(jnp.bfloat16) - exact).mean() < 0.1 * np.abs(exact).mean()
+
+
 def test_potentials_are_float32():
     model = build(ENCODERS["bilstm"], dtype="bfloat16")
     sentences, _ = batch()
