@@ -168,7 +168,7 @@ def test_other_sentences_are_refused():
         comparing.compare(one, other)
     with pytest.raises(ValueError, match="a run or more on each side"):
         comparing.compare(one, [])
-    for options in ({"rounds": 0}, {"level": 95}):
+    for options in ({"rounds": 0}, {"level": 95.0}):
         with pytest.raises(ValueError, match="at least one round and a level between"):
             comparing.compare(one, one, **options)
     with pytest.raises(ValueError, match=r"Expected a figure of .*'f1'.*, got 'F1'"):
