@@ -65,15 +65,29 @@ def check_folder(workdir: Any) -> None:
         raise NotADirectoryError(f"{wanted}, got the file {path}.")
 
 
-def check_documents(documents: Any) -> None:
-    """Raises TypeError unless documents are given as a list, or not at all."""
-    is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")
-    if documents is None or (is_list and not isinstance(documents, (str, bytes, dict))):
+def check_documents(documents: Any, number: int) -> None:
+    """Checks that documents are a list with the document of each sentence, or None.
+
+    Args:
+        documents: The document of each sentence, or None.
+        number: Number of sentences.
+
+    Raises:
+        TypeError: They are no list.
+        ValueError: The numbers of documents and sentences differ.
+    """
+    if documents is None:
         return
-    raise TypeError(
-        "Expected documents as a list with the document of each sentence, such as "
-        f"[0, 0, 1], got {shown(documents)}."
-    )
+    is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")
+    if not is_list or isinstance(documents, (str, bytes, dict)):
+        raise TypeError(
+            "Expected documents as a list with the document of each sentence, such as "
+            f"[0, 0, 1], got {shown(documents)}."
+        )
+    if len(documents) != number:
+        raise ValueError(
+            f"Expected one document per sentence, {number}, got {len(documents)}."
+        )
 
 
 def check_temperature(temperature: Any) -> None:

@@ -53,12 +53,7 @@ def over_documents(
     Raises:
         ValueError: The numbers of documents and sentences differ.
     """
-    check_documents(documents)
-    if documents is not None and len(documents) != len(sentences):
-        raise ValueError(
-            f"Expected one document per sentence, {len(sentences)}, got "
-            f"{len(documents)}."
-        )
+    check_documents(documents, len(sentences))
     if not models.character_readers(params.model):
         none = np.zeros((1, 1), np.int32)
         sentences = [

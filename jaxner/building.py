@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -31,11 +32,12 @@ def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model
             "A tagger of documents gives separators their label after the model has "
             "scored it, which head 'seq2seq' has no scores for; take 'softmax' or 'crf'"
         )
+    sizes = _sizes(vocabulary)
     return models.build(
-        num_labels=len(vocabulary.label_names),
-        num_trained_words=vocabulary.num_trained,
-        num_frozen_words=len(vocabulary.words) - vocabulary.num_trained,
-        num_chars=len(vocabulary.chars),
+        num_labels=sizes["num_labels"],
+        num_trained_words=sizes["num_trained"],
+        num_frozen_words=sizes["num_frozen"],
+        num_chars=sizes["num_chars"],
         char_types=vocabulary.char_types,
         vector_sizes=vocabulary.vector_sizes,
         encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
@@ -43,6 +45,52 @@ def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model
         singletons=vocabulary.singletons,
         **options,
     )
+
+
+def _sizes(vocabulary: Vocabulary) -> dict[str, int]:
+    """Returns the sizes that a vocabulary gives the fields of modules, by field."""
+    return {
+        "num_labels": len(vocabulary.label_names),
+        "num_trained": vocabulary.num_trained,
+        "num_frozen": len(vocabulary.words) - vocabulary.num_trained,
+        "num_chars": len(vocabulary.chars),
+    }
+
+
+def check_sizes(model: nn.Module, vocabulary: Vocabulary) -> None:
+    """Raises ValueError unless a model's sizes are those of the vocabulary.
+
+    A tagger with another vocabulary would read ids as other words, silently.
+
+    Args:
+        model: A model; modules of one's own are compared by the fields they share with
+            this library's (`num_labels`, `num_trained`, `num_frozen`, `num_chars`).
+        vocabulary: The vocabulary it should belong to.
+
+    Example:
+        >>> import jaxner
+        >>> params = jaxner.load("runs/grn")
+        >>> other, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
+        >>> check_sizes(params.model.head, other)
+        Traceback (most recent call last):
+        ...
+        ValueError: The model is of another vocabulary: Head has num_labels=17, the \
+vocabulary has 5. Pass the vocabulary that the model was built for, or build a model \
+for this one.
+    """
+    for name, wanted in _sizes(vocabulary).items():
+        found = getattr(model, name, wanted)
+        if found != wanted:
+            raise ValueError(
+                f"The model is of another vocabulary: {type(model).__name__} has "
+                f"{name}={found}, the vocabulary has {wanted}. Pass the vocabulary "
+                "that the model was built for, or build a model for this one."
+            )
+    for field in dataclasses.fields(model):
+        value = getattr(model, field.name, None)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, nn.Module) and field.name != "parent":
+                check_sizes(part, vocabulary)
 
 
 def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:

@@ -18,7 +18,7 @@ from jaxtyping import Array
 from jaxner import arguments, calibrations, integrity, models
 from jaxner.building import build as build
 from jaxner.building import build_model as build_model
-from jaxner.building import changed
+from jaxner.building import changed, check_sizes
 from jaxner.calibrations import FILE as CALIBRATION
 from jaxner.data import agreement
 from jaxner.data.vocab import Vocabulary
@@ -47,6 +47,9 @@ class Tagger:
             `jaxner.answers.calibrating.fit`. A tuple for an ensemble whose members have
             different temperatures.
 
+    Raises:
+        ValueError: The model is of another vocabulary.
+
     Example:
         >>> params = load("runs/grn")
         >>> params.temperature, sorted(params.weights)
@@ -60,6 +63,9 @@ class Tagger:
 
     def __post_init__(self):
         arguments.check_temperature(self.temperature)
+        # Absent parts are refused where a tagger is used.
+        if isinstance(self.model, models.Model) and self.vocabulary is not None:
+            check_sizes(self.model, self.vocabulary)
 
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))

@@ -544,3 +544,39 @@ def test_weights_of_which_none_fits_are_refused():
         ValueError, match=r"No weights of the run in --config\.init_from fit"
     ):
         prepare.start_from((old, vocabulary), new, vocabulary, print)
+
+
+def test_batches_of_ones_own_are_documents():
+    vocabulary, _ = jaxner.build_vocabulary([WORDS], ["A"], documents=True)
+    text = [[WORDS[0], WORDS[1]], [WORDS[0]], [WORDS[1]]]
+    labels = [["S-A", "O"], ["O"], ["S-A"]]
+    separator, one = len(vocabulary.label_names) - 1, vocabulary.label_ids(["S-A"])[0]
+
+    def rows(given):
+        batches = jaxner.Batches.of(
+            vocabulary, text, labels, batch_size=9, documents=given
+        )
+        found = []
+        for sentences, ids in batches.epoch(seed=0, epoch=0):
+            mask = np.asarray(sentences.mask)
+            for ids_of_row, kept in zip(np.asarray(ids), mask, strict=True):
+                found.append(ids_of_row[kept].tolist())
+        return sorted((row for row in found if row), key=len)
+
+    assert rows([7, 7, "b"]) == [
+        [separator, one, separator],
+        [separator, one, 0, separator, 0, separator],
+    ]
+    assert [len(row) for row in rows(None)] == [3, 3, 4]  # each sentence by itself
+    with pytest.raises(ValueError, match="one document per sentence, 3, got 2"):
+        rows([0, 1])
+    with pytest.raises(TypeError, match="Expected documents as a list"):
+        rows("abc")
+    with pytest.raises(ValueError, match="sentence 1"):
+        jaxner.Batches.of(
+            vocabulary,
+            text[:2],
+            [["S-A"] * 2, ["S-A"] * 2],
+            batch_size=9,
+            documents=[0, 0],
+        )

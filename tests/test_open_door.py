@@ -1,5 +1,6 @@
 """Users' own modules and training loops: they train, save and load."""
 
+import dataclasses
 import importlib
 import json
 import runpy
@@ -210,3 +211,18 @@ def test_every_model_of_a_config_can_be_described(config):
 def test_a_description_of_another_library_is_refused(description, message):
     with pytest.raises(ValueError, match=message):
         models.restore(description, models.MODULES)
+
+
+def test_a_model_of_another_vocabulary_is_refused():
+    tagger = random_tagger()
+    more_words, _ = jaxner.build_vocabulary(
+        [["Rome", "fell", "in", "Yes", "Ro"]], ["LOC"]
+    )
+    with pytest.raises(ValueError, match="of another vocabulary: Words has num_train"):
+        jaxner.Tagger(tagger.weights, tagger.model, more_words)
+    other = dataclasses.replace(VOCABULARY, label_names=("O", "B-A", "I-A"))
+    with pytest.raises(ValueError, match=r"num_labels=.*, the vocabulary has 3\. Pass"):
+        dataclasses.replace(tagger, vocabulary=other)
+    # Modules of one's own have no sizes to compare.
+    own = random_tagger(representation=Ids())
+    assert jaxner.tag(own, ["Rome"])

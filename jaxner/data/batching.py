@@ -12,21 +12,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from jaxner.arguments import check_vocabulary
+from jaxner.arguments import check_documents, check_vocabulary
 from jaxner.checked import checked
+from jaxner.data import documents as joining
 from jaxner.data import label_ids, padding, shapes, unique_words
 from jaxner.data.padding import Block as Block
 from jaxner.data.padding import PieceShape, piece_shape, stack_trees
 from jaxner.data.padding import pad as pad
 from jaxner.data.padding import stack as stack
-from jaxner.data.sentences import check_corpus
+from jaxner.data.sentences import check_corpus, check_text
 from jaxner.data.shapes import Shape as Shape
-from jaxner.fields import OneOf, Size
+from jaxner.fields import Count, OneOf, Seed, Size
 from jaxner.types import Sentence
 from jaxner.wording import counted
 
@@ -139,6 +140,7 @@ class Batches:
         *,
         batch_size: int,
         num_shapes: int = 5,
+        documents: Sequence[Hashable] | None = None,
     ) -> Batches:
         """Returns the batches of a corpus, for a training loop of your own.
 
@@ -148,10 +150,13 @@ class Batches:
             labels: Labels of each sentence, in the vocabulary's scheme.
             batch_size: Sentences in a batch.
             num_shapes: Maximum number of batch shapes; each is compiled once.
+            documents: Document of each sentence, for a vocabulary of documents; by
+                default, each sentence is a document. Other vocabularies ignore it.
 
         Raises:
             TypeError: An argument has another type.
-            ValueError: A label is not in the vocabulary, or breaks its scheme.
+            ValueError: A label is not in the vocabulary, or breaks its scheme; or the
+                numbers of documents and sentences differ.
 
         Example:
             >>> import jaxner
@@ -163,16 +168,22 @@ class Batches:
             ((2, 2), [[0, 0], [4, 0]])
         """
         check_vocabulary(vocabulary)
+        check_text(sentences)
+        check_documents(documents, len(sentences))
         label_ids.check_scheme(labels, vocabulary.scheme)
-        return cls.make(
-            [vocabulary.encode(tokens) for tokens in sentences],
-            [vocabulary.label_ids(row) for row in labels],
-            batch_size=batch_size,
-            num_shapes=num_shapes,
-            chars="token",  # also correct for models with dropout on characters
-        )
+        encoded = [vocabulary.encode(tokens) for tokens in sentences]
+        ids = [vocabulary.label_ids(row) for row in labels]
+        check_corpus(encoded, ids)  # before documents hide whose labels they are
+        if vocabulary.reads_documents:
+            own = range(len(encoded)) if documents is None else documents
+            separator = len(vocabulary.label_names) - 1
+            encoded, ids = joining.joined(joining.groups(own), encoded, ids, separator)
+        # One row per token is also correct for models with dropout on characters.
+        options = {"batch_size": batch_size, "num_shapes": num_shapes}
+        return cls.make(encoded, ids, chars="token", **options)
 
-    def epoch(self, seed: int, epoch: int) -> Iterator[tuple[Sentence, np.ndarray]]:
+    @checked
+    def epoch(self, seed: Seed, epoch: Count) -> Iterator[tuple[Sentence, np.ndarray]]:
         """Yields sentences and label ids of the batches of an epoch, one block each.
 
         Args:

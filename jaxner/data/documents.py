@@ -138,6 +138,26 @@ def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
     return joined
 
 
+def joined(
+    members: Sequence[Sequence[int]],
+    sentences: Sequence[Sentence],
+    labels: Sequence[np.ndarray],
+    separator: int,
+) -> tuple[list[Sentence], list[np.ndarray]]:
+    """Returns the documents of encoded sentences, and their label ids.
+
+    Args:
+        members: Indices of the sentences in each document, from `groups`.
+        sentences: Encoded sentences without padding.
+        labels: Label ids of each sentence.
+        separator: Label id of separators.
+    """
+    return (
+        [join([sentences[i] for i in own]) for own in members],
+        [join_labels([labels[i] for i in own], separator) for own in members],
+    )
+
+
 def split(values: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
     """Returns the values of a document's tokens by sentence.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxner.data import schemes
 from jaxner.data.sentences import strings
-from jaxner.wording import counted
+from jaxner.wording import counted, shown
 
 SEPARATOR = "<sep>"
 """The label of separators between the sentences of a document."""
@@ -34,24 +34,26 @@ def names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
 
 
 def check_scheme(rows: Sequence[Sequence[str]], scheme: str) -> None:
-    """Raises ValueError if labels for training break the scheme.
+    """Raises ValueError if labels for training break the scheme, TypeError if no list.
 
     Example:
         >>> check_scheme([["B-LOC", "I-LOC"]], "BIOES")
         Traceback (most recent call last):
         ...
         ValueError: The labels of 1 of 1 sentence break BIOES, first in sentence 0. \
-Convert them, jaxner.data.schemes.convert(labels, 'BIOES'), or build the vocabulary \
-with their scheme.
+Convert each, jaxner.data.schemes.convert(row, 'BIOES'), or build the vocabulary with \
+their scheme.
     """
+    if isinstance(rows, str) or not isinstance(rows, Sequence):
+        raise TypeError(f"Expected labels as a list of lists, got {shown(rows)}.")
     if scheme == schemes.TAGS:
         return
     wrong = [i for i, row in enumerate(rows) if schemes.violations(row, scheme)]
     if wrong:
         raise ValueError(
             f"The labels of {len(wrong):,} of {counted(len(rows), 'sentence')} break "
-            f"{scheme}, first in sentence {wrong[0]}. Convert them, "
-            f"jaxner.data.schemes.convert(labels, {scheme!r}), or build the vocabulary "
+            f"{scheme}, first in sentence {wrong[0]}. Convert each, "
+            f"jaxner.data.schemes.convert(row, {scheme!r}), or build the vocabulary "
             "with their scheme."
         )
 

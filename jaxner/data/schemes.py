@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxner.wording import counted
+from jaxner.wording import counted, shown
 
 SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU", "IOE1", "IOE2")
 """The schemes of spans."""
@@ -83,6 +83,7 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
     and of seqeval's default mode. Spans are in order and do not overlap.
 
     Raises:
+        TypeError: They are not a list.
         ValueError: A label is malformed.
 
     Example:
@@ -324,9 +325,11 @@ def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
 
 
 def _check(labels: Sequence[str]) -> None:
+    if isinstance(labels, str) or not isinstance(labels, (Sequence, np.ndarray)):
+        raise TypeError(f"Expected labels as a list of strings, got {shown(labels)}.")
     for position, label in enumerate(labels):
         try:
-            parse(label)
+            parse(label if isinstance(label, str) else repr(label))
         except ValueError as error:
             raise ValueError(f"Position {position}: {error}") from None
 

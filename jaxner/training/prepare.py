@@ -244,13 +244,7 @@ def encode_split(
         return sentences, labels
     members = documents.of_examples(split.path, examples)
     separator = len(vocabulary.label_names) - 1
-    return (
-        [documents.join([sentences[i] for i in group]) for group in members],
-        [
-            documents.join_labels([labels[i] for i in group], separator)
-            for group in members
-        ],
-    )
+    return documents.joined(members, sentences, labels, separator)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxner.data import batching
+from jaxner.data import batching, vocab
 from jaxner.data.batching import Batches, Shape
 from jaxner.data.unique_words import rows as char_rows
 from tests.sentences import spelled
@@ -210,3 +210,16 @@ def test_wrong_numbers_are_errors(options, message):
 def test_no_sentence_is_an_error():
     with pytest.raises(ValueError, match="training data have no sentences"):
         make([])
+
+
+def test_wrong_corpora_and_seeds_are_told(unchecked):
+    vocabulary, _ = vocab.build([["Rome"]], ["LOC"])
+    with pytest.raises(TypeError, match="Expected labels as a list of lists, got None"):
+        batching.Batches.of(vocabulary, [["Rome"]], None, batch_size=1)
+    with pytest.raises(TypeError, match="got NoneType"):
+        batching.Batches.of(vocabulary, None, [["O"]], batch_size=1)
+    batches = batching.Batches.of(vocabulary, [["Rome"]], [["O"]], batch_size=1)
+    with pytest.raises(ValueError, match="seed must be in"):
+        batches.epoch(-1, 0)
+    with pytest.raises(ValueError, match="epoch must be a whole number, got 'a'"):
+        batches.epoch(0, "a")

@@ -259,3 +259,14 @@ def test_spans_cannot_be_written_as_tags():
         with pytest.raises(ValueError, match=r"'tags' has no spans.*: IOB1, BIO"):
             call()
     assert schemes.detect([["O"]]) != schemes.TAGS
+
+
+@pytest.mark.parametrize("wrong", [None, "O", 3, {"O": 1}])
+def test_labels_are_a_list_of_strings(wrong, unchecked):
+    with pytest.raises(TypeError, match="Expected labels as a list of strings, got"):
+        schemes.convert(wrong, "BIO")
+
+
+def test_several_sentences_are_not_one(unchecked):
+    with pytest.raises(ValueError, match=r"Position 0: Label \"\['O'\]\" is neither"):
+        schemes.convert([["O"]], "BIO")
