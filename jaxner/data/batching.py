@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -179,7 +179,7 @@ class Batches:
             separator = len(vocabulary.label_names) - 1
             encoded, ids = joining.joined(joining.groups(own), encoded, ids, separator)
         # One row per token is also correct for models with dropout on characters.
-        options = {"batch_size": batch_size, "num_shapes": num_shapes}
+        options: Any = {"batch_size": batch_size, "num_shapes": num_shapes}
         return cls.make(encoded, ids, chars="token", **options)
 
     @checked
