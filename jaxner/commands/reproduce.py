@@ -125,6 +125,8 @@ def reproduce(options: argparse.Namespace) -> None:
     """
     checks.check_folder("--results", options.results)
     checks.check_folder("--runs", options.runs)
+    if options.write and not options.tables:
+        raise ValueError("--write goes with --tables: it writes the tables into pages")
     known = published.load()
     for table in options.table:
         published.known("table", table, known.papers)

@@ -6,7 +6,6 @@ of a model, the fields of its module. A config writes down only what differs.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from ml_collections import ConfigDict, FieldReference
@@ -85,23 +84,3 @@ def part(of: str, **given: Any) -> Any:
     for section in list(options.model_sections(model)):
         _complete(section)
     return model[of]
-
-
-attention, bilstm, idcnn, transformer = (
-    functools.partial(part, "encoder", name=name)
-    for name in ("attention", "bilstm", "idcnn", "transformer")
-)
-mc_dropout = functools.partial(part, "mc_dropout")
-
-
-def refinement(**given: Any) -> Any:
-    """Returns the section of a refinement; see `Refinement` and `TwoStream`."""
-    head = {"name": "softmax", "dropout": 0.15, "initializer": "torch"}
-    return part("refinement", head=head, **given)
-
-
-def optimizer(name: str, learning_rate: float, **given: Any) -> Any:
-    """Returns the section of an optimizer; see `jaxner.training.optim.Options`."""
-    section = ConfigDict({"name": name, "learning_rate": learning_rate, **given})
-    _complete(Section("optimizer", section, schema.OPTIMIZER))
-    return section

@@ -60,7 +60,7 @@ def test_mean_deviation_number_and_difference():
         for seed, test in enumerate((90.0, 91.0, 90.5))
     ]
     row = table_of(tables.systems(KNOWN, found), "grn.py:conll2003")
-    assert row[2:] == ["91.44 ± .16", "90.50 ± .50 (3)", "−0.94"]
+    assert row[2:] == ["91.44 ± .16 (5), best 91.67", "90.50 ± .50 (3)", "−0.94"]
     row = table_of(tables.systems(KNOWN, found[:1]), "grn.py:conll2003")
     assert row[3:] == ["90.00 (1)", "−1.44"]
 
@@ -79,7 +79,7 @@ def test_the_report_tells_rules_epochs_settings_and_failures():
     row = table_of(text, "ncrfpp.py:conll2003,crf")
     assert row[3:] == [
         *("90.50 (1)", "−0.71", "90.40 (1)", "90.60 (1)", "94.50 (1)"),
-        *("7 of 100, patience 15", "ncrfpp"),
+        *("7 of 22; at most 100, patience 15", "ncrfpp", "Table 3"),
     ]
     assert "- Run with `data.vectors=other.txt`: `ncrfpp-crf/conll2003`." in text
     assert "- Failed: `lan/conll2003`, seed 0: no memory" in text
