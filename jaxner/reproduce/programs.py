@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -161,24 +160,3 @@ def _error(log: Path, status: int) -> str:
     for path, name in names.items():  # no machine's paths in the results
         last = last.replace(path, name)
     return last.removeprefix(_SAYS)[:500]
-
-
-def commit() -> str:
-    """Returns the commit that is checked out, `+` if the code differs from it."""
-    code = ("jaxner", "configs", "pyproject.toml")
-    if not (ROOT / "pyproject.toml").is_file():
-        return f"jaxner {metadata.version('jaxner')}"
-    found = _git("rev-parse", "--short=12", "HEAD")
-    if not found:
-        return "unknown"
-    return found + ("+" if _git("diff", "--name-only", "HEAD", "--", *code) else "")
-
-
-def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-    except OSError:  # no git
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -18,7 +18,7 @@ from jaxner.reproduce.plan import Job, Plan, together
 from jaxner.reproduce.programs import Outcome
 from jaxner.reproduce.published import Cell
 from jaxner.reproduce.results import DONE, FAILED, Line, Results
-from jaxner.training import inputs, signals
+from jaxner.training import commits, inputs, signals
 from jaxner.workdir import Workdir
 
 MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
@@ -184,7 +184,7 @@ class Queue:
         self, one: Job, job: Job, overrides: Mapping[str, Any], outcome: Outcome
     ) -> Line:
         """Returns the line of one run of a job that ended."""
-        about, error = (self.device or "", programs.commit()), outcome.error
+        about, error = (self.device or "", commits.current()), outcome.error
         if outcome.status == 0:
             try:
                 line = record.done(one, overrides, one.folder(self.runs), *about)

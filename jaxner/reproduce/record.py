@@ -33,7 +33,7 @@ def done(
         overrides: Overrides of its config.
         folder: Its folder.
         device: "cpu", "gpu", or "" for JAX's choice.
-        commit: Commit of the code.
+        commit: Commit of the code now, for a run that did not record its own.
 
     Raises:
         FileNotFoundError: The run is not finished: a file is missing.
@@ -60,7 +60,7 @@ def done(
         "data": data,
         "vectors": vectors,
         "versions": {name: about["versions"][name] for name in _VERSIONS},
-        **_end(device, commit),
+        **_end(device, " ".join(about.get("commits", [commit]))),
         "device_kind": sorted(set(about["devices"])),
         COUNTS: _counts_by_rule(job.cell, folder),
     }

@@ -17,7 +17,7 @@ from jaxner import integrity
 from jaxner.data import agreement
 from jaxner.data.splits import Split
 from jaxner.data.vocab import Vocabulary
-from jaxner.training import schema
+from jaxner.training import commits, schema
 from jaxner.workdir import Workdir
 
 # A run may get more epochs; nothing else in its config may change.
@@ -90,7 +90,7 @@ def check_same_data(
 
 
 def describe(splits: Iterable[Split], vectors: Path | None) -> dict[str, Any]:
-    """Returns versions, devices and the hashes of the data."""
+    """Returns commit, versions, devices and the hashes of the data."""
     data = {s.split: {"path": str(s.path), "sha256": s.sha256} for s in splits}
     if vectors is not None:
         with vectors.open("rb") as file:
@@ -98,11 +98,30 @@ def describe(splits: Iterable[Split], vectors: Path | None) -> dict[str, Any]:
         data["vectors"] = {"path": str(vectors), "sha256": checksum}
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
+        "commits": [commits.current()],
         "python": platform.python_version(),
         "platform": platform.platform(),
         "versions": versions,
         "devices": [device.device_kind for device in jax.devices()],
         "data": data,
+    }
+
+
+def continued(folder: Workdir, record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the record of a run with the commits that trained it before it resumed.
+
+    Args:
+        folder: Folder of the run.
+        record: What `describe` returns now.
+    """
+    if not (folder.path / "environment.json").exists():
+        return record
+    # Runs from before the record had commits have none.
+    before = folder.read_json("environment.json").get("commits")
+    before = before if isinstance(before, list) else ["unknown"]
+    return {
+        **record,
+        "commits": list(dict.fromkeys(map(str, [*before, commits.current()]))),
     }
 
 

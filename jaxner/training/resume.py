@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jaxner import tagger
 from jaxner.integrity import DamagedFileError
 from jaxner.models import options
-from jaxner.training import step
+from jaxner.training import environment, step
 
 if TYPE_CHECKING:
     from jaxner.checkpoints import Checkpoints
@@ -123,6 +123,7 @@ def write_down(run: Run) -> None:
     """
     folder = run.folder
     folder.write_json("config.json", run.config.to_dict())
-    folder.write_json("environment.json", run.record)
+    record = environment.continued(folder, run.record)
+    folder.write_json("environment.json", record)
     folder.write_text("vocabulary.json", run.start.vocabulary.to_json())
     folder.save_frozen(run.start.weights["frozen"], run.about())

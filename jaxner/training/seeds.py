@@ -119,7 +119,7 @@ def _together(config: Any, top: Workdir) -> dict[int, Any]:
         shared = corpus, data.dev, task, tx, start, data.record
         runs.append(Run(own, folders[seed], *shared))
     top.write_json("config.json", config.to_dict())
-    top.write_json("environment.json", data.record)
+    top.write_json("environment.json", environment.continued(top, data.record))
     top.write_text("vocabulary.json", data.vocabulary.to_json())
     train(runs, top)
     return {

@@ -12,12 +12,13 @@ import pytest
 
 from jaxner import workdir
 from jaxner.commands import reproduce
-from jaxner.reproduce import plan, programs, published, queue
+from jaxner.reproduce import plan, programs, published, queue, record
 from jaxner.reproduce.plan import Job
 from jaxner.reproduce.programs import Outcome
 from jaxner.reproduce.published import Cell
 from jaxner.reproduce.queue import Queue
 from jaxner.reproduce.results import Results
+from jaxner.workdir import Workdir
 from tests.marks import slow
 from tests.reproduce import lines
 
@@ -198,6 +199,17 @@ def test_a_finished_run_has_a_line(tmp_path):
     assert {"commit", "date", "versions", "seed", "overrides"} <= set(its)
     assert (tmp_path / "results" / "uanet.jsonl").read_text().count("\n") == 1
     assert str(tmp_path) not in json.dumps(found["grn/sample", 0])
+
+
+def test_a_line_has_all_commits_that_trained_its_run(tmp_path):
+    job = JOBS[0]
+    lines.finish(job.folder(tmp_path))
+    assert record.done(job, {}, job.folder(tmp_path), "cpu", "now")["commit"] == "now"
+    run = Workdir(job.folder(tmp_path))
+    about = run.read_json("environment.json")
+    run.write_json("environment.json", {**about, "commits": ["1234", "5678+"]})
+    line = record.done(job, {}, job.folder(tmp_path), "cpu", "now")
+    assert line["commit"] == "1234 5678+"
 
 
 def test_what_is_done_is_not_done_again(tmp_path):

@@ -25,7 +25,7 @@ from jaxner.data import corpora, readers
 from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
 from jaxner.reproduce import plan, published, record
-from jaxner.training import cluster, monitor
+from jaxner.training import cluster, commits, environment, monitor
 from jaxner.training import run as train
 from jaxner.workdir import Workdir
 from tests import tiny
@@ -54,11 +54,26 @@ def assert_same_run(folder, other):
     assert results[0] == results[1]
 
 
+def test_the_commits_of_a_resumed_run_are_kept(tmp_path):
+    folder, now = Workdir(tmp_path / "run"), commits.current()
+    record = {"commits": [now]}
+    assert environment.continued(folder, record) == record
+    for before, kept in (
+        (["1234567"], ["1234567", now]),
+        ([now], [now]),
+        (None, ["unknown", now]),
+        (3, ["unknown", now]),
+    ):
+        folder.write_json("environment.json", {"commits": before})
+        assert environment.continued(folder, record) == {"commits": kept}
+
+
 def test_run_folder(finished, corpus):
     folder = Workdir(finished)
     assert folder.read_json("config.json")["model"]["encoder"]["hidden_dim"] == 32
     record = folder.read_json("environment.json")
     assert record["versions"]["jax"] == jax.__version__
+    assert record["commits"] == [commits.current()]
     assert len(record["data"]["train"]["sha256"]) == 64
     assert "test" not in record["data"]
     lines = folder.metrics()
