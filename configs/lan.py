@@ -12,8 +12,9 @@ after the third, the attention scores are the scores of the labels. There is no 
 LSTM reads the characters; a word's features are the final states of both directions, as
 in the authors' code, which took this part from NCRF++ (representation.chars.pool=max
 takes the maximum over the characters instead). Other settings are as in the authors'
-README; the loss is the sum over a batch of ten sentences, and training stops when the
-dev score has not risen for ten epochs.
+README, but biases start at 0, where PyTorch draws them; the loss is the sum over a
+batch of ten sentences, and training stops when the dev score has not risen for ten
+epochs.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and

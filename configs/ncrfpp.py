@@ -11,11 +11,12 @@ for a model without characters), accuracy on WSJ 97.51 for both. NCRF++ itself g
 Words and a character CNN, one BiLSTM of 200 features (100 in each direction), plain
 SGD without momentum or clipping, the loss summed over a batch of ten sentences.
 
-Characters start as PyTorch draws them: vectors from U(±√(3/D)), filters from
-U(±1/√fan-in). Kaiming's wider draw (--config.model.representation.chars.
-initializer=kaiming, and table_initializer=kaiming) is no better: on an eighth of
-CoNLL-2003 (with a CRF, 20 epochs, mean of two seeds) dev/test F1 is 89.60/86.70 as
-configured and 89.28/86.35 with the wider draw.
+Biases start at 0, where PyTorch draws them from U(±1/√fan-in). Characters start as
+PyTorch draws them: vectors from U(±√(3/D)), filters from U(±1/√fan-in). Kaiming's
+wider draw (--config.model.representation.chars.initializer=kaiming, and
+table_initializer=kaiming) is no better: on an eighth of CoNLL-2003 (with a CRF, 20
+epochs, mean of two seeds) dev/test F1 is 89.60/86.70 as configured and 89.28/86.35 with
+the wider draw.
 
 Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
 ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and

@@ -14,9 +14,8 @@ DRAWN = {"initializer": "torch", "table_initializer": "lecun", "dropout": 0.5}
 def settings(config: Any) -> None:
     """Sets data, batches, representation and a loss summed over the batch.
 
-    Draws characters and words as in NCRF++. All systems with these settings have one
-    departure: biases of LSTMs and linear layers start at 0, where PyTorch draws them
-    from U(±1/√fan-in).
+    Draws characters and words as in NCRF++. In all systems with these settings, biases
+    of LSTMs and linear layers start at 0, where PyTorch draws them from U(±1/√fan-in).
     """
     config.num_epochs = 100
     config.data.zero_digits = True

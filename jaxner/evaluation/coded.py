@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxner.data import schemes
-from jaxner.wording import counted
+from jaxner.wording import counted, shown
 
 Labels = Sequence[Sequence[str]]
 
@@ -127,6 +127,11 @@ def layout(lengths: Any) -> Layout:
 
 
 def _lengths(gold: Labels, predicted: Labels) -> np.ndarray:
+    for name, side in (("gold", gold), ("predicted", predicted)):
+        if not hasattr(side, "__len__"):
+            raise TypeError(
+                f"Expected {name} as a list of sentences, got {shown(side)}"
+            )
     if len(gold) != len(predicted):
         raise ValueError(
             f"Expected as many predicted as gold sentences, got {len(gold)} gold and "

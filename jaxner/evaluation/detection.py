@@ -95,6 +95,9 @@ def changes(
         after: The labels after it.
         uncertainty: Uncertainty of each token of all sentences, `[N]`.
 
+    Raises:
+        ValueError: The numbers of tokens differ.
+
     Example:
         >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]
         >>> changes(gold, before, after, np.array([0.1, 0.9, 0.5]))[:3]
@@ -103,6 +106,12 @@ def changes(
     right, old, new = (
         np.array(list(chain(*side)), object) for side in (gold, before, after)
     )
+    sizes = [len(side) for side in (right, old, new)] + [np.size(uncertainty)]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "Expected as many gold labels, labels before and after, and uncertainties, "
+            f"got {', '.join(map(str, sizes))}"
+        )
     mended = (old != right) & (new == right)
     broken = (old == right) & (new != right)
     moved = (old != right) & (new != right) & (old != new)

@@ -11,6 +11,7 @@ import jaxner
 from jaxner import models
 from jaxner.analysis import drafts
 from jaxner.data import corpora, vocab
+from jaxner.evaluation import detection
 from tests.marks import slow
 
 
@@ -84,3 +85,8 @@ def test_table_1_counts_each_kind_of_change():
     assert table.final[:3] == (1, 0, 0)
     assert (table.detection.wrong, table.detection.right) == (3, 1)
     assert table.detection.auroc == pytest.approx(1 / 3)
+
+
+def test_changes_need_one_value_for_each_token():
+    with pytest.raises(ValueError, match="uncertainties, got 3, 3, 2, 3"):
+        detection.changes(["ABC"], ["ACB"], ["BB"], np.zeros(3))

@@ -368,3 +368,9 @@ def test_a_million_tokens_a_second(unchecked):
             score(*sides, rule=rule, scheme="BIOES")
             seconds.append(time.process_time() - began)
         assert min(seconds) < 0.2
+
+
+@pytest.mark.parametrize(("gold", "predicted"), [(None, [["O"]]), ([["O"]], 3)])
+def test_no_sentences_at_all_are_told(gold, predicted, unchecked):
+    with pytest.raises(TypeError, match=r"Expected (gold|predicted) as a list of sen"):
+        score(gold, predicted)
