@@ -22,7 +22,11 @@ eighth of CoNLL-2003, 4 units, mean of two seeds, 10 to 18 epochs, dev/test F1):
   objective.orthogonality_form=identity) pulls the squared norm of each unit's candidate
   kernel from about 32 to 1, and starves the unit: 83.4/75.8 with the diagonal,
   84.9/78.3 without it, and 85.2/78.6 without any penalty. The paper wants pairs near 0,
-  and reports a gain of .7.
+  and reports a gain of .7. The diagonal costs nothing if the loss is summed over the
+  batch, so that the penalty weighs 16 times less: on all of CoNLL-2003 (16 units, one
+  seed) the best dev F1 of 16 epochs is 92.79, against 92.26 and 92.67 as configured
+  (--config.objective.orthogonality_form=identity --config.objective.reduction=sum
+  --config.optimizer.clip_norm=80).
 - Pretrained word vectors are frozen (--config.data.train_words=True trains them). With
   Adam, trained vectors drift away from those of words that occur only in dev and test,
   27.8 % of the entity tokens of test: 83.4/75.8 trained, 84.7/78.8 frozen, and
@@ -48,6 +52,10 @@ eighth of CoNLL-2003, 4 units, mean of two seeds, 10 to 18 epochs, dev/test F1):
   without (--config.model.representation.singleton_dropout=0): a tie by dev F1.
 - Each cell has its own input mask; --config.model.encoder.input_mask=shared gives all
   units the same mask, which the paper does not rule out: 86.41/82.77.
+
+With a dropout of .5 on features and outputs, as in NCRF++, units this small learn
+slowly: dev F1 is 88.03 after 3 epochs with 16 units (90.48 and 90.87 as configured),
+87.44 after 9 with one (90.53 and 90.62). We did not train these to the end.
 
 16 units have 81.6/74.9 with the paper's literal choices and 85.2/80.4 with these
 changes (except for singletons). Adam adds ε after the bias correction (the paper names
