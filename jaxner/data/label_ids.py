@@ -44,7 +44,7 @@ def check_scheme(rows: Sequence[Sequence[str]], scheme: str) -> None:
 Convert each, jaxner.data.schemes.convert(row, 'BIOES'), or build the vocabulary with \
 their scheme.
     """
-    if isinstance(rows, str) or not isinstance(rows, Sequence):
+    if isinstance(rows, str) or not hasattr(rows, "__len__"):
         raise TypeError(f"Expected labels as a list of lists, got {shown(rows)}.")
     if scheme == schemes.TAGS:
         return

@@ -325,7 +325,7 @@ def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
 
 
 def _check(labels: Sequence[str]) -> None:
-    if isinstance(labels, str) or not isinstance(labels, (Sequence, np.ndarray)):
+    if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
         raise TypeError(f"Expected labels as a list of strings, got {shown(labels)}.")
     for position, label in enumerate(labels):
         try:
