@@ -9,10 +9,12 @@ finished file is renamed to `OUTPUT`.
 from __future__ import annotations
 
 import concurrent.futures
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from jaxner import tagging
 from jaxner.data import streams
@@ -48,6 +50,17 @@ class Chunk(NamedTuple):
 def process() -> tuple[int, int]:
     """Returns the index of this process and the number of processes."""
     return jax.process_index(), jax.process_count()
+
+
+def identity(params: Tagger) -> str:
+    """Returns a name for a tagger, which differs if its labels might.
+
+    So that a run does not continue with other weights than it began with.
+    """
+    checksum = 0
+    for leaf in jax.tree.leaves(params.weights):
+        checksum = zlib.crc32(np.asarray(leaf).tobytes(), checksum)
+    return f"{params.vocabulary.fingerprint} {checksum:08x}"
 
 
 def tag_file(

@@ -1,5 +1,6 @@
 """No record is lost or written twice, whenever a run is killed."""
 
+import dataclasses
 import gzip
 import io
 import json
@@ -12,13 +13,14 @@ import textwrap
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 import jaxner
 from jaxner import __main__ as program
 from jaxner import streaming, tagging
-from jaxner.data import corpora, streams, vocab
+from jaxner.data import corpora, readers, streams, vocab
 
 LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
 TEXT = "\n".join(LINES)
@@ -188,6 +190,7 @@ CHILD = """
 import sys, time
 sys.path.insert(0, {root!r})
 from types import SimpleNamespace
+import jax
 import numpy as np
 from jaxner import streaming, tagging
 from jaxner.data import streams
@@ -271,3 +274,67 @@ def test_text_through_the_command(finished, tmp_path, capsys, monkeypatch):
     program.main(["tag", *arguments, "--output=a.conll", "--to=conll", "--rejects=bad"])
     assert (tmp_path / "a.conll").read_text().startswith("Ms\t")
     assert json.loads((tmp_path / "bad").read_text())["line"] == 2
+
+
+def test_bad_records_beside_standard_output(finished, tmp_path, capsys):
+    (tmp_path / "in.txt").write_bytes(b"Ms Preston left.\n\xe9\nYes.\n")
+    given = ["--workdir", finished, "--input", tmp_path / "in.txt", "--output=-"]
+    given += ["--rejects", tmp_path / "bad", "--cache=off"]
+    program.main(["tag", *map(str, given)])
+    texts = [json.loads(line)["text"] for line in capsys.readouterr().out.splitlines()]
+    assert texts == ["Ms Preston left.", "Yes."]
+    bad = json.loads((tmp_path / "bad").read_text())
+    assert (bad["line"], bad["problem"]) == (2, "byte 0xe9 is not utf-8")
+    with pytest.raises(SystemExit):
+        program.main(["tag", *map(str, given)])
+    assert "bad is there already; --overwrite" in capsys.readouterr().out
+    program.main(["tag", *map(str, given), "--overwrite"])
+    assert len((tmp_path / "bad").read_text().splitlines()) == 1
+    with pytest.raises(SystemExit):
+        program.main(["tag", *map(str, given), "--rejects", str(tmp_path)])
+    assert "Expected a file to write, got the folder" in capsys.readouterr().out
+
+
+def test_other_weights_are_another_tagger(finished):
+    params = jaxner.load(finished)
+    assert streaming.identity(params) == streaming.identity(jaxner.load(finished))
+    trained = jax.tree.map(lambda leaf: leaf + 1, params.weights)
+    other = dataclasses.replace(params, weights=trained)
+    assert streaming.identity(params) != streaming.identity(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("a.conllu", [], "looks like conllu, which cannot be tagged as it is"),
+        ("a.csv", [], "looks like csv"),
+        ("a.tsv", [], "looks like tsv"),
+        ("a.txt", ["--token-column=1"], "--token-column is for columns"),
+        ("a.conll", ["--sentences"], "are for raw text, and columns have tokens"),
+        ("a.conll", ["--tokeniser=blanks"], "are for raw text"),
+    ],
+)
+def test_what_a_format_has_no_use_for(
+    name, options, message, finished, tmp_path, capsys
+):
+    (tmp_path / name).write_text("token\tlabel\nRome\tO\n")
+    given = ["--workdir", finished, "--input", tmp_path / name, *options]
+    given += ["--output", tmp_path / "out.conll", "--cache=off"]
+    with pytest.raises(SystemExit):
+        program.main(["tag", *map(str, given)])
+    assert message in capsys.readouterr().out
+    assert not (tmp_path / "out.conll").exists()
+
+
+def test_documents_of_columns_as_json(finished, tmp_path):
+    (tmp_path / "in.conll").write_text("-DOCSTART-\n\nRome\n\n-DOCSTART-\n\nYes\n")
+    given = ["--workdir", finished, "--input", tmp_path / "in.conll"]
+    given += ["--output", tmp_path / "out.jsonl", "--cache=off"]
+    program.main(["tag", *map(str, given)])
+    found = [json.loads(x) for x in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(x["document"], x["tokens"]) for x in found] == [
+        (1, ["Rome"]),
+        (2, ["Yes"]),
+    ]
+    read = readers.read(tmp_path / "out.jsonl").examples
+    assert [e.document for e in read] == [1, 2]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def declare(commands: Any) -> None:
     one.add_argument("first", help=about)
     one.add_argument("second", help=about)
     of_runs = "split of runs to compare on; default: test"
-    one.add_argument("--split", default="test", choices=("dev", "test"), help=of_runs)
+    one.add_argument("--split", choices=("dev", "test"), help=of_runs)
     score.add_reading(one)
     one.add_argument(
         "--all", action="store_true", help="show every figure, not only the main ones"
@@ -54,9 +55,13 @@ def declare(commands: Any) -> None:
 def compare(options: argparse.Namespace) -> None:
     """Runs `jaxner compare`."""
     sides = [text.split(",") for text in (options.first, options.second)]
+    _check(options, sides)
     writing.check(options.json, *itertools.chain(*sides))
     labels = [
-        [score.read(predictions_of(path, options.split), options) for path in side]
+        [
+            score.read(predictions_of(path, options.split or "test"), options)
+            for path in side
+        ]
         for side in sides
     ]
     first, second = _tags(labels) if options.tags else _spans(labels, options)
@@ -77,6 +82,18 @@ def compare(options: argparse.Namespace) -> None:
         figures = {name: its._asdict() for name, its in found.items()}
         text = json.dumps(about | {"figures": figures}, indent=2) + "\n"
         Path(options.json).write_text(text, "utf-8")
+
+
+def _check(options: argparse.Namespace, sides: Sequence[Sequence[str]]) -> None:
+    score.check_tags(options)
+    if options.split and not any(
+        Path(path).is_dir() for path in itertools.chain(*sides)
+    ):
+        raise ValueError("--split is for folders of runs, and these are files")
+    for side in sides:
+        names = [Path(path).resolve() for path in side]
+        if len(set(names)) < len(names):
+            raise ValueError(f"One run counts once, but {','.join(side)} repeats one")
 
 
 def predictions_of(path: str, split: str) -> str:

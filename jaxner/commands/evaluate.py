@@ -225,6 +225,9 @@ def check(values: flags.FlagValues) -> None:
         checks.check_folder("--workdir", folder)
     fields.check("--n", values.n, fields.Size)
     fields.check("--seed", values.seed, fields.Seed)
+    for option, decoding in (("n", "n_best"), ("seed", "sampled")):
+        if values[option].present and values.decoding != decoding:
+            raise ValueError(f"--{option} is for --decoding={decoding}")
     if values.encoding:
         fields.check("--encoding", values.encoding, fields.Encoding)
     for option in ("token_column", "label_column"):

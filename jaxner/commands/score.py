@@ -85,8 +85,15 @@ def add_reading(one: argparse.ArgumentParser) -> None:
     )
 
 
+def check_tags(options: argparse.Namespace) -> None:
+    """Raises ValueError if labels are tags, but options for spans are given."""
+    if options.tags and (options.scheme or options.rule != "conlleval"):
+        raise ValueError("--rule and --scheme are for spans: leave them or --tags out")
+
+
 def score(options: argparse.Namespace) -> None:
     """Runs `jaxner score`."""
+    check_tags(options)
     writing.check(options.json, options.file)
     if options.report:
         pages.check(options.report, options.file)

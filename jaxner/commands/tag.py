@@ -108,11 +108,12 @@ def tag(options: argparse.Namespace) -> None:
     shard = options.shard or streaming.process()
     output, rejects = outputs(options, shard)
     source = options.source or streams.guess(options.input)
+    check_used(options, source)
     to = options.to or streams.guess_output(output, source)
     params = tagging.load(options.workdir)
     has_tags = params.vocabulary.scheme == schemes.TAGS
     identity = {
-        "tagger": params.vocabulary.fingerprint,
+        "tagger": streaming.identity(params),
         **{name: getattr(options, name) for name in _SAME},
         "formats": [source, to],
         "shard": list(shard),
@@ -131,16 +132,26 @@ def tag(options: argparse.Namespace) -> None:
         sink = streams.Sink(source, to, has_tags)
         choices = {"constrained": options.constrained, "shard": shard}
         choices |= {"stops": rejects is None, "log": show}
+        place = {"rejects": rejects, "overwrite": options.overwrite}
         if output == "-":
-            out: Any = streaming.Standard(sys.stdout)
-            done = run(options, params, records, sink, out, choices)
+            with streaming.Standard(sys.stdout, **place) as out:
+                done = run(options, params, records, sink, out, choices)
         else:
-            place = {"rejects": rejects, "overwrite": options.overwrite}
             with streaming.Output(output, identity, **place) as out:
                 if out.records:
                     show.line(f"Continuing after {counted(out.records, 'record')}")
                 done = run(options, params, records, sink, out, choices)
     show.line(f"Done: {done.summary()}", is_last=True)
+
+
+def check_used(options: argparse.Namespace, source: str) -> None:
+    """Raises ValueError if an option has no use for the format of the input."""
+    if source != "conll" and options.token_column:
+        raise ValueError(f"--token-column is for columns, and the input is {source}")
+    if source == "conll" and (options.sentences or options.tokeniser):
+        raise ValueError(
+            "--sentences and --tokeniser are for raw text, and columns have tokens"
+        )
 
 
 def outputs(
@@ -158,7 +169,7 @@ def outputs(
     rejects = options.rejects and options.rejects.replace("{shard}", str(shard[0]))
     if output != "-":
         writing.check(output, options.input)
-        writing.check(rejects, options.input)
+    writing.check(rejects, options.input)
     return output, rejects
 
 

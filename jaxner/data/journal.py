@@ -86,10 +86,7 @@ class Output:
 
     def __enter__(self) -> Output:
         for path in filter(None, (self.path, self._rejects)):
-            if path.exists() and not self._overwrite:
-                raise FileExistsError(
-                    f"{path} is there already; --overwrite starts over"
-                )
+            _check_new(path, self._overwrite)
         lock = self.path.with_name(f"{self.path.name}.lock")
         self._lock = filelock.FileLock(lock, timeout=0)
         try:
@@ -207,11 +204,36 @@ class Output:
 
 
 class Standard:
-    """Standard output instead of an `Output`; such a run cannot resume."""
+    """Standard output instead of an `Output`; such a run cannot resume.
 
-    def __init__(self, file: Any):
+    Args:
+        file: Where to write the labelled records.
+        rejects: File for bad records, as JSON lines; None: no such file.
+        overwrite: Whether to replace that file.
+
+    Raises:
+        FileExistsError: The file for bad records exists.
+    """
+
+    def __init__(
+        self,
+        file: Any,
+        rejects: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+    ):
         self._file, self.records, self.checksum = file, 0, 0
         self.progress: dict[str, int] = {}
+        self._bad = None
+        if rejects is not None:
+            _check_new(Path(rejects), overwrite)
+            self._bad = _open_at(Path(rejects), 0)
+
+    def __enter__(self) -> Standard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bad:
+            self._bad.close()
 
     def check(self, records: int, checksum: int) -> None:
         """Checks nothing."""
@@ -225,6 +247,13 @@ class Standard:
         """Writes a chunk."""
         self._file.write(text)
         self._file.flush()
+        if self._bad:
+            _append(self._bad, "".join(map(_reject, bad)).encode())
+
+
+def _check_new(path: Path, overwrite: bool) -> None:
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} is there already; --overwrite starts over")
 
 
 def _part(path: Path) -> Path:

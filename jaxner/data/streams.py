@@ -10,21 +10,22 @@ import contextlib
 import io
 import itertools
 import json
-import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jaxner.data import readers, schemes
+from jaxner.data import schemes
+from jaxner.data.formats import FORMATS as FORMATS
+from jaxner.data.formats import OUTPUTS as OUTPUTS
+from jaxner.data.formats import guess as guess
+from jaxner.data.formats import guess_output as guess_output
 from jaxner.data.readers import conll, files, jsonl, spans
 from jaxner.data.readers.examples import Report
 from jaxner.data.readers.spans import Cut, Fitter
 from jaxner.wording import counted
 
-FORMATS = ("text", "conll", "jsonl")
-OUTPUTS = ("conll", "jsonl")
 MAX_LINE = 1 << 26
 """Maximum length of a line in bytes; a longer line is a bad record."""
 MAX_TOKENS = 1 << 17
@@ -95,39 +96,6 @@ def opened(path: str) -> Iterator[io.BufferedIOBase]:
 
         source = gzip.GzipFile(fileobj=source)
     yield source
-
-
-def guess(path: str) -> str:
-    """Returns the format of a file by its name, one of `FORMATS`; `-` is text."""
-    name = os.path.basename(path).removesuffix(".gz").lower()
-    if path == "-" or name.endswith((".txt", ".text")):
-        return "text"
-    return "jsonl" if readers.guess(name) == "jsonl" else "conll"
-
-
-def guess_output(path: str, source: str) -> str:
-    """Returns the format of a file to write by its name, one of `OUTPUTS`.
-
-    Args:
-        path: The file; for `-`, text and JSON lines become JSON lines, columns columns.
-        source: The format of the input, one of `FORMATS`.
-
-    Raises:
-        ValueError: The name shows no format, or another one.
-
-    Example:
-        >>> guess_output("a.conll", "text"), guess_output("a.jsonl.gz", "conll")
-        ('conll', 'jsonl')
-    """
-    if path == "-":
-        return "conll" if source == "conll" else "jsonl"
-    name = os.path.basename(path)
-    if not readers.is_known(name) or (found := readers.guess(name)) not in OUTPUTS:
-        raise ValueError(
-            f"The name {name!r} does not show a format to write: give --to, one of "
-            f"{', '.join(OUTPUTS)}; or end the name with .conll or .jsonl"
-        )
-    return found
 
 
 @dataclass
@@ -299,7 +267,12 @@ class Sink:
     has_tags: bool = False
 
     def text(self, record: Record, labels: Sequence[Sequence[str]]) -> str:
-        """Returns a record as text, with the labels of each of its sentences."""
+        """Returns a record as text, with the labels of each of its sentences.
+
+        A line that begins a document is none as JSON: sentences have its number there.
+        """
+        if self.format != self.source == "conll" and not record.pieces:
+            return ""
         if self.format == "conll":
             return "".join(self._rows(record, labels))
         return json.dumps(self._object(record, labels), ensure_ascii=False) + "\n"
@@ -329,7 +302,7 @@ class Sink:
             found = {"text": record.source}
         elif record.document:
             found = {"document": record.document}
-        has_text = self.source == "text" or "text" in found
+        has_text = found.get("text") is not None
         if self.has_tags or not has_text:
             tokens = [token for piece in pieces for token in piece.tokens]
             flat = [label for its in labels for label in its]

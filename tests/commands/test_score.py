@@ -88,9 +88,26 @@ def test_compare(files, capsys):
     found = json.loads(out.read_text())["figures"]["f1"]
     assert found["first"] == 1.0
     assert found["bootstrap"] <= 0.005
-    both = f"{given[1]},{given[1]}"
-    run("compare", both, given[0], "--rounds", 50)
+    other = files / "other.conll"
+    other.write_bytes(given[1].read_bytes())
+    run("compare", f"{given[1]},{other}", given[0], "--rounds", 50)
     assert "(runs: 2 and 1)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "message"),
+    [
+        ("compare", ["{a},{a}", "{b}"], "One run counts once"),
+        ("compare", ["{a}", "{b}", "--split=dev"], "--split is for folders of runs"),
+        ("compare", ["{a}", "{b}", "--tags", "--rule=strict"], "are for spans"),
+        ("score", ["{a}", "--tags", "--scheme=BIO"], "are for spans"),
+    ],
+)
+def test_options_without_a_use_are_refused(command, options, message, files, capsys):
+    names = {name: files / f"{name}.conll" for name in "ab"}
+    with pytest.raises(SystemExit):
+        run(command, *(option.format(**names) for option in options))
+    assert message in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

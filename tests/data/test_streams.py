@@ -66,7 +66,7 @@ def test_columns_are_kept_and_get_one_more():
     assert [r.line for r in records(text, "conll")] == [1, 3, 7]
     assert [r.document for r in records(text, "conll")] == [1, 1, 1]
     objects = written(text, "conll", "jsonl").splitlines()
-    assert json.loads(objects[1]) == {
+    assert json.loads(objects[0]) == {
         "document": 1,
         "tokens": ["a", "b"],
         "labels": ["O", "B-X"],
@@ -139,3 +139,9 @@ def test_formats_are_told_by_names():
     ]
     with pytest.raises(ValueError, match="Unknown format 'tsv'; known: text, conll"):
         records("a", "tsv")
+
+
+def test_tokens_with_an_empty_text():
+    (record,) = records('{"tokens": ["Rome"], "text": null}', "jsonl")
+    found = json.loads(streams.Sink("jsonl", "jsonl").text(record, [["B-LOC"]]))
+    assert found == {"text": None, "tokens": ["Rome"], "labels": ["B-LOC"]}
