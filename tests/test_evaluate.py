@@ -104,6 +104,10 @@ def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
             ["--workdir", "{run}", "--report", "r.html", "--decoding", "n_best"],
             "--decoding=n_best chooses by the gold labels",
         ),
+        (
+            ["--workdir", "{run},{run}", "--report", "r.html", "--json", "r.json"],
+            "--output, --json and --chunks are for one run",
+        ),
         (["--workdir", "{run}", "--n", "5"], "--n is for --decoding=n_best"),
         (["--workdir", "{run}", "--seed", "5"], "--seed is for --decoding=sampled"),
         (["--workdir", "{run}", "--restart", "0"], "got seed=0: call load(folder), or"),

@@ -242,6 +242,8 @@ def check(values: flags.FlagValues) -> None:
         )
     if "," in values.workdir and not values.report:
         raise ValueError("Several runs in --workdir are for --report")
+    if "," in values.workdir and (values.output or values.json or values.chunks):
+        raise ValueError("--output, --json and --chunks are for one run in --workdir")
     if values.data and values.split:
         raise ValueError("Expected --data or --split, got both")
     if values.contextual and not values.data:
