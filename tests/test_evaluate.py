@@ -9,6 +9,7 @@ import pytest
 
 import evaluate
 import jaxner
+from jaxner.commands import evaluate as command
 from jaxner.data import corpora, schemes, splits
 from jaxner.data.readers import conll
 from jaxner.evaluation import scoring
@@ -48,9 +49,24 @@ def test_predictions_of_a_file(finished, params, corpus, tmp_path):
     assert [e.tokens for e in predicted] == [e.tokens for e in gold]
     expected = jaxner.tag(params, [list(e.tokens) for e in gold])
     for example, labels in zip(predicted, expected, strict=True):
-        assert list(example.labels) == schemes.convert(labels, "BIO")
+        assert list(example.labels) == labels
     again = conll.read(tmp_path / "p.conll", label_column=1)
-    assert [e.labels for e in again] == [e.labels for e in gold]
+    scheme = params.vocabulary.scheme
+    assert [e.labels for e in again] == [
+        tuple(schemes.convert(e.labels, scheme)) for e in gold
+    ]
+
+
+def test_ill_formed_predictions_stay_as_they_are(corpus, tmp_path):
+    split = splits.read(corpus / "dev.conll")
+    predicted = [["E-LOC", "I-PER", "O"] * 40 for _ in split.examples]
+    predicted = [
+        labels[: len(example.tokens)]
+        for labels, example in zip(predicted, split.examples, strict=True)
+    ]
+    command.write_predictions(str(tmp_path / "p"), split, predicted, "BIOES")
+    found = [list(example.labels) for example in conll.read(tmp_path / "p")]
+    assert found == predicted
 
 
 def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):

@@ -101,13 +101,13 @@ def evaluate(
 
 
 def write_predictions(
-    path: str, split: Split, predicted: Sequence[Sequence[str]]
+    path: str, split: Split, predicted: Sequence[Sequence[str]], scheme: str
 ) -> None:
-    """Writes token, gold and predicted label in columns; spans are in BIO."""
-    gold = [example.labels or () for example in split.examples]
-    if split.scheme != schemes.TAGS:
-        gold = [example.labels or () for example in split.to_scheme("BIO")]
-        predicted = [schemes.convert(labels, "BIO") for labels in predicted]
+    """Writes token, gold and predicted label in columns, in the tagger's scheme.
+
+    In another scheme, ill-formed labels would become well-formed ones.
+    """
+    gold = [example.labels or () for example in split.to_scheme(scheme)]
     predictions.write(path, split, gold, predicted)
 
 
@@ -151,7 +151,7 @@ def run(values: flags.FlagValues) -> dict[str, Any]:
     if values.chunks:
         result["chunk_recall"] = chunk_recall(params, split, predicted)
     if not console.quiet:
-        _write(values, split, predicted, result)
+        _write(values, split, predicted, result, params.vocabulary.scheme)
     return result
 
 
@@ -163,9 +163,9 @@ def chunk_recall(params: tagging.Tagger, split: Split, predicted) -> dict[str, A
     return {prefix: percent(recall.share) for prefix, recall in found.items()}
 
 
-def _write(values: flags.FlagValues, split: Split, predicted, result) -> None:
+def _write(values: flags.FlagValues, split: Split, predicted, result, scheme) -> None:
     if values.output:
-        write_predictions(values.output, split, predicted)
+        write_predictions(values.output, split, predicted, scheme)
         console.print(f"Predictions written to {values.output}")
     if values.report:
         write_report(values, [values.workdir])
