@@ -166,6 +166,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     """
     arguments.check_folder(workdir)
     arguments.check_tagger(tagger)
+    if isinstance(tagger, Ensemble):
+        raise TypeError("Save each member, ensemble.member(i), to its own folder.")
     folder = Workdir(workdir)
     if folder.path.exists() and any(folder.path.iterdir()):
         raise FileExistsError(
@@ -181,8 +183,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     with folder.best(about) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
     if tagger.temperature != 1.0:
-        calibration = {"temperature": tagger.temperature, "step": 0}
-        folder.write_json(CALIBRATION, calibration)
+        temperature = float(np.asarray(tagger.temperature))
+        folder.write_json(CALIBRATION, {"temperature": temperature, "step": 0})
     # Last, since this file marks a complete folder.
     folder.write_json("model.json", {"model": description})
 
@@ -221,7 +223,8 @@ def load(
     Args:
         workdir: Folder written by `jaxner train` or `save`.
         changes: Model options to change from the run's config, such as
-            `{"encoder.then.keep": "hidden"}`; they must not change the weights.
+            `{"encoder.then.keep": "hidden"}`; they must not change the weights. The
+            temperature is 1 then: it was fitted to the model without them.
         model: The model, if it has your own modules.
         seed: For a folder of restarts (`--config.num_seeds`): the seed of one of them,
             or "all" for an `Ensemble`.
@@ -292,7 +295,8 @@ def _chosen(folder: Workdir, seed: int | str | None) -> list[Workdir]:
     hint = "call load(folder), or leave out --restart"
     if seeds:
         own = folder.seed(seeds[0]).path
-        hint = f"call load(folder, seed={seeds[0]}) or seed='all', or load {own}"
+        hint = f"call load(folder, seed={seeds[0]}) or seed='all' (as a command: "
+        hint += f"--restart={seeds[0]} or all), or load {own}"
     raise ValueError(f"{folder.path} holds {what}; got seed={seed!r}: {hint}.")
 
 
@@ -331,10 +335,7 @@ def _model_of(folder: Workdir, described: Any, vocabulary: Vocabulary) -> models
 
 
 def _changed_model(
-    folder: Workdir,
-    described: Any,
-    vocabulary: Vocabulary,
-    changes: Mapping[str, Any],
+    folder: Workdir, described: Any, vocabulary: Vocabulary, changes: Mapping[str, Any]
 ) -> models.Model:
     """Returns the model of a run's config with changed options."""
     if (folder.path / "model.json").is_file():

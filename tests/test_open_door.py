@@ -14,6 +14,7 @@ import pytest
 
 import jaxner
 from jaxner import models
+from jaxner import tagger as tagger_module
 from jaxner.types import batch_axes
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -226,3 +227,28 @@ def test_a_model_of_another_vocabulary_is_refused():
     # Modules of one's own have no sizes to compare.
     own = random_tagger(representation=Ids())
     assert jaxner.tag(own, ["Rome"])
+
+
+@pytest.mark.parametrize("temperature", [2, np.float32(2), jnp.float32(2)])
+def test_any_number_is_saved_as_a_temperature(temperature, tmp_path, unchecked):
+    tagger = dataclasses.replace(random_tagger(), temperature=temperature)
+    jaxner.save(tmp_path / "tagger", tagger)
+    assert jaxner.load(tmp_path / "tagger").temperature == 2.0
+
+
+def test_an_ensemble_is_saved_by_its_members(tmp_path):
+    one = random_tagger()
+    both = tagger_module.ensemble([one, one])
+    with pytest.raises(TypeError, match="Save each member"):
+        jaxner.save(tmp_path / "both", both)
+    assert not (tmp_path / "both").exists()
+    jaxner.save(tmp_path / "one", both.member(1))
+    assert jaxner.tag(jaxner.load(tmp_path / "one"), TEXT) == jaxner.tag(one, TEXT)
+
+
+def test_the_loss_of_no_tokens_is_zero():
+    tagger = random_tagger()
+    batch = jaxner.encode(tagger, [[], []])
+    labels = np.zeros(batch.mask.shape, np.int32)
+    key = jax.random.key(0)
+    assert jaxner.loss(tagger.model, tagger.weights, batch, labels, key) == 0

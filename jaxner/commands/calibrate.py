@@ -81,9 +81,11 @@ def calibrate(options: argparse.Namespace) -> dict[str, Any]:
     for name, (before, after) in measured.items():
         sides = {"before": _figures(before), "after": _figures(after)}
         kept[name] = {**sides, "sha256": splits[name].sha256}
+    curve = measured["dev"][1].curve
+    if curve is None and (options.precision or options.recall):
+        raise ValueError("--precision and --recall are of entities; this run has tags")
     folder.write_json(tagger.CALIBRATION, kept)
     console.print(f"Kept in {folder.path / tagger.CALIBRATION}", markup=False)
-    curve = measured["dev"][1].curve
     if options.n_best > 1:
         curve = calibrating.measure(new, dev, n_best=options.n_best).curve
     result = {**kept, "thresholds": _thresholds(options, curve)}
@@ -180,8 +182,6 @@ def _thresholds(options: argparse.Namespace, curve) -> dict[str, float | None]:
         wanted = getattr(options, name)
         if wanted is None:
             continue
-        if curve is None:
-            raise ValueError(f"--{name} is of entities, and this tagger gives tags")
         threshold = getattr(curve, f"for_{name}")(wanted)
         found[name] = threshold
         if threshold is None:

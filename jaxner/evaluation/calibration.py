@@ -223,7 +223,7 @@ def threshold_curve(
         num_gold: Number of gold entities.
 
     Raises:
-        ValueError: As `reliability`.
+        ValueError: As `reliability`; or more entities are right than there are.
 
     Example:
         >>> curve = threshold_curve([0.9, 0.6, 0.4], [True, True, False], num_gold=4)
@@ -231,6 +231,11 @@ def threshold_curve(
         (0.6, 0.9, None)
     """
     chances, came_true = _checked(probabilities, correct)
+    if np.sum(came_true) > num_gold:
+        raise ValueError(
+            f"Expected at most {num_gold} right entities, as many as are gold, got "
+            f"{np.sum(came_true)}."
+        )
     order = np.argsort(-chances, kind="stable")
     chances, came_true = chances[order], came_true[order]
     is_last = np.append(np.diff(chances) != 0, True)[: len(chances)]

@@ -236,7 +236,7 @@ class Sizes(NamedTuple):
 def sizes_of(batch: Sentence) -> Sizes:
     """Returns the numbers of sentences and tokens in a batch, at least 1 each."""
     return Sizes(
-        sentences=jnp.maximum(jnp.sum(batch.mask[:, 0]), 1),
+        sentences=jnp.maximum(jnp.sum(jnp.any(batch.mask, axis=1)), 1),
         tokens=jnp.maximum(jnp.sum(batch.mask), 1),
     )
 

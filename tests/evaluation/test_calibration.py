@@ -121,3 +121,8 @@ def test_spans_are_matched_sentence_by_sentence():
 def test_wrong_input_says_what_is_wrong(arguments, message):
     with pytest.raises(ValueError, match=message):
         honest.reliability(*arguments)
+
+
+def test_no_more_is_right_than_gold():
+    with pytest.raises(ValueError, match="at most 1 right entities"):
+        honest.threshold_curve([0.9, 0.8], [True, True], num_gold=1)
