@@ -24,6 +24,7 @@ class Suspect(NamedTuple):
         end: Index of the last one plus one.
         labels: Their labels in the file, in the tagger's scheme.
         predicted: The most probable label of each.
+        file: The file.
     """
 
     probability: float
@@ -33,6 +34,7 @@ class Suspect(NamedTuple):
     end: int
     labels: tuple[str, ...]
     predicted: tuple[str, ...]
+    file: str = ""
 
 
 def find(params: Tagger, split: Split) -> list[Suspect]:
@@ -79,7 +81,7 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
             least = float(probability[start:end].min())
             facts = (example.line_of(start), example.tokens, start, end)
             its = tuple(labels[start:end]), tuple(predicted)
-            found.append(Suspect(least, *facts, *its))
+            found.append(Suspect(least, *facts, *its, str(split.path)))
     return sorted(found)
 
 

@@ -172,7 +172,7 @@ def improbable(
 ) -> list[suspects.Suspect]:
     """Returns labels that a run's tagger considers improbable, in files or a split."""
     params = tagging.load(options.workdir)
-    if not splits:
+    if not options.paths:
         config = Workdir(options.workdir).read_json("config.json")
         splits += [prepare.load_split(config["data"], options.split)]
     found = [suspect for split in splits for suspect in suspects.find(params, split)]
@@ -208,7 +208,7 @@ def show_suspects(found: list[suspects.Suspect], limit: int) -> None:
     for s in found[:limit]:
         before, after = s.tokens[max(0, s.start - 5) : s.start], s.tokens[s.end :][:5]
         text = " ".join(s.tokens[s.start : s.end])
-        line = Text(f"line {s.line}: p = {s.probability:.2g}  {' '.join(before)} ")
+        line = Text(f"{s.file}:{s.line}: p = {s.probability:.2g}  {' '.join(before)} ")
         line.append(text, style="bold underline")
         line.append(f" {' '.join(after)}  {' '.join(s.labels)}")
         line.append(f" → {' '.join(s.predicted)}", style="green")

@@ -145,11 +145,26 @@ def test_a_tagger_lists_probable_errors(finished, tmp_path, capsys):
     assert 0 <= its["probability"] < 0.5
     assert its["predicted"][0] != other
     assert [s["probability"] for s in found] == sorted(s["probability"] for s in found)
+    assert {s["file"] for s in found} == {str(path)}
+    other_file = tmp_path / "b.conll"
+    other_file.write_bytes(path.read_bytes())
+    assert run("--workdir", finished, path, other_file, "--limit", 4) == 0
+    told = capsys.readouterr().out
+    assert f"{path}:" in told
+    assert f"{other_file}:" in told
+
+
+def test_an_unreadable_file_is_not_replaced_by_the_run(finished, tmp_path, capsys):
+    (tmp_path / "empty.conll").touch()
+    assert run("--workdir", finished, tmp_path / "empty.conll") == 1
+    told = capsys.readouterr().out
+    assert "expected lines of tokens" in told
+    assert "p = " not in told
 
 
 def test_a_split_of_the_run_is_the_default(finished, capsys):
     assert run("--workdir", finished, "--limit=2") == 0
-    assert capsys.readouterr().out.count("line ") <= 3
+    assert capsys.readouterr().out.count(": p = ") == 2
 
 
 @pytest.mark.parametrize(
