@@ -46,7 +46,7 @@ ALLOWED = {
     | {"fields", "devices", "evaluation", "tagging", "integrity", "tagger"}
     | {"terminal", "wording", "arguments"},
     "analysis": {"types", "data", "models", "inference", "tagger", "tagging"}
-    | {"evaluation", "answers"},
+    | {"evaluation", "answers", "decoding"},
     "reproduce": {"fields", "data", "evaluation", "training", "workdir", "tagging"}
     | {"analysis", "tagger", "configuration", "terminal", "writing"},
     "commands": {"fields", "analysis", "configuration", "data", "evaluation"}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxner import inference, models, tagging
+from jaxner import decoding, inference, tagging
 from jaxner.data.splits import Split
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence, batch_axes
@@ -43,7 +43,8 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
     A tagger has also learnt the errors of its training sentences, so use others.
 
     Args:
-        params: What `load` returned; its head has marginals (not `seq2seq`).
+        params: What `load` returned; its head has marginals (not `seq2seq`). The
+            probabilities are at its temperature.
         split: Sentences with labels.
 
     Raises:
@@ -60,15 +61,16 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
     @jax.jit
     def compute(batch: Sentence):
         def one(sentence: Sentence):
-            potentials = models.predict(params.model, params.weights, sentence, None)
-            return inference.marginals(potentials, sentence.mask)
+            found = decoding.predict(params, sentence)
+            return found.mean(lambda p: inference.marginals(p, sentence.mask))
 
         return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
 
     vocabulary = params.vocabulary
     known = {label: i for i, label in enumerate(vocabulary.label_names)}
     examples = split.to_scheme(vocabulary.scheme)
-    marginals = tagging.over_split(params, split, compute)
+    passes = params.model.mc_dropout.num_samples
+    marginals = tagging.over_split(params, split, compute, passes)
     found = []
     for example, given in zip(examples, marginals, strict=True):
         labels = example.labels or ()

@@ -1,7 +1,9 @@
 """`jaxner check` prints its findings, and its status suits scripts."""
 
+import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from jaxner import __main__ as program
@@ -160,6 +162,23 @@ def test_an_unreadable_file_is_not_replaced_by_the_run(finished, tmp_path, capsy
     told = capsys.readouterr().out
     assert "expected lines of tokens" in told
     assert "p = " not in told
+
+
+def test_probabilities_are_those_of_the_tagger(finished, tmp_path):
+    import jaxner
+
+    params = dataclasses.replace(jaxner.load(finished), temperature=2.5)
+    tokens = corpora.load("sample", "train").examples[0].tokens
+    conll.write(tmp_path / "a.conll", [[(token, "S-LOC") for token in tokens]])
+    split = splits.read(tmp_path / "a.conll", scheme="BIOES")
+    column = params.vocabulary.label_names.index("S-LOC")
+    for tagger in (params, jaxner.tagger.ensemble([params, params])):
+        wanted = np.asarray(jaxner.marginals(tagger, [list(tokens)])[0])[:, column]
+        found = suspects.find(tagger, split)
+        assert found
+        for its in found:
+            least = wanted[its.start : its.end].min()
+            assert its.probability == pytest.approx(least, rel=1e-3)
 
 
 def test_a_split_of_the_run_is_the_default(finished, capsys):
