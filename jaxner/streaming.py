@@ -122,11 +122,13 @@ class BadRecordError(ValueError):
 
     Attributes:
         is_of_encoding: Whether its bytes do not match the encoding.
+        is_of_column: Whether it has no column of tokens.
     """
 
     def __init__(self, bad: Bad):
         super().__init__(f"line {bad.line}: {bad.problem}: {bad.raw[:80]!r}")
         self.is_of_encoding = bad.problem.startswith("byte 0x")
+        self.is_of_column = bad.problem.startswith("expected a token in column")
         self.bad = bad
 
 

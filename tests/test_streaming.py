@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import jaxner
 from jaxner import __main__ as program
 from jaxner import streaming, tagging
 from jaxner.data import corpora, readers, streams, vocab
+from jaxner.workdir import Workdir
 
 LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
 TEXT = "\n".join(LINES)
@@ -309,7 +311,9 @@ def test_other_weights_are_another_tagger(finished):
         ("a.conllu", [], "looks like conllu, which cannot be tagged as it is"),
         ("a.csv", [], "looks like csv"),
         ("a.tsv", [], "looks like tsv"),
-        ("a.txt", ["--token-column=1"], "--token-column is for columns"),
+        ("a.txt", ["--token-column=0"], "--token-column is for columns"),
+        ("a.txt", ["--comments=#"], "--comments is for columns"),
+        ("a.conll", ["--encoding=utf-16"], "convert the text to UTF-8"),
         ("a.conll", ["--sentences"], "are for raw text, and columns have tokens"),
         ("a.conll", ["--tokeniser=blanks"], "are for raw text"),
     ],
@@ -324,6 +328,28 @@ def test_what_a_format_has_no_use_for(
         program.main(["tag", *map(str, given)])
     assert message in capsys.readouterr().out
     assert not (tmp_path / "out.conll").exists()
+
+
+def test_columns_are_read_as_the_run_read_its_files(finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
+    config = Workdir(run).read_json("config.json")
+    config["data"] |= {"token_column": 1, "comments": "# ", "encoding": "latin-1"}
+    Workdir(run).write_json("config.json", config)
+    source = tmp_path / "in.conll"
+    source.write_bytes("# id\n1 Ms\n2 Prestón\n".encode("latin-1"))
+    given = ["--workdir", run, "--input", source, "--cache=off", "--output"]
+
+    def tokens(*options):
+        out = tmp_path / f"out{len(options)}.jsonl"
+        program.main(["tag", *map(str, [*given, out, *options])])
+        return json.loads(out.read_text())["tokens"]
+
+    assert tokens() == ["Ms", "Prestón"]
+    assert tokens("--token-column=0", "--comments=x") == ["#", "1", "2"]
+    source.write_text("Rome\n")
+    with pytest.raises(SystemExit):
+        tokens("--overwrite")
+    assert "or give the file's --token-column." in capsys.readouterr().out
 
 
 def test_documents_of_columns_as_json(finished, tmp_path):

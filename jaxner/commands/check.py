@@ -7,8 +7,9 @@
 
 For the folder of a corpus, the command also compares its splits. With
 --workdir, it lists labels that the run's tagger considers improbable: likely
-annotation errors. The exit status is 1 if a file cannot be read; with
---strict, it is 2 if there is a warning.
+annotation errors. It reads files as the run did, unless options differ. The
+exit status is 1 if a file cannot be read; with --strict, it is 2 if there is
+a warning.
 """
 
 from __future__ import annotations
@@ -51,9 +52,7 @@ def declare(commands: Any) -> None:
     )
     one.add_argument("--workdir", help="folder of a run, whose tagger looks for errors")
     about = "with --workdir and no files: the split to check; default: dev"
-    one.add_argument(
-        "--split", default="dev", choices=("train", "dev", "test"), help=about
-    )
+    one.add_argument("--split", choices=("train", "dev", "test"), help=about)
     limit = fields.argument(fields.Count)
     one.add_argument(
         "--limit", type=limit, default=20, help="most lines to show; default: 20"
@@ -78,17 +77,27 @@ def check(options: argparse.Namespace) -> None:
     _check_outputs(options, options.vectors, *options.paths)
     if not options.paths and not options.workdir:
         raise ValueError("Expected a FILE or FOLDER to check, or --workdir of a run")
+    if options.paths and options.split:
+        raise ValueError("--split is for the run of --workdir: leave out the files")
+    reading = convert.reading(options)
     splits: list[Split] = []
     findings: list[Finding] = []
+    if options.workdir:
+        params = tagging.load(options.workdir)
+        reading = prepare.reading_of(options.workdir) | reading
+    if not options.paths:
+        config = Workdir(options.workdir).read_json("config.json")
+        given = config["data"] | reading
+        splits.append(prepare.load_split(given, options.split or "dev"))
     for path in options.paths:
-        its, found = check_path(Path(path), convert.reading(options))
+        its, found = check_path(Path(path), reading)
         splits += its.values()
         findings += found
     _check_outputs(options, *(split.path for split in splits))
     if options.vectors and splits:
         findings += coverage(splits, options.vectors)
     findings = audit.with_flags(findings, partial(flagged.option_of, options))
-    wrong = improbable(options, splits) if options.workdir else []
+    wrong = improbable(params, splits) if options.workdir else []
     show(splits, findings, options.limit)
     show_suspects(wrong, options.limit)
     content = {
@@ -167,14 +176,8 @@ def coverage(splits: list[Split], name: str) -> list[Finding]:
     return found
 
 
-def improbable(
-    options: argparse.Namespace, splits: list[Split]
-) -> list[suspects.Suspect]:
-    """Returns labels that a run's tagger considers improbable, in files or a split."""
-    params = tagging.load(options.workdir)
-    if not options.paths:
-        config = Workdir(options.workdir).read_json("config.json")
-        splits += [prepare.load_split(config["data"], options.split)]
+def improbable(params: Any, splits: list[Split]) -> list[suspects.Suspect]:
+    """Returns labels that a run's tagger considers improbable, the likeliest first."""
     found = [suspect for split in splits for suspect in suspects.find(params, split)]
     return sorted(found)
 

@@ -80,11 +80,10 @@ def add_reading(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--encoding",
         type=encoding,
-        default="utf-8",
         help="text encoding; default: utf-8",
     )
     about = "spans within a token: error, drop, or widen to the token; default: error"
-    one.add_argument("--unfit", choices=spans.UNFIT, default="error", help=about)
+    one.add_argument("--unfit", choices=spans.UNFIT, help=about)
     about = "how to split raw text into tokens; default: words"
     one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
     about = "split each text, or each line of brat's, into sentences"
@@ -92,12 +91,13 @@ def add_reading(one: argparse.ArgumentParser) -> None:
 
 
 def reading(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns the options of `add_reading`, as keywords of `splits.read`."""
+    """Returns the given options of `add_reading`, as keywords of `splits.read`."""
     names = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
     given = {name: getattr(options, name) for name in names}
-    given["tokenise"] = spans.TOKENISERS[options.tokeniser or "words"]
+    given["tokenise"] = options.tokeniser and spans.TOKENISERS[options.tokeniser]
     given["sentences"] = spans.sentences if options.sentences else None
-    return {**given, "scheme": schemes.TAGS if options.tags else None}
+    given["scheme"] = schemes.TAGS if options.tags else None
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def convert(options: argparse.Namespace) -> None:

@@ -6,9 +6,10 @@
         --input big.jsonl.gz --output big-{shard}.jsonl.gz
 
 Each line of text, sentence of columns or JSON object is a record; records
-come out in the order of the input. After a kill, the same command continues
-where it stopped. A bad record ends the run, unless --rejects names a file for
-bad records.
+come out in the order of the input; blank lines of text have none. Columns are
+read as the run read its files, unless options differ. After a kill, the same
+command continues where it stopped. A bad record ends the run, unless
+--rejects names a file for bad records.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from jaxner.data import schemes, streams
 from jaxner.data.readers import spans
 from jaxner.streaming import Progress
 from jaxner.terminal import LineConsole
+from jaxner.training import prepare
 from jaxner.wording import counted
 
 console = LineConsole(stderr=True)
 # Options that must stay the same when a run continues.
-_SAME = ("workdir", "input", "token_column", "encoding", "tokeniser", "sentences")
-_SAME += ("constrained", "rejects")
+_SAME = ("workdir", "input", "tokeniser", "sentences", "constrained", "rejects")
 _SECONDS = {True: 1.0, False: 30.0}  # between two lines on a terminal, and elsewhere
 
 
@@ -56,14 +57,12 @@ def declare(commands: Any) -> None:
     one.add_argument(
         "--token-column",
         type=column,
-        default=0,
-        help="column of tokens, from 0; default: 0",
+        help="column of tokens, from 0; default: the run's",
     )
+    about = "how comment lines of columns begin; default: the run's"
+    one.add_argument("--comments", help=about)
     one.add_argument(
-        "--encoding",
-        type=encoding,
-        default="utf-8",
-        help="text encoding; default: utf-8",
+        "--encoding", type=encoding, help="text encoding; default: the run's"
     )
     about = "how to split raw text into tokens; default: words"
     one.add_argument("--tokeniser", choices=spans.TOKENISERS, help=about)
@@ -98,6 +97,8 @@ def read_shard(text: str) -> tuple[int, int]:
     index, slash, count = text.partition("/")
     if not (slash and index.isdecimal() and count.isdecimal()):
         raise argparse.ArgumentTypeError(f"expected I/N, such as 0/4, got {text!r}")
+    if int(count) == 0:
+        raise argparse.ArgumentTypeError(f"expected 1 shard at least, got {text!r}")
     if int(index) >= int(count):
         raise argparse.ArgumentTypeError(f"shards of {count} are 0 to {int(count) - 1}")
     return int(index), int(count)
@@ -112,9 +113,11 @@ def tag(options: argparse.Namespace) -> None:
     to = options.to or streams.guess_output(output, source)
     params = tagging.load(options.workdir)
     has_tags = params.vocabulary.scheme == schemes.TAGS
+    reading = reading_of(options)
     identity = {
         "tagger": streaming.identity(params),
         **{name: getattr(options, name) for name in _SAME},
+        **reading,
         "formats": [source, to],
         "shard": list(shard),
     }
@@ -126,8 +129,7 @@ def tag(options: argparse.Namespace) -> None:
             source,
             spans.TOKENISERS[options.tokeniser or "words"],
             spans.sentences if options.sentences else None,
-            token_column=options.token_column,
-            encoding=options.encoding,
+            **reading,
         )
         sink = streams.Sink(source, to, has_tags)
         choices = {"constrained": options.constrained, "shard": shard}
@@ -144,10 +146,20 @@ def tag(options: argparse.Namespace) -> None:
     show.line(f"Done: {done.summary()}", is_last=True)
 
 
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns how to read the input: as the run does, unless options differ."""
+    found: dict[str, Any] = {"token_column": 0, "comments": None, "encoding": "utf-8"}
+    given = {k: v for k in found if (v := getattr(options, k)) is not None}
+    run = prepare.reading_of(options.workdir)
+    return found | {k: v for k, v in run.items() if k in found} | given
+
+
 def check_used(options: argparse.Namespace, source: str) -> None:
     """Raises ValueError if an option has no use for the format of the input."""
-    if source != "conll" and options.token_column:
-        raise ValueError(f"--token-column is for columns, and the input is {source}")
+    for name in ("token_column", "comments"):
+        if source != "conll" and getattr(options, name) is not None:
+            flag = name.replace("_", "-")
+            raise ValueError(f"--{flag} is for columns, and the input is {source}")
     if source == "conll" and (options.sentences or options.tokeniser):
         raise ValueError(
             "--sentences and --tokeniser are for raw text, and columns have tokens"
@@ -182,6 +194,7 @@ def run(
     except streaming.BadRecordError as error:
         kept = "" if options.output == "-" else " The output before it is kept."
         other = ", or give the file's --encoding" * error.is_of_encoding
+        other += ", or give the file's --token-column" * error.is_of_column
         raise ValueError(
             f"{options.input}, {error}\nFix it and run the same command, or name a "
             f"file for bad records with --rejects{other}.{kept}"

@@ -21,7 +21,7 @@ from jaxner.data.formats import FORMATS as FORMATS
 from jaxner.data.formats import OUTPUTS as OUTPUTS
 from jaxner.data.formats import guess as guess
 from jaxner.data.formats import guess_output as guess_output
-from jaxner.data.readers import conll, files, jsonl, spans
+from jaxner.data.readers import conll, files, json_fields, jsonl, spans
 from jaxner.data.readers.examples import Report
 from jaxner.data.readers.spans import Cut, Fitter
 from jaxner.wording import counted
@@ -71,8 +71,9 @@ class Record(NamedTuple):
         index: Number of records before it.
         line: Number of its first line, from 1.
         source: Its content: its text, its lines, or its JSON object.
-        pieces: Its sentences; none for a line that is only copied.
+        pieces: Its sentences; none for lines that are only copied.
         document: Number of its document.
+        is_first: Whether it is a JSON object that begins a document.
     """
 
     index: int
@@ -80,6 +81,7 @@ class Record(NamedTuple):
     source: Any
     pieces: tuple[Piece, ...]
     document: int = 0
+    is_first: bool = False
 
 
 @contextlib.contextmanager
@@ -108,12 +110,13 @@ class Source:
         tokenise: Finds the tokens of a text.
         sentences: Finds the sentences of a text; None: each text is a sentence.
         token_column: Column of the tokens, from 0; for `conll`.
-        encoding: Encoding of the text.
+        comments: Prefix of comment lines before a sentence; for `conll`.
+        encoding: Encoding of the text, in which a line end is one byte.
         max_line: Maximum length of a line in bytes.
         checksum: CRC-32 of the records read so far.
 
     Raises:
-        ValueError: The format is unknown.
+        ValueError: The format is unknown, or a line end is several bytes.
     """
 
     file: Any
@@ -121,6 +124,7 @@ class Source:
     tokenise: Cut = spans.words
     sentences: Cut | None = None
     token_column: int = 0
+    comments: str | None = None
     encoding: str = "utf-8"
     max_line: int = MAX_LINE
     checksum: int = field(default=0, init=False)
@@ -130,6 +134,11 @@ class Source:
         if self.format not in FORMATS:
             raise ValueError(
                 f"Unknown format {self.format!r}; known: {', '.join(FORMATS)}"
+            )
+        if "\n".encode(self.encoding) != b"\n":
+            raise ValueError(
+                f"{self.encoding} cannot be read line by line: convert the text to "
+                f"UTF-8, for example with iconv -f {self.encoding} -t utf-8"
             )
         fitter = Fitter(Report(""), "drop")
         cuts = (self.tokenise, self.sentences)
@@ -210,6 +219,8 @@ class Source:
             return Record(index, line, texts, (), self._document)
         tokens = []
         for i, text in enumerate(texts):
+            if not tokens and self.comments and text.startswith(self.comments):
+                continue
             cells = text.split("\t") if "\t" in text else text.split(" ")
             cells = cells if "\t" in text else [cell for cell in cells if cell]
             if not -len(cells) <= self.token_column < len(cells):
@@ -223,10 +234,11 @@ class Source:
                     f"a blank token or a carriage return in line {line + i}"
                 )
             tokens.append(token)
-        return Record(index, line, texts, (Piece(tuple(tokens)),), self._document)
+        pieces = (Piece(tuple(tokens)),) if tokens else ()
+        return Record(index, line, texts, pieces, self._document)
 
     def _json(self, index: int, line: int, texts: list[str]) -> Record:
-        record = jsonl.load(texts[0])
+        record = json_fields.load(texts[0])
         examples = self._reader.examples(line, texts[0])
         pieces, last = [], 0
         for example in examples:
@@ -235,8 +247,10 @@ class Source:
                 start = record["text"].index(example.text, last)
                 last = start + len(example.text or "")
             pieces.append(Piece(example.tokens, start, example.offsets))
-        document = examples[0].document if examples else 0
-        return Record(index, line, record, tuple(pieces), document)
+        document = examples[0].document if examples else self._document
+        is_first = document != self._document
+        self._document = document
+        return Record(index, line, record, tuple(pieces), document, is_first)
 
 
 def shard_of(record: Record | Bad, count: int, by_document: bool) -> int:
@@ -270,6 +284,7 @@ class Sink:
         """Returns a record as text, with the labels of each of its sentences.
 
         A line that begins a document is none as JSON: sentences have its number there.
+        Nor are comments.
         """
         if self.format != self.source == "conll" and not record.pieces:
             return ""
@@ -279,12 +294,16 @@ class Sink:
 
     def _rows(self, record: Record, labels: Iterable[Sequence[str]]) -> Iterator[str]:
         if not record.pieces and self.source == "conll":
-            yield record.source[0] + "\n\n"
+            yield "".join(f"{line}\n" for line in record.source) + "\n"
+        if record.is_first:
+            yield f"{conll.DOCSTART}\n\n"
         for piece, its in zip(record.pieces, labels, strict=True):
             rows: Sequence[str] = piece.tokens
             separator = "\t"
             if self.source == "conll":
-                rows = record.source
+                comments = len(record.source) - len(piece.tokens)
+                yield from (f"{line}\n" for line in record.source[:comments])
+                rows = record.source[comments:]
                 separator = "\t" if "\t" in rows[0] else " "
             for row, label in zip(rows, its, strict=True):
                 yield f"{row}{separator}{label}\n"
@@ -296,8 +315,8 @@ class Sink:
         pieces = record.pieces
         found: dict[str, Any] = {}
         if self.source == "jsonl":
-            known = (*jsonl.LABELS, *jsonl.SPANS)
-            found = {k: v for k, v in record.source.items() if k not in known}
+            counts = sum(len(piece.tokens) for piece in pieces)
+            found = json_fields.without_labels(record.source, counts)
         elif self.source == "text":
             found = {"text": record.source}
         elif record.document:

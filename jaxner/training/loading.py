@@ -10,6 +10,7 @@ from typing import Any
 from jaxner.data import corpora, dividing, schemes, splits
 from jaxner.data.splits import Split
 from jaxner.training import inputs
+from jaxner.workdir import Workdir
 
 
 def load_split(options: Mapping[str, Any], name: str) -> Split:
@@ -37,6 +38,22 @@ def load_file(
         vectors: File with precomputed vectors of its tokens; None for none.
     """
     return inputs.with_vectors(splits.read(path, **_reading(options)), vectors)
+
+
+def reading_of(folder: str) -> dict[str, Any]:
+    """Returns how a run reads its files, as keywords of `splits.read`.
+
+    Not the format, which is that of its own files alone. A folder of `jaxner.save`
+    does not hold this: the result is empty.
+
+    Args:
+        folder: Folder of the run.
+    """
+    run = Workdir(folder)
+    if not (run.path / "config.json").exists():
+        return {}
+    reading = _reading(run.read_json("config.json")["data"])
+    return {k: v for k, v in reading.items() if k != "format"}
 
 
 def _reading(options: Mapping[str, Any]) -> dict[str, Any]:

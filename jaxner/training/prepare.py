@@ -20,6 +20,7 @@ from jaxner.training import environment, inputs, loading
 from jaxner.training.loading import READING as READING
 from jaxner.training.loading import load_file as load_file
 from jaxner.training.loading import load_split as load_split
+from jaxner.training.loading import reading_of as reading_of
 from jaxner.training.loading import training_words as training_words
 from jaxner.types import Sentence, Weights, WordVectors
 from jaxner.wording import counted

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from jaxner import __main__ as program
 from jaxner.analysis import suspects
 from jaxner.data import conll, corpora, splits
+from jaxner.workdir import Workdir
 
 GOOD = "Rome B-LOC\nwins O\n"
 
@@ -111,6 +113,7 @@ def test_a_page_escapes_what_is_in_the_data(tmp_path):
         ([], "Expected a FILE or FOLDER to check, or --workdir of a run"),
         (["a", "--json=nowhere/a"], "There is no folder to write nowhere/a into"),
         (["a", "--unfit=widen"], "error: a: No file a"),
+        (["a", "--split=dev"], "--split is for the run of --workdir"),
     ],
 )
 def test_what_cannot_be_done_is_told(tmp_path, monkeypatch, capsys, arguments, message):
@@ -184,6 +187,28 @@ def test_probabilities_are_those_of_the_tagger(finished, tmp_path):
 def test_a_split_of_the_run_is_the_default(finished, capsys):
     assert run("--workdir", finished, "--limit=2") == 0
     assert capsys.readouterr().out.count(": p = ") == 2
+
+
+def test_its_words_are_looked_up_in_vectors(finished, tmp_path, capsys):
+    put(tmp_path, "vectors.txt", "the 1 2\n")
+    vectors = tmp_path / "vectors.txt"
+    assert run("--workdir", finished, "--split=test", "--vectors", vectors) == 0
+    told = capsys.readouterr().out
+    assert "of the tokens have a vector in vectors.txt" in told
+    assert "test.conll" in told
+
+
+def test_files_are_read_as_the_run_read_its_own(finished, tmp_path, capsys):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    config = Workdir(folder).read_json("config.json")
+    config["data"] |= {"token_column": 1, "comments": "# "}
+    Workdir(folder).write_json("config.json", config)
+    path = put(tmp_path, "a.conll", "# id = 7\n1 Ms O\n2 Preston B-PER\n")
+    given = ("--workdir", folder, path)
+    assert run(*given) == 0
+    assert "1 sentence, 2 tokens, 1 entity of 1 type" in capsys.readouterr().out
+    assert run(*given, "--comments=x") == 1
+    assert "expected 4 columns as in line 1, got 3" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

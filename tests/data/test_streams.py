@@ -71,6 +71,11 @@ def test_columns_are_kept_and_get_one_more():
         "tokens": ["a", "b"],
         "labels": ["O", "B-X"],
     }
+    text = "# id = 1\n# by x\na NN\n# NN\n\n# end\n"
+    expected = "# id = 1\n# by x\na NN O\n# NN B-X\n\n# end\n\n"
+    assert written(text, "conll", "conll", comments="# ") == expected
+    (line,) = written(text, "conll", "jsonl", comments="# ").splitlines()
+    assert json.loads(line) == {"tokens": ["a", "#"], "labels": ["O", "B-X"]}
     assert records("1 a\n2 b\n", "conll", token_column=-1)[0].pieces[0].tokens == (
         "a",
         "b",
@@ -92,6 +97,38 @@ def test_objects_keep_their_other_fields():
         "spans": [{"start": 4, "end": 5, "label": "X"}],
     }
     assert '"spans": []' in written('{"text": " "}', "jsonl", "jsonl")
+
+
+@pytest.mark.parametrize(
+    ("record", "kept"),
+    [
+        ({"tokens": ["a"], "ner_tags": [3]}, {}),
+        ({"tokens": ["a"], "entities": [{"no": "span"}], "ner": None}, {}),
+        ({"tokens": ["a"], "labels": ["B-Y"], "label": "spam"}, {"label": "spam"}),
+        ({"tokens": ["a"], "tags": ["old", "new"]}, {"tags": ["old", "new"]}),
+        ({"tokens": ["a"], "spans": 7, "label": [[0, 1, "Y"]]}, {"spans": 7}),
+    ],
+)
+def test_labels_are_not_read_but_replaced(record, kept):
+    found = json.loads(written(json.dumps(record), "jsonl", "jsonl"))
+    assert found == {"tokens": ["a"], "labels": ["O"], **kept}
+    del record["tokens"]
+    text = json.dumps({"text": "a", **record})
+    assert json.loads(written(text, "jsonl", "jsonl"))["text"] == "a"
+
+
+def test_documents_of_objects_as_columns():
+    rows = [("x", "a"), ("x", "b"), (None, "c"), ("y", "d")]
+    fields = [{"tokens": [t]} | ({"doc_id": d} if d else {}) for d, t in rows]
+    text = "\n".join(map(json.dumps, fields))
+    mark = "-DOCSTART-\n\n"
+    expected = f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
+    assert written(text, "jsonl", "conll") == expected
+
+
+def test_line_ends_of_several_bytes_are_refused():
+    with pytest.raises(ValueError, match="utf-16 cannot be read line by line"):
+        records("a\n".encode("utf-16"), "text", encoding="utf-16")
 
 
 @pytest.mark.parametrize(
