@@ -208,7 +208,7 @@ def test_files_are_read_as_the_run_read_its_own(finished, tmp_path, capsys):
     assert run(*given) == 0
     assert "1 sentence, 2 tokens, 1 entity of 1 type" in capsys.readouterr().out
     assert run(*given, "--comments=x") == 1
-    assert "expected 4 columns as in line 1, got 3" in capsys.readouterr().out
+    assert "expected 4 columns, got 3" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
