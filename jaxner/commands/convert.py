@@ -7,12 +7,14 @@
 The file name determines the format: `.conll`, `.txt`, `.bio` and `.iob` are
 columns, `_conll` is CoNLL-2012, `.conllu` CoNLL-U, `.jsonl` JSON lines,
 `.tsv` a table (with a header, if its first line is one), a folder brat's.
-Files of other names are read as columns; to write one, give --to.
+Files of other names are read as columns; to write one, give --to, as for the
+standard output, which is `-`.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,6 @@ from jaxner.data import readers, schemes, splits
 from jaxner.data.readers import spans
 from jaxner.terminal import LineConsole
 from jaxner.wording import counted
-
-console = LineConsole()
-
 
 _FORMATS = f"{', '.join(readers.FORMATS)}; default: by the name"
 
@@ -41,7 +40,9 @@ def declare(commands: Any) -> None:
         "source", metavar="IN", help="file to read, or a folder of brat's files"
     )
     one.add_argument(
-        "target", metavar="OUT", help="file to write (.gz: compressed), or a folder"
+        "target",
+        metavar="OUT",
+        help="file to write (.gz: compressed), a folder, or - for standard output",
     )
     one.add_argument(
         "--to",
@@ -103,7 +104,11 @@ def reading(options: argparse.Namespace) -> dict[str, Any]:
 def convert(options: argparse.Namespace) -> None:
     """Runs `jaxner convert`."""
     source, target = Path(options.source), Path(options.target)
-    if not target.is_dir():
+    is_piped = options.target == "-"
+    console = LineConsole(stderr=is_piped)
+    if is_piped and options.to == "brat":
+        raise ValueError("brat's format is a folder: expected its name, got -")
+    if not (target.is_dir() or is_piped):
         writing.check(target, source)
     if not (options.to or target.is_dir() or readers.is_known(target)):
         raise ValueError(
@@ -124,7 +129,8 @@ def convert(options: argparse.Namespace) -> None:
             count = counted(split.ill_formed, "ill-formed label")
             console.print(f"Made {count} well-formed")
     has_tags = split.scheme == schemes.TAGS
-    readers.write(target, examples, format=options.to, tags=has_tags)
+    file = sys.stdout if is_piped else target
+    readers.write(file, examples, format=options.to, tags=has_tags)
     console.print(f"Written: {target}", markup=False)
     if options.to in readers.SPANS_ONLY:
         console.print("To read it back with the same tokens: --tokeniser blanks")

@@ -48,6 +48,7 @@ from jaxner.answers import probabilities
 from jaxner.commands import flagged, hosts, restart
 from jaxner.commands.changes import read_change as read_change
 from jaxner.data import schemes
+from jaxner.data.readers import spans
 from jaxner.data.splits import Split
 from jaxner.evaluation import chunks, pages, predictions, report, rules, summary
 from jaxner.evaluation.counts import percent
@@ -300,7 +301,7 @@ def define_flags(values: flags.FlagValues) -> None:
     define("contextual", None, "File of vectors for the tokens of --data.")
     define("format", None, "Format of --data, such as jsonl; default: by its name.")
     about = "Spans within a token: error, drop or widen; default: the run's choice."
-    define("unfit", None, about)
+    choice("unfit", None, list(spans.UNFIT), about)
     column("token_column", None, "Column of tokens in --data; default: the run's.")
     column("label_column", None, "Column of labels in --data; default: the run's.")
     define("comments", None, "How comment lines in --data begin; default: the run's.")

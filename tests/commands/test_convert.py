@@ -42,6 +42,30 @@ def test_formats_and_schemes(source, tmp_path, capsys):
     ].strip() == TEXT.strip()
 
 
+@pytest.mark.parametrize("name", ["a_conll", "a.tsv", "a.conllu", "a.jsonl"])
+def test_sentences_before_the_first_document_stay_before_it(tmp_path, name):
+    text = "Anna B-PER\n\n-DOCSTART- O\n\nBob B-PER\n\nleft O\n\n"
+    (tmp_path / "pre.conll").write_text(text)
+    run(tmp_path / "pre.conll", tmp_path / name)
+    found = [e.document for e in readers.read(tmp_path / name).examples]
+    assert found == ([1, 2, 2] if name == "a_conll" else [0, 1, 1])
+
+
+def test_standard_output_holds_the_sentences_alone(source, tmp_path, capsys):
+    run(source, tmp_path / "a.jsonl")
+    capsys.readouterr()
+    run(source, "-", "--to=jsonl")
+    told = capsys.readouterr()
+    assert told.out == (tmp_path / "a.jsonl").read_text()
+    assert "2 sentences, 5 tokens" in told.err
+    for options in ([], ["--to=brat"]):
+        with pytest.raises(SystemExit):
+            run(source, "-", *options)
+    told = capsys.readouterr().out
+    assert "give --to" in told
+    assert "brat's format is a folder" in told
+
+
 def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, capsys):
     """The tokeniser would cut `U.S.-based` in three."""
     text = "U.S.-based\tB-MISC\n\ufeffDubbz\tB-PER\nwon\tO\n"

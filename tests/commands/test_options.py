@@ -85,6 +85,12 @@ def test_evaluate_checks_its_options_before_it_loads(arguments, message, evaluat
         evaluated("--workdir=nowhere", *arguments)
 
 
+def test_a_choice_is_checked_without_a_file_to_read(capsys):
+    with pytest.raises(SystemExit):
+        __main__.main(["evaluate", "--workdir=nowhere", "--unfit=no", "--cache=off"])
+    assert "Unknown --unfit 'no'; known: error, drop, widen" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -213,7 +213,7 @@ def _named(path: Path, folder: Path) -> bytes:
 
 
 def write(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | files.Writable,
     examples: Sequence[Example],
     *,
     format: str | None = None,
@@ -222,16 +222,20 @@ def write(
     """Writes labelled sentences in any format; `read` returns them.
 
     Args:
-        path: The file, compressed if its name ends with `.gz`; for brat, the folder.
+        path: The file, compressed if its name ends with `.gz`; for brat, the folder. Or
+            a text file open for writing, but for brat.
         examples: The sentences, with labels.
-        format: One of `FORMATS`; None: what `guess` returns.
+        format: One of `FORMATS`; None: what `guess` returns for a path.
         tags: Whether the labels are tags, not spans.
 
     Raises:
-        ValueError: The format is unknown, cannot hold tags, or cannot hold a token or a
-            label.
+        ValueError: The format is unknown or missing, cannot hold tags, or cannot hold a
+            token or a label.
     """
-    format = format or guess(path)
+    if isinstance(path, str | os.PathLike):
+        format = format or guess(path)
+    elif format in (None, "brat"):
+        raise ValueError(f"Expected a format to write to a file, got {format}")
     _check_format(format)
     if tags and format in SPANS_ONLY:
         raise ValueError(
@@ -253,6 +257,7 @@ def write(
     elif format == "tsv":
         tsv.write(path, examples)
     elif format == "brat":
+        assert isinstance(path, str | os.PathLike)  # as checked above
         brat.write(path, examples)
     else:
         jsonl.write(path, examples, as_spans=format == "jsonl-spans")

@@ -225,8 +225,9 @@ def write(
 
 def _written(examples: Sequence[Example], label_column: int) -> Iterator[str]:
     begun = 0
+    before = bool(examples) and not examples[0].document
     for number, example in enumerate(examples):
-        while begun < max(example.document, 1):
+        while begun < example.document + before:
             yield "#end document\n" * (begun > 0)
             begun += 1
             yield f"#begin document (document_{begun}); part 000\n"

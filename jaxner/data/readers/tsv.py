@@ -181,7 +181,8 @@ def write(
     has_documents = any(example.document for example in examples)
     parts = ["document\t" * has_documents + "token\tlabel\n"]
     for number, example in enumerate(examples):
-        before = [str(example.document)] * has_documents
+        # A sentence before the first document has a blank cell.
+        before = [str(example.document or "")] * has_documents
         for row in zip(example.tokens, example.labels or (), strict=True):
             if any(set(cell) & set("\t\r\n") or not cell.strip(" ") for cell in row):
                 raise ValueError(
