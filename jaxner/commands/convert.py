@@ -131,6 +131,7 @@ def convert(options: argparse.Namespace) -> None:
     has_tags = split.scheme == schemes.TAGS
     file = sys.stdout if is_piped else target
     readers.write(file, examples, format=options.to, tags=has_tags)
-    console.print(f"Written: {target}", markup=False)
+    if not is_piped:
+        console.print(f"Written: {target}", markup=False)
     if options.to in readers.SPANS_ONLY:
         console.print("To read it back with the same tokens: --tokeniser blanks")

@@ -58,6 +58,7 @@ def test_standard_output_holds_the_sentences_alone(source, tmp_path, capsys):
     told = capsys.readouterr()
     assert told.out == (tmp_path / "a.jsonl").read_text()
     assert "2 sentences, 5 tokens" in told.err
+    assert "Written" not in told.err
     for options in ([], ["--to=brat"]):
         with pytest.raises(SystemExit):
             run(source, "-", *options)
