@@ -21,7 +21,8 @@ words' vectors, including drawn ones); there is no class for padding, no padding
 characters' maximum, and no sentence from -DOCSTART- lines; no sentence is skipped for
 its length; all attention layers are drawn independently; biases start at 0, where
 PyTorch draws them; the two directions of the LSTM have their own input masks (rate
-.01), where the code has one for both; the scorer is conlleval, not the code's.
+.01), where the code has one for both; conlleval chooses the best epoch, while figures
+are by the code's scorer (rule `ncrfpp`).
 
 With label vectors from U(±600), as in the code, the refinement takes 83 to 99.9 % of
 the joint clip at the start, so that the draft learns slowly: 20 epochs do not show what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -223,6 +224,19 @@ def together(job: Job, others: Iterable[Job]) -> Job:
     while job.seed + count in seeds:
         count += 1
     return dataclasses.replace(job, num_seeds=count)
+
+
+def joined_before(cell: Cell, runs: Path) -> list[Job]:
+    """Returns the joined jobs of a cell that have a folder.
+
+    Args:
+        cell: The cell.
+        runs: The folder of all runs.
+    """
+    names = (path.name for path in sorted((runs / cell.id).glob("seeds-*")))
+    found = (re.fullmatch(r"seeds-(\d+)-(\d+)", name) for name in names)
+    ends = [(int(match[1]), int(match[2])) for match in found if match]
+    return [Job(cell, first, last - first + 1) for first, last in ends]
 
 
 def chosen(

@@ -123,7 +123,8 @@ def train(
     environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(runs / "compiled"))
     if device:
         environment["JAX_PLATFORMS"] = PLATFORMS[device]
-    with (folder / LOG).open("a", encoding="utf-8") as log:
+    with (folder / LOG).open("ab") as log:
+        begin = log.tell()  # after the output of earlier attempts
         process = subprocess.Popen(
             [sys.executable, *command(job, overrides, runs)],
             env=environment,
@@ -132,7 +133,7 @@ def train(
             start_new_session=True,  # we pass Ctrl-C on, not the shell
         )
         status = _wait(process, must_stop)
-    return Outcome(status, "" if status == 0 else _error(folder / LOG, status))
+    return Outcome(status, "" if status == 0 else _error(folder / LOG, begin, status))
 
 
 def _wait(process: subprocess.Popen[bytes], must_stop: Callable[[], bool]) -> int:
@@ -149,11 +150,12 @@ def _wait(process: subprocess.Popen[bytes], must_stop: Callable[[], bool]) -> in
     return process.wait()
 
 
-def _error(log: Path, status: int) -> str:
-    """Returns the last message of a log, or the name of the signal."""
+def _error(log: Path, begin: int, status: int) -> str:
+    """Returns the last message after a byte of a log, or the name of the signal."""
     if status < 0:
         return f"killed by signal {-status}; out of memory?"
-    lines = [x for x in log.read_text("utf-8", "replace").splitlines() if x.strip()]
+    text = log.read_bytes()[begin:].decode("utf-8", "replace")
+    lines = [x for x in text.splitlines() if x.strip()]
     messages = [line for line in lines if line.startswith(_SAYS)]
     last = (messages or lines or [f"exit status {status} without a message"])[-1]
     names = {str(ROOT): ".", os.environ.get("JAXNER_DATA") or "data": "data"}

@@ -14,7 +14,7 @@ import filelock
 
 from jaxner.data import corpora
 from jaxner.reproduce import programs, record
-from jaxner.reproduce.plan import Job, Plan, together
+from jaxner.reproduce.plan import Job, Plan, joined_before, together
 from jaxner.reproduce.programs import Outcome
 from jaxner.reproduce.published import Cell
 from jaxner.reproduce.results import DONE, FAILED, Line, Results
@@ -136,16 +136,31 @@ class Queue:
         return stop.exit_status if stop else 0
 
     def _joined(self, job: Job, jobs: Sequence[Job]) -> Job:
-        """Returns a job with the missing seeds that can train together with it."""
+        """Returns a job with the missing seeds that can train together with it.
+
+        Seeds that began together go on together, whichever are missing now.
+        """
 
         def is_new(one: Job) -> bool:
+            run = Workdir(one.folder(self.runs))
             is_missing = self.state(one).name == MISSING
-            return is_missing and not Workdir(one.folder(self.runs)).is_begun()
+            return is_missing and not (run.is_begun() or run.is_locked())
 
-        if self.device != "gpu" or not is_new(job):
+        if self.device != "gpu":
+            return job
+        for earlier in joined_before(job.cell, self.runs):
+            if job in earlier.each() and self._is_open(earlier):
+                return earlier
+        if not is_new(job):
             return job
         mine = (one for one in jobs if one.cell.id == job.cell.id)
         return together(job, filter(is_new, mine))
+
+    def _is_open(self, joined: Job) -> bool:
+        """Returns whether runs that began together are still in one folder."""
+        top = Workdir(joined.folder(self.runs))
+        are_there = all(top.seed(its.seed).path.is_dir() for its in joined.each())
+        return top.is_locked() or (top.is_begun() and are_there)
 
     def _run(self, job: Job, must_stop: Callable[[], bool]) -> Outcome:
         folder = job.folder(self.runs)
@@ -167,8 +182,6 @@ class Queue:
 
     def _record(self, job: Job, overrides: Mapping[str, Any], outcome: Outcome) -> None:
         for one in job.each():
-            if job.num_seeds > 1 and outcome.status == 0:
-                _take_out(one, job, self.runs)
             line = self._line(one, job, overrides, outcome)
             self.results.add(one.cell.table, line)
             if line["status"] == FAILED:
@@ -179,6 +192,10 @@ class Queue:
                 f"{one}: dev {dev:.2f}, test {test:.2f} ({line['rule']}), best epoch "
                 f"{line['best_epoch']} of {line['epochs']}, {line['seconds']:,.0f} s"
             )
+        # Only now: a queue killed before this point records all of them again.
+        if job.num_seeds > 1 and outcome.status == 0:
+            for one in job.each():
+                _take_out(one, job, self.runs)
 
     def _line(
         self, one: Job, job: Job, overrides: Mapping[str, Any], outcome: Outcome
@@ -187,7 +204,7 @@ class Queue:
         about, error = (self.device or "", commits.current()), outcome.error
         if outcome.status == 0:
             try:
-                line = record.done(one, overrides, one.folder(self.runs), *about)
+                line = record.done(one, overrides, _folder(one, job, self.runs), *about)
             except (OSError, ValueError, KeyError) as reason:
                 error = f"{type(reason).__name__}: {reason}"
             else:
@@ -196,16 +213,25 @@ class Queue:
         return record.failed(one, overrides, error, *about)
 
 
+def _folder(one: Job, job: Job, runs: Path) -> Path:
+    """Returns the folder of one run of a job."""
+    top = job.folder(runs)
+    return Workdir(top).seed(one.seed).path if job.num_seeds > 1 else top
+
+
 def _take_out(one: Job, joined: Job, runs: Path) -> None:
-    """Moves a run that trained together with others to its own place."""
-    source = joined.folder(runs) / f"seed-{one.seed}"
-    target = one.folder(runs)
-    is_begun = Workdir(target).is_begun() or (target / "result.json").exists()
-    if is_begun or not source.is_dir():
-        return
-    # A run that was stopped before its first checkpoint left a log at most.
-    shutil.rmtree(target, ignore_errors=True)
-    source.rename(target)
+    """Moves a run that trained together with others to its own place.
+
+    It stays where it is if its place has a run, or if a process works there.
+    """
+    source, target = _folder(one, joined, runs), one.folder(runs)
+    with _locked(target) as is_ours:
+        is_begun = Workdir(target).is_begun() or (target / "result.json").exists()
+        if is_begun or not (is_ours and source.is_dir()):
+            return
+        # A run that was stopped before its first checkpoint left a log at most.
+        shutil.rmtree(target)
+        source.rename(target)
 
 
 def what_lacks(config: Any) -> str:

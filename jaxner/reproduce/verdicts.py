@@ -1,9 +1,8 @@
 """Decides whether our runs confirm the orders that the papers claim.
 
-With three runs or more of both systems, Welch's t-test compares the runs. With fewer,
-a paired bootstrap over test sentences and runs compares them: the deviation of two runs
-is too uncertain, since two equal figures by chance would decide. A single run says
-nothing about other seeds, so the verdict mentions it.
+With three runs or more of both systems, Welch's t-test compares the runs and decides.
+With fewer, a paired bootstrap over test sentences and runs shows how sure their
+difference is, but decides nothing: they say too little about how other seeds scatter.
 
 The bootstrap needs the counts of each sentence. Lines from before they were stored lack
 them, so a comparison of some of the runs stands until one of more runs is possible.
@@ -25,7 +24,7 @@ from jaxner.reproduce.results import DONE, Line
 
 LEVEL = 0.05
 ROUNDS = 10_000
-MIN_RUNS = 3  # of each system, for Welch's t-test
+MIN_RUNS = 3  # of each system, to decide
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not yet decidable"
 
 
@@ -65,9 +64,8 @@ def verdict(
         compared: p values of the bootstrap by the runs compared; see `compare`.
 
     Returns:
-        The verdict; an order is decided if p is below 0.05 and both systems have two
-        runs or more. A bootstrap of one run does not see how runs scatter: two of our
-        orders with p below 0.05 by one run were undecided by three.
+        The verdict; an order is decided if both systems have `MIN_RUNS` runs and
+        Welch's p is below `LEVEL`.
     """
     cells = [published.cell(name) for name in (claim.better, claim.worse)]
     rule = common_rule(*cells)
@@ -89,9 +87,9 @@ def verdict(
     difference = means[0] - means[1]
     if p is None:
         return Verdict(claim, OPEN, difference, p, "", numbers)
-    if p >= LEVEL or min(numbers) == 1:
-        return Verdict(claim, OPEN, difference, p, test, numbers)
-    word = HOLDS if difference > 0 else FAILS
+    word = OPEN
+    if min(numbers) >= MIN_RUNS and p < LEVEL:
+        word = HOLDS if difference > 0 else FAILS
     return Verdict(claim, word, difference, p, test, numbers)
 
 

@@ -366,6 +366,89 @@ def test_the_command_of_seeds_that_train_together(tmp_path):
     assert plan.together(later, [Job(later.cell, 1)]) == later
 
 
+def begin(folder):
+    (folder / "checkpoints/latest/1").mkdir(parents=True)
+
+
+def begin_together(job, runs):
+    begin(job.folder(runs))
+    for one in job.each():
+        (job.folder(runs) / f"seed-{one.seed}").mkdir()
+    return 143
+
+
+@pytest.mark.parametrize("num_wanted", [1, 3, 5])
+def test_seeds_that_began_together_go_on_together(tmp_path, num_wanted):
+    runs = tmp_path / "runs"
+    joined = Job(SAMPLE, 0, num_seeds=3)
+    first = Fake(lambda: begin_together(joined, runs))
+    line, _ = queue_of(tmp_path, first, device="gpu")
+    line.work(joined.each())
+    # The next call wants more seeds, or fewer.
+    jobs = [Job(SAMPLE, seed) for seed in range(num_wanted)]
+    line, said = queue_of(tmp_path, fake := Fake(), device="gpu")
+    line.work(jobs)
+    assert said[0] == "grn/sample seeds 0 to 2: resumed with no"
+    assert fake.calls == [("grn/sample", 0), ("grn/sample", 3)][: 1 + (num_wanted > 3)]
+    assert {key for _, key in line.results.by_job()} == set(range(max(3, num_wanted)))
+    # Once each has its own folder, one of them can be measured again alone.
+    alone = joined.each()[1]
+    (alone.folder(runs) / "result.json").unlink()
+    (line.results.folder / "grn.jsonl").unlink()
+    line, said = queue_of(tmp_path, Fake(), device="gpu")
+    line.work([alone])
+    assert said[0] == "grn/sample seed 1: begun with no"
+
+
+def test_a_queue_killed_while_recording_loses_no_seed(tmp_path, monkeypatch):
+    runs = tmp_path / "runs"
+    joined = Job(SAMPLE, 0, num_seeds=3)
+    line, _ = queue_of(tmp_path, Fake(lambda: begin_together(joined, runs)))
+    line.device = "gpu"
+    line.work(joined.each())
+    add, added = line.results.add, []
+
+    def killed(table, its):
+        if len(added) == 1:
+            raise KeyboardInterrupt
+        added.append(its["seed"])
+        return add(table, its)
+
+    monkeypatch.setattr(line.results, "add", killed)
+    line.train = Fake()
+    with pytest.raises(KeyboardInterrupt):
+        line.work(joined.each())
+    assert [its["seed"] for its in line.results.lines()] == [0]
+    line, said = queue_of(tmp_path, fake := Fake(), device="gpu")
+    line.work(joined.each())
+    assert said[0] == "grn/sample seeds 0 to 2: resumed with no"
+    assert fake.calls == [("grn/sample", 0)]
+    assert [its["status"] for its in line.results.lines()] == ["done"] * 3
+    assert all((job.folder(runs) / "result.json").is_file() for job in joined.each())
+
+
+def test_a_folder_where_another_queue_works_is_left_alone(tmp_path):
+    jobs = [Job(SAMPLE, seed) for seed in range(2)]
+    line, _ = queue_of(tmp_path, Fake(), device="gpu")
+    target = jobs[1].folder(line.runs)
+    with queue._locked(target) as is_ours:
+        assert is_ours
+        (target / "train.log").write_text("of another process")
+        line.work(jobs)
+    assert [its["status"] for its in line.results.lines()] == ["done"] * 2
+    assert (target / "train.log").read_text() == "of another process"
+    assert (jobs[0].folder(line.runs) / "result.json").is_file()
+
+
+def test_seeds_that_another_process_trains_do_not_join(tmp_path):
+    jobs = [Job(SAMPLE, seed) for seed in range(3)]
+    line, said = queue_of(tmp_path, fake := Fake(), device="gpu")
+    with Workdir(jobs[1].folder(line.runs)).locked():
+        line.work(jobs)
+    assert fake.calls == [("grn/sample", 0), ("grn/sample", 2)]
+    assert said.count("grn/sample seed 1: another process is training it") == 1
+
+
 def test_a_run_that_was_hardly_begun_makes_way(tmp_path):
     job = plan.together(JOBS[0], [Job(SAMPLE, s) for s in (0, 1)])
     one, target = job.each()[0], job.each()[0].folder(tmp_path)
@@ -379,7 +462,7 @@ def test_a_run_that_was_hardly_begun_makes_way(tmp_path):
 
 
 @pytest.mark.slow
-def test_real_runs_that_trained_together_have_lines(tmp_path):
+def test_real_runs_that_trained_together_have_lines(tmp_path, monkeypatch):
     small = {"num_epochs": 1, "num_blocks": 1, "model.encoder.hidden_dim": 8}
     tiny_plan = plan.Plan((), (plan.Setting(("*",), small),), ())
     jobs = [Job(SAMPLE, seed) for seed in (0, 1)]
@@ -387,8 +470,17 @@ def test_real_runs_that_trained_together_have_lines(tmp_path):
     def on_this_machine(*arguments, device, **options):
         return programs.train(*arguments, device="cpu", **options)
 
+    def killed(*_):
+        raise KeyboardInterrupt
+
     line, said = queue_of(tmp_path, on_this_machine, tiny_plan, device="gpu")
-    assert line.work(jobs) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(line.results, "add", killed)
+        with pytest.raises(KeyboardInterrupt):
+            line.work(jobs)
+    assert line.work(jobs) == 0  # the finished runs are recorded, not trained again
+    log = jobs[0].folder(line.runs).parent / "seeds-0-1" / programs.LOG
+    assert log.read_text().count("epoch   1") == 1
     found = line.results.by_job()
     assert [its["status"] for its in found.values()] == ["done"] * 2, said
     assert [its["num_seeds"] for its in found.values()] == [2, 2]
@@ -482,6 +574,13 @@ def test_errors_come_from_the_log(script, tmp_path):
     script(f"print('jaxner train: no {place}'); print('bye'); raise SystemExit(1)")
     done = programs.train(JOBS[0], {}, tmp_path, device=None, must_stop=bool)
     assert done == Outcome(1, "no ./x")
+    # Messages of earlier attempts in the same log are not this one's.
+    script("raise RuntimeError('new')")
+    done = programs.train(JOBS[0], {}, tmp_path, device=None, must_stop=bool)
+    assert done == Outcome(1, "RuntimeError: new")
+    script("raise SystemExit(3)")
+    done = programs.train(JOBS[0], {}, tmp_path, device=None, must_stop=bool)
+    assert done == Outcome(3, "exit status 3 without a message")
     script("import os; os.kill(os.getpid(), 9)")
     done = programs.train(JOBS[0], {}, tmp_path, device=None, must_stop=bool)
     assert done.status == -9
