@@ -1,0 +1,38 @@
+"""Errors about what a user gave: what was expected, what came, and where.
+
+Each is raised once, at the door: where a file is read, an option is parsed or a public
+function is called. Commands print the message in one line and end with status 1.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+class InputError(ValueError):
+    """A file or a value cannot be used.
+
+    Attributes:
+        message: What was expected and what came; a remedy where one exists.
+        path: The file, if there is one.
+        line: Line of the file, from 1.
+
+    Example:
+        >>> str(InputError("expected 4 columns, got 3", "train.conll", 7))
+        'train.conll:7: expected 4 columns, got 3'
+    """
+
+    def __init__(
+        self,
+        message: str,
+        path: str | os.PathLike[str] | None = None,
+        line: int | None = None,
+    ):
+        super().__init__(message, path, line)  # so that copies keep all fields
+        self.message = message
+        self.path = path
+        self.line = line
+
+    def __str__(self) -> str:
+        place = ":".join(str(x) for x in (self.path, self.line) if x is not None)
+        return f"{place}: {self.message}" if place else self.message
