@@ -1,6 +1,6 @@
 """Tags a Ray Dataset by actors, which load the tagger once and map it over batches.
 
-    pip install 'jaxner[ray]'
+    pip install 'ray[data]'
     python examples/ray_data.py runs/grn news.txt tagged/
 
 Each line of the input is a sentence, whose tokens stand between blanks. The output is a

@@ -36,3 +36,14 @@ class InputError(ValueError):
     def __str__(self) -> str:
         place = ":".join(str(x) for x in (self.path, self.line) if x is not None)
         return f"{place}: {self.message}" if place else self.message
+
+
+def needs(what: str, *packages: str) -> ImportError:
+    """Returns the error that something needs packages that are not installed.
+
+    Example:
+        >>> str(needs("A report", "matplotlib", "jinja2"))
+        'A report needs matplotlib and jinja2: pip install matplotlib jinja2'
+    """
+    listed = " and ".join(packages)
+    return ImportError(f"{what} needs {listed}: pip install {' '.join(packages)}")

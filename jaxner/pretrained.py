@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxner import errors
 from jaxner.data import wordpiece
 from jaxner.models.bert import ACTIVATIONS, BERT
 from jaxner.types import Weights
@@ -230,9 +231,7 @@ def _tensors(folder: Path) -> dict[str, np.ndarray]:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
     except ImportError:
-        raise ImportError(
-            "A pretrained encoder needs safetensors: pip install 'jaxner[bert]'"
-        ) from None
+        raise errors.needs("A pretrained encoder", "safetensors") from None
     found: dict[str, np.ndarray] = {}
     for path in _files(folder):
         try:

@@ -24,7 +24,7 @@ from typing import Any
 
 from rich.text import Text
 
-from jaxner import fields, tagging, writing
+from jaxner import errors, fields, tagging, writing
 from jaxner.analysis import suspects
 from jaxner.commands import convert, flagged
 from jaxner.data import audit, corpora, vectors
@@ -227,7 +227,7 @@ def page(content: dict[str, Any]) -> str:
     try:
         import jinja2
     except ImportError:
-        raise ImportError("--html needs jinja2: pip install 'jaxner[report]'") from None
+        raise errors.needs("--html", "jinja2") from None
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True)
     return environment.get_template("check.html.jinja").render(**content)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxner import errors
 from jaxner.data.readers import files
 
 Arrays = Mapping[str, np.ndarray]
@@ -257,9 +258,7 @@ def _h5py() -> Any:
     try:
         import h5py
     except ImportError:
-        raise ImportError(
-            "HDF5 files need h5py: pip install 'jaxner[contextual]'"
-        ) from None
+        raise errors.needs("An HDF5 file", "h5py") from None
     return h5py
 
 
@@ -268,7 +267,5 @@ def _safetensors() -> Any:
         import safetensors
         import safetensors.numpy
     except ImportError:
-        raise ImportError(
-            "Files in .safetensors need safetensors: pip install 'jaxner[bert]'"
-        ) from None
+        raise errors.needs("A .safetensors file", "safetensors") from None
     return safetensors

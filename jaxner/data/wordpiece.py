@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxner import errors
 from jaxner.types import Pieces
 
 _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
@@ -62,9 +63,7 @@ class WordPiece:
         try:
             import tokenizers
         except ImportError:
-            raise ImportError(
-                "A tagger with word pieces needs tokenizers: pip install 'jaxner[bert]'"
-            ) from None
+            raise errors.needs("A tagger with word pieces", "tokenizers") from None
         model = tokenizers.models.WordPiece(
             self._ids, unk_token=_UNKNOWN, max_input_chars_per_word=self.max_chars
         )

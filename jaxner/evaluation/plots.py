@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxner import errors
+
 SUFFIXES = (".png", ".pdf", ".svg")
 _NAMES = {"f1": "F1", "accuracy": "accuracy"}
 
@@ -190,9 +192,7 @@ def _pyplot():
     try:
         import matplotlib
     except ImportError:
-        raise ImportError(
-            "Plots need matplotlib: pip install 'jaxner[plots]'"
-        ) from None
+        raise errors.needs("A plot", "matplotlib") from None
     matplotlib.use("Agg")  # no screen is needed
     from matplotlib import pyplot
 

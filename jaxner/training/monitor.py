@@ -23,6 +23,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from jaxner import errors
 from jaxner.wording import counted
 
 
@@ -204,7 +205,5 @@ def _summary_writer(folder: Path):
     try:
         from tensorboardX import SummaryWriter
     except ImportError:
-        raise ImportError(
-            "--config.tensorboard needs tensorboardX: pip install 'jaxner[tensorboard]'"
-        ) from None
+        raise errors.needs("--config.tensorboard", "tensorboardX") from None
     return SummaryWriter(str(folder))

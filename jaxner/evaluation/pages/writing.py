@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jaxner import writing
+from jaxner import errors, writing
 from jaxner.evaluation.pages import drawings, rows
 from jaxner.evaluation.scoring import jaxner_version
 
@@ -35,7 +35,6 @@ _OPTIONAL: Value = {
     "best_epoch": None,
 }
 _ENOUGH = 10  # predictions that a bin needs to be drawn
-_MISSING = "A report needs {}: pip install 'jaxner[report]'"
 
 
 def check(
@@ -57,7 +56,7 @@ def check(
     for file in _files(path):
         writing.check(file, *sources)
     if not drawings.is_there():
-        raise ImportError(_MISSING.format("matplotlib"))
+        raise errors.needs("A report", "matplotlib")
     _jinja2()
 
 
@@ -269,5 +268,5 @@ def _jinja2() -> Any:
     try:
         import jinja2
     except ImportError:
-        raise ImportError(_MISSING.format("jinja2")) from None
+        raise errors.needs("A report", "jinja2") from None
     return jinja2
