@@ -10,8 +10,10 @@ import argparse
 import collections.abc
 import dataclasses
 import functools
+import inspect
 import itertools
 import numbers
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -66,10 +68,12 @@ class Field(NamedTuple):
     Attributes:
         hint: Annotation of the field.
         default: Default value; `dataclasses.MISSING` without one.
+        meaning: What it does, for the list of all options.
     """
 
     hint: Any
     default: Any
+    meaning: str = ""
 
     @property
     def kind(self) -> type:
@@ -95,11 +99,30 @@ def of(module: type) -> dict[str, Field]:
         (3, ['size'])
     """
     hints = typing.get_type_hints(module, include_extras=True)
+    told = meanings(module.__doc__, "Attributes")
     return {
-        field.name: Field(hints[field.name], field.default)
+        field.name: Field(hints[field.name], field.default, told.get(field.name, ""))
         for field in dataclasses.fields(module)
         if field.name not in ("parent", "name") and _is_option(hints[field.name])
     }
+
+
+def meanings(docstring: str | None, heading: str) -> dict[str, str]:
+    """Returns what a section of a docstring says of each name, in one line each.
+
+    Args:
+        docstring: A docstring in Google's style.
+        heading: "Args" or "Attributes".
+
+    Example:
+        >>> meanings(meanings.__doc__, "Args")["heading"]
+        '"Args" or "Attributes".'
+    """
+    text = inspect.cleandoc(docstring or "")
+    section = re.search(rf"^{heading}:\n((?: {{4}}.*\n?|\n)*)", text, re.MULTILINE)
+    entry = r"^ {4}[*]*(\w+): (.*(?:\n {5,}.*)*)"
+    entries = re.findall(entry, section[1] if section else "", re.MULTILINE)
+    return {name: " ".join(meaning.split()) for name, meaning in entries}
 
 
 def names(module: type) -> list[str]:

@@ -39,28 +39,36 @@ class Section(NamedTuple):
         return "--config." + ".".join(filter(None, (self.path, option)))
 
 
-def choice(known: Iterable[str], default: str) -> Field:
+def choice(known: Iterable[str], default: str, meaning: str = "") -> Field:
     """Returns an option with the allowed values `known`."""
-    return Field(Annotated[str, OneOf(sorted(known))], default)
+    return Field(Annotated[str, OneOf(sorted(known))], default, meaning)
+
+
+_PER_STAGE = "Whether each stage of the encoder has its own head."
+_OWN_REPRESENTATION = "Whether the refinement has its own word and character features."
+_RATE = "Rate of this dropout in BERT; None: that of its config.json."
 
 
 def model_sections(model: Any) -> Iterator[Section]:
     """Yields a config's section `model`, and all sections within it."""
     inner = ("representation", "encoder", "head", "refinement", "mc_dropout")
-    own = {"dtype": Field(Annotated[str, OneOf(models.DTYPES)], models.DTYPES[0])}
-    own["remat"] = Field(bool, False)
+    dtypes = Annotated[str, OneOf(models.DTYPES)]
+    own = {
+        "dtype": Field(dtypes, models.DTYPES[0], "Type of the computed numbers."),
+        "remat": Field(bool, False, "Whether to compute twice and save memory."),
+    }
     yield Section("model", model, own, inner)
     if (representation := model.get("representation")) is not None:
         yield from _representation(representation)
     if (encoder := model.get("encoder")) is not None:
         yield from encoder_sections("model.encoder", encoder)
     if (head := model.get("head")) is not None:
-        yield _head("model.head", head, per_stage=Field(bool, False))
+        yield _head("model.head", head, per_stage=Field(bool, False, _PER_STAGE))
     if (drafts := model.get("mc_dropout")) is not None:
         own = fields.of(models.MCDropout)
         yield Section("model.mc_dropout", drafts, own, module=models.MCDropout)
     if (refinement := model.get("refinement")) is not None:
-        own = {"own_representation": Field(bool, True)}
+        own = {"own_representation": Field(bool, True, _OWN_REPRESENTATION)}
         own |= fields.of(Refinement) | fields.of(TwoStream)
         yield Section("model.refinement", refinement, own, ("head",))
         if (head := refinement.get("head")) is not None:
@@ -80,7 +88,7 @@ def _representation(section: Any) -> Iterator[Section]:
         yield Section(f"{path}.vectors", part, fields.of(Vectors))
     if (part := section.get("bert")) is not None:
         rates = dict.fromkeys(
-            ("dropout", "attention_dropout"), Field(Rate | None, None)
+            ("dropout", "attention_dropout"), Field(Rate | None, None, _RATE)
         )
         yield Section(f"{path}.bert", part, fields.of(WordPieces) | rates)
 
@@ -112,9 +120,9 @@ def _named(path: str, section: Any, table: Mapping[str, Any], default="") -> Sec
     found = Section(path, section, {})
     name = section.get("name", default)
     fields.check(found.flag("name"), name, Annotated[str, OneOf(sorted(table))])
-    own = {"name": choice(table, default)} | fields.of(table[name])
+    own = {"name": choice(table, default, "Which of them.")} | fields.of(table[name])
     if "types" in fields.names(table[name]):  # a switch here, a table in the module
-        own["types"] = Field(bool, False)
+        own["types"] = Field(bool, False, "Whether to read types, too.")
     return found._replace(fields=own, module=table[name])
 
 

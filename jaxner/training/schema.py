@@ -34,75 +34,118 @@ GPU or TPU, in turn on a CPU, where one program is no faster."""
 
 @dataclasses.dataclass
 class Run:
-    """The options at the top of a config."""
+    """The options at the top of a config.
+
+    Attributes:
+        seed: Seed of all random draws; with restarts, of the first.
+        num_seeds: Number of restarts: this seed, the next one, and so on.
+        restarts: How restarts are trained; see `RESTARTS`.
+        num_devices: Devices to use; None for all, but one on a CPU.
+        num_epochs: Number of epochs.
+        patience: Epochs without a better dev score before training stops; 0: never.
+        batch_size: Sentences (or documents) in a step.
+        num_blocks: Blocks of similar length in a batch, whose gradients add up, so that
+            only one needs memory; None for 2 on a CPU and 1 on an accelerator.
+        steps_per_call: Steps in one call; None for 8 on an accelerator, 1 on a CPU.
+        deterministic: Whether a GPU adds in a fixed order, at some cost.
+        tensorboard: Whether to write scalars for TensorBoard.
+        init_from: A run to take the initial weights from.
+    """
 
     seed: Seed = 0
-    num_seeds: Size = 1  # restarts: this seed, the next one, and so on
+    num_seeds: Size = 1
     restarts: Annotated[str, OneOf(RESTARTS)] = "auto"
-    num_devices: Size | None = None  # None: all, but one on a CPU
+    num_devices: Size | None = None
     num_epochs: Size = 20
-    patience: Count = 0  # epochs without a better dev score before stopping; 0: never
+    patience: Count = 0
     batch_size: Size = 10
-    # Number of blocks of similar length in a batch; see jaxner.data.batching. Adding
-    # their gradients needs the memory of one block only. None: 2 on a CPU, 1 on an
-    # accelerator, where a call takes 8 steps (1 on a CPU).
     num_blocks: Size | None = None
     steps_per_call: Size | None = None
-    deterministic: bool = False  # whether a GPU adds in a fixed order, at some cost
+    deterministic: bool = False
     tensorboard: bool = False
-    init_from: str | None = None  # a run with the initial weights
+    init_from: str | None = None
 
 
 @dataclasses.dataclass
 class Data:
-    """The options of the section `data`, except `name`."""
+    """The options of the section `data`, except `name`.
+
+    Attributes:
+        unit: What the model reads at once: sentences, or documents with separators.
+        dir: A folder with the files, instead of a known name.
+        split_dev: Share of train that becomes dev, without a dev file.
+        split_seed: Seed of this draw.
+        format: Format of the files; None: by their names.
+        token_column: Column of the tokens, from 0; None: the format's.
+        label_column: Column of the labels; in CoNLL-U, 3 is UPOS and 4 is XPOS.
+        comments: How comment lines begin; None: there are none.
+        encoding: Encoding of the text.
+        unfit: What happens to spans that match no tokens.
+        scheme: Scheme of the model's labels; "tags" are labels without spans.
+        lowercase: Whether to look up all words in lower case.
+        lowercase_fallback: Whether to look up unknown words in lower case.
+        zero_digits: Whether all digits are 0.
+        unescape: Whether -LRB- is a bracket, as in treebanks.
+        alphabet: The known characters; None: those of train.
+        typed_unknowns: Whether ASCII characters beyond the alphabet keep their type
+            (upper, digit, …).
+        train_words: Whether to train all word vectors; if not, only the unknown word's.
+        min_count: Rarer training words without a vector are unknown.
+        min_count_without_vectors: The same if there is no file of vectors; None: as
+            `min_count`.
+        vectors: File of word vectors, or its name among the data.
+        standardise_vectors: Whether to divide vectors by their standard deviation.
+        min_vector_match: Smallest share of the distinct training words with a vector.
+        contextual: Files of vectors for each token, such as elmo/{split}.hdf5.
+        vectors_on_device: Whether these all lie on the device; None: if they fit.
+        pretrained: Folder of BERT's weights.
+        num_shapes: Largest number of padded sizes; each compiles once.
+    """
 
     unit: Annotated[str, OneOf(UNITS)] = "sentence"
-    dir: str | None = None  # a folder instead of a known name
-    # The share of train that becomes dev, without a dev file.
+    dir: str | None = None
     split_dev: Annotated[float, Range(above=0, below=1)] | None = None
-    split_seed: Seed = 0  # seed of this draw
-    format: Annotated[str, OneOf(FORMATS)] | None = None  # else by the file's name
+    split_seed: Seed = 0
+    format: Annotated[str, OneOf(FORMATS)] | None = None
     token_column: Column | None = None
-    label_column: Column | None = None  # CoNLL-U: 3 UPOS, 4 XPOS
-    comments: str | None = None  # prefix of comment lines
+    label_column: Column | None = None
+    comments: str | None = None
     encoding: Encoding = "utf-8"
-    unfit: Annotated[str, OneOf(UNFIT)] = "error"  # for spans that match no tokens
-    # The scheme of the model's labels; "tags" are labels without spans.
+    unfit: Annotated[str, OneOf(UNFIT)] = "error"
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"
     lowercase: bool = False
-    lowercase_fallback: bool = True  # look up unknown words in lower case
+    lowercase_fallback: bool = True
     zero_digits: bool = False
-    unescape: bool = False  # -LRB- is a bracket, as in treebanks
-    alphabet: str | None = None  # known characters; else train's
-    # Whether ASCII characters beyond the alphabet keep their type (upper, digit, …).
+    unescape: bool = False
+    alphabet: str | None = None
     typed_unknowns: bool = False
-    train_words: bool = True  # if not, trains only the unknown word's vector
-    min_count: Count = 1  # rarer training words without a vector are unknown
-    # The same without vectors; None: all words of your own files are known.
+    train_words: bool = True
+    min_count: Count = 1
     min_count_without_vectors: Count | None = None
-    vectors: str | None = None  # a file, or a name in the data
-    # Whether to divide them by the standard deviation of the vocabulary's vectors.
+    vectors: str | None = None
     standardise_vectors: bool = False
-    min_vector_match: Share = 0.5  # of the distinct training words
-    contextual: str | None = None  # elmo/{split}.hdf5
-    # Whether to put all contextual vectors on the device; None: if they fit.
+    min_vector_match: Share = 0.5
+    contextual: str | None = None
     vectors_on_device: bool | None = None
-    pretrained: str | None = None  # BERT's local folder
-    num_shapes: Size = 5  # maximum number of padded sizes; each compiles once
+    pretrained: str | None = None
+    num_shapes: Size = 5
 
 
 @dataclasses.dataclass
 class Evaluation:
-    """The options of the section `evaluation`."""
+    """The options of the section `evaluation`.
 
-    constrained: bool = False  # whether to forbid ill-formed labellings
-    # Rule for reading spans, for the choice of the best epoch and for the result.
+    Attributes:
+        constrained: Whether to forbid ill-formed labellings.
+        rule: Rule for reading spans, for the best epoch and for the result.
+    """
+
+    constrained: bool = False
     rule: Annotated[str, OneOf(rules.RULES)] = "conlleval"
 
 
 OPTIMIZER = {
-    "name": options.choice(optim.OPTIMIZERS, "sgd"),
+    "name": options.choice(optim.OPTIMIZERS, "sgd", "The optimizer."),
     **fields.of(optim.Options),
 }
 """The options of the section `optimizer`, and of each of its `parts`."""
@@ -119,7 +162,7 @@ def sections(config: Any) -> Iterator[Section]:
     """
     inner = ("data", "model", "objective", "optimizer", "evaluation")
     yield Section("", config, fields.of(Run), inner)
-    name = {"name": options.choice(DATASETS, "sample")}
+    name = {"name": options.choice(DATASETS, "sample", "The data set.")}
     yield Section("data", config["data"], name | fields.of(Data))
     yield from options.model_sections(config["model"])
     yield Section("objective", config["objective"], fields.of(Objective))

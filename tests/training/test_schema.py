@@ -58,6 +58,11 @@ def options():
 OPTIONS = options()
 
 
+def test_every_option_has_a_meaning():
+    for config, path, option, field in OPTIONS:
+        assert field.meaning, f"{config}: {path}.{option}"
+
+
 def ranges_of(hint):
     """The ranges within an annotation, with the type of the numbers."""
     if typing.get_origin(hint) is Annotated:
