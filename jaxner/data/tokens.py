@@ -13,21 +13,29 @@ Its rules need no model, and no word list except a few abbreviations:
 4. The English endings `n't` and `'s`, `'m`, `'d`, `'re`, `'ve`, `'ll` are tokens.
 5. Any other character is a token, with its combining marks; a run of periods or hyphens
    is one token: `...`, `--`.
-6. Characters that look like one are never split: a character with its combining marks,
+6. A link (`https://…`, `www.…`), and `@` or `#` with the word after it, as in
+   `@user` and `#tag`, are one token. Closing punctuation is not part of a link.
+7. Characters that look like one are never split: a character with its combining marks,
    variation selectors or skin tone; symbols joined by zero-width joiners, such as the
    emoji of a family; the two letters of a flag. (Unicode, UAX #29, rules GB9, GB9a,
    GB11 to GB13.)
 
 In languages without white space between words, these rules give long tokens. Pass your
-own tokeniser instead: a function from a text to tokens.
+own tokenizer instead: a function from a text to tokens.
+
+`read` is the one way from a raw text to sentences of tokens: every command and function
+that takes raw text calls it. Sentences do not depend on the tokenizer.
 """
 
 from __future__ import annotations
 
+import bisect
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
+
+from jaxner.errors import InputError
 
 _WRITTEN = (
     "adm capt col dr gen gov hon lt maj mr mrs ms pres prof rep rev sen sgt "  # titles
@@ -52,7 +60,7 @@ class Token(NamedTuple):
     end: int
 
 
-Tokeniser = Callable[[str], Iterable[Any]]
+Tokenizer = Callable[[str], Iterable[Any]]
 """A function from a text to its tokens, in order: substrings or pairs (start, end); or
 to lists of them, one for each sentence."""
 
@@ -61,7 +69,7 @@ _JOINER = "\u200d"
 _INVISIBLE = "\u200b\u2060\ufeff"
 
 
-_KNOWN = dict(zip("'’‘-‐‑.,:/&@+", "'''---.,:/&@+", strict=True))
+_KNOWN = dict(zip("'’‘-‐‑.,:/&@+#", "'''---.,:/&@+#", strict=True))
 
 
 def _is_mark(character: str) -> bool:
@@ -101,9 +109,16 @@ _classes = _Classes()
 _WORD = "a0mj"
 _PIECE = re.compile(
     r"[a0mj]+(?:(?:[-.'/&@+](?=[a0])|(?<=0)[,:](?=0))[a0mj]+)*"
+    r"|L+[mj]*|(?<![a0mj&@#L])[@#](?=[0mj]*a)[a0mj]+"
     r"|\.+[mj]*|-+[mj]*|rr[mj]*|[^ ][mj]*(?:(?<=j)\?[mj]*)*"
 )
+_LINK = re.compile(
+    r"(?<!\w)(?:(?:https?|ftp)://|www\.)"
+    r"(?:[^\s\ufeff\u200b\u2060<>()\"'’‘“”«»]|\([^\s()<>]*\))*(?:[\w/=#&%~+-]|(?<=\)))",
+    re.IGNORECASE,
+)
 _ENDING = re.compile(r"(?i:n['’‘]t|['’‘](?:s|m|d|re|ve|ll))\Z")
+_ENDING_AFTER = re.compile(r"(?i)['’‘](?:s|m|d|re|ve|ll)(?!\w)")
 _CLOSING = frozenset("\"'”’»)]}")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|[\u2029\f]")
 
@@ -123,18 +138,25 @@ def tokenise(text: str) -> list[Token]:
         ['Mr.', "O'Neill", 'did', "n't", 'sell', 'AT&T', '(', 'in', 'the', 'U.S.', ')', '.']
     """  # noqa: E501 - the example's output is one line
     kinds = text.translate(_classes)
+    if "://" in text or "www." in text.lower():
+        for link in _LINK.finditer(text):
+            length = link.end() - link.start()
+            kinds = f"{kinds[: link.start()]}{'L' * length}{kinds[link.end() :]}"
     tokens: list[Token] = []
     end = 0
     for match in _PIECE.finditer(kinds):
         start = match.start()
         if start < end:
-            continue  # a period that belongs to the word before
+            continue  # part of the token before
         end = match.end()
         if kinds[start] in _WORD:
             end += _takes_period(text, kinds, start, end)
             tokens.extend(_without_ending(text, start, end))
-        else:
-            tokens.append(Token(text[start:end], start, end))
+            continue
+        tokens.append(Token(text[start:end], start, end))
+        if kinds[start] in "@#L" and (ending := _ENDING_AFTER.match(text, end)):
+            tokens.append(Token(ending[0], end, ending.end()))
+            end = ending.end()
     return tokens
 
 
@@ -142,7 +164,7 @@ def _takes_period(text: str, kinds: str, start: int, end: int) -> bool:
     if kinds[end : end + 1] != "." or kinds[end + 1 : end + 2] in tuple(".mj"):
         return False
     word = text[start:end]
-    if "0" in kinds[start:end]:
+    if "0" in kinds[start:end] or "@" in word:
         return False
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     return is_initial or "." in word or word.lower() in ABBREVIATIONS
@@ -210,7 +232,7 @@ def _ends(text: str, current: Sequence[Token], after: Token) -> bool:
 
 
 def located(text: str, made: Iterable[Any]) -> list[Token]:
-    """Returns the tokens of any tokeniser with their offsets.
+    """Returns the tokens of any tokenizer with their offsets.
 
     Args:
         text: The raw text.
@@ -232,16 +254,22 @@ def located(text: str, made: Iterable[Any]) -> list[Token]:
             start = text.find(item, end)
             if start < 0 or not item:
                 raise ValueError(
-                    f"Token {i} of the tokeniser, {item!r}, does not occur in the text "
+                    f"Token {i} of the tokenizer, {item!r}, does not occur in the text "
                     f"after character {end} ({text[end : end + 20]!r}…). Return "
                     "(start, end) for tokens that differ from the text."
                 )
             last = start + len(item)
         else:
-            start, last = _bounds(i, item)
+            try:
+                start, last, *_ = (int(x) for x in tuple(item)[-2:])
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"Token {i} of the tokenizer is {item!r}: expected a string, or a "
+                    "pair (start, end) of characters"
+                ) from None
         if not end <= start < last <= len(text):
             raise ValueError(
-                f"Token {i} of the tokeniser is characters {start} to {last}: expected "
+                f"Token {i} of the tokenizer is characters {start} to {last}: expected "
                 f"{end} <= start < end <= {len(text)}, tokens from left to right"
             )
         tokens.append(Token(text[start:last], start, last))
@@ -249,64 +277,113 @@ def located(text: str, made: Iterable[Any]) -> list[Token]:
     return tokens
 
 
-def _bounds(i: int, item: Any) -> tuple[int, int]:
-    try:
-        start, end, *_ = (int(x) for x in tuple(item)[-2:])
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Token {i} of the tokeniser is {item!r}: expected a string, or a pair "
-            "(start, end) of characters"
-        ) from None
-    return start, end
+def at_whitespace(text: str) -> list[tuple[int, int]]:
+    """Returns the offsets of tokens separated by spaces, tabs or line ends.
+
+    A no-break space and other white space belong to their token, so that a text of
+    joined tokens gives these tokens again.
+
+    Example:
+        >>> at_whitespace("Rome is  old")
+        [(0, 4), (5, 7), (9, 12)]
+    """
+    return [match.span() for match in re.finditer(r"[^ \t\r\n]+", text)]
 
 
-def _made(tokeniser: Any, text: str) -> list[Any]:
-    if not callable(tokeniser):
+TOKENIZERS: dict[str, Tokenizer] = {
+    "words": tokenise,
+    "whitespace": at_whitespace,
+    "blanks": at_whitespace,
+}
+"""Tokenizers by name; "words" are the rules of this module."""
+
+
+def resolve(
+    tokenizer: str | Tokenizer | None = None, tokeniser: str | Tokenizer | None = None
+) -> Tokenizer:
+    """Returns the tokenizer that a caller chose, by either spelling of the argument.
+
+    Args:
+        tokenizer: A key of `TOKENIZERS` or a function from a text to its tokens; None:
+            "words".
+        tokeniser: The same, in the other spelling.
+
+    Raises:
+        InputError: The name is unknown.
+        TypeError: Both are set, or it is neither a name nor a function.
+
+    Example:
+        >>> resolve("whitespace") is resolve(tokeniser="whitespace")
+        True
+    """
+    if tokenizer is not None and tokeniser is not None:
+        raise TypeError("tokenizer and tokeniser are two spellings: set one of them.")
+    chosen = tokeniser if tokenizer is None else tokenizer
+    if chosen is None:
+        return tokenise
+    if isinstance(chosen, str):
+        if chosen not in TOKENIZERS:
+            known = ", ".join(TOKENIZERS)
+            raise InputError(f"Unknown tokenizer {chosen!r}; known: {known}")
+        return TOKENIZERS[chosen]
+    if not callable(chosen):
         raise TypeError(
-            "Expected a tokeniser that is a function from a text to its tokens, such "
-            f"as str.split, got {tokeniser!r}"
+            "Expected a tokenizer as a name or as a function from a text to its "
+            f"tokens, such as str.split, got {chosen!r}"
         )
-    made: Any = tokeniser(text)
-    if not isinstance(made, Iterable):
-        raise TypeError(
-            "Expected a tokeniser that returns tokens, strings or pairs (start, end), "
-            f"got {made!r} for the text {text[:20]!r}"
-        )
-    return list(made)
+    return chosen
 
 
 def read(
-    text: str, *, tokeniser: Tokeniser | None = None, split_sentences: bool = True
+    text: str,
+    tokenizer: str | Tokenizer | None = None,
+    *,
+    tokeniser: str | Tokenizer | None = None,
+    split_sentences: bool = True,
 ) -> list[list[Token]]:
     """Splits a raw text into sentences of tokens.
 
     Args:
         text: Any string.
-        tokeniser: A function from the text to its tokens; None: `tokenise`. If it
-            returns lists of tokens, these are the sentences.
-        split_sentences: Whether to split the text into sentences; otherwise it is one
-            sentence.
+        tokenizer: As in `resolve`. If it returns lists of tokens, these are the
+            sentences.
+        tokeniser: The same, in the other spelling.
+        split_sentences: Whether to split the text into sentences, by the rules of
+            `sentences` whatever the tokenizer; otherwise it is one sentence.
 
     Returns:
         The tokens of each sentence, with offsets in the text.
 
     Raises:
-        ValueError: As `located`.
+        ValueError: As `located` and `resolve`.
 
     Example:
         >>> [[t.text for t in s] for s in read("Rome fell. It rose.")]
         [['Rome', 'fell', '.'], ['It', 'rose', '.']]
-        >>> [[t.text for t in s] for s in read("Rome fell", tokeniser=str.split)]
-        [['Rome', 'fell']]
+        >>> [[t.text for t in s] for s in read("Rome fell. It rose.", "whitespace")]
+        [['Rome', 'fell.'], ['It', 'rose.']]
     """
-    if tokeniser is None:
+    chosen = resolve(tokenizer, tokeniser)
+    if chosen is tokenise:
         tokens = tokenise(text)
-    else:
-        made = _made(tokeniser, text)
-        if made and all(isinstance(item, list) for item in made):
-            flat = iter(located(text, [token for part in made for token in part]))
-            return [[next(flat) for _ in part] for part in made if part]
-        tokens = located(text, made)
-    if split_sentences:
-        return sentences(text, tokens)
-    return [tokens] if tokens else []
+        if split_sentences:
+            return sentences(text, tokens)
+        return [tokens] if tokens else []
+    made: Any = chosen(text)
+    if not isinstance(made, Iterable):
+        raise TypeError(
+            "Expected a tokenizer that returns tokens, strings or pairs (start, end), "
+            f"got {made!r} for the text {text[:20]!r}"
+        )
+    made = list(made)
+    if made and all(isinstance(item, list) for item in made):
+        flat = iter(located(text, [token for part in made for token in part]))
+        return [[next(flat) for _ in part] for part in made if part]
+    tokens = located(text, made)
+    if not split_sentences:
+        return [tokens] if tokens else []
+    starts = [part[0].start for part in sentences(text, tokenise(text))]
+    groups: dict[int, list[Token]] = {}
+    for token in tokens:
+        groups.setdefault(bisect.bisect_right(starts, token.start), []).append(token)
+    return list(groups.values())
