@@ -5,7 +5,7 @@ r"""Measures the gain by this machine's accelerator, in bounded time.
 
 systems: training of each system at batch 10, 32, 128 and 512: steps and tokens per
 second. seeds: tokens per second of K restarts in one program. bfloat16: the same
-systems in both precisions. calls: several steps in a call against one. tagging: tokens
+systems in both precisions. tagging: tokens
 per second, strings to strings. lstm, relation, crf: the kernels against their plain
 forms, PyTorch where it is installed, and, as `limit`, the share of the fastest matrix
 product or copy that this device does in the same time.
@@ -35,7 +35,6 @@ Row = dict[str, Any]
 BATCHES = (10, 32, 128, 512)
 SEEDS = (1, 2, 5, 10)
 PRECISE = ("GRN", ours.SAME_SIZE, "ID-CNN")  # systems in both precisions
-STEPS = (1, 8, 32)
 _SECONDS = 2.0  # a row's sample lasts about so long
 _FIRST = 30.0  # what a row is expected to take before any has been measured
 
@@ -97,19 +96,6 @@ def bfloat16(train: Split, quick: bool) -> Iterator[Callable[[], Row]]:
                 options = {"model.dtype": dtype}
                 row[dtype], _ = speed(epoch(name, train, batch, quick, **options))
             return {**row, "× float32": row["bfloat16"] / row["float32"]}
-
-        yield measure
-
-
-def calls(train: Split, quick: bool) -> Iterator[Callable[[], Row]]:
-    """Yields what measures each row."""
-    for batch, count in itertools.product((10, 128), STEPS):
-
-        def measure(batch=batch, count=count) -> Row:
-            options = {"num_blocks": 1, "steps_per_call": count}
-            rate, first = speed(epoch("GRN", train, batch, quick, **options))
-            row = {"system": "GRN", "batch": batch, "steps in a call": count}
-            return {**row, "tokens/s": rate, "first, s": first}
 
         yield measure
 
@@ -190,7 +176,6 @@ SECTIONS: dict[str, Callable[[Split, bool], Iterator[Callable[[], Any]]]] = {
     "systems": systems,
     "seeds": seeds,
     "bfloat16": bfloat16,
-    "calls": calls,
     "tagging": tag,
     "lstm": kernel(lambda: kernels.time_lstm(True, 3), kernels.products),
     "relation": kernel(relation_rows),

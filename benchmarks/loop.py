@@ -1,13 +1,11 @@
-r"""Savings of the training loop: frozen rows of the word table, several steps per call.
+"""Savings of the training loop: frozen rows of the word table.
 
     python -m benchmarks.loop
-    python -m benchmarks.loop --systems GRN --batch 10 32 --steps 1 8
+    python -m benchmarks.loop --systems GRN --batch 10 32
 
 words: a step on sentences of 16 tokens, by the rows of the word table. Words of the
 training text have trained rows; words from the vector file alone have frozen rows. The
 second line trains all rows, the cost of a dense optimizer without this distinction.
-steps: epochs by the number of steps in one compiled call, over batches of one shape
-(`--config.steps_per_call`); the results are the same except for the order of batches.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from benchmarks.measure import Report, compare
 ROWS = (25_000, 375_000)
 QUICK_ROWS = (2_000, 2_000)
 _TOKENS = 16
-_SHAPES = 2  # each shape compiles once for each number of steps
 DEFAULT = ("GRN", "CNN-BiLSTM-CRF")
 
 
@@ -49,34 +46,16 @@ def words(options: Any, rows: tuple[int, int]) -> list[dict[str, Any]]:
     return found
 
 
-def steps(options: Any) -> list[dict[str, Any]]:
-    """Returns timings of epochs by the number of steps per call."""
-    train = corpus.load(options.dataset, "train", options.limit)
-    found = []
-    for system, batch in itertools.product(options.systems, options.batch):
-        runs = {}
-        for count in options.steps:
-            config = ours.config_of(system, options.quick)
-            config.num_blocks, config.steps_per_call = 1, count
-            config.data.num_shapes = _SHAPES
-            runs[f"{count} a call"] = ours.epoch_of(config, train, batch)
-        timings = compare(runs, next(iter(runs)), options.rounds)
-        found.append({"system": system, "batch": batch, **timings})
-    return found
-
-
 def main(argv: list[str] | None = None) -> None:
     """Runs the benchmark."""
     made = corpus.parser(__doc__)
     made.add_argument("--systems", nargs="+", default=DEFAULT, choices=ours.SYSTEMS)
     made.add_argument("--batch", type=int, nargs="+", default=[10, 32])
-    made.add_argument("--steps", type=int, nargs="+", default=[1, 8])
     options = corpus.parse(made, argv)
     report = Report(options.json)
     rows = QUICK_ROWS if options.quick else ROWS
     what = f"a step on sentences of {_TOKENS} tokens"
     report.table(f"words: {what} (× the first)", words(options, rows))
-    report.table("steps: an epoch (× the first)", steps(options))
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def epoch_of(
     sentences, labels = prepare.encode_split(train, params.vocabulary)
     if types is not None:
         params = tagger(config, train, types)
-    batches, steps_per_call = _batches(config, params, sentences, labels, batch, place)
+    batches = _batches(config, params, sentences, labels, batch, place)
     recipe = _recipe(
         config,
         params,
@@ -178,7 +178,6 @@ def epoch_of(
         recipe,
         params.weights["frozen"],
         seed=range(place.num_seeds) if place.num_seeds else config.seed,
-        steps_per_call=steps_per_call,
         place=place,
     )
     state = place.state(_state_of(params, recipe, place.num_seeds))
@@ -186,7 +185,7 @@ def epoch_of(
 
     def run() -> int:
         nonlocal state, epoch
-        for new, _, _ in on_device.epoch(state, epoch):
+        for new, _ in on_device.epoch(state, epoch):
             state = new
         jax.block_until_ready(state)
         epoch += 1
@@ -195,22 +194,18 @@ def epoch_of(
     return run
 
 
-def _batches(config, params, sentences, labels, batch, place) -> tuple[Batches, int]:
-    """Returns how a text is cut into batches, and how many steps a call takes."""
-    blocks, steps_per_call = cluster.blocks_and_steps(
-        config.num_blocks, config.steps_per_call
-    )
-    batches = Batches.make(
+def _batches(config, params, sentences, labels, batch, place) -> Batches:
+    """Returns how a text is cut into batches."""
+    return Batches.make(
         sentences,
         labels,
         batch_size=batch,
-        num_blocks=blocks,
+        num_blocks=cluster.blocks_of(config),
         num_shapes=config.data.num_shapes,
         chars=step.character_rows(params.model),
         unit=config.data.unit,
         parts=place.num_parts,
     )
-    return batches, steps_per_call
 
 
 def _state_of(params: tagging.Tagger, recipe: step.Recipe, num_seeds: int) -> Any:

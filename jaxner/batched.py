@@ -61,9 +61,10 @@ def over_documents(
             for s in sentences
         ]
     mesh = devices.mesh_of(params.weights)
+    platform = devices.platform_of(params.weights)
     if not params.vocabulary.reads_documents:
         _warn_of_longest(params, sentences, passes)
-        return over(compute, sentences, passes, mesh, labels)
+        return over(compute, sentences, passes, mesh, labels, platform)
     each = range(len(sentences)) if documents is None else documents
     members = joining.groups(each)
     joined = [joining.join([sentences[i] for i in group]) for group in members]
@@ -72,7 +73,7 @@ def over_documents(
         labels = [joining.join_labels([labels[i] for i in g], last) for g in members]
     results: list[Any] = [None] * len(sentences)
     _warn_of_longest(params, joined, passes)
-    found = over(compute, joined, passes, mesh, labels)
+    found = over(compute, joined, passes, mesh, labels, platform)
     for group, tree in zip(members, found, strict=True):
         lengths = [len(sentences[i].words) for i in group]
         leaves, structure = jax.tree.flatten(tree)
@@ -93,6 +94,7 @@ def over(
     passes: int = 0,
     mesh: Mesh | None = None,
     labels: Sequence[np.ndarray] | None = None,
+    platform: str = "cpu",
 ) -> list[Any]:
     """Returns the results of a function for each sentence, in the order of the input.
 
@@ -109,6 +111,7 @@ def over(
         mesh: The devices of the weights, if several: each batch is split over all.
         labels: Label ids of each sentence; `compute` receives them as a second
             argument, `[B, T]`, 0 under padding.
+        platform: Where `compute` runs, which determines the size of a batch.
 
     Returns:
         For each sentence a tree of NumPy arrays `[T, …]` without padding.
@@ -131,7 +134,7 @@ def over(
 
     for rows, arrays in _fetched(
         (rows, computed(rows, batch))
-        for rows, batch in _batches(sentences, passes, mesh)
+        for rows, batch in _batches(sentences, passes, mesh, platform)
     ):
         for row, i in enumerate(rows):
             length = len(sentences[i].words)
@@ -140,13 +143,13 @@ def over(
 
 
 def _batches(
-    sentences: Sequence[Sentence], passes: int, mesh: Mesh | None
+    sentences: Sequence[Sentence], passes: int, mesh: Mesh | None, platform: str
 ) -> Iterator[tuple[list[int], Sentence]]:
     """Yields the indices of the sentences in each batch, and the batch."""
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
     parts = 1 if mesh is None else mesh.size
     own = None if mesh is None else devices.own_parts(mesh)
-    for (tokens, chars), count, rows in _plan(sizes, max(passes, 1), parts):
+    for (tokens, chars), count, rows in _plan(sizes, max(passes, 1), parts, platform):
         here = [sentences[i] for i in rows]
         # In large batches, half of the tokens are padding or repeated words.
         words = count * tokens + 1
@@ -174,7 +177,10 @@ def _fetch(which: Any, computed: Any) -> tuple[Any, Any]:
 
 
 def _plan(
-    sizes: Sequence[tuple[int, int]], passes: int, parts: int = 1
+    sizes: Sequence[tuple[int, int]],
+    passes: int,
+    parts: int = 1,
+    platform: str = "cpu",
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
@@ -185,13 +191,14 @@ def _plan(
         sizes: Tokens of each sentence, and characters of its longest word.
         passes: As in `over`.
         parts: Number of devices that share a batch; each takes a full share.
+        platform: As in `over`.
     """
     rounded = [round_up(*size) for size in sizes]
     sizes = [(chars, tokens) for tokens, chars in rounded]
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     while order:
         tokens, chars = rounded[order[-1]]
-        most = parts * _largest(tokens, chars, passes)
+        most = parts * _largest(tokens, chars, passes, platform)
         shorter = bisect.bisect_left(order, sizes[order[-1]], key=sizes.__getitem__)
         count = min(most, _next_power(len(order) - shorter))
         rows = [order.pop()]
@@ -217,8 +224,8 @@ def round_up(tokens: int, chars: int) -> tuple[int, int]:
     return padded, width if chars > 1 else 1
 
 
-def _largest(tokens: int, chars: int, passes: int) -> int:
-    most = _TOKENS.get(jax.default_backend(), 1 << 12)
+def _largest(tokens: int, chars: int, passes: int, platform: str) -> int:
+    most = _TOKENS.get(platform, 1 << 12)
     positions = min(most // passes, _CHARS // chars)
     return 1 << (max(1, positions // tokens).bit_length() - 1)
 

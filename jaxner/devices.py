@@ -31,6 +31,20 @@ def mesh_of(weights: Any) -> Mesh | None:
     return None
 
 
+def platform_of(weights: Any) -> str:
+    """Returns the platform where some weights are: "cpu", "gpu" or "tpu".
+
+    Example:
+        >>> import numpy as np
+        >>> platform_of({"kernel": np.ones(2)}) == jax.default_backend()
+        True
+    """
+    for leaf in jax.tree.leaves(weights):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+            return next(iter(leaf.devices())).platform
+    return jax.default_backend()
+
+
 def split(arrays: Any, mesh: Mesh) -> Any:
     """Returns arrays with their first axis split over all devices of a mesh."""
     return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))

@@ -22,11 +22,15 @@ from jaxner.inference.crf import Constraints
 from jaxner.inference.varying import varying
 from jaxner.types import FORBIDDEN, Autoregressive
 
+_EXACT = jax.lax.Precision.HIGHEST
+
 
 def _read(potentials: Autoregressive, carry, gates):
     """Returns the new h and c after an LSTM step, for any number of hypotheses."""
     state, memory = carry
-    gates = gates + jnp.einsum("...n,ngm->...gm", state, potentials.recurrent)
+    gates = gates + jnp.einsum(
+        "...n,ngm->...gm", state, potentials.recurrent, precision=_EXACT
+    )
     i, f, o = (jax.nn.sigmoid(gates[..., k, :]) for k in range(3))
     memory = f * memory + i * jnp.tanh(gates[..., 3, :])
     return o * jnp.tanh(memory), memory
@@ -34,10 +38,10 @@ def _read(potentials: Autoregressive, carry, gates):
 
 def _log_probabilities(potentials: Autoregressive, words, states):
     """Returns log p(label) from the words' terms [B, M] and states [B, N]."""
-    sums = words + states @ potentials.from_state
+    sums = words + jnp.dot(states, potentials.from_state, precision=_EXACT)
     kernel, bias = potentials.output_kernel, potentials.output_bias
     if kernel is not None and bias is not None:
-        sums = jnp.tanh(sums) @ kernel + bias[None]
+        sums = jnp.dot(jnp.tanh(sums), kernel, precision=_EXACT) + bias[None]
     return jax.nn.log_softmax(sums, axis=-1)
 
 

@@ -102,9 +102,17 @@ def convolve(
             f"Expected a kernel of {width} · {x.shape[1]} rows, one for each tap and "
             f"feature, got {kernel.shape[0]}"
         )
-    if by_tiles and _suits(x, kernel, width, dilation):
+
+    def whole(x, kernel):
+        return windows(x, width, dilation) @ kernel
+
+    def tiles(x, kernel):
         return _by_tiles(x, kernel, width, dilation)
-    return windows(x, width, dilation) @ kernel
+
+    if by_tiles and _suits(x, kernel, width, dilation):
+        # The target decides, which is not the default backend in a program for another.
+        return jax.lax.platform_dependent(x, kernel, cpu=tiles, default=whole)
+    return whole(x, kernel)
 
 
 def _suits(x, kernel, width, dilation) -> bool:
@@ -112,7 +120,7 @@ def _suits(x, kernel, width, dilation) -> bool:
     sizes = (*x.shape, *kernel.shape)
     is_known = all(isinstance(size, int) for size in sizes)  # no: symbolic
     is_precise = x.dtype == kernel.dtype and x.dtype in (jnp.float32, jnp.float64)
-    if not (is_known and is_precise and jax.default_backend() == "cpu"):
+    if not (is_known and is_precise):
         return False
     length, features = x.shape
     if width not in (3, 5) or min(features, kernel.shape[1]) < _FEATURES:

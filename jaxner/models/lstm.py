@@ -235,7 +235,8 @@ def bilstm(
         kind = jnp.result_type(x, input_kernel, bias, kernel, state_mask)
         zero = jnp.zeros((2, units, size), kind)
         zero, *_ = layers.vary_alike(zero, x, input_kernel, kernel, bias, state_mask)
-        carry = Carry(zero, zero)
+        # The memory sums over the sentence: in bfloat16, small additions would vanish.
+        carry = Carry(zero, zero.astype(jnp.promote_types(kind, jnp.float32)))
     weights = (  # the gates side by side
         input_kernel.reshape(*input_kernel.shape[:3], 4 * size),
         bias.reshape(2, units, 4 * size),

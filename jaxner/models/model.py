@@ -68,8 +68,14 @@ class Model(nn.Module):
         super().__post_init__()
 
     def apply(self, variables: Any, *args: Any, **kwargs: Any) -> Any:
-        """Does what Linen's `apply` does, in the model's precision."""
-        return super().apply(self._lowered(variables), *args, **kwargs)
+        """Does what Linen's `apply` does, in the model's precision.
+
+        Matrix products of float32 are exact, which accelerators else round to fewer
+        digits; JAX's own option `jax_default_matmul_precision` decides if it is set.
+        """
+        precision = jax.config.jax_default_matmul_precision or "highest"
+        with jax.default_matmul_precision(precision):
+            return super().apply(self._lowered(variables), *args, **kwargs)
 
     def _lowered(self, variables: Any) -> Any:
         """Casts the weights of what is computed in a lower precision."""

@@ -20,7 +20,7 @@ class Carry(NamedTuple):
 
     Attributes:
         state: The output of the last token, h.
-        memory: The memory of the cell, c.
+        memory: The memory of the cell, c; may have a higher precision.
     """
 
     state: Float[Array, "*K N"]
@@ -88,7 +88,7 @@ def _cell(carry, gates, real):
     i, f, o = jnp.split(jax.nn.sigmoid(gates[: CANDIDATE * size]), CANDIDATE)
     candidate = jnp.tanh(gates[CANDIDATE * size :])
     memory = jnp.where(real, f * carry.memory + i * candidate, carry.memory)
-    output = o * jnp.tanh(memory)
+    output = (o * jnp.tanh(memory)).astype(carry.state.dtype)
     state = jnp.where(real, output, carry.state)
     return Carry(state, memory), jnp.where(real, output, 0.0)
 

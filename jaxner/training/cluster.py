@@ -23,7 +23,6 @@ from jaxner.tagger import Tagger
 
 SEED, DATA = "seed", "data"
 _FLAGS = ("--coordinator=HOST:PORT", "--num_processes", "--process_id")
-STEPS = 8  # steps in one call, on an accelerator
 DETERMINISTIC = (
     "--xla_gpu_deterministic_ops=true",
     "--xla_gpu_exclude_nondeterministic_ops=true",
@@ -62,16 +61,14 @@ class Placement:
         weights = self.everywhere(tagger.weights)
         return dataclasses.replace(tagger, weights=weights)
 
-    def batches(self, arrays: Any, *, several: bool = False) -> Any:
+    def batches(self, arrays: Any) -> Any:
         """Returns placed arrays of batches, split by sentences or distinct words.
 
         Args:
             arrays: NumPy arrays with an axis of sentences or distinct words, after the
-                axes of seeds and batches, if any.
-            several: Whether there is an axis of batches.
+                axis of seeds, if any.
         """
-        axes = (DATA,) if not several else (None, DATA)
-        return self._put(arrays, self._spec(*axes))
+        return self._put(arrays, self._spec(DATA))
 
     def weights(self, arrays: Any) -> Any:
         """Returns the arrays of each seed, placed on all devices of that seed."""
@@ -188,28 +185,14 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
     return every[:count]
 
 
-def blocks_and_steps(blocks: int | None, steps: int | None) -> tuple[int, int]:
-    """Returns the number of blocks in a batch, and of steps in a call.
+def blocks_of(config: Any) -> int:
+    """Returns the number of blocks in a batch of a run.
 
     A CPU is faster with blocks of sentences of similar length. A GPU or TPU is faster
     with fewer, larger calls: launching a small step takes longer than computing it.
-
-    Args:
-        blocks: Blocks in a batch; None: 2 on a CPU, else 1.
-        steps: Steps in a call; None: 1 on a CPU, else `STEPS`.
-
-    Example:
-        >>> blocks_and_steps(3, None)
-        (3, 1)
-        >>> blocks_and_steps(None, 4)
-        (1, 4)
     """
-    is_cpu = jax.default_backend() == "cpu"
-    if steps is None:
-        steps = 1 if is_cpu or (blocks or 1) > 1 else STEPS
-    if blocks is None:
-        blocks = 2 if is_cpu and steps == 1 else 1
-    return blocks, steps
+    is_cpu = chosen_devices(config.num_devices)[0].platform == "cpu"
+    return config.num_blocks or (2 if is_cpu else 1)
 
 
 def make_deterministic() -> None:

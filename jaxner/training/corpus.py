@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxner.data.batching import Batches, Shape
 from jaxner.tagging import Tagger
@@ -31,7 +29,6 @@ class Corpus:
 
     Attributes:
         batches: The training corpus.
-        steps_per_call: Number of steps in one call.
         frozen: The frozen weights, placed.
         place: Placement of arrays.
     """
@@ -44,7 +41,6 @@ class Corpus:
         *,
         seed: int | Sequence[int],
         table: Any = None,
-        steps_per_call: int = 1,
         place: Placement = ALONE,
     ):
         """Prepares the steps; nothing is compiled yet.
@@ -57,24 +53,9 @@ class Corpus:
                 batches.
             table: Precomputed vectors of the text, if they are on the device; see
                 `resident.split_off`.
-            steps_per_call: Number of steps in one call, over batches padded to the same
-                shape. This saves the time between calls on a GPU or TPU.
             place: Placement of arrays; `num_seeds` is the number of restarts.
-
-        Raises:
-            ValueError: `steps_per_call` is below 1, or batches have several blocks.
         """
-        if steps_per_call < 1:
-            raise ValueError(
-                f"steps_per_call must be at least 1, got {steps_per_call}: the number "
-                "of batches in one call"
-            )
-        if steps_per_call > 1 and batches.rows < batches.batch_size:
-            raise ValueError(
-                f"steps_per_call={steps_per_call} takes batches of one block: set "
-                "--config.num_blocks=1, or steps_per_call=1"
-            )
-        self.batches, self.steps_per_call = batches, steps_per_call
+        self.batches = batches
         self.place, self.frozen = place, place.frozen(frozen)
         self._given = self.frozen
         if table is not None:
@@ -94,8 +75,7 @@ class Corpus:
 
     def num_compiled(self) -> tuple[int, int]:
         """Returns the numbers of compiled programs and of all programs."""
-        count = len(self.batches.shapes) + (self.steps_per_call == 1)
-        return len(self._programs), count
+        return len(self._programs), len(self.batches.shapes) + 1
 
     def epoch(
         self,
@@ -103,7 +83,7 @@ class Corpus:
         epoch: int,
         skip: int = 0,
         compiling: Compiling = contextlib.nullcontext,
-    ) -> Iterator[tuple[step.State, int, int]]:
+    ) -> Iterator[tuple[step.State, int]]:
         """Takes the steps of an epoch; donates `state`.
 
         Args:
@@ -114,39 +94,25 @@ class Corpus:
                 within, the epoch ends without that step.
 
         Yields:
-            The state after each call, its number of steps, and its number of tokens in
-            all restarts together.
+            The state after each step, and its number of tokens in all restarts.
         """
         order = [self.batches.draw(seed, epoch, skip=skip) for seed in self._seeds]
-        drawn = zip(*order, strict=True)
-        while group := list(itertools.islice(drawn, self.steps_per_call)):
-            every = itertools.chain.from_iterable(group)
-            tokens = sum(len(self.batches.labels[i]) for one in every for i in one)
-            take = self._take_one if self.steps_per_call == 1 else self._take_several
-            new = take(state, self._blocks(group), len(group), compiling)
+        for drawn in zip(*order, strict=True):
+            tokens = sum(len(self.batches.labels[i]) for one in drawn for i in one)
+            new = self._step(state, drawn, compiling)
             if new is None:
                 return
             state = new
-            yield state, len(group), tokens
+            yield state, tokens
 
-    def _blocks(self, group) -> list[tuple[Shape, Any]]:
-        """Returns the padded blocks of a call, for all seeds, with their shapes."""
-        if self.steps_per_call == 1:
-            if self.place.num_seeds:
-                return self.batches.alike(group[0])
-            return self.batches.blocks(group[0][0])
-        padded = group + group[:1] * (self.steps_per_call - len(group))
-        flat = [one for own in zip(*padded, strict=True) for one in own]  # by seeds
-        ((shape, batches),) = self.batches.alike(flat)
-        return [(shape, self._by_seed(batches))]
-
-    def _take_one(self, state: step.State, blocks, count: int, compiling: Compiling):
+    def _step(self, state: step.State, drawn, compiling: Compiling):
         """Returns the state after a step; None if a compilation was broken off."""
-        del count
+        is_several = bool(self.place.num_seeds)
+        cut = self.batches.alike(drawn) if is_several else self.batches.blocks(drawn[0])
         begin = self._jits.begin
         sums = begin(state.params) if self._sums is None else self._sums
         self._sums = None  # it is donated
-        for shape, block in blocks:
+        for shape, block in cut:
             block = self.place.batches(block)
             given = state.params, self._given, block, state.step, self._key, sums
             program = self._program(shape, self._jits.add, given, compiling)
@@ -158,17 +124,6 @@ class Corpus:
             return None
         state, self._sums = program(state, sums)
         return state
-
-    def _take_several(
-        self, state: step.State, blocks, count: int, compiling: Compiling
-    ):
-        """Returns the state after a call; None if a compilation was broken off."""
-        ((shape, batches),) = blocks
-        batches = self.place.batches(batches, several=True)
-        steps = self.place.everywhere(np.int32(count))
-        given = state, self._given, batches, steps, self._key
-        program = self._program(shape, self._jits.several, given, compiling)
-        return None if program is None else program(*given)
 
     def _program(
         self, shape: Shape | None, function: Any, given: tuple, compiling: Compiling
@@ -191,10 +146,3 @@ class Corpus:
             f"({counted(self.batches.rows, self.batches.unit)} × "
             f"{counted(shape.tokens, 'token')})"
         )
-
-    def _by_seed(self, batches: Any) -> Any:
-        """Adds the axis of seeds, if there are restarts, before that of batches."""
-        if not self.place.num_seeds:
-            return batches
-        lead = len(self._seeds), self.steps_per_call
-        return jax.tree.map(lambda a: a.reshape(lead + a.shape[1:]), batches)

@@ -162,7 +162,8 @@ def orthogonality(
     total = jnp.zeros(())
     for kernel in kernels:
         rows = kernel.reshape(kernel.shape[0], -1)
-        products, same = rows @ rows.T, jnp.eye(len(rows))
+        products = jnp.dot(rows, rows.T, precision=jax.lax.Precision.HIGHEST)
+        same = jnp.eye(len(rows))
         if form == "identity":
             total += jnp.sum((products - same) ** 2)
         else:

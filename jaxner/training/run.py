@@ -184,9 +184,6 @@ def batches_and_optimizer(
         place: Placement of arrays.
         seed: Seed of the run, or of each restart.
     """
-    blocks, steps_per_call = cluster.blocks_and_steps(
-        config.num_blocks, config.steps_per_call
-    )
     sentences, table = data.sentences, None
     if not place.own_frozen:
         choice = config.data.vectors_on_device
@@ -195,7 +192,7 @@ def batches_and_optimizer(
         sentences,
         data.labels,
         batch_size=config.batch_size,
-        num_blocks=blocks,
+        num_blocks=cluster.blocks_of(config),
         num_shapes=config.data.num_shapes,
         chars=step.character_rows(start.model),
         unit=config.data.unit,
@@ -215,7 +212,6 @@ def batches_and_optimizer(
         start.weights["frozen"],
         seed=seed,
         table=table,
-        steps_per_call=steps_per_call,
         place=place,
     )
     return corpus, recipe.tx
@@ -306,9 +302,9 @@ def train_epoch(run: Run, state: step.State, epoch: int, show, stop):
         with show.compiling(what), stop.interrupting():
             yield
 
-    for new, steps, tokens in run.corpus.epoch(state, epoch, done, compiling):
+    for new, tokens in run.corpus.epoch(state, epoch, done, compiling):
         state = new
-        done += steps
+        done += 1
         show.advance(tokens, state.loss, done)
         show.compiled(*run.corpus.num_compiled())
         if stop.reached(before + done):

@@ -46,7 +46,6 @@ class Run:
         batch_size: Sentences (or documents) in a step.
         num_blocks: Blocks of similar length in a batch, whose gradients add up, so that
             only one needs memory; None for 2 on a CPU and 1 on an accelerator.
-        steps_per_call: Steps in one call; None for 8 on an accelerator, 1 on a CPU.
         deterministic: Whether a GPU adds in a fixed order, at some cost.
         tensorboard: Whether to write scalars for TensorBoard.
         init_from: A run to take the initial weights from.
@@ -60,7 +59,6 @@ class Run:
     patience: Count = 0
     batch_size: Size = 10
     num_blocks: Size | None = None
-    steps_per_call: Size | None = None
     deterministic: bool = False
     tensorboard: bool = False
     init_from: str | None = None
@@ -173,6 +171,10 @@ def sections(config: Any) -> Iterator[Section]:
     yield Section("evaluation", config["evaluation"], fields.of(Evaluation))
 
 
+RETIRED = ("steps_per_call",)
+"""Options at the top of older configs that have no effect any more."""
+
+
 def completed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a config of an earlier version, with the options added since.
 
@@ -180,5 +182,7 @@ def completed(config: Mapping[str, Any]) -> dict[str, Any]:
         config: The content of `config.json`; stays unchanged.
     """
     whole = options.copied(config)
+    for name in RETIRED:
+        whole.pop(name, None)
     options.fill(sections(whole))
     return whole

@@ -61,7 +61,7 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     console.quiet = not cluster.is_writer()
     top = Workdir(workdir, writes=cluster.is_writer())
     environment.check_same_config(top, config.to_dict())
-    train_all = _together if is_together(config.restarts) else _in_turn
+    train_all = _together if is_together(config) else _in_turn
     with top.locked():
         result = summarise(train_all(config, top))
         top.write_json("result.json", result)
@@ -70,11 +70,11 @@ def main_run(config: Any, workdir: str | Path) -> dict[str, Any]:
     return result
 
 
-def is_together(restarts: str) -> bool:
+def is_together(config: Any) -> bool:
     """Returns whether to train restarts in one program; see `schema.RESTARTS`."""
-    if restarts == "auto":
-        return jax.default_backend() != "cpu"
-    return restarts == "together"
+    if config.restarts == "auto":
+        return cluster.chosen_devices(config.num_devices)[0].platform != "cpu"
+    return config.restarts == "together"
 
 
 def own_configs(config: Any) -> dict[int, Any]:

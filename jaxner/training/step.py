@@ -201,13 +201,11 @@ class Programs(NamedTuple):
         begin: `no_sums`.
         add: `add_block`; donates the sums.
         apply: `apply`, and empty sums; donates the state and the sums.
-        several: `several`; donates the state.
     """
 
     begin: Any
     add: Any
     apply: Any
-    several: Any
 
 
 @functools.cache  # runs with equal recipes share traced programs
@@ -223,45 +221,16 @@ def programs(recipe: Recipe, place: Placement = ALONE) -> Programs:
     def again(state: State, sums: Sums) -> tuple[State, Sums]:
         return apply(recipe, state, sums), jax.tree.map(jnp.zeros_like, sums)
 
-    add, many = (functools.partial(f, recipe) for f in (add_block, several))
-    begin = no_sums
+    add, begin = functools.partial(add_block, recipe), no_sums
     if place.num_seeds:
         frozen = 0 if place.own_frozen else None
         begin = jax.vmap(begin)
         add = jax.vmap(add, in_axes=(0, frozen, 0, 0, 0, 0))
         again = jax.vmap(again)
-        many = jax.vmap(many, in_axes=(0, frozen, 0, None, 0))
     like_sums, like_state = place.shardings(), place.shardings(State)
     both = None if place.mesh is None else (like_state, like_sums)
     return Programs(
         jax.jit(begin, out_shardings=like_sums),
         jax.jit(add, donate_argnums=5, out_shardings=like_sums),
         jax.jit(again, donate_argnums=(0, 1), out_shardings=both),
-        jax.jit(many, donate_argnums=0, out_shardings=like_state),
     )
-
-
-def several(
-    recipe: Recipe,
-    state: State,
-    frozen: Any,
-    batches: Block,
-    count: Int[Array, ""],
-    key: Array,
-) -> State:
-    """Returns the state after updates on several batches of one shape, in one call.
-
-    Args:
-        recipe: Model, optimizer and objective.
-        state: State before the steps.
-        frozen: The frozen weights.
-        batches: One block for each batch, with a leading axis.
-        count: Number of batches to use.
-        key: Key of the run.
-    """
-
-    def one(i, state):
-        block = jax.tree.map(lambda array: array[i], batches)
-        return update(recipe, state, frozen, [block], key)
-
-    return jax.lax.fori_loop(0, count, one, state)

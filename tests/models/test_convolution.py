@@ -126,9 +126,7 @@ def test_whatever_is_mapped(axes, always):
         (18, 100, 3, 8, 1),  # most of the tiles would be padding
     ],
 )
-def test_the_fast_form_is_taken_where_it_pays(
-    length, dim, width, dilation, products, monkeypatch
-):
+def test_the_fast_form_is_taken_where_it_pays(length, dim, width, dilation, products):
     def run(x, kernel, by_tiles=True):
         one = lambda x: convolve(x, kernel, width, dilation, by_tiles=by_tiles)  # noqa: E731
         return jax.vmap(one)(x)
@@ -138,9 +136,19 @@ def test_the_fast_form_is_taken_where_it_pays(
     assert count_products(functools.partial(run, by_tiles=False), x, kernel) == 1
     low = (array.astype(jnp.bfloat16) for array in (x, kernel))
     assert count_products(run, *low) == 1
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    jax.clear_caches()
-    assert count_products(run, x, kernel) == 1
+
+
+@pytest.mark.parametrize(
+    ("platform", "products"), [("cpu", 6), ("cuda", 1), ("tpu", 1)]
+)
+def test_the_target_decides_not_the_machine_that_compiles(platform, products):
+    def run(x, kernel):
+        return jax.vmap(lambda x: convolve(x, kernel, 3, by_tiles=True))(x)
+
+    x, kernel = jnp.zeros((2, 16, 100)), jnp.zeros((300, 100))
+    traced = jax.jit(run).trace(x, kernel)
+    program = traced.lower(lowering_platforms=(platform,)).as_text()
+    assert program.count("dot_general") == products
 
 
 @pytest.mark.parametrize(("width", "most"), [(3, 4e-6), (5, 8e-6)])

@@ -327,6 +327,17 @@ def test_gradients_of_a_batch_are_one_product(units):
             assert f"tensor<{shape}x{4 * size}xf32>" not in text
 
 
+def test_the_memory_is_a_sum_in_float32():
+    """In bfloat16, a sum of 8 would not grow by 0.02 any more."""
+    length, low = 400, jnp.bfloat16
+    zeros = jnp.zeros((2, 1, 1, 4, 1), low)
+    bias = jnp.zeros((2, 1, 4, 1), low).at[:, :, 0:2].set(20.0).at[:, :, 3].set(0.02)
+    x, mask = jnp.zeros((length, 1, 1, 1), low), jnp.ones(length, bool)
+    outputs, end = bilstm(x, mask, zeros, zeros, bias, jnp.ones((2, 1, 1), low))
+    assert (outputs.dtype, end.state.dtype) == (low, low)
+    np.testing.assert_allclose(end.memory, 0.02 * length, rtol=1e-2)
+
+
 FULL = BiLSTM(hidden_dim=SIZE, num_units=2, num_layers=2)
 NOISY = FULL.clone(input_dropout=0.4, state_dropout=0.3, output_dropout=0.2)
 SHARED = NOISY.clone(dropout_scope="batch")

@@ -73,6 +73,25 @@ def flat(tree):
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
+@pytest.mark.parametrize("wanted", [None, "tensorfloat32"])
+@pytest.mark.parametrize("name", ["grn", "attention"])
+def test_products_are_exact_unless_jax_is_asked_for_less(name, wanted):
+    model = build(ENCODERS[name])
+    weights = models.init(model, jax.random.key(0))
+    sentences, labels = batch()
+
+    def loss(params):
+        given = {**weights, "params": params}
+        return objectives.batch_loss(model, given, sentences, labels)
+
+    with jax.default_matmul_precision(wanted):
+        text = jax.jit(jax.grad(loss)).lower(weights["params"]).as_text()
+    products = [line for line in text.splitlines() if "dot_general" in line]
+    exact = [line for line in products if "precision = [HIGHEST, HIGHEST]" in line]
+    assert len(products) > 5
+    assert (len(exact) == len(products)) == (wanted is None)
+
+
 FAST = ("bilstm", "idcnn")
 CASES = [
     *((name, None) for name in FAST),

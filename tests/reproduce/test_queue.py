@@ -173,7 +173,7 @@ def test_overrides_are_what_differs_from_the_config(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXNER_DATA", str(tmp_path))
     line, _ = queue_of(tmp_path, Fake(), PLAN, device="gpu")
     stand_in = {"data.vectors": "glove50+wiki50.cased.100d.txt"}
-    stand_in |= {"num_blocks": 1, "steps_per_call": 8}
+    stand_in |= {"num_blocks": 1}
     found = line.overrides(Job(KNOWN.cell("idcnn/conll2003"), 0))
     assert found == {"patience": 15, **stand_in}  # no word is in lower case anyway
     found = line.overrides(Job(KNOWN.cell("grn/conll2003"), 0))

@@ -9,14 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
 import jaxner
 from jaxner import devices, tagging
 from jaxner.data import contextual, corpora
-from jaxner.training import cluster, run, seeds
+from jaxner.training import cluster, run, seeds, signals
 from jaxner.workdir import Workdir
 from tests import tiny
 
@@ -170,12 +169,11 @@ def test_without_a_cluster_a_process_is_alone():
     assert "Traceback" not in told
 
 
-def test_an_accelerator_takes_fewer_and_larger_calls(monkeypatch):
-    assert cluster.blocks_and_steps(None, None) == (2, 1)
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert cluster.blocks_and_steps(None, None) == (1, cluster.STEPS)
-    assert cluster.blocks_and_steps(2, None) == (2, 1)
-    assert cluster.blocks_and_steps(None, 1) == (1, 1)
+def test_a_cpu_computes_a_batch_in_two_blocks():
+    config = tiny.config("unused")
+    assert cluster.blocks_of(config) == (config.num_blocks or 2)
+    config.num_blocks = 3
+    assert cluster.blocks_of(config) == 3
 
 
 # --- Several processes ----------------------------------------------------------------
@@ -259,6 +257,24 @@ def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
     assert_same(folder, tmp_path / "whole")
 
 
+def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
+    """JAX names one step for all processes, and compares for equality."""
+    asked = []
+
+    def reached(self, step):
+        asked.append(step)
+        if step == 7:
+            self.signal = signal.SIGTERM
+        return step == 7
+
+    monkeypatch.setattr(signals.StopRequest, "reached", reached)
+    with pytest.raises(SystemExit) as stop:
+        run.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
+    assert stop.value.code == 128 + signal.SIGTERM
+    assert asked == [*range(1, 8)]
+    assert Workdir(tmp_path / "run").latest().step == 7
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "receivers"),
@@ -275,8 +291,14 @@ def test_a_signal_stops_all_processes_at_the_same_step(
         rest, _ = process.communicate(timeout=120)
         assert process.returncode == 128 + signal.SIGTERM, told + rest
     with Workdir(tmp_path / "run").latest() as latest:
-        assert latest.step > 10
+        step = latest.step
+        assert step > 10
         assert latest.check() is not None
+    again = two_that_train(corpus, tmp_path / "run")
+    read_until(f"Resumed at step {step}", again[0])
+    for process in again:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
 
 
 @pytest.mark.slow

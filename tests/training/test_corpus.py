@@ -1,4 +1,4 @@
-"""The steps of a run: batches in blocks, several batches in a call, all the same."""
+"""The steps of a run: batches in blocks, on several devices, all the same."""
 
 import contextlib
 import functools
@@ -16,7 +16,6 @@ from jaxner.data.batching import Batches
 from jaxner.training import cluster, objectives, optim, step
 from jaxner.training.corpus import Corpus
 from jaxner.training.objectives import Objective
-from tests import tiny
 from tests.marks import slow
 from tests.sentences import spelled
 
@@ -68,7 +67,6 @@ def make():
     def make(
         chars=CNN,
         blocks=1,
-        length=1,
         objective=PLAIN,
         shapes=2,
         place=cluster.ALONE,
@@ -96,7 +94,6 @@ def make():
             recipe,
             weights["frozen"],
             seed=SEED,
-            steps_per_call=length,
             place=place,
         )
         return corpus, recipe, place.state(step.init(weights["params"], tx))
@@ -107,7 +104,7 @@ def make():
 def trained(corpus, state, epochs=2):
     state = jax.tree.map(jnp.copy, state)  # the one given stays as it is
     for epoch in range(epochs):
-        for new, _, _ in corpus.epoch(state, epoch):
+        for new, _ in corpus.epoch(state, epoch):
             state = new
     return state
 
@@ -296,109 +293,64 @@ def test_a_model_with_dropout_among_the_characters_learns_in_blocks(make):
     losses = []
     for epoch in range(12):
         state = step.reset_loss(state)
-        for new, _, _ in corpus.epoch(state, epoch):
+        for new, _ in corpus.epoch(state, epoch):
             state = new
         losses.append(float(state.loss))
     assert np.isfinite(losses).all()
     assert losses[-1] < 0.98 * losses[0]
 
 
-# --- Several steps in a call ----------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("length", "parts"), [(3, SMALL), *slow((3, LARGE), (2, LARGE), (50, SMALL))]
-)
-def test_steps_in_one_call_are_single_steps(make, length, parts):
-    corpus, recipe, state = make(CNN, length=length, momentum=0.9, parts=parts)
-    ours = trained(corpus, state)
-    assert int(ours.step) == 2 * corpus.batches.num_batches
-    assert_close(ours, by_definition(corpus.batches, recipe, state))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("chars", [None, *slow(NOISY)])
-def test_steps_in_one_call_draw_the_masks_of_single_steps(make, chars):
-    corpus, _, state = make(chars, length=3)
-    single, _, _ = make(chars)
-    assert_close(trained(corpus, state), trained(single, state))
-
-
-def test_steps_in_one_call_that_cannot_be_are_refused(make):
-    with pytest.raises(ValueError, match="steps_per_call must be at least 1, got 0"):
-        make(length=0)
-    with pytest.raises(ValueError, match=r"--config\.num_blocks=1, or steps_per_call"):
-        make(blocks=2, length=2)
-
-
-@pytest.mark.slow
-def test_steps_per_call_is_an_option_of_a_run(corpus, tmp_path):
-    from train import main_run
-
-    config = tiny.config(corpus, num_epochs=1)
-    config.steps_per_call, config.num_blocks = 3, 1
-    assert main_run(config, tmp_path / "run")["best_epoch"] == 1
-
-
 # --- Devices --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("blocks", "length", "parts"),
-    [(4, 1, SMALL), *slow((4, 1, LARGE), (1, 1, LARGE), (1, 3, LARGE))],
+    ("blocks", "parts"), [(4, SMALL), *slow((4, LARGE), (1, LARGE))]
 )
-def test_devices_take_the_steps_of_one(make, blocks, length, parts):
+def test_devices_take_the_steps_of_one(make, blocks, parts):
     """Empty sentences fill a last batch of 3, and blocks of 1."""
     place = cluster.placement(2)
-    corpus, _, state = make(CNN, blocks, length, place=place, parts=parts)
+    corpus, _, state = make(CNN, blocks, place=place, parts=parts)
     assert {len(a.sharding.device_set) for a in jax.tree.leaves(state)} == {2}
-    single, _, alone = make(CNN, blocks, length, parts=parts)
+    single, _, alone = make(CNN, blocks, parts=parts)
     assert_close(trained(corpus, state), trained(single, alone))
 
 
 # --- Epochs ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(2, 1), *slow((1, 1), (1, 2), (1, 3))])
-def test_an_epoch_goes_on_where_it_was_left(make, blocks, length):
-    corpus, _, state = make(blocks=blocks, length=length)
+@pytest.mark.parametrize("blocks", [2, *slow(1)])
+def test_an_epoch_goes_on_where_it_was_left(make, blocks):
+    corpus, _, state = make(blocks=blocks)
     done, there = 0, []
     current = jax.tree.map(jnp.copy, state)
-    for new, steps, _ in corpus.epoch(current, 1):
-        done += steps
+    for new, _ in corpus.epoch(current, 1):
+        done += 1
         there.append((done, jax.tree.map(jnp.copy, new)))
         assert int(there[-1][1].step) == done
     assert done == corpus.batches.num_batches
-    again, _, fresh = make(blocks=blocks, length=length)
+    again, _, fresh = make(blocks=blocks)
     for skip, state in there[:-1]:
         state = jax.tree.map(jnp.copy, state)
-        for new, _, _ in again.epoch(state, 1, skip):
+        for new, _ in again.epoch(state, 1, skip):
             state = new
         assert_close(state, there[-1][1])
     assert not list(corpus.epoch(fresh, 1, done))
 
 
-@pytest.mark.parametrize("length", [3, *slow(1)])
-def test_calls_tell_their_steps_and_tokens(make, length):
-    corpus, _, state = make(length=length)
-    told = [(steps, tokens) for _, steps, tokens in corpus.epoch(state, 0)]
-    drawn = list(corpus.batches.draw(SEED, 0))
-    count = [sum(len(corpus.batches.labels[i]) for i in one) for one in drawn]
-    expected = [
-        (len(count[i : i + length]), sum(count[i : i + length]))
-        for i in range(0, len(count), length)
-    ]
-    assert told == expected
-    assert sum(tokens for _, tokens in told) == corpus.batches.num_tokens
+def test_steps_tell_their_tokens(make):
+    corpus, _, state = make()
+    drawn = corpus.batches.draw(SEED, 0)
+    expected = [sum(len(corpus.batches.labels[i]) for i in one) for one in drawn]
+    assert [tokens for _, tokens in corpus.epoch(state, 0)] == expected
 
 
 # --- Programs -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(2, 1), *slow((1, 3))])
-def test_a_program_is_compiled_once_for_each_shape(make, blocks, length):
-    corpus, _, state = make(blocks=blocks, length=length)
-    total = len(corpus.batches.shapes) + (length == 1)
+@pytest.mark.parametrize("blocks", [2])
+def test_a_program_is_compiled_once_for_each_shape(make, blocks):
+    corpus, _, state = make(blocks=blocks)
+    total = len(corpus.batches.shapes) + 1
     assert len(corpus.batches.shapes) > 1
     assert corpus.num_compiled() == (0, total)
     told = []
@@ -409,20 +361,20 @@ def test_a_program_is_compiled_once_for_each_shape(make, blocks, length):
         yield
 
     for epoch in range(3):
-        for new, _, _ in corpus.epoch(state, epoch, compiling=compiling):
+        for new, _ in corpus.epoch(state, epoch, compiling=compiling):
             state = new
             assert corpus.num_compiled() == (len(told), total)
     assert len({*told}) == len(told) == total
-    assert ("Compiling the optimizer's step" in told) == (length == 1)
+    assert "Compiling the optimizer's step" in told
     rows = corpus.batches.rows
     wanted = f"Compiling shape 1 of {len(corpus.batches.shapes)} ({rows} sentences × "
     assert any(one.startswith(wanted) for one in told)
 
 
-@pytest.mark.parametrize(("blocks", "length"), [(2, 1), (1, 3)])
-def test_a_compilation_that_is_broken_off_costs_no_step(make, blocks, length):
-    corpus, _, state = make(blocks=blocks, length=length)
-    again, _, fresh = make(blocks=blocks, length=length)
+@pytest.mark.parametrize("blocks", [2, 1])
+def test_a_compilation_that_is_broken_off_costs_no_step(make, blocks):
+    corpus, _, state = make(blocks=blocks)
+    again, _, fresh = make(blocks=blocks)
     done, calls = 0, itertools.count()
 
     class Compiling(contextlib.AbstractContextManager):
@@ -434,10 +386,10 @@ def test_a_compilation_that_is_broken_off_costs_no_step(make, blocks, length):
             return broken
 
     for _ in range(20):
-        for new, steps, _ in corpus.epoch(state, 0, done, lambda what: Compiling()):
-            state, done = new, done + steps
+        for new, _ in corpus.epoch(state, 0, done, lambda what: Compiling()):
+            state, done = new, done + 1
     assert done == corpus.batches.num_batches
-    for new, _, _ in again.epoch(fresh, 0):
+    for new, _ in again.epoch(fresh, 0):
         fresh = new
     assert_close(state, fresh)
 

@@ -17,7 +17,6 @@ from jaxner.types import Sentence, batch_axes
 from jaxner.workdir import Workdir
 from tests import tiny
 from tests.golden import make_bert
-from tests.marks import slow
 
 MAX_LENGTH = 24  # so short that some sentences need several windows
 
@@ -212,14 +211,13 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("steps", [2, *slow(1)])
 def test_vectors_on_the_device_train_as_streamed_ones(
-    steps, short, vectors, tmp_path, monkeypatch
+    short, vectors, tmp_path, monkeypatch
 ):
     folders = [tmp_path / name for name in ("streamed", "resident")]
     for folder, choice in zip(folders, (False, True), strict=True):
         config = vector_config(short, vectors)
-        config.data.vectors_on_device, config.steps_per_call = choice, steps
+        config.data.vectors_on_device = choice
         train.main_run(config, folder)
     metrics = [Workdir(folder).metrics()[0] for folder in folders]
     assert metrics[0]["loss"] == pytest.approx(metrics[1]["loss"], rel=1e-6)

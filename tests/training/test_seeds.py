@@ -116,7 +116,7 @@ def test_stopped_restarts_resume_where_they_were(
 
 def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys):
     config = config_of(corpus)
-    assert not seeds.is_together(config.restarts)  # on a CPU
+    assert not seeds.is_together(config)  # on a CPU
     result = seeds.main_run(config, tmp_path / "run")
     assert list(result["seeds"]) == ["3", "4"]
     assert_close(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)

@@ -326,7 +326,6 @@ def test_types_that_only_dev_has_are_told(corpus, tmp_path, capsys):
         ("batch_size", 0, "batch_size must be at least 1, got 0"),
         ("num_blocks", 0, "num_blocks must be at least 1, got 0"),
         ("data.num_shapes", 0, "num_shapes must be at least 1, got 0"),
-        ("steps_per_call", 0, "steps_per_call must be at least 1, got 0"),
         ("objective.reduction", "mean", "'mean'; known: sentence, token, sum"),
         ("optimizer.name", "adam", r"Unknown option optimizer\.momentum of adam"),
         ("data.scheme", "IOBES", "IOBES"),
