@@ -1,0 +1,243 @@
+"""What the fence (`test_fence.py`) asks of the library, in one place.
+
+The golden files hold what the library did before it was rebuilt. Whoever moves an
+internal changes how it is reached here, never what is compared.
+"""
+
+import importlib
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import jaxner
+import train
+from tests.golden import make_bert
+
+GOLDEN = Path(__file__).with_name("golden")
+RUNS = GOLDEN / "saved"
+SYSTEMS = GOLDEN / "systems.json"
+ANSWERS = GOLDEN / "answers.json"
+DOORS = GOLDEN / "doors.json"
+COMMANDS = ("train", "evaluate", "check", "calibrate", "show", "convert", "score")
+COMMANDS += ("compare", "tag", "sweep", "reproduce")
+BERT_LENGTH = 24  # pieces in a window, so few that some sentences need several
+
+
+# --- The corpus -----------------------------------------------------------------------
+
+
+def sentences(split, directory=None):
+    """Returns tokens and labels of a split of the embedded corpus, or of a folder."""
+    from jaxner.data import corpora
+
+    name = "sample" if directory is None else None
+    examples = corpora.load(name, split, directory=directory).examples
+    return [(list(e.tokens), list(e.labels)) for e in examples]
+
+
+def write_corpus(folder, sizes, document=3):
+    """Writes the first sentences of each split; a document has `document` of them."""
+    folder.mkdir(parents=True)
+    for split, size in sizes.items():
+        lines = []
+        for i, (tokens, labels) in enumerate(sentences(split)[:size]):
+            if i % document == 0:
+                lines += ["-DOCSTART- O", ""]
+            lines += [f"{t} {y}" for t, y in zip(tokens, labels, strict=True)]
+            lines.append("")
+        (folder / f"{split}.conll").write_text("\n".join(lines), "utf-8")
+    return folder
+
+
+def write_inputs(corpus, folder, dim):
+    """Writes what configs read beside the corpus: vectors, ELMo's vectors, a BERT."""
+    from safetensors.numpy import save_file
+
+    from jaxner.data import contextual
+
+    folder.mkdir(parents=True)
+    splits = [p.stem for p in sorted(corpus.glob("*.conll"))]
+    text = {s: [tokens for tokens, _ in sentences(s, corpus)] for s in splits}
+    rng = np.random.default_rng(0)
+    words = sorted({token for s in text.values() for tokens in s for token in tokens})
+    rows = rng.normal(size=(len(words), dim)).round(3)
+    lines = [" ".join([w, *map(str, row)]) for w, row in zip(words, rows, strict=True)]
+    known = [line for i, line in enumerate(lines) if i % 4]
+    (folder / "vectors.txt").write_text("\n".join(known) + "\n", "utf-8")
+    for split, tokens in text.items():
+        arrays = [rng.normal(size=(3, len(t), 5)).astype(np.float32) for t in tokens]
+        contextual.write(folder / f"{split}.npz", arrays, tokens)
+    letters = sorted({letter for word in words for letter in word})
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters]
+    pieces += [f"##{letter}" for letter in letters]
+    sizes = {"vocab_size": len(pieces), "max_position_embeddings": BERT_LENGTH}
+    config = make_bert.BASE | sizes | {"num_hidden_layers": 1}
+    bert = folder / "bert"
+    bert.mkdir()
+    (bert / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    (bert / "config.json").write_text(json.dumps(config))
+    save_file(make_bert.tensors(config), bert / "model.safetensors")
+    return folder
+
+
+# --- Training -------------------------------------------------------------------------
+
+
+def config_of(system):
+    """Returns the config of, say, `grn.py:conll2003,context=none`."""
+    name, _, arg = system.partition(":")
+    module = importlib.import_module(f"configs.{name.removesuffix('.py')}")
+    return module.get_config(arg)
+
+
+def systems():
+    """Returns the configs of the systems table in `docs/systems.md`."""
+    page = Path(__file__).parents[1] / "docs" / "systems.md"
+    rows = re.findall(r"^\|.*\| `(\w+\.py:[^`]+)` \|", page.read_text("utf-8"), re.M)
+    return list(dict.fromkeys(rows))
+
+
+def small(system, corpus, inputs, changes=None):
+    """Returns a config that trains three epochs on a small corpus."""
+    config = config_of(system)
+    config.num_epochs = 3
+    config.data.dir = str(corpus)
+    config.data.num_shapes = 1
+    config.data.min_count = 1
+    config.batch_size = 8
+    if config.data.vectors:
+        config.data.vectors = str(inputs / "vectors.txt")
+    if config.model.representation.get("bert") is not None:
+        config.data.pretrained = str(inputs / "bert")
+    if config.data.contextual:
+        config.data.contextual = str(inputs / "{split}.npz")
+    config.update_from_flattened_dict(changes or {})
+    return config
+
+
+def trained(config, folder):
+    """Trains a run in a folder, as `python train.py --config … --workdir …` does."""
+    train.main_run(config, folder)
+    return folder
+
+
+def losses(folder):
+    """Returns the loss of each epoch of a run."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
+def weights_tree(tagger):
+    """Returns the shape of each array of a tagger's weights, by name."""
+    leaves = jax.tree.leaves_with_path(tagger.weights)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="/"): list(leaf.shape)
+        for path, leaf in leaves
+    }
+
+
+# --- Stored runs ----------------------------------------------------------------------
+
+
+def pack(folder, file):
+    """Stores a run as a zip file, the same bytes for the same run."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            packed.write(path, path.relative_to(folder))
+
+
+def unpack(name, folder):
+    """Unpacks a stored run."""
+    shutil.unpack_archive(RUNS / f"{name}.zip", folder)
+    return folder
+
+
+def answers(tagger, texts, vectors=None):
+    """Returns what a tagger says about sentences, as JSON values."""
+    given = {} if vectors is None else {"vectors": vectors}
+    found = {"labels": [" ".join(s) for s in jaxner.tag(tagger, texts, **given)]}
+    found["strict"] = [
+        " ".join(s) for s in jaxner.tag(tagger, texts, constrained=True, **given)
+    ]
+    if type(tagger.model.head).__name__ == "Seq2seqHead":
+        return found
+    found["entities"] = [
+        [[e.start, e.end, e.type, _rounded(e.probability)] for e in entities]
+        for entities in jaxner.entities(tagger, texts, **given)
+    ]
+    found["marginals"] = [
+        [_rounded(p) for p in np.max(np.asarray(rows), axis=1)]
+        for rows in jaxner.marginals(tagger, texts, **given)
+    ]
+    if tagger.model.mc_dropout.num_samples:
+        key = jax.random.key(1)
+        passes = jaxner.uncertainty(tagger, texts, key, 4, **given)
+        found["uncertainty"] = [
+            [_rounded(h) for h in np.asarray(each.entropy)] for each in passes
+        ]
+    elif getattr(tagger.model.head, "transitions", False):
+        found["n_best"] = [
+            [[" ".join(each.labels), _rounded(each.probability)] for each in best]
+            for best in jaxner.n_best(tagger, texts, 3, **given)
+        ]
+    return found
+
+
+def vectors(tagger, texts):
+    """Returns vectors of tokens for a tagger that reads them, else None."""
+    sizes = tagger.vocabulary.vector_sizes
+    if sizes is None:
+        return None
+    rng = np.random.default_rng(1)
+    layers, dim = sizes
+    return [rng.normal(size=(layers, len(t), dim)).astype(np.float32) for t in texts]
+
+
+def _rounded(value):
+    return float(f"{float(value):.7g}")
+
+
+def same(found, golden, relative=1e-4, absolute=1e-5):
+    """Asserts that JSON values are equal, and numbers nearly."""
+    if isinstance(golden, dict):
+        assert found.keys() == golden.keys()
+        for name in golden:
+            same(found[name], golden[name], relative, absolute)
+    elif isinstance(golden, list):
+        assert len(found) == len(golden)
+        for one, other in zip(found, golden, strict=True):
+            same(one, other, relative, absolute)
+    elif isinstance(golden, float):
+        assert math.isclose(found, golden, rel_tol=relative, abs_tol=absolute), (
+            f"{found} is not {golden}"
+        )
+    else:
+        assert found == golden
+
+
+# --- Doors ----------------------------------------------------------------------------
+
+
+def public_names():
+    """Returns the public names of `jaxner`."""
+    return sorted(jaxner.__all__)
+
+
+def options_of(command):
+    """Returns the options that a command's help lists, with hyphens."""
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxner", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = re.findall(r"--(?:\[no-?\])?([a-z][\w-]*)(?![\w.-])", done.stdout)
+    return sorted({name.replace("_", "-") for name in found})

@@ -1,0 +1,143 @@
+"""The fence: what the library did before it was rebuilt, it does after.
+
+The golden files are made by `tests/golden/make_fence.py`, from the library of that day.
+A change that breaks one of these tests breaks a promise to users: saved runs load and
+answer the same, every system of the tables has the same weights and the same losses,
+and no public name, command or option is lost. The fast tests take a few; whoever
+changes models, training or inference runs all: `pytest -m "slow or not slow"`.
+
+Promises that other tests hold already, and go on holding: exact CRF inference against
+enumeration (`tests/inference`), the four rules against seqeval and conlleval
+(`tests/evaluation`), a run stopped and resumed bit for bit (`tests/training`), damaged
+and mixed-up run folders (`test_integrity.py`, beside the flipped byte below), streams
+(`test_streaming.py`), and the documentation's code (`test_docs.py`).
+"""
+
+import json
+import random
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxner
+from tests import fence
+from tests.golden import make_fence
+from tests.marks import slow
+
+GOLDEN = json.loads(fence.SYSTEMS.read_text("utf-8"))
+ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
+DOORS = json.loads(fence.DOORS.read_text("utf-8"))
+
+# --- Systems --------------------------------------------------------------------------
+
+FAST = ("grn.py:conll2003",)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A corpus of a few sentences, and what configs read beside it, by dimension."""
+    folder = tmp_path_factory.mktemp("fence")
+    corpus = fence.write_corpus(folder / "corpus", make_fence.CORPUS)
+    made = {}
+
+    def of(dim):
+        if dim not in made:
+            made[dim] = fence.write_inputs(corpus, folder / str(dim), dim)
+        return corpus, made[dim]
+
+    return of
+
+
+@pytest.mark.parametrize(
+    "system", [*FAST, *slow(*(name for name in GOLDEN if name not in FAST))]
+)
+def test_a_system_has_its_weights_and_first_losses(system, inputs, tmp_path):
+    words = fence.config_of(system).model.representation.words
+    config = fence.small(system, *inputs(100 if words is None else words.dim))
+    run = fence.trained(config, tmp_path / "run")
+    golden = GOLDEN[system]
+    tree = golden["weights"]
+    if isinstance(tree, str):  # the name of a system with the same
+        tree = GOLDEN[tree]["weights"]
+    assert fence.weights_tree(jaxner.load(run)) == tree
+    np.testing.assert_allclose(fence.losses(run), golden["losses"], rtol=2e-4)
+
+
+def test_every_system_of_the_table_has_a_config():
+    names = fence.systems()
+    assert set(GOLDEN) <= set(names)
+    for name in names:
+        assert fence.config_of(name).model.encoder.name
+
+
+# --- Stored runs ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return [tokens for tokens, _ in fence.sentences("test")[: make_fence.NUM_TEXTS]]
+
+
+@pytest.mark.parametrize(
+    "name", ["grn", *slow(*(name for name in make_fence.STORED if name != "grn"))]
+)
+def test_a_stored_run_answers_as_on_the_day_it_was_saved(name, texts, tmp_path):
+    tagger = jaxner.load(fence.unpack(name, tmp_path / name))
+    found = fence.answers(tagger, texts, fence.vectors(tagger, texts))
+    fence.same(found, ANSWERS[name])
+
+
+# One of each way to label; the others have nothing of their own here.
+@pytest.mark.parametrize(
+    "name", ["grn", *slow("idcnn", "parallel_rnn", "lan", "uanet", "seq2seq", "bert")]
+)
+def test_alone_batched_padded_and_shuffled_labels_are_equal(name, texts, tmp_path):
+    tagger = jaxner.load(fence.unpack(name, tmp_path / name))
+    together = jaxner.tag(tagger, texts)
+    assert [jaxner.tag(tagger, tokens) for tokens in texts] == together
+    order = list(range(len(texts)))
+    random.Random(0).shuffle(order)
+    shuffled = jaxner.tag(tagger, [texts[i] for i in order])
+    assert shuffled == [together[i] for i in order]
+    if tagger.vocabulary.reads_documents:
+        return  # `encode` has no separators
+    batch = jaxner.encode(tagger, texts)  # all padded to the longest
+    ids = np.asarray(jax.jit(jaxner.tag)(tagger, batch))
+    for row, labels in zip(ids, together, strict=True):
+        assert tagger.vocabulary.decode(row[: len(labels)].tolist()) == labels
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_a_flipped_byte_is_found(data, tmp_path_factory):
+    run = fence.unpack("grn", tmp_path_factory.mktemp("flipped") / "run")
+    arrays = [p for p in run.rglob("d/*") if p.is_file() and p.stat().st_size]
+    names = [run / "vocabulary.json", *sorted(arrays)]
+    file = data.draw(st.sampled_from(names))
+    content = bytearray(file.read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    file.write_bytes(content)
+    with pytest.raises((ValueError, OSError)):
+        jaxner.load(run)
+
+
+# --- Doors ----------------------------------------------------------------------------
+
+
+def test_no_public_name_is_lost():
+    names = set(DOORS["jaxner"])
+    assert names <= set(fence.public_names())
+    assert names <= set(dir(jaxner))
+    for name in names:
+        assert getattr(jaxner, name).__doc__
+
+
+@pytest.mark.parametrize(
+    "command", ["tag", *slow(*(name for name in DOORS["commands"] if name != "tag"))]
+)
+def test_no_option_of_a_command_is_lost(command):
+    assert set(DOORS["commands"][command]) <= set(fence.options_of(command))
