@@ -1,1 +1,1 @@
-"""Benchmarks, one command each."""
+"""Benchmarks: see docs/speed.md."""

@@ -1,337 +1,354 @@
-r"""Recurrent, convolution, relation and attention kernels beside their plain forms.
+r"""The CRF, LSTM, convolution and relation beside their plain forms and PyTorch.
 
     python -m benchmarks.kernels --quick
-    python -m benchmarks.kernels --only lstm,relation --rounds 9 --json kernels.json
+    python -m benchmarks.kernels --only crf lstm --rounds 9 --json kernels.json
 
-Every kernel runs forward, and with the gradient by inputs and weights, beside its plain
-form in JAX and PyTorch's kernel, if there is one (`torch.nn.LSTM`, `Conv1d`). PyTorch
-has one thread or all, whichever was faster in a short pilot of the same call. The
-benchmark first compares all results. After each time comes the speedup over PyTorch or,
-without one, over the plain form; compile time has its own column. Memory is XLA's
-temporary memory beside arguments and results; PyTorch reports no such figure on a CPU.
-The last tables show which targets are met, and the share of the LSTM's time that its
-matrix products would take at the speed of large ones on this machine.
+Each kernel runs forward and with the gradient by all its arguments. `plain` is the
+equation in JAX, `torch` is `pytorch-crf`, `torch.nn.LSTM` and `Conv1d`, with one thread
+or all, whichever was faster. All results are compared first. Columns: milliseconds of
+ours, times as fast as each rival, MiB of XLA's temporary memory.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks import plain_kernels, torch_kernels
-from benchmarks.measure import Report, compare, show_seconds
-from jaxner import fields
-from jaxner.fields import OneOf
+from benchmarks import measure, peers
+from jaxner import inference
 from jaxner.models import lstm
-from jaxner.models.attention import SelfAttention
-from jaxner.models.convolution import convolve, windows
+from jaxner.models.convolution import convolve
 from jaxner.models.relation import gated_sum
-from jaxner.models.relative import RelativeAttention
+from jaxner.types import Potentials
 
-OURS, PLAIN, TORCH = "ours", "plain", "torch"
-PASSES = ("forward", "with gradient")
+HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
-class Program:
-    """A compiled function and its arguments.
+class Case(NamedTuple):
+    """A kernel at one size.
 
     Attributes:
-        compile_seconds: Seconds to compile.
-        mebibytes: Temporary memory, in MiB.
+        sizes: First columns of the row.
+        ours: Our form, of a batch.
+        plain: The plain form.
+        arguments: Inputs and weights.
+        torch: Returns PyTorch's run, given whether it takes the gradient; or None.
     """
 
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]):
-        start = time.perf_counter()
-        self._compiled = jax.jit(function).lower(*arguments).compile()
-        self.compile_seconds = time.perf_counter() - start
-        memory: Any = self._compiled.memory_analysis()
-        self.mebibytes = memory.temp_size_in_bytes / 2**20
-        self._arguments = arguments
-
-    def __call__(self) -> Any:
-        return self._compiled(*self._arguments)
-
-
-def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function for a result and its gradient by all but the last argument.
-
-    The last argument is the gradient of the loss by the result.
-    """
-
-    def run(*arguments: Any) -> Any:
-        *primals, cotangent = arguments
-        result, pull = jax.vjp(function, *primals)
-        return result, pull(cotangent)
-
-    return run
+    sizes: dict[str, int]
+    ours: Callable[..., Any]
+    plain: Callable[..., Any]
+    arguments: Sequence[Any]
+    torch: Callable[[bool], Callable[[], Any]] | None = None
 
 
 def draw(*shapes: tuple[int, ...], scale: float = 1.0) -> list[jax.Array]:
     """Returns arrays of normal numbers."""
     rng = np.random.default_rng(0)
-    return [
-        jnp.asarray(scale * rng.normal(size=shape), jnp.float32) for shape in shapes
-    ]
+    return [jnp.asarray(scale * rng.normal(size=x), jnp.float32) for x in shapes]
 
 
-def check(found: Mapping[str, Any], tolerance: float = 2e-3) -> None:
-    """Raises AssertionError if the rivals' results differ.
+def with_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function for a result and the gradient of its sum by all arguments."""
 
-    Args:
-        found: Trees of the same shape, by rival.
-        tolerance: Largest allowed difference, relative to the largest number.
-    """
-    first, *others = (jax.tree.leaves(tree) for tree in found.values())
-    for leaves in others:
-        for left, right in zip(leaves, first, strict=True):
-            left, right = np.asarray(left), np.asarray(right)
-            scale = max(float(np.abs(right).max(initial=0.0)), 1e-3)
-            np.testing.assert_allclose(left, right, rtol=0, atol=tolerance * scale)
+    def run(*arguments: Any) -> Any:
+        result, pull = jax.vjp(function, *arguments)
+        return result, pull(jnp.ones_like(result))
+
+    return run
 
 
-def measure(
-    sizes: Mapping[str, Any],
-    forms: Mapping[str, Callable[..., Any]],
-    arguments: Sequence[Any],
-    rounds: int,
-    rival: Callable[..., torch_kernels.Rival] | None = None,
-) -> list[dict[str, Any]]:
-    """Returns timings of a kernel's forms, forward and with gradient, after a check.
+def plain_log_partition(potentials: Any) -> Any:
+    """Returns log Z by a scan of logsumexp, for a batch."""
+    emissions, transitions, start, end = potentials
 
-    Args:
-        sizes: First columns of the rows.
-        forms: Functions of the arguments; the plain form is named `PLAIN`.
-        arguments: Inputs and weights.
-        rounds: Samples of each form.
-        rival: Prepares PyTorch's run, to compare with; None to compare with the plain
-            form.
+    def step(alpha, emission):
+        scores = jax.nn.logsumexp(alpha[:, :, None] + transitions, axis=1) + emission
+        return scores, None
 
-    Returns:
-        Two rows with a `Timing` of every form.
-    """
-    shape = jax.eval_shape(forms[OURS], *arguments).shape
-    (cotangent,) = draw(shape)
-    rows = []
-    for name in PASSES:
-        backward = name == PASSES[1]
-        given = [*arguments, cotangent] if backward else arguments
-        runs: dict[str, Any] = {
-            form: Program(with_gradient(function) if backward else function, given)
-            for form, function in forms.items()
-        }
-        programs, results = dict(runs), {form: run() for form, run in runs.items()}
-        if rival is not None:
-            runs[TORCH], tell = rival(backward, arguments, cotangent)
-            runs[TORCH]()
-            results[TORCH] = tell()
-        check(results)
-        found = compare(runs, PLAIN if rival is None else TORCH, rounds)
-        rows.append(
-            {**sizes, "pass": name, **found}
-            | {f"{form}, MiB": run.mebibytes for form, run in programs.items()}
-            | {"compile": show_seconds(programs[OURS].compile_seconds)}
+    first = start + emissions[:, 0]
+    last, _ = jax.lax.scan(step, first, emissions[:, 1:].swapaxes(0, 1))
+    return jax.nn.logsumexp(last + end, axis=1)
+
+
+def crf(quick: bool) -> Iterator[Case]:
+    """Yields log Z by the numbers of labels, tokens and sentences."""
+    axes = (Potentials(0, None, None, None), 0)  # type: ignore
+    sizes = [(9, 32, 32), (37, 32, 32)]
+    if not quick:
+        sizes += [(9, 32, 1), (9, 128, 128), (17, 32, 32), (73, 32, 32), (73, 128, 32)]
+    for labels, tokens, batch in sizes:
+        shapes = (batch, tokens, labels), (labels, labels), (labels,), (labels,)
+        potentials = Potentials(*draw(*shapes))
+        mask = jnp.ones((batch, tokens), bool)
+        totals = jax.vmap(inference.log_partition, axes)
+        yield Case(
+            {"L": labels, "T": tokens, "B": batch},
+            functools.partial(lambda f, m, p: f(p, m), totals, mask),
+            plain_log_partition,
+            [potentials],
+            functools.partial(torch_crf, potentials),
         )
-    return rows
 
 
-def our_lstm(x, input_kernel, kernel, bias):
-    """Returns the outputs of `jaxner.models.lstm.bilstm`."""
+def torch_crf(potentials: Potentials, backward: bool) -> Callable[[], Any]:
+    """Returns pytorch-crf's log Z."""
+    torch: Any = importlib.import_module("torch")
+    labels = potentials.emissions.shape[2]
+    module = importlib.import_module("torchcrf").CRF(labels)
+    emissions = torch.tensor(np.array(potentials.emissions.swapaxes(0, 1)))
+    emissions.requires_grad_()
+    mask = torch.ones(emissions.shape[:2], dtype=torch.bool)
+    leaves = [module.transitions, module.start_transitions, module.end_transitions]
+    with torch.no_grad():
+        for leaf, values in zip(leaves, potentials[1:], strict=True):
+            leaf.copy_(torch.tensor(np.array(values)))
+
+    def run() -> Any:
+        with torch.set_grad_enabled(backward):
+            total = module._compute_normalizer(emissions, mask)
+        if not backward:
+            return total.numpy()
+        slopes = torch.autograd.grad(total.sum(), [emissions, *leaves])
+        slopes = [slopes[0].transpose(0, 1), *slopes[1:]]
+        return [total.detach().numpy(), *(x.numpy() for x in slopes)]
+
+    return run
+
+
+def our_lstm(x, into, across, bias):
+    """Returns our LSTM's outputs of a batch, [B, T, 2, K, N]."""
     mask, ones = jnp.ones(x.shape[1], bool), jnp.ones((*bias.shape[:2], bias.shape[3]))
 
     def one(x):
-        return lstm.bilstm(x[:, None, None], mask, input_kernel, kernel, bias, ones)[0]
+        return lstm.bilstm(x[:, None, None], mask, into, across, bias, ones)[0]
 
     return jax.vmap(one)(x)
 
 
-def time_lstm(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """Returns timings for the batches, lengths and sizes of our systems."""
-    sizes = [(10, 32, 200, 200, 1), (32, 32, 200, 200, 1), (10, 32, 150, 16, 8)]
+def plain_lstm(x, into, across, bias):
+    """Returns an LSTM's outputs of a batch, by a plain scan in each direction."""
+
+    def cell(x, into, across, bias):
+        def step(carry, x):
+            h, c = carry
+            gates = jnp.einsum("d,kdgn->kgn", x, into) + bias
+            gates = gates + jnp.einsum("kn,kngm->kgm", h, across)
+            i, f, o = (jax.nn.sigmoid(gates[:, k]) for k in range(3))
+            c = f * c + i * jnp.tanh(gates[:, 3])
+            h = o * jnp.tanh(c)
+            return (h, c), h
+
+        zero = jnp.zeros((len(bias), bias.shape[2]))
+        return jax.lax.scan(step, (zero, zero), x)[1]
+
+    def one(x):
+        forward = cell(x, into[0], across[0], bias[0])
+        backward = cell(x[::-1], into[1], across[1], bias[1])[::-1]
+        return jnp.stack([forward, backward], axis=1)
+
+    return jax.vmap(one)(x)
+
+
+def bilstm(quick: bool) -> Iterator[Case]:
+    """Yields batches, lengths and sizes of our systems."""
+    sizes = [(10, 32, 200, 200, 1), (10, 32, 150, 16, 8)]
     if not quick:
-        sizes += [(1, 32, 200, 200, 1), (128, 32, 200, 200, 1), (32, 32, 100, 100, 1)]
-        sizes += [(10, 128, 400, 200, 1), (32, 16, 400, 100, 1), (32, 32, 150, 32, 16)]
-    rows = []
+        sizes += [(1, 32, 200, 200, 1), (32, 32, 200, 200, 1), (128, 32, 200, 200, 1)]
     for batch, length, dim, size, units in sizes:
-        columns = dict(zip("BTDNK", (batch, length, dim, size, units), strict=True))
-        cells = (2, units)
         (x,) = draw((batch, length, dim))
-        weights = draw(
-            (*cells, dim, 4, size), (*cells, size, 4, size), (*cells, 4, size),
-            scale=size**-0.5,
-        )  # fmt: skip
-        rival = torch_kernels.lstm if units == 1 and torch_kernels.AVAILABLE else None
-        forms = {OURS: our_lstm, PLAIN: plain_kernels.lstm}
-        rows += measure(columns, forms, [x, *weights], rounds, rival)
-    return rows
+        shapes = (
+            (2, units, dim, 4, size),
+            (2, units, size, 4, size),
+            (2, units, 4, size),
+        )
+        arguments = [x, *draw(*shapes, scale=size**-0.5)]
+        rival = functools.partial(torch_lstm, arguments) if units == 1 else None
+        columns = dict(zip("BTDNK", (batch, length, dim, size, units), strict=True))
+        yield Case(columns, our_lstm, plain_lstm, arguments, rival)
 
 
-def time_convolution(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """Returns timings by width and dilation; the plain form is XLA's convolution."""
+def torch_lstm(arguments: Sequence[Any], backward: bool) -> Callable[[], Any]:
+    """Returns `torch.nn.LSTM`, whose gates are input, forget, candidate, output."""
+    torch: Any = importlib.import_module("torch")
+    x, into, across, bias = map(np.array, arguments)
+    batch, length, dim = x.shape
+    size = bias.shape[3]
+    module = torch.nn.LSTM(dim, size, bidirectional=True)
+    with torch.no_grad():
+        for side, way in enumerate(("", "_reverse")):
+            for name, values in (
+                ("weight_ih", into),
+                ("weight_hh", across),
+                ("bias_ih", bias),
+                ("bias_hh", np.zeros_like(bias)),
+            ):
+                gates = values[side, 0][..., [0, 1, 3, 2], :].reshape(-1, 4 * size)
+                leaf = getattr(module, f"{name}_l0{way}")
+                leaf.copy_(torch.tensor(gates.squeeze().T.copy()))
 
-    def forms(width: int, dilation: int) -> dict[str, Callable[..., Any]]:
-        def ours(x, kernel):
-            one = partial(convolve, width=width, dilation=dilation, by_tiles=True)
-            return jax.vmap(one, (0, None))(x, kernel)
+    def result(y: Any) -> Any:
+        return y[0].transpose(0, 1).reshape(batch, length, 2, 1, size)
 
-        def by_windows(x, kernel):
-            """Returns the convolution as one product."""
-            return windows(x, width, dilation) @ kernel
+    return torch_run(
+        module, x.swapaxes(0, 1), result, lambda g: g.swapaxes(0, 1), backward
+    )
 
-        def plain(x, kernel):
+
+def torch_run(
+    module: Any, x: np.ndarray, result: Callable[[Any], Any], backward: bool
+) -> Callable[[], Any]:
+    """Returns a run of a module, with the gradient by input and weights if asked."""
+    torch: Any = importlib.import_module("torch")
+    inputs = torch.tensor(x.copy(), requires_grad=backward)
+
+    def run() -> Any:
+        with torch.set_grad_enabled(backward):
+            y = result(module(inputs))
+        if backward:
+            module.zero_grad()
+            inputs.grad = None
+            y.sum().backward()
+        return [y.detach().numpy()]
+
+    return run
+
+
+def convolution(quick: bool) -> Iterator[Case]:
+    """Yields widths and dilations; the plain form is XLA's convolution."""
+    sizes = [(1, 32, 300, 300, 3, 1), (10, 32, 300, 300, 3, 2)]
+    if not quick:
+        sizes += [(10, 16, 300, 300, 3, 1), (128, 16, 300, 300, 3, 1)]
+        sizes += [(10, 16, 130, 400, 5, 1), (10, 128, 300, 300, 3, 4)]
+    for batch, length, dim, size, width, dilation in sizes:
+        reach = dilation * (width // 2)
+
+        def ours(x, kernel, width=width, dilation=dilation):
+            one = functools.partial(convolve, width=width, dilation=dilation)
+            return jax.vmap(functools.partial(one, by_tiles=True), (0, None))(x, kernel)
+
+        def plain(x, kernel, width=width, dilation=dilation, reach=reach):
             taps = kernel.reshape(width, x.shape[2], kernel.shape[1])
-            reach = dilation * (width // 2)
             return jax.lax.conv_general_dilated(
                 x, taps, (1,), [(reach, reach)], rhs_dilation=(dilation,),
                 dimension_numbers=("NWC", "WIO", "NWC"),
             )  # fmt: skip
 
-        return {OURS: ours, PLAIN: plain, "windows": by_windows}
-
-    sizes = [(1, 32, 300, 300, 3, 1), (10, 32, 300, 300, 3, 2)]
-    if not quick:
-        sizes += [(10, 16, 300, 300, 3, 1), (128, 16, 300, 300, 3, 1)]
-        sizes += [(10, 16, 130, 400, 5, 1), (128, 16, 130, 400, 5, 1)]
-        sizes += [(1, 128, 300, 300, 3, 2), (10, 128, 300, 300, 3, 4)]
-    rows = []
-    for batch, length, dim, size, width, dilation in sizes:
-        columns = {"B": batch, "T": length, "D": dim, "H": size}
-        columns |= {"width": width, "dilation": dilation}
         arguments = draw((batch, length, dim), (width * dim, size), scale=0.1)
-        rival = None
-        if torch_kernels.AVAILABLE:
-            rival = torch_kernels.convolution(width, dilation)
-        rows += measure(columns, forms(width, dilation), arguments, rounds, rival)
-    return rows
+        sizes_of = {"B": batch, "T": length, "D": dim, "H": size}
+        yield Case(
+            {**sizes_of, "width": width, "dilation": dilation},
+            ours,
+            plain,
+            arguments,
+            functools.partial(torch_convolution, arguments, width, dilation),
+        )
 
 
-def time_relation(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """Returns timings of GRN's gated sum with 400 features."""
+def torch_convolution(
+    arguments: Sequence[Any], width: int, dilation: int, backward: bool
+) -> Callable[[], Any]:
+    """Returns `torch.nn.Conv1d`."""
+    torch: Any = importlib.import_module("torch")
+    x, kernel = map(np.array, arguments)
+    module = torch.nn.Conv1d(
+        x.shape[2],
+        kernel.shape[1],
+        width,
+        padding=dilation * (width // 2),
+        dilation=dilation,
+        bias=False,
+    )
+    taps = kernel.reshape(width, x.shape[2], kernel.shape[1]).transpose(2, 1, 0)
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor(taps.copy()))
+    return torch_run(module, x.swapaxes(1, 2), lambda y: y.transpose(1, 2), backward)
+
+
+def relation(quick: bool) -> Iterator[Case]:
+    """Yields GRN's gated sum with 400 features."""
 
     def plain(a, b, x):
         return jnp.sum(jax.nn.sigmoid(a[:, :, None] + b[:, None]) * x[:, None], axis=2)
 
-    sizes = [(1, 64), (1, 128)] if quick else [(1, 64), (1, 128), (10, 128), (1, 512)]
-    rows = []
-    for batch, length in sizes:
+    for batch, length in [(1, 64), (1, 128)] + ([] if quick else [(10, 128), (1, 512)]):
         arguments = draw(*((batch, length, 400),) * 3)
-        forms = {OURS: jax.vmap(gated_sum), PLAIN: plain}
-        rows += measure({"B": batch, "T": length}, forms, arguments, rounds)
-    return rows
+        yield Case({"B": batch, "T": length}, jax.vmap(gated_sum), plain, arguments)
 
 
-def time_attention(quick: bool, rounds: int) -> list[dict[str, Any]]:
-    """Returns timings of both kinds of attention, below and above one query block."""
-    rows = []
-    for length in (64, 512) if quick else (64, 512, 1024, 2048):
-        (x,) = draw((length, 64))
-        mask = jnp.ones(length, bool)
-        for model in (RelativeAttention(4, 16, 0.0), SelfAttention(4, 16)):
-            relative = isinstance(model, RelativeAttention)
-            count = 2 if relative else 1
-            weights = model.init(jax.random.key(0), *(x,) * count, mask, train=False)
-
-            def ours(x, weights, model=model, count=count, mask=mask):
-                out: Any = model.apply(weights, *(x,) * count, mask, train=False)
-                return out[0] if isinstance(out, tuple) else out
-
-            forms = {
-                OURS: ours,
-                PLAIN: partial(plain_kernels.attention, relative=relative),
-            }
-            columns = {"attention": type(model).__name__, "T": length}
-            rows += measure(columns, forms, [x, weights], rounds)
-    return rows
-
-
-SECTIONS: dict[str, Callable[[bool, int], list[dict[str, Any]]]] = {
-    "lstm": time_lstm,
-    "convolution": time_convolution,
-    "relation": time_relation,
-    "attention": time_attention,
+KERNELS: dict[str, Callable[[bool], Iterator[Case]]] = {
+    "crf": crf,
+    "lstm": bilstm,
+    "convolution": convolution,
+    "relation": relation,
 }
 
 
-def peak(size: int = 2048) -> float:
-    """Returns the operations per second of a large matrix product."""
-    x, y = draw((size, size), (size, size))
-    product = Program(jnp.matmul, [x, y])
-    return 2 * size**3 / compare({OURS: product}, OURS, 5)[OURS].seconds.low
+def check(name: str, ours: Any, others: Any, tolerance: float = 3e-3) -> None:
+    """Raises AssertionError if the leading results of two forms differ."""
+    for left, right in zip(
+        jax.tree.leaves(ours), jax.tree.leaves(others), strict=False
+    ):
+        left, right = np.asarray(left), np.asarray(right)
+        scale = tolerance * max(float(np.abs(right).max(initial=0.0)), 1e-3)
+        np.testing.assert_allclose(left, right, rtol=0, atol=scale, err_msg=name)
 
 
-def products(row: Mapping[str, Any]) -> float:
-    """Returns the operations of matrix products in a pass of an LSTM."""
-    forward = (
-        2 * 2 * row["K"] * row["B"] * row["T"] * (row["D"] + row["N"]) * 4 * row["N"]
-    )
-    return forward * (3 if row["pass"] == PASSES[1] else 1)
+def measured(case: Case, backward: bool, rounds: int) -> dict[str, Any]:
+    """Returns the row of a case, forward or with the gradient."""
+    runs: dict[str, Callable[[], Any]] = {}
+    memory = {}
+    for name, form in (("ours", case.ours), ("plain", case.plain)):
+        function = with_gradient(form) if backward else form
+        compiled = jax.jit(function).lower(*case.arguments).compile()
+        analysis: Any = compiled.memory_analysis()
+        memory[f"{name}, MiB"] = analysis.temp_size_in_bytes / 2**20
+        runs[name] = functools.partial(
+            lambda f: jax.block_until_ready(f(*case.arguments)), compiled
+        )
+    if HAS_TORCH and case.torch is not None:
+        run, threads = case.torch(backward), peers.Threads()
+        threads.choose("kernel", run)
+
+        def chosen() -> Any:
+            with threads.of("kernel"):
+                return run()
+
+        runs["torch"] = chosen
+    results = {name: run() for name, run in runs.items()}
+    for name, result in results.items():
+        check(name, results["ours"], result)
+    timings = measure.compare(runs, rounds)
+    row: dict[str, Any] = {**case.sizes, "pass": "gradient" if backward else "forward"}
+    row["ours, ms"] = 1e3 * timings["ours"].seconds.median
+    for name in ("plain", "torch"):
+        rival = timings.get(name)
+        row[f"× {name}"] = rival and timings["ours"].speedup(rival)
+    return {**row, **memory}
 
 
-def targets(tables: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Returns a row for each target, and whether it is met."""
-    found = []
-
-    def add(target, row, needed, ratio):
-        what = ", ".join(f"{k}={row[k]}" for k in ("B", "T", "N") if k in row)
-        met = "yes" if ratio >= needed else "no"
-        found.append({"target": target, "at": what, "× rival": ratio, "met": met})
-
-    for row in tables.get("relation", ()):
-        if row["T"] >= 128:
-            name = f"relation, {row['pass']}: ≥ 10 × the plain form"
-            add(name, row, 10, row[OURS].ratio.median)
-    for row in tables.get("lstm", ()):
-        if TORCH not in row or row["pass"] == PASSES[0] or row["B"] not in (10, 32):
-            continue
-        needed = {10: 1.0, 32: 1 / 1.3}[row["B"]]
-        name = f"LSTM: ≥ {needed:.2f} × torch.nn.LSTM"
-        add(name, row, needed, row[OURS].ratio.median)
-    return found
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark and prints a summary."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few sizes")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", help="file for the figures")
-    parser.add_argument(
-        "--only", default=",".join(SECTIONS), help="kernels, separated by commas"
-    )
-    options = parser.parse_args(arguments)
-    names = options.only.split(",")
-    known = Annotated[str, OneOf(SECTIONS)]
-    for name in names:
-        fields.check("part", name, known, " of benchmarks.kernels")
-    report, tables = Report(options.json), {}
-    if not torch_kernels.AVAILABLE:
-        report.say("PyTorch is not installed: pip install -e '.[benchmarks]'")
-    for name in names:
-        tables[name] = SECTIONS[name](options.quick, options.rounds)
-        for with_torch in (True, False):  # a table's rows have equal columns
-            rows = [row for row in tables[name] if (TORCH in row) == with_torch]
-            if rows:
-                report.table(f"{name}, beside torch" if with_torch else name, rows)
-    if "lstm" in tables:
-        speed = peak()
-        report.say(f"Large matrix products: {speed / 1e9:.0f} GFLOP/s")
-        columns = ("B", "T", "D", "N", "K", "pass")
-        rows = [
-            {column: row[column] for column in columns}
-            | {"share": products(row) / speed / row[OURS].seconds.median}
-            for row in tables["lstm"]
-        ]
-        report.table("share of matrix products at that speed in our LSTM's time", rows)
-    if rows := targets(tables):
-        report.table("targets", rows)
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the benchmark."""
+    made = measure.parser(__doc__)
+    made.add_argument("--only", nargs="+", choices=KERNELS, default=[*KERNELS])
+    options = measure.parse(made, argv)
+    report = measure.Report(options.json)
+    for name in options.only:
+        report.table(
+            f"{name}: times as fast as each rival",
+            [
+                measured(case, backward, options.rounds)
+                for case in KERNELS[name](options.quick)
+                for backward in (False, True)
+            ],
+        )
 
 
 if __name__ == "__main__":

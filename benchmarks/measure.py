@@ -1,44 +1,59 @@
 """Times rivals in turn, and prints and stores the results.
 
-All benchmarks use this module, so that their figures mean the same. Rivals take turns
-within each round, in reverse order every second round, so that a slowing machine
-affects all of them. The first call of each, which compiles, is reported separately.
-Each sample follows a pause, in which the previous rival's threads fall asleep, and an
-uncounted call. Short runs are called several times per sample.
-
-If JAX has an accelerator, JAX programs run on it, but the packages compared with them
-do not: reports say so in their heading.
+Rivals take turns within each round, in reverse order every second round, so that a
+slowing machine affects all of them. The first call of each, which compiles, is reported
+separately. Ratios are medians of the rounds' ratios; above 1 is faster.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import math
 import os
 import platform
+import re
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import jax
 from rich.console import Console
 from rich.table import Table
 
+ROOT = Path(__file__).parents[1]
+QUICK_SENTENCES = 24
+BEFORE = ", before"  # ends the names of systems of another checkout
 _SAMPLE_SECONDS = 0.02  # approximate minimum duration of a sample
 # OpenMP threads wait for work by spinning, and take a core from the next rival.
-_PAUSE_SECONDS = 0.02
+_PAUSE_SECONDS = 0.05
+
+SYSTEMS = {
+    "GRN": "grn:conll2003",
+    "ID-CNN": "idcnn:conll2003",
+    "ID-CNN-CRF": "idcnn:conll2003,crf",
+    "CNN-BiLSTM-CRF": "cnn_bilstm_crf:conll2003",
+    "BiLSTM-CRF": "ncrfpp:conll2003,crf",
+    "Parallel RNN": "parallel_rnn:conll2003",
+    "Att-BiLSTM-CNN": "cross_bilstm:conll2003",
+    "Cross-BiLSTM-CNN": "cross_bilstm:conll2003,model=cross",
+    "UANet": "uanet:conll2003",
+}
+"""Our systems and their configs."""
+SAME_SIZE = "CNN-BiLSTM-CRF"  # as large as the PyTorch peer
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A median with bounds of 95 % confidence.
+    """A median with bounds of 95 % confidence, which are order statistics.
 
-    The bounds are order statistics, valid for any distribution. With fewer than six
-    values they are minimum and maximum, with less confidence.
+    With fewer than six values they are minimum and maximum, with less confidence.
 
     Attributes:
         median: Median of the values.
@@ -68,175 +83,250 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """The times of one run.
+    """The times of one rival.
 
     Attributes:
         first: Seconds of the first call, in which JAX compiles.
-        seconds: Seconds of a later call.
-        ratio: Speedup over the rival; above 1 is faster.
         samples: Seconds of each round.
     """
 
     first: float
-    seconds: Interval
-    ratio: Interval
-    samples: tuple[float, ...] = ()
+    samples: tuple[float, ...]
 
-    def speedup(self, other: Timing) -> Interval:
-        """Returns the speedup over another run of the same comparison."""
-        pairs = zip(self.samples, other.samples, strict=True)
-        return Interval.of(theirs / ours for ours, theirs in pairs)
+    @property
+    def seconds(self) -> Interval:
+        """Seconds of a later call."""
+        return Interval.of(self.samples)
+
+    def speedup(self, rival: Timing) -> Interval:
+        """Returns how many times as fast as a rival this is."""
+        pairs = zip(rival.samples, self.samples, strict=True)
+        return Interval.of(theirs / ours for theirs, ours in pairs)
 
 
-def compare(
-    runs: Mapping[str, Callable[[], Any]],
-    rival: str,
-    rounds: int = 7,
-    clock: Callable[[Callable[[], Any], int], float] | None = None,
-) -> dict[str, Timing]:
+def compare(runs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
     """Returns the timings of runs that take turns.
 
     Args:
-        runs: Runs by name; a timing includes waiting for the result.
-        rival: Name of the run to compare with, round by round.
-        rounds: Samples of each run.
-        clock: Calls a run several times and returns the seconds of one call; None
-            measures from the call until the result is ready.
-
-    Raises:
-        ValueError: The rival is unknown, or `rounds` is below 1.
+        runs: Runs by name; each returns when its result is ready.
+        rounds: Samples of each run; short runs are called several times for each.
     """
-    if rival not in runs or rounds < 1:
-        raise ValueError(
-            f"Expected a rival among {', '.join(runs)} and at least one round, got "
-            f"{rival!r} and {rounds}"
-        )
-    clock = clock or _seconds
+
+    def seconds(run: Callable[[], Any], count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            run()
+        return (time.perf_counter() - start) / count
+
     firsts, counts = {}, {}
     for name, run in runs.items():
-        firsts[name] = clock(run, 1)
-        counts[name] = max(1, math.ceil(_SAMPLE_SECONDS / clock(run, 1)))
+        firsts[name] = seconds(run, 1)
+        counts[name] = max(1, math.ceil(_SAMPLE_SECONDS / seconds(run, 1)))
     samples: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(rounds):
-        names = list(runs)[:: 1 if turn % 2 == 0 else -1]
-        for name in names:
+    for number in range(rounds):
+        for name in list(runs)[:: 1 if number % 2 == 0 else -1]:
             time.sleep(_PAUSE_SECONDS)
-            clock(runs[name], 1)
-            samples[name].append(clock(runs[name], counts[name]))
-    return {
-        name: Timing(
-            firsts[name],
-            Interval.of(its),
-            Interval.of(a / b for a, b in zip(samples[rival], its, strict=True)),
-            tuple(its),
-        )
-        for name, its in samples.items()
-    }
+            samples[name].append(seconds(runs[name], counts[name]))
+    return {name: Timing(firsts[name], tuple(samples[name])) for name in runs}
 
 
-def _seconds(run: Callable[[], Any], count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        jax.block_until_ready(run())
-    return (time.perf_counter() - start) / count
+def rows(
+    timings: Mapping[str, Timing], items: int, unit: str, against: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Returns a row for each rival: items per second, compile time and ratios.
 
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Returns the geometric mean, for ratios.
-
-    Example:
-        >>> round(geometric_mean([0.5, 8.0]), 6)
-        2.0
+    Args:
+        timings: Timings by name.
+        items: Number of items in a run.
+        unit: Name of the items.
+        against: Names of the rivals to compare with; those not measured are left out.
+            Systems of another checkout add a column.
     """
-    return math.exp(statistics.fmean(map(math.log, values)))
+    has_before = any(name.endswith(BEFORE) for name in timings)
+    found = []
+    for name, timing in timings.items():
+        row: dict[str, Any] = {
+            "system": name,
+            f"{unit} / s": items / timing.seconds.median,
+            "first, s more": max(0.0, timing.first - timing.seconds.median),
+        }
+        for rival in against:
+            if rival in timings:
+                row[f"× {rival}"] = timing.speedup(timings[rival])
+        if has_before:
+            before = timings.get(f"{name}{BEFORE}")
+            row["× before"] = before and timing.speedup(before)
+        found.append(row)
+    return found
 
 
-def machine() -> dict[str, Any]:
-    """Returns device, cores and versions of packages."""
-    versions = {"python": platform.python_version()}
-    for package in ("jax", "torch", "flair", "spacy", "pytorch-crf", "torch-struct"):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return {
-        "device": jax.devices()[0].device_kind,
-        "cores": len(os.sched_getaffinity(0)),
-        "load": round(os.getloadavg()[0], 2),
-        "versions": versions,
-        "unlike devices": unlike_devices(),
-    }
+class Worker:
+    """A process that does one timed turn at each call; see `benchmarks.worker`.
+
+    Args:
+        tree: Root of the checkout to measure.
+        mode: "train" or "tag".
+        **options: Options of the worker, as JSON values.
+    """
+
+    def __init__(self, tree: Path, mode: str, **options: Any):
+        # Open as long as the process runs. A pipe could fill while this reads a line.
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+        worker = str(Path(__file__).with_name("worker.py"))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", worker, mode, json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree)},
+        )
+
+    def __call__(self) -> None:
+        """Does a turn.
+
+        Raises:
+            RuntimeError: The process ended; the message has its last line.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        if not self._process.stdout.readline():
+            self._errors.seek(0)
+            lines = self._errors.read().strip().splitlines() or ["no message"]
+            raise RuntimeError(f"A worker ended: {lines[-1]}")
+
+    def peak_mb(self) -> float | None:
+        """Returns the peak host memory so far, in MiB; None where it is unknown."""
+        status = Path(f"/proc/{self._process.pid}/status")
+        if not status.exists():
+            return None
+        peak = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        return int(peak[1]) / 1024 if peak else None
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
 
 
-def unlike_devices() -> str | None:
-    """Returns a warning that rivals use different devices; None if all use the CPU."""
-    backend = jax.default_backend()
-    if backend == "cpu":
-        return None
-    return (
-        f"Different devices: JAX runs on the {backend}; PyTorch, pytorch-crf, "
-        "torch-struct and spaCy run on the CPU, and Flair does unless its PyTorch "
-        "finds a GPU. Peak memory is host memory, without the accelerator's."
+def trees(options: argparse.Namespace) -> dict[str, Path]:
+    """Returns the checkouts to measure, by the suffix of their rows."""
+    if options.against is None:
+        return {"": ROOT}
+    return {"": ROOT, BEFORE: options.against.absolute()}
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """Returns a parser with the options of all benchmarks."""
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    made.add_argument("--dataset", default="sample", help="a known corpus")
+    made.add_argument("--limit", type=int, default=0, help="sentences; 0 for all")
+    made.add_argument("--rounds", type=int, default=7)
+    made.add_argument("--json", metavar="FILE", help="file for the tables")
+    made.add_argument("--quick", action="store_true", help="tiny: does it run?")
+    return made
+
+
+def systems_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Returns a parser of a benchmark that sets our systems beside others."""
+    from benchmarks import peers
+
+    made = parser(doc)
+    made.add_argument("--systems", nargs="*", choices=SYSTEMS)
+    made.add_argument("--peers", nargs="*", default=peers.NAMES, choices=peers.NAMES)
+    made.add_argument("--against", type=Path, help="root of another checkout")
+    return made
+
+
+def parse(made: argparse.ArgumentParser, argv: Sequence[str] | None) -> Any:
+    """Returns the options; `--quick` shortens those not given."""
+    options = made.parse_args(argv)
+    if options.quick:
+        options.rounds = 1
+        options.limit = options.limit or QUICK_SENTENCES
+    if getattr(options, "systems", SYSTEMS) is None:
+        options.systems = ["GRN", SAME_SIZE] if options.quick else [*SYSTEMS]
+    return options
+
+
+def load(dataset: str, split: str, limit: int = 0) -> list[tuple[list[str], list[str]]]:
+    """Returns the first sentences of a split, tokens and BIOES labels."""
+    from jaxner.data import corpora
+
+    examples = corpora.load(dataset, split).to_scheme("BIOES")
+    return [(list(e.tokens), list(e.labels or ())) for e in examples[: limit or None]]
+
+
+def count_tokens(sentences: Iterable[tuple[list[str], list[str]]]) -> int:
+    """Returns the number of tokens."""
+    return sum(len(tokens) for tokens, _ in sentences)
+
+
+def write_corpus(folder: Path, train: Sequence[tuple[list[str], list[str]]]) -> None:
+    """Writes a corpus; its dev and test splits are small, so that epochs train."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, sentences in (("train", train), ("dev", train[:8]), ("test", train[:8])):
+        blocks = [
+            "".join(f"{t} {x}\n" for t, x in zip(*sentence, strict=True))
+            for sentence in sentences
+        ]
+        (folder / f"{split}.conll").write_text("\n".join(blocks), "utf-8")
 
 
 class Report:
-    """The tables of one benchmark, on the screen and optionally in a JSON file.
-
-    Attributes:
-        path: Of the JSON file, or None.
-    """
+    """The tables of one benchmark, on the screen and optionally in a JSON file."""
 
     def __init__(self, path: str | Path | None = None):
-        self.path = None if path is None else Path(path)
-        self._console = Console(highlight=False, width=None)
-        self._found: dict[str, Any] = {"machine": machine()}
-        here = self._found["machine"]
-        names = ", ".join(f"{k} {v}" for k, v in here["versions"].items())
-        self.say(f"{here['device']}, {here['cores']} cores, {names}")
-        if here["unlike devices"]:
-            self.say(here["unlike devices"])
+        self._path = None if path is None else Path(path)
+        self._console = Console(highlight=False)
+        self._tables: dict[str, Any] = {"machine": machine()}
+        self.say(", ".join(f"{k} {v}" for k, v in self._tables["machine"].items()))
 
     def say(self, text: str) -> None:
         """Prints a line."""
         self._console.print(text, markup=False)
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Prints rows with equal keys as a table, and stores them.
-
-        Args:
-            title: Title of the table, and its key in the file.
-            rows: Cells by column: text, numbers, None, an `Interval`, or a `Timing`.
-        """
+        """Prints rows with equal keys as a table, and stores them."""
         table = Table(title=title, title_justify="left")
         for column in rows[0] if rows else ():
             table.add_column(column, justify="right", overflow="fold")
         for row in rows:
             table.add_row(*map(show, row.values()))
         self._console.print(table)
-        self._found[title] = [
-            {column: _plain(cell) for column, cell in row.items()} for row in rows
+        self._tables[title] = [
+            {
+                key: dataclasses.asdict(cell) if isinstance(cell, Interval) else cell
+                for key, cell in row.items()
+            }
+            for row in rows
         ]
-        self._write()
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(self._tables, indent=1, ensure_ascii=False)
+            self._path.write_text(text + "\n", "utf-8")
 
-    def row(self, title: str, row: Mapping[str, Any]) -> None:
-        """Prints one row as a line, and stores it, so that a cut run keeps it.
 
-        Args:
-            title: Of its table; its key in the file.
-            row: Cells by column, as in `table`.
-        """
-        cells = ", ".join(f"{column} {show(cell)}" for column, cell in row.items())
-        self.say(f"{title}: {cells}")
-        its = {column: _plain(cell) for column, cell in row.items()}
-        self._found.setdefault(title, []).append(its)
-        self._write()
+def machine() -> dict[str, Any]:
+    """Returns device, cores, load and versions."""
+    import jax
 
-    def _write(self) -> None:
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(self._found, indent=1, ensure_ascii=False)
-            self.path.write_text(text + "\n", encoding="utf-8")
+    versions = {}
+    for package in ("jax", "torch", "flair", "spacy", "pytorch-crf"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    cores = len(os.sched_getaffinity(0))
+    about = {"device": jax.devices()[0].device_kind, "cores": cores}
+    about |= {"load": round(os.getloadavg()[0], 2)}
+    return {**about, "python": platform.python_version(), **versions}
 
 
 def show(cell: Any) -> str:
@@ -248,31 +338,10 @@ def show(cell: Any) -> str:
     """
     if cell is None:
         return "–"
-    if isinstance(cell, Timing):
-        return f"{show_seconds(cell.seconds.median)} ({cell.ratio.median:.2f} ×)"
     if isinstance(cell, Interval):
         return f"{show(cell.median)} [{show(cell.low)}, {show(cell.high)}]"
     if isinstance(cell, float):
-        if cell and math.isfinite(cell) and abs(cell) < 100:
+        if cell and abs(cell) < 100:
             return f"{cell:#.3g}"
         return f"{cell:,.0f}"
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return str(cell)
-
-
-def show_seconds(seconds: float) -> str:
-    """Returns a time in a suitable unit.
-
-    Example:
-        >>> show_seconds(0.0123), show_seconds(1.5e-5), show_seconds(2.0)
-        ('12.3 ms', '15.0 µs', '2.00 s')
-    """
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size or unit == "µs":
-            return f"{show(seconds / size)} {unit}"
-    raise AssertionError("unreachable")
-
-
-def _plain(cell: Any) -> Any:
-    return dataclasses.asdict(cell) if dataclasses.is_dataclass(cell) else cell  # type: ignore
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

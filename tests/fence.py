@@ -27,7 +27,7 @@ SYSTEMS = GOLDEN / "systems.json"
 ANSWERS = GOLDEN / "answers.json"
 DOORS = GOLDEN / "doors.json"
 COMMANDS = ("train", "evaluate", "check", "calibrate", "show", "convert", "score")
-COMMANDS += ("compare", "tag", "sweep", "reproduce")
+COMMANDS += ("compare", "tag", "sweep")
 BERT_LENGTH = 24  # pieces in a window, so few that some sentences need several
 
 

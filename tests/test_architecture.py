@@ -15,7 +15,7 @@ ORDER = (
     *("models", "checkpoints", "runs", "workdir", "evaluation", "building"),
     *("calibrations", "pretrained", "tagger", "batched", "decoding", "tagging"),
     *("answers", "streaming", "stream", "training", "configuration", "analysis"),
-    *("reproduce", "commands", "cli", "__main__", "__init__"),
+    *("commands", "cli", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "integrity", "writing"}
 HOST |= {"terminal", "arguments", "checked", "ranges", "wording"}

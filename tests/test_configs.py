@@ -26,9 +26,9 @@ from jaxner import models
 from jaxner.configuration import arguments, sections
 from jaxner.data import corpora, vocab
 from jaxner.models.grn import CONTEXTS, RELATIONS
-from jaxner.reproduce import published
 from jaxner.training import optim
 from jaxner.training.objectives import Objective
+from reproduce.plan import Published
 
 
 def test_arguments():
@@ -164,7 +164,7 @@ def count(tree):
 
 @pytest.mark.parametrize(
     ("name", "arg"),
-    [cell.config.split(":", 1) for cell in published.load().cells.values()],
+    [cell.config.split(":", 1) for cell in Published.load().cells.values()],
 )
 def test_every_cell_of_the_tables_builds(name, arg):
     config = MODULES[name].get_config(arg)

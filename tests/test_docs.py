@@ -22,7 +22,7 @@ from jaxner.data.readers import conll
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
 MODULES = [
-    "benchmarks.measure",
+    *("benchmarks.measure", "reproduce.plan", "reproduce.queue", "reproduce.tables"),
     *(m.name for m in pkgutil.walk_packages(jaxner.__path__, "jaxner.")),
 ]
 

@@ -68,7 +68,7 @@ def test_the_wheel_is_small_and_has_every_module_and_config(built):
             if path.suffix in (".py", ".toml", ".conll"):
                 place = path.relative_to(ROOT / folder).as_posix()
                 assert f"{inside}/{place}" in names
-    assert not any(name.startswith(("tests/", "tools/")) for name in names)
+    assert not any(name.startswith(("tests/", "reproduce/")) for name in names)
     assert list(built.glob("*.tar.gz"))
 
 
@@ -103,4 +103,3 @@ def test_the_commands_run_away_from_the_clone(installed, corpus, tmp_path):
     scores = json.loads((tmp_path / "scores.json").read_text())
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert scores["f1"] == result["test"]["f1"]
-    assert "grn/conll2003" in run(installed / "jaxner", "reproduce", "--list", **away)

@@ -6,6 +6,6 @@ lengths    F1 by the length of sentences (UANet, Figure 3) and of mentions (Li e
 parts      chunk recall with parts of the attention zeroed (Li et al.)
 heatmaps   relations (GRN, Figure 4) and attention weights (Li et al.)
 
-These are functions of taggers and labels; `jaxner.reproduce` turns their results into
-tables and plots.
+These are functions of taggers and labels; `python -m reproduce figures` turns their
+results into tables and plots.
 """

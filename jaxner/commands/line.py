@@ -49,7 +49,6 @@ def parser() -> argparse.ArgumentParser:
         compare,
         convert,
         flagged,
-        reproduce,
         score,
         show,
         sweep,
@@ -76,7 +75,6 @@ def parser() -> argparse.ArgumentParser:
     compare.declare(commands)
     tag.declare(commands)
     sweep.declare(commands)
-    reproduce.declare(commands)
     for one in commands.choices.values():
         one.add_argument("--cache", help=cache.HELP)
     return top

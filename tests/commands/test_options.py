@@ -14,7 +14,6 @@ from jaxner.commands import evaluate, flagged, line, train
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("reproduce --table nope", "known are uanet, idcnn, parallel_rnn, grn, cross"),
         ("sweep --workdir x --samples 0,1", "--samples: must be at least 1, got 0"),
         (
             "sweep --workdir x --samples 2.5",
@@ -23,15 +22,6 @@ from jaxner.commands import evaluate, flagged, line, train
         ("sweep --workdir x --thresholds nan", "--thresholds: must be a finite number"),
         ("sweep --workdir README.md", "--workdir must be a folder, got a file: README"),
         ("sweep --workdir x --plot docs", "must be a file, got the folder docs"),
-        ("reproduce --all --seeds 0", "--seeds: must be at least 1, got 0"),
-        ("reproduce --all --hours nan", "--hours: must be finite and above 0, got nan"),
-        ("reproduce --all --hours 0", "--hours: must be above 0, got 0.0"),
-        ("reproduce --list --results README.md", "--results must be a folder, got a f"),
-        ("reproduce tokens --workdir x --samples 0", "--samples: must be at least 1"),
-        (
-            "reproduce mention-length --workdir x --bounds 0",
-            "--bounds: must be at le",
-        ),
         ("convert a b --encoding utf9", "--encoding: is unknown: 'utf9'; known: utf-8"),
         ("convert a b --token-column x", "--token-column: must be a whole number, got"),
         ("convert a b --token-column 9999", "--token-column: must be in [-1000, 1000]"),

@@ -24,10 +24,10 @@ from jaxner.commands import train as commands
 from jaxner.data import corpora, readers
 from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
-from jaxner.reproduce import plan, published, record
 from jaxner.training import cluster, commits, environment, monitor
 from jaxner.training import run as train
 from jaxner.workdir import Workdir
+from reproduce import plan, results
 from tests import tiny
 from tests.marks import slow
 
@@ -496,8 +496,8 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     loose = evaluated("--workdir", tmp_path / "run", "--split=dev", "--rule=seqeval")
     assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
     # Its line in the results has both figures.
-    cell = published.Cell("grn/tiny", "grn", "Chen", "GRN", "grn:files", rule="strict")
-    line = record.done(plan.Job(cell, 0), {}, folder.path, "cpu", "")
+    cell = plan.Cell("grn/tiny", "grn", "Chen", "GRN", "grn:files", rule="strict")
+    line = results.line_of(plan.Job(cell, 0), {}, folder.path, "cpu", "")
     for split in ("dev", "test"):
         its = result[split]
         expected = {"strict": its["f1"], "conlleval": its["by_conlleval"]}

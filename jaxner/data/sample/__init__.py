@@ -1,8 +1,7 @@
 """The embedded corpus: English news-like text with CoNLL-2003's four entity types.
 
 Every sentence was written for this project. The three files beside this module are in
-CoNLL-2003's four columns (word, part of speech, chunk, entity) with BIO labels. In a
-clone, ``python -m tools.sample_corpus.compose`` writes them again, byte for byte.
+CoNLL-2003's four columns (word, part of speech, chunk, entity) with BIO labels.
 """
 
 from pathlib import Path

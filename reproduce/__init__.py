@@ -2,7 +2,8 @@
 
 published.toml   every cell with a config, and the orders that the papers claim
 plan.toml        stand-in vectors, epochs, seeds and order of the runs here
-results/         one JSON line for each finished run, the source of all tables
+figures.toml     published values of the papers' other tables and figures
+../results/      one JSON line for each finished run, the source of all tables
 
-`jaxner reproduce --list` shows the state of each run.
+`python -m reproduce --list` shows the state of each run.
 """

@@ -1,1 +1,0 @@
-"""Attacks on runs, files and command lines; see `python -m benchmarks.abuse -h`."""

@@ -1,0 +1,152 @@
+"""A process that trains or tags in turns, by public names alone.
+
+`benchmarks.measure.Worker` starts this file in any checkout, an older one too, so it
+imports nothing of the benchmarks. A line on standard input starts a turn, a line on
+standard output ends it.
+
+train   an epoch of `train.py`
+tag     `jaxner.tag` of all sentences, with the sizes of a config and random weights
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+QUICK = {
+    "data.num_shapes": 1,
+    "model.representation.words.dim": 8,
+    "model.encoder.hidden_dim": 8,
+    "model.encoder.first.hidden_dim": 5,
+    "model.refinement.num_layers": 1,
+    "model.refinement.num_heads": 2,
+    "model.refinement.head_dim": 8,
+}
+"""Options of `--quick`, for the configs that have them."""
+
+
+def config_of(text: str, options: dict[str, Any]) -> Any:
+    """Returns a config of the working directory's `configs/`, with changed options."""
+    name, _, argument = text.partition(":")
+    file = Path("configs", f"{name}.py").absolute()
+    spec = importlib.util.spec_from_file_location(f"{name}_config", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    config = module.get_config(argument)
+    config.update_from_flattened_dict(options)
+    return config
+
+
+def quick_options(text: str) -> dict[str, Any]:
+    """Returns the options in `QUICK` that a config has."""
+    config = config_of(text, {}).to_dict()
+    options = {}
+    for path, value in QUICK.items():
+        section: Any = config
+        for part in path.split("."):
+            section = section.get(part) if isinstance(section, dict) else None
+        if section is not None:
+            options[path] = value
+    return options
+
+
+def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
+    """Returns a tagger with a text's words, some entity types and random weights."""
+    import jax
+
+    import jaxner
+
+    data = config.data.to_dict()
+    known = inspect.signature(jaxner.build_vocabulary).parameters
+    options = {k: v for k, v in data.items() if k in known}
+    options |= {"vectors": None, "min_count": 1, "train_words": True}
+    options["documents"] = data.get("unit") == "document"
+    vocabulary, _ = jaxner.build_vocabulary(sentences, types, **options)
+    model = jaxner.build(vocabulary, **config.model.to_dict())
+    return jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
+
+
+def train(wait: Callable[[], None], done: Callable[[], None], given: Any) -> None:
+    """Trains; each epoch is a turn."""
+    options = {**given["options"], "seed": 0, "num_epochs": 10_000, "patience": 0}
+    options |= {"data.dir": given["corpus"], "data.vectors": ""}
+    options |= {"data.train_words": True, "data.min_count": 1}
+    if given["quick"]:
+        options = quick_options(given["config"]) | options
+    name, _, argument = given["config"].partition(":")
+    flags = [f"--config.{key}={value}" for key, value in options.items()]
+
+    class Turns:
+        """Standard output of the training; a line of an epoch ends a turn."""
+
+        encoding = "utf-8"
+
+        def write(self, text: str) -> int:
+            if any(line.startswith("epoch ") for line in text.splitlines()):
+                done()
+                wait()
+            return len(text)
+
+        def flush(self) -> None:
+            pass
+
+        def isatty(self) -> bool:
+            return False
+
+    sys.stdout = Turns()
+    sys.argv = ["train.py", "--config", f"configs/{name}.py:{argument}", *flags]
+    sys.argv += ["--workdir", given["workdir"]]
+    wait()
+    runpy.run_path("train.py", run_name="__main__")
+
+
+def tag(wait: Callable[[], None], done: Callable[[], None], given: Any) -> None:
+    """Tags; a turn tags all sentences, in calls of some number of them."""
+    options = quick_options(given["config"]) if given["quick"] else {}
+    config = config_of(given["config"], {**options, **given["options"]})
+    wait()
+    import jaxner
+
+    tagger = build(config, given["train"], given["types"])
+    sentences = given["sentences"]
+    # Each turn is a new text for a vocabulary that remembers looked-up tokens.
+    forget = getattr(tagger.vocabulary, "forget", lambda: None)
+    while True:
+        forget()
+        for start in range(0, len(sentences), given["batch"] or len(sentences)):
+            stop = start + (given["batch"] or len(sentences))
+            jaxner.tag(tagger, sentences[start:stop])
+        done()
+        wait()
+
+
+def main() -> None:
+    """Runs the mode of the command line."""
+    answers = os.fdopen(os.dup(1), "w")
+
+    def wait() -> None:
+        if not sys.stdin.readline():
+            os._exit(0)
+
+    def done() -> None:
+        answers.write("done\n")
+        answers.flush()
+
+    mode = {"train": train, "tag": tag}[sys.argv[1]]
+    given = json.loads(sys.argv[2])
+    if "file" in given:  # too long for a command line
+        given |= json.loads(Path(given["file"]).read_text("utf-8"))
+    mode(wait, done, given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The papers' tables and figures, in the root of a clone.
+
+python -m reproduce --list                   what is done, missing and skipped
+python -m reproduce --all --hours 2          runs what is missing, by priority
+python -m reproduce --table grn --seeds 5    one paper's cells, five runs each
+python -m reproduce --cell grn/conll2003
+python -m reproduce --tables --write         writes tables from the results
+python -m reproduce figures mention-length --workdir runs/att runs/baseline
+
+The first Ctrl-C or SIGTERM stops the run at its next step; the same command
+resumes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxner import writing
+from jaxner.errors import InputError
+from reproduce import tables
+from reproduce.plan import Plan, Published, known
+from reproduce.queue import PLATFORMS, ROOT, STATES, Queue
+from reproduce.results import Results
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        "python -m reproduce",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--table", action="append", default=[], help="a paper's systems, such as grn")
+    add("--cell", action="append", default=[], help="such as grn/conll2003")
+    add("--all", action="store_true", help="all systems")
+    add("--seeds", type=int, help="runs of each system; default: as plan.toml says")
+    add("--list", action="store_true", help="show what is done, missing and skipped")
+    add("--tables", action="store_true", help="print published and measured figures")
+    add("--write", action="store_true", help="with --tables: into README and docs")
+    add("--hours", type=float, help="stop after this many hours")
+    add("--retry", action="store_true", help="repeat runs that failed")
+    add("--device", choices=PLATFORMS, help="default: the one that JAX finds")
+    add("--results", type=Path, default=ROOT / "results", help="folder of results")
+    add("--runs", type=Path, default=ROOT / "runs/reproduce", help="folder of runs")
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["figures"]:
+        from reproduce import figures
+
+        parser = argparse.ArgumentParser("python -m reproduce figures")
+        figures.declare(parser)
+        figures.show(parser.parse_args(argv[1:]))
+        return 0
+    options = parser.parse_args(argv)
+    published, results = Published.load(), Results(options.results)
+    if options.tables:
+        show_tables(published, results, options.write)
+        return 0
+    if not (options.list or options.all or options.table or options.cell):
+        parser.error("expected --list, --tables, --all, --table NAME or --cell ID")
+    for table in options.table:
+        known("table", table, published.tables)
+    for cell in options.cell:
+        published.cell(cell)
+    plan = Plan.load()
+    jobs = plan.jobs(published.cells, options.seeds)
+    if options.table or options.cell:
+        jobs = [
+            job
+            for job in jobs
+            if job.cell.table in options.table or job.cell.id in options.cell
+        ]
+    queue = Queue(plan, results, options.runs, options.device)
+    if not options.list:
+        return queue.work(jobs, options.hours, options.retry)
+    by_cell: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for job in jobs:
+        states = by_cell.setdefault(job.cell.id, {})
+        states.setdefault(queue.state(job), []).append(str(job.seed))
+    totals: collections.Counter[str] = collections.Counter()
+    for name, states in by_cell.items():
+        texts = []
+        for (state, why), seeds in states.items():
+            totals[state] += len(seeds)
+            texts.append(f"{state} {','.join(seeds)}{f' ({why})' if why else ''}")
+        print(f"{name:40} {'; '.join(texts)}")
+    counts = ", ".join(f"{totals[x]} {x}" for x in STATES if totals[x])
+    print(f"{len(jobs)} runs: {counts}")
+    return 0
+
+
+def show_tables(published: Published, results: Results, write: bool) -> None:
+    """Prints the tables, or writes them into the README, the docs and the results."""
+    lines = results.lines()
+    before = results.compared.read_text("utf-8") if results.compared.is_file() else "{}"
+    compared = tables.compare(published, lines, json.loads(before))
+    report = tables.report(published, lines, compared)
+    if not write:
+        print(report, end="")
+        return
+    if compared:
+        writing.write_text(results.compared, json.dumps(compared, indent=1) + "\n")
+    writing.write_text(results.folder / "README.md", report)
+    pages = {"README.md": tables.readme, "docs/systems.md": tables.systems}
+    for name, table in pages.items():
+        text = (ROOT / name).read_text("utf-8")
+        writing.write_text(ROOT / name, tables.inserted(text, table(published, lines)))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except InputError as error:
+        sys.exit(f"reproduce: {error}")

@@ -1,0 +1,161 @@
+"""The cells of the papers' tables, and the plan of the runs that reproduce them.
+
+The two TOML files describe their fields.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxner.errors import InputError
+from jaxner.evaluation import rules
+
+HERE = Path(__file__).parent
+
+
+class Cell(NamedTuple):
+    """One cell of a paper's table."""
+
+    id: str
+    table: str
+    paper: str
+    system: str
+    config: str
+    figure: str = "f1"
+    rule: str = "conlleval"
+    published: float | None = None
+    deviation: float | None = None
+    published_max: float | None = None
+    runs: int | None = None
+    verified: bool = True
+    source: str = ""
+    note: str = ""
+    begins_with: str = ""
+    main: bool = False
+
+
+class Published(NamedTuple):
+    """The content of `published.toml`.
+
+    Attributes:
+        cells: Cells by id, in the order of the file.
+        tables: Paper and, perhaps, note of each table.
+        claims: Orders of two cells, `better` and `worse`, as a paper claims `where`.
+        references: Other programs' figures with the data and vectors of our runs.
+    """
+
+    cells: dict[str, Cell]
+    tables: dict[str, Any]
+    claims: list[dict[str, Any]]
+    references: list[dict[str, Any]]
+
+    @classmethod
+    def load(cls, path: Path = HERE / "published.toml") -> Published:
+        """Returns the published figures of a file.
+
+        Raises:
+            InputError: A cell occurs twice, or has an unknown rule.
+
+        Example:
+            >>> Published.load().cell("grn/conll2003").published
+            91.44
+        """
+        content = tomllib.loads(path.read_text("utf-8"))
+        tables, cells = content["tables"], {}
+        for entry in content["cell"]:
+            table = {k: v for k, v in tables[entry["table"]].items() if k != "note"}
+            cell = Cell(**table | entry)
+            if cell.id in cells:
+                raise InputError(f"the cell {cell.id} occurs twice", path)
+            expected = ("accuracy",) if cell.figure == "accuracy" else rules.RULES
+            known(f"rule of {cell.id}", cell.rule, expected)
+            cells[cell.id] = cell
+        return cls(cells, tables, content["claim"], content["reference"])
+
+    def cell(self, name: str) -> Cell:
+        """Returns a cell by its id; raises InputError if the id is unknown."""
+        return self.cells[known("cell", name, self.cells)]
+
+    def of_table(self, table: str) -> list[Cell]:
+        """Returns the cells of a table; raises InputError if the table is unknown."""
+        known("table", table, self.tables)
+        return [cell for cell in self.cells.values() if cell.table == table]
+
+
+def known(what: str, name: str, names: Iterable[str]) -> str:
+    """Returns `name` if it is in `names`; else raises InputError with similar names."""
+    names = list(names)
+    if name not in names:
+        close = difflib.get_close_matches(name, names, 4, 0.4) or names[:8]
+        raise InputError(f"Unknown {what} {name!r}; known are {', '.join(close)} …")
+    return name
+
+
+class Job(NamedTuple):
+    """One run of a cell, or several of consecutive seeds that train in one program."""
+
+    cell: Cell
+    seed: int
+    num_seeds: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.cell.id} {self.name.replace('-', ' ')}"
+
+    @property
+    def name(self) -> str:
+        """Name of the run folder below that of the cell."""
+        if self.num_seeds == 1:
+            return f"seed-{self.seed}"
+        return f"seeds-{self.seed}-{self.seed + self.num_seeds - 1}"
+
+
+class Plan(NamedTuple):
+    """The content of `plan.toml`: how cells are run here, and in which order."""
+
+    stand_ins: Sequence[Mapping[str, Any]]
+    settings: Sequence[Mapping[str, Any]]
+    groups: Sequence[Mapping[str, Any]]
+    devices: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def load(cls, path: Path = HERE / "plan.toml") -> Plan:
+        """Returns the plan of a file."""
+        content = tomllib.loads(path.read_text("utf-8"))
+        names = ("stand_in", "setting", "group", "device")
+        return cls(*(content[name] for name in names))  # pyright: ignore
+
+    def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:
+        """Returns all runs by descending priority, each once.
+
+        Args:
+            cells: All cells by id; cells without a group come last, with one seed.
+            seeds: Number of runs of each cell; None for the numbers of the groups.
+        """
+        named = {name for group in self.groups for name in group["cells"]}
+        rest = {"cells": [name for name in cells if name not in named], "seeds": 1}
+        return [
+            Job(cells[name], seed)
+            for group in (*self.groups, rest)
+            for seed in range(seeds or group["seeds"])
+            for name in group["cells"]
+        ]
+
+    def overrides(
+        self, cell: Cell, vectors: str | None, is_there: Callable[[str], bool]
+    ) -> dict[str, Any]:
+        """Returns the overrides of a cell's config, which names a file of vectors."""
+        changed: dict[str, Any] = {}
+        for setting in self.settings:
+            if any(fnmatchcase(cell.id, pattern) for pattern in setting["cells"]):
+                changed |= setting["overrides"]  # later ones win
+        if vectors and not is_there(vectors):
+            for stand_in in self.stand_ins:
+                if vectors in stand_in["for"] and is_there(stand_in["use"]):
+                    changed["data.vectors"] = stand_in["use"]
+                    return changed | stand_in.get("overrides", {})
+        return changed

@@ -1,0 +1,289 @@
+"""Trains all missing runs, one after another, and records their results.
+
+Each run is a process of its own, `python -m jaxner train …`: fresh memory, a crash
+affects no other run, and the same command resumes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from jaxner.configuration import shipped
+from jaxner.data import corpora
+from jaxner.training import commits, inputs, signals
+from jaxner.workdir import Workdir
+from reproduce import results
+from reproduce.plan import Cell, Job, Plan
+from reproduce.results import DONE, FAILED, Results
+
+ROOT = Path(__file__).parents[1]
+MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
+STATES = (DONE, FAILED, MISSING, WAITING, SKIPPED)
+PLATFORMS = {"cpu": "cpu", "gpu": "cuda"}
+STOPPED = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
+LOG = "train.log"
+
+
+def train(
+    job: Job, flags: Sequence[str], folder: Path, device: str | None, must_stop: Any
+) -> tuple[int, str]:
+    """Trains or resumes a run in another process, with its output in `train.log`.
+
+    Args:
+        job: Run to train.
+        flags: Overrides of its config.
+        folder: Its folder.
+        device: A key of `PLATFORMS`; None for JAX's choice.
+        must_stop: Returns whether the run must stop; called twice a second.
+
+    Returns:
+        The exit status (negative: the signal that killed the run), and what went wrong,
+        in one line.
+    """
+    environment = dict(os.environ)
+    # All seeds of a cell share compiled programs.
+    compiled = folder.parents[len(Path(job.cell.id).parts)] / "compiled"
+    environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
+    if device:
+        environment["JAX_PLATFORMS"] = PLATFORMS[device]
+    command = ["-m", "jaxner", "train", "--config", job.cell.config, *flags]
+    with (folder / LOG).open("ab") as log:
+        begin = log.tell()  # after the output of earlier attempts
+        process = subprocess.Popen(
+            [sys.executable, *command, "--workdir", str(folder)],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # we pass Ctrl-C on, not the shell
+        )
+        try:
+            is_asked = False
+            while process.poll() is None:
+                if not is_asked and must_stop():
+                    process.terminate()
+                    is_asked = True
+                time.sleep(0.5)
+        except BaseException:
+            process.terminate()
+            raise
+    status = process.wait()
+    if status < 0:
+        return status, f"killed by signal {-status}; out of memory?"
+    text = (folder / LOG).read_bytes()[begin:].decode("utf-8", "replace")
+    lines = [line for line in text.splitlines() if line.strip()] or ["no message"]
+    said = [line for line in lines if line.startswith("jaxner train: ")]
+    error = (said or lines)[-1].removeprefix("jaxner train: ")[:500]
+    for path, name in {str(ROOT): ".", os.environ.get("JAXNER_DATA"): "data"}.items():
+        if path:  # no machine's paths in the results
+            error = error.replace(path, name)
+    return status, error
+
+
+@dataclasses.dataclass
+class Queue:
+    """The runs that fill the tables.
+
+    Attributes:
+        plan: Overrides of the configs.
+        results: Receives the lines of finished runs.
+        runs: The folder of all runs.
+        device: "cpu", "gpu" or None for JAX's choice. On a GPU, the missing seeds of a
+            cell train together, in one program.
+        log: Gets lines for the user.
+        train: Trains one run.
+        config_of: Returns the config of a cell.
+    """
+
+    plan: Plan
+    results: Results
+    runs: Path
+    device: str | None = None
+    log: Callable[[str], object] = print
+    train: Callable[..., tuple[int, str]] = train
+    config_of: Callable[[Cell], Any] = lambda cell: shipped.load(cell.config)
+
+    def overrides(self, cell: Cell) -> dict[str, Any]:
+        """Returns the overrides of a cell's config on this machine."""
+        config = self.config_of(cell)
+        has = functools.partial(_is_there, corpora.find_vectors)
+        changed = self.plan.overrides(cell, config.data.vectors, has)
+        changed |= self.plan.devices.get(self.device or "", {}).get("overrides", {})
+
+        def value(name: str) -> Any:
+            section = config
+            for part in name.split("."):
+                section = section.get(part) if hasattr(section, "get") else None
+            return section
+
+        return {k: v for k, v in changed.items() if value(k) != v}
+
+    def state(self, job: Job) -> tuple[str, str]:
+        """Returns a job's state, and what it lacks, waits for, or why it failed."""
+        lines = self.results.by_job()
+        if line := lines.get((job.cell.id, job.seed)):
+            return line["status"], line.get("error", "")
+        config = self.config_of(job.cell)
+        try:
+            config.update_from_flattened_dict(self.overrides(job.cell))
+        except (KeyError, AttributeError, TypeError, ValueError) as error:
+            return SKIPPED, f"its config cannot be built: {error}"
+        if lack := what_lacks(config):
+            return SKIPPED, lack
+        source = job.cell.begins_with
+        if not source or self._first_weights(job):
+            return MISSING, ""
+        if (source, job.seed) not in lines:
+            return WAITING, f"for the weights of {source}"
+        # Its line is here without its weights: it was trained in another clone.
+        return SKIPPED, f"no folder of {source} {job.name} in {self.runs}"
+
+    def _folder(self, job: Job) -> Path:
+        return self.runs.absolute() / job.cell.id / job.name
+
+    def _first_weights(self, job: Job) -> Path | None:
+        """Returns the run with the initial weights, trained alone or with others."""
+        cell = self.runs.absolute() / job.cell.begins_with
+        finished = sorted(cell.glob(f"**/seed-{job.seed}/result.json"))
+        return finished[0].parent if finished else None
+
+    def work(
+        self, jobs: Sequence[Job], hours: float | None = None, retry: bool = False
+    ) -> int:
+        """Runs all missing jobs; returns an exit status.
+
+        Args:
+            jobs: Jobs by descending priority.
+            hours: Stops the current run after this many hours; a later call resumes it.
+            retry: Whether to start failed runs again.
+
+        Returns:
+            0, or the exit status for the signal that stopped the queue.
+        """
+        end = time.monotonic() + 3600 * hours if hours else float("inf")
+        logged: set[str] = set()
+        with signals.stop_requests() as stop:
+
+            def must_stop() -> bool:
+                return bool(stop) or time.monotonic() >= end
+
+            for job in jobs:
+                if must_stop():
+                    break
+                state, why = self.state(job)
+                if state in (SKIPPED, WAITING) and job.cell.id not in logged:
+                    logged.add(job.cell.id)
+                    self.log(f"{job.cell.id}: {state}, {why}")
+                if state == MISSING:
+                    job = self._joined(job, jobs)
+                is_wanted = state == MISSING or (retry and state == FAILED)
+                if is_wanted and self._run(job, must_stop) in STOPPED:
+                    break
+            else:
+                self.log("No jobs left")
+                return 0
+        self.log("Stopped; the same command continues from here")
+        return stop.exit_status if stop else 0
+
+    def _joined(self, job: Job, jobs: Iterable[Job]) -> Job:
+        """Returns a job with all seeds of its cell if none has begun to train alone."""
+        mine = [other for other in jobs if other.cell == job.cell]
+        if self.device != "gpu" or job.cell.begins_with or job.seed != 0:
+            return job
+        for other in mine:
+            if self.state(other)[0] != MISSING or self._folder(other).exists():
+                return job
+        return job._replace(num_seeds=len(mine))
+
+    def _run(self, job: Job, must_stop: Callable[[], bool]) -> int:
+        folder = self._folder(job)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with filelock.FileLock(folder / ".queue", timeout=0):
+                # If a queue is killed, the run that it started goes on.
+                if not Workdir(folder).is_locked():
+                    return self._run_locked(job, folder, must_stop)
+        except filelock.Timeout:
+            pass
+        self.log(f"{job}: another process is training it")
+        return 0
+
+    def _run_locked(self, job: Job, folder: Path, must_stop: Callable[[], bool]) -> int:
+        overrides = self.overrides(job.cell)
+        begun = "resumed" if Workdir(folder).is_begun() else "begun"
+        listed = ", ".join(f"{k}={v}" for k, v in overrides.items())
+        self.log(f"{job}: {begun} with {listed or 'no overrides'}")
+        options: dict[str, Any] = {"seed": job.seed, **overrides}
+        shared: dict[str, Any] = {}
+        if job.num_seeds > 1:
+            shared = {"num_seeds": job.num_seeds}
+            options |= {**shared, "restarts": "together"}
+        if job.cell.begins_with:
+            options["init_from"] = self._first_weights(job)
+        flags = [f"--config.{name}={value}" for name, value in options.items()]
+        status, error = self.train(job, flags, folder, self.device, must_stop)
+        if status in STOPPED:
+            return status
+        for seed in range(job.seed, job.seed + job.num_seeds):
+            part = Job(job.cell, seed)
+            place = folder / part.name if shared else folder
+            about = self.device or "", commits.current()
+            line = results.beginning(part, overrides, FAILED)
+            if status == 0:
+                try:
+                    line = results.line_of(part, overrides, place, *about) | shared
+                except (OSError, ValueError, KeyError) as reason:
+                    error = f"{type(reason).__name__}: {reason}"
+            if line["status"] == FAILED:
+                line |= {"error": error, **results.ending(*about)}
+                self.log(f"{part}: failed: {error}")
+            else:
+                dev, test = (line[x][line["rule"]] for x in ("dev", "test"))
+                self.log(
+                    f"{part}: dev {dev:.2f}, test {test:.2f} ({line['rule']}), best "
+                    f"epoch {line['best_epoch']} of {line['epochs']}, "
+                    f"{line['seconds']:,.0f} s"
+                )
+            self.results.add(part.cell.table, line)
+        return status
+
+
+def what_lacks(config: Any) -> str:
+    """Returns what this machine lacks for a run; empty if nothing.
+
+    Example:
+        >>> config = shipped.load("grn:sample")
+        >>> config.data.vectors = "none.txt"
+        >>> what_lacks(config)
+        'no vectors none.txt'
+    """
+    data = config.data
+    for split in corpora.SPLITS:
+        if not _is_there(corpora.find, data.dir or data.name, split):
+            return f"no {split} split of {data.name}"
+        if not _is_there(inputs.find, data.to_dict(), split):
+            return f"no {data.contextual}"
+    if data.vectors and not _is_there(corpora.find_vectors, data.vectors):
+        return f"no vectors {data.vectors}"
+    needs_bert = config.model.representation.get("bert")
+    if needs_bert and not (data.pretrained and Path(data.pretrained).is_dir()):
+        return f"no folder {data.pretrained} with a pretrained encoder"
+    return ""
+
+
+def _is_there(find: Callable[..., Any], *arguments: Any) -> bool:
+    try:
+        find(*arguments)
+    except OSError:
+        return False
+    return True

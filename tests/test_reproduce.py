@@ -1,0 +1,542 @@
+"""The papers' tables: published figures, the queue of runs, tables and verdicts."""
+
+import fnmatch
+import json
+import re
+import shutil
+import signal
+
+import numpy as np
+import pytest
+
+from jaxner.configuration import shipped
+from jaxner.data import corpora, vocab
+from jaxner.evaluation import predictions
+from jaxner.workdir import Workdir
+from reproduce import __main__ as command
+from reproduce import results, tables
+from reproduce.plan import Cell, Job, Plan, Published
+from reproduce.queue import ROOT, Queue, train
+from reproduce.results import Results
+
+KNOWN, PLAN = Published.load(), Plan.load()
+CELLS = KNOWN.cells
+RESULTS = Results(ROOT / "results")
+
+# Copied from the papers' tables a second time. Strubell et al.: Tables 1 to 7.
+COPIED = {
+    "bert": {
+        "conll2003": "91.62",
+        "conll2003,model=crf": "91.71",
+        "conll2003,model=uanet": "92.02",
+    },
+    "ncrfpp": {
+        "conll2003": "90.77",
+        "conll2003,crf": "91.21",
+        "conll2003,chars=intnet": "91.43",
+        "conll2003,chars=intnet,crf": "91.64",
+        "ontonotes5": "83.76",
+        "ontonotes5,crf": "86.99",
+        "wsj": "97.51",
+        "wsj,crf": "97.51",
+    },
+    "lan": {
+        "conll2003": "90.77",
+        "ontonotes5": "88.16",
+        "wsj": "97.58",
+    },
+    "seq2seq": {"conll2003": "91.22", "wsj": "97.59"},
+    "uanet": {
+        "conll2003": "91.60",
+        "conll2003,labels=false": "91.23",
+        "conll2003,model=transformer": "90.70",
+        "conll2003,model=transformer,crf": "91.22",
+        "conll2003,model=variational": "90.83",
+        "conll2003,model=variational,crf": "91.20",
+        "conll2003,chars=intnet": "91.80",
+        "conll2003,draft=grn": "",
+        "ontonotes5": "88.39",
+        "ontonotes5,labels=false": "87.84",
+        "ontonotes5,model=transformer": "87.45",
+        "ontonotes5,model=transformer,crf": "87.77",
+        "ontonotes5,model=variational": "87.11",
+        "ontonotes5,model=variational,crf": "87.63",
+        "wsj": "97.62",
+        "wsj,labels=false": "97.57",
+        "wsj,model=transformer": "97.49",
+        "wsj,model=transformer,crf": "97.56",
+        "wsj,model=variational": "97.46",
+        "wsj,model=variational,crf": "97.55",
+    },
+    "bilstm": {
+        "conll2003": "89.34 ± .28",
+        "conll2003,crf": "90.43 ± .12",
+        "conll2003,dr=false": "88.89 ± .30",
+        "conll2003,crf,dr=false": "90.01 ± .23",
+        "conll2003,document": "89.09 ± .19",
+        "conll2003,document,crf": "90.60 ± .19",
+        "ontonotes5": "83.76 ± .10",
+        "ontonotes5,crf": "86.99 ± .22",
+        "ontonotes5,document,crf": "86.81 ± .18",
+    },
+    "idcnn": {
+        "conll2003": "90.32 ± .26",
+        "conll2003,crf": "90.54 ± .18",
+        "conll2003,block=cnn4": "89.97 ± .20",
+        "conll2003,block=cnn5": "90.23 ± .16",
+        "conll2003,dr=false": "89.65 ± .30",
+        "conll2003,block=cnn4,dr=false": "89.74 ± .23",
+        "conll2003,block=cnn5,dr=false": "89.93 ± .32",
+        "conll2003,document": "90.65 ± .15",
+        "conll2003,document,block=cnn4": "90.32 ± .32",
+        "conll2003,document,block=cnn5": "90.45 ± .21",
+        "conll2003,document,noshare": "89.81 ± .19",
+        "conll2003,document,loss=last": "90.06 ± .19",
+        "ontonotes5": "85.27 ± .24",
+        "ontonotes5,blocks=1": "84.28 ± .10",
+        "ontonotes5,crf": "86.84 ± .19",
+        "ontonotes5,document,blocks=3": "85.76 ± .13",
+    },
+    "grn": {
+        "conll2003,elmo": "92.34 ± .10",
+        "conll2003": "91.44 ± .16",
+        "conll2003,context=none": "88.36 ± .21",
+        "conll2003,context=branch3": "90.88 ± .22",
+        "conll2003,relation=none": "90.13 ± .28",
+        "conll2003,relation=fusion": "90.72 ± .06",
+        "conll2003,relation=attention": "87.11 ± .25",
+        "ontonotes5": "87.67 ± .17",
+        "ontonotes5,context=none": "82.21 ± .23",
+        "ontonotes5,context=branch3": "86.66 ± .21",
+        "ontonotes5,relation=none": "85.87 ± .16",
+        "ontonotes5,relation=fusion": "85.81 ± .14",
+        "ontonotes5,relation=attention": "79.83 ± .37",
+    },
+    "cnn_bilstm_crf": {
+        "conll2003": "91.17 ± .18",
+        "conll2003,attention": "90.24 ± .15",
+        "ontonotes5,attention": "87.25 ± .17",
+    },
+    "parallel_rnn": {
+        "conll2003": "91.48 ± .22",
+        "conll2003,chars=false": "90.39",
+        "conll2003,orthogonal=false": "90.79",
+        "conll2003,init=normal": "91.09",
+        "conll2003,dropout=false": "91.03",
+        "conll2003,pool=mean": "90.49",
+        "conll2003,units=1,size=64": "90.53 ± .31",
+        "conll2003,units=2,size=64": "90.79 ± .18",
+        "conll2003,units=4,size=64": "90.64 ± .24",
+        "conll2003,units=8,size=64": "91.09 ± .28",
+        "conll2003,units=32,size=64": "90.68 ± .18",
+        "conll2003,units=1,size=1024": "87.54",
+        "conll2003,units=2,size=512": "91.25",
+        "conll2003,units=4,size=256": "91.29",
+        "conll2003,units=8,size=128": "91.31",
+        "conll2003,units=32,size=32": "90.60",
+        "conll2003,units=64,size=16": "90.79",
+        "conll2003,units=128,size=8": "90.41",
+        "conll2003,units=16,size=8": "89.78",
+        "conll2003,units=16,size=16": "89.77",
+        "conll2003,units=16,size=32": "90.26",
+        "conll2003,units=16,size=128": "89.28",
+    },
+    "cross_bilstm": {
+        "wnut17": "",
+        "wnut17,model=cross": "",
+        "wnut17,model=baseline": "",
+        "wnut17,model=direction": "",
+        "ontonotes5": "≈ 88.4 (unverified)",
+        "ontonotes5,model=cross": "≈ 88.4 (unverified)",
+        "ontonotes5,model=baseline": "≈ 87.7 (unverified)",
+    },
+}
+
+
+# --- Published figures and the plan ---------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_figures_are_those_of_the_papers(name):
+    figures = {}
+    for cell in CELLS.values():
+        module, argument = cell.config.split(":", 1)
+        if module == name:
+            figures[argument] = re.sub(r" \(\d+\).*", "", tables.published_figure(cell))
+    assert figures == COPIED[name]
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("idcnn/conll2003", "90.32 ± .26 (10)"),
+        ("parallel-rnn/conll2003", "91.48 ± .22 (10)"),
+        ("parallel-rnn-1x64/conll2003", "90.53 ± .31 (5)"),
+        ("grn/conll2003", "91.44 ± .16 (5), best 91.67"),
+        ("ncrfpp/conll2003", "90.77"),
+    ],
+)
+def test_numbers_of_runs_are_those_of_the_papers(cell, text):
+    assert tables.published_figure(KNOWN.cell(cell)) == text
+
+
+def test_all_configs_have_their_cells():
+    files = {p.stem for p in (ROOT / "configs").glob("[!_]*.py")}
+    assert files - {"common"} == set(COPIED)
+    assert len(CELLS) == sum(map(len, COPIED.values())) == 106
+    assert len({cell.config for cell in CELLS.values()}) == len(CELLS)
+
+
+@pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.id)
+def test_a_cell_is_complete_and_its_overrides_are_options(cell):
+    config = shipped.load(cell.config)
+    assert config.data.name == cell.id.rpartition("/")[2] in corpora.CORPORA
+    assert (cell.figure == "accuracy") == (config.data.scheme == "tags")
+    assert cell.note or (cell.verified and cell.source and cell.published)
+    assert bool(cell.begins_with) == (",document" in cell.config)
+    if cell.begins_with:
+        source = shipped.load(KNOWN.cell(cell.begins_with).config)
+        assert source.data.unit == "sentence"
+        assert source.model.encoder.name == config.model.encoder.name
+        assert source.model.head.name == config.model.head.name
+    names = {"glove50+wiki50.cased.100d.txt"}
+    overrides = PLAN.overrides(cell, config.data.vectors, names.__contains__)
+    config.update_from_flattened_dict(overrides)
+    assert config.num_epochs <= 400
+    if config.data.vectors:
+        assert config.data.vectors in names
+        assert config.model.representation.words.dim == 100
+        assert not config.data.lowercase
+
+
+def test_claims_are_the_orders_of_the_published_figures():
+    pairs = {(claim["better"], claim["worse"]) for claim in KNOWN.claims}
+    assert len(pairs) == len(KNOWN.claims)
+    for claim in KNOWN.claims:
+        better, worse = KNOWN.cell(claim["better"]), KNOWN.cell(claim["worse"])
+        assert claim["table"] in KNOWN.tables
+        assert better.figure == worse.figure
+        if better.published and worse.published:
+            assert better.published > worse.published, claim
+
+
+def test_unknown_names_come_with_similar_ones():
+    with pytest.raises(ValueError, match="grn/conll2003"):
+        KNOWN.cell("grn/conll")
+
+
+def test_the_plan_has_every_cell_by_priority():
+    jobs = PLAN.jobs(CELLS)
+    assert len(set(jobs)) == len(jobs)
+    assert {job.cell.id for job in jobs} == set(CELLS)
+    named = [name for group in PLAN.groups for name in group["cells"]]
+    assert len(set(named)) == len(named)
+    assert set(named) <= set(CELLS)
+    for pattern in (p for setting in PLAN.settings for p in setting["cells"]):
+        assert fnmatch.filter(CELLS, pattern), pattern
+    # The first seed of all eight comes before the second of one.
+    assert [job.seed for job in jobs[:24]] == [0] * 8 + [1] * 8 + [2] * 8
+    order = [job.cell.id for job in jobs]
+    for cell in CELLS.values():
+        if cell.begins_with:
+            assert order.index(cell.begins_with) < order.index(cell.id)
+    assert len(PLAN.jobs(CELLS, seeds=5)) == 5 * len(CELLS)
+
+
+# --- The queue ------------------------------------------------------------------------
+
+SAMPLE = Cell("grn/sample", "grn", "Chen et al. 2019", "GRN", "grn:sample")
+OTHER = Cell("ncrfpp/sample", "uanet", "Gui", "X", "ncrfpp:sample", rule="ncrfpp")
+JOBS = [Job(SAMPLE, 0), Job(OTHER, 0), Job(SAMPLE, 1)]
+
+
+def finish(folder, missed=1):
+    """Writes the files of a finished run that misses some entities of test."""
+    run = Workdir(folder)
+    run.write_json("config.json", {"num_epochs": 9, "patience": 2})
+    vocabulary, _ = vocab.build([["a"]], ["PER"], scheme="BIOES")
+    run.write_text("vocabulary.json", vocabulary.to_json())
+    data = {name: {"sha256": name, "path": "x"} for name in ("train", "dev", "vectors")}
+    versions = dict.fromkeys(results.VERSIONS, "1")
+    about = {"versions": versions, "devices": ["cpu"], "data": data}
+    run.write_json("environment.json", about)
+    run.log({"epoch": 5})
+    result = {"best_epoch": 4, "seconds": 1.5}
+    for name in ("dev", "test"):
+        split = corpora.load("sample", name)
+        gold = [list(e.labels) for e in split.to_scheme("BIOES")]
+        predicted = [list(labels) for labels in gold]
+        if name == "test":
+            singles = [labels for labels in predicted if labels.count("S-PER") == 1]
+            for labels in singles[:missed]:
+                labels[labels.index("S-PER")] = "O"
+        predictions.write(run.predictions(name), split, gold, predicted)
+        result[name] = {"f1": 99.9, "sha256": name, "ill_formed": 0}
+    run.write_json("result.json", result)
+
+
+class Fake:
+    """Pretends to train; `endings` are statuses of the runs, 0 after them."""
+
+    def __init__(self, *endings):
+        self.endings, self.calls = list(endings), []
+
+    def __call__(self, job, flags, folder, device, must_stop):
+        self.calls.append((job.cell.id, job.seed))
+        status = self.endings.pop(0) if self.endings else 0
+        if status == 0:
+            for seed in range(job.seed, job.seed + job.num_seeds):
+                finish(folder / f"seed-{seed}" if job.num_seeds > 1 else folder)
+        return status, f"ended with {status}"
+
+
+def queue_of(folder, trainer, **options):
+    said = []
+    place = Results(folder / "results"), folder / "runs"
+    plan = Plan([], [], [], {})
+    return Queue(plan, *place, log=said.append, train=trainer, **options), said
+
+
+def test_a_finished_run_has_a_line(tmp_path):
+    queue, _ = queue_of(tmp_path, Fake(), device="cpu")
+    assert queue.work(JOBS) == 0
+    lines = queue.results.by_job()
+    assert set(lines) == {(job.cell.id, job.seed) for job in JOBS}
+    line = lines["ncrfpp/sample", 0]
+    assert line["dev"] == {"ncrfpp": 100.0, "conlleval": 100.0, "strict": 100.0}
+    assert 99.9 < line["test"]["ncrfpp"] < 100
+    assert (line["best_epoch"], line["epochs"], line["seconds"]) == (4, 5, 1.5)
+    assert line["data"] == {"train": "train", "dev": "dev", "test": "test"}
+    folder = tmp_path / "runs" / "ncrfpp" / "sample" / "seed-0"
+    counts = results.sentence_counts(OTHER, "ncrfpp", folder, "test")
+    np.testing.assert_array_equal(results.counts(line, "ncrfpp"), counts)
+    again = Fake()
+    queue_of(tmp_path, again)[0].work(JOBS)
+    assert not again.calls
+
+
+def test_a_stopped_run_goes_on_and_a_failed_one_is_kept_until_a_retry(tmp_path):
+    stopped, _ = queue_of(tmp_path, Fake(0, -signal.SIGTERM))
+    stopped.work(JOBS)
+    assert set(stopped.results.by_job()) == {("grn/sample", 0)}
+    failing, said = queue_of(tmp_path, Fake(1))
+    failing.work(JOBS)
+    assert failing.results.by_job()["ncrfpp/sample", 0]["error"] == "ended with 1"
+    assert failing.state(JOBS[1]) == ("failed", "ended with 1")
+    assert any("failed: ended with 1" in line for line in said)
+    again = Fake()
+    queue, _ = queue_of(tmp_path, again)
+    queue.work(JOBS)
+    assert not again.calls
+    queue.work(JOBS, retry=True)
+    assert again.calls == [("ncrfpp/sample", 0)]
+    assert queue.state(JOBS[1])[0] == "done"
+
+
+def test_what_is_missing_or_waited_for_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXNER_DATA", str(tmp_path))
+    queue, said = queue_of(tmp_path, Fake())
+    document = SAMPLE._replace(id="grn-doc/sample", begins_with="grn/sample")
+    jobs = [Job(KNOWN.cell("grn/conll2003"), 0), Job(document, 0)]
+    queue.work(jobs)
+    assert said[0] == "grn/conll2003: skipped, no train split of conll2003"
+    assert queue.state(jobs[1]) == ("waiting", "for the weights of grn/sample")
+    queue.work([JOBS[0], jobs[1]])
+    assert queue.state(jobs[1])[0] == "done"
+
+
+def test_on_a_gpu_all_seeds_of_a_cell_train_together(tmp_path):
+    trainer = Fake(-signal.SIGTERM)
+    queue, _ = queue_of(tmp_path, trainer, device="gpu")
+    jobs = [Job(SAMPLE, seed) for seed in range(3)]
+    for _ in range(2):
+        queue.work(jobs)
+    assert trainer.calls == [("grn/sample", 0)] * 2
+    lines = queue.results.lines()
+    assert [(line["seed"], line["num_seeds"]) for line in lines] == [
+        (0, 3), (1, 3), (2, 3)
+    ]  # fmt: skip
+
+
+def test_two_queues_do_not_train_the_same_run(tmp_path):
+    inner = Fake()
+
+    def trainer(job, flags, folder, *rest):
+        other, said = queue_of(tmp_path, inner)
+        other.work([job])
+        assert any("another process" in line for line in said)
+        finish(folder)
+        return 0, ""
+
+    queue_of(tmp_path, trainer)[0].work(JOBS[:1])
+    assert not inner.calls
+
+
+@pytest.mark.slow  # trains a small system in another process
+def test_a_run_is_trained_stopped_and_resumed(tmp_path):
+    folder = tmp_path / "runs" / "grn" / "sample" / "seed-0"
+    folder.mkdir(parents=True)
+    small = ["num_epochs=3", "data.num_shapes=1", "model.encoder.hidden_dim=8"]
+    flags = [f"--config.{option}" for option in small]
+    begun = lambda: (folder / "metrics.jsonl").exists()  # noqa: E731
+    status, _ = train(JOBS[0], flags, folder, "cpu", begun)
+    assert status in (143, -signal.SIGTERM)
+    status, error = train(JOBS[0], flags, folder, "cpu", lambda: False)
+    assert status == 0, error
+    line = results.line_of(JOBS[0], {}, folder, "cpu", "")
+    assert line["epochs"] == 3
+    status, error = train(JOBS[0], ["--config.nope=1"], folder, None, lambda: False)
+    assert (status, "nope" in error) == (1, True)
+
+
+def test_the_command_lists_and_refuses(capsys, tmp_path):
+    assert command.main(["--list", "--table", "grn"]) == 0
+    assert "grn/conll2003 " in capsys.readouterr().out
+    with pytest.raises(ValueError, match="grn"):
+        command.main(["--table", "grm"])
+    with pytest.raises(SystemExit):
+        command.main([])
+
+
+def test_a_line_that_is_no_json_is_found(tmp_path):
+    (tmp_path / "grn.jsonl").write_text('{"cell": "a"}\nnope\n')
+    with pytest.raises(ValueError, match=r"grn\.jsonl:2"):
+        Results(tmp_path).lines()
+
+
+# --- Tables and verdicts --------------------------------------------------------------
+
+
+def line_of(cell, seed=0, status="done", overrides=None, **fields):
+    """Returns a line; dev and test are dictionaries by rule."""
+    about = KNOWN.cell(cell)
+    line = {"cell": cell, "seed": seed, "status": status, "overrides": overrides or {}}
+    line |= {"config": about.config, "rule": about.rule, "dev": {about.rule: 90.0}}
+    line |= {"best_epoch": 7, "epochs": 22, "num_epochs": 100, "patience": 15}
+    return {**line, **fields}
+
+
+def row_of(text, name):
+    """Returns the cells of the row of a system's config."""
+    rows = [row for row in text.splitlines() if f"`{name}`" in row and "| `" in row]
+    return [cell.strip() for cell in rows[0].strip("|").split("|")]
+
+
+def test_pages_hold_the_tables_as_they_are_made():
+    lines = RESULTS.lines()
+    for page, table in (
+        ("README.md", tables.readme),
+        ("docs/systems.md", tables.systems),
+    ):
+        text = (ROOT / page).read_text("utf-8")
+        assert tables.inserted(text, table(KNOWN, lines)) == text, tables.COMMAND
+    compared = json.loads(RESULTS.compared.read_text())
+    report = (ROOT / "results" / "README.md").read_text("utf-8")
+    assert tables.report(KNOWN, lines, compared) == report, tables.COMMAND
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_of_pages_stand_between_the_marks(page):
+    """What is measured is written by the command, and nowhere else."""
+    before, _, rest = page.read_text("utf-8").partition(tables.BEGIN)
+    outside = before + rest.partition(tables.END)[2]
+    assert not re.findall(r"\b(?:8[5-9]|9[0-9])\.\d\d\b", outside)
+
+
+def test_mean_deviation_number_and_difference():
+    lines = [
+        line_of("grn/conll2003", seed, test={"conlleval": test})
+        for seed, test in enumerate((90.0, 91.0, 90.5))
+    ]
+    row = row_of(tables.systems(KNOWN, lines), "grn.py:conll2003")
+    assert row[2:] == ["91.44 ± .16 (5), best 91.67", "90.50 ± .50 (3)", "−0.94"]
+
+
+def test_the_report_has_rules_epochs_settings_and_failures():
+    lines = [
+        line_of(
+            "ncrfpp-crf/conll2003",
+            test={"ncrfpp": 90.5, "conlleval": 90.4, "strict": 90.6},
+            dev={"ncrfpp": 94.5, "conlleval": 94.4},
+            overrides={"patience": 15, "data.vectors": "other.txt"},
+        ),
+        line_of("lan/conll2003", status="failed", error="no memory"),
+        line_of("ncrfpp/wsj", test={"accuracy": 97.4}, dev={"accuracy": 97.3}),
+    ]
+    text = tables.report(KNOWN, lines, {})
+    assert row_of(text, "ncrfpp.py:conll2003,crf")[3:] == [
+        *("90.50 (1)", "−0.71", "90.40 (1)", "90.60 (1)", "94.50 (1)"),
+        *("7 of 22; at most 100, patience 15", "ncrfpp", "Table 3"),
+    ]
+    row = row_of(text, "ncrfpp.py:wsj")
+    assert row[3:8] == ["97.40 (1)", "−0.11", "", "", "97.30 (1)"]
+    assert "- Run with `data.vectors=other.txt`: `ncrfpp-crf/conll2003`." in text
+    assert "- Failed: `lan/conll2003`, seed 0: no memory" in text
+    assert "NCRF++ itself, beside `ncrfpp-crf/conll2003`: dev 94.60" in text
+
+
+CLAIM = next(
+    claim
+    for claim in KNOWN.claims
+    if (claim["better"], claim["worse"])
+    == ("grn/conll2003", "cnn-bilstm-crf/conll2003")
+)
+NAMES = CLAIM["better"], CLAIM["worse"]
+
+
+def judged(better, worse, compared=()):
+    """Returns difference, runs, p and verdict."""
+    lines = [
+        line_of(name, seed, test={"conlleval": test})
+        for name, side in zip(NAMES, (better, worse), strict=True)
+        for seed, test in enumerate(side)
+    ]
+    return tables.verdict(CLAIM, KNOWN, lines, dict(compared))[3:]
+
+
+def test_verdicts_by_runs():
+    high, low = (91.0, 91.1, 91.2), (90.0, 90.1, 90.2)
+    assert judged(high, low) == ["+1.00", "3, 3", "0.000 (Welch)", "holds"]
+    assert judged(low, high)[3] == "does not hold"
+    assert judged(high, (90.0, 91.5, 92.0))[3] == "not yet decidable"
+    assert judged((90.0,), ()) == ["", "1, 0", "", "not yet decidable"]
+
+
+def test_one_or_two_runs_decide_nothing():
+    name = "conlleval: grn/conll2003 0 91.0 > cnn-bilstm-crf/conll2003 0 90.0"
+    row = judged((91.0,), (90.0,), {name: 0.01})
+    assert row == ["+1.00", "1, 1", "0.010 (bootstrap, one seed)", "not yet decidable"]
+    sides = "grn/conll2003 0 91.0, 1 91.01", "cnn-bilstm-crf/conll2003 0 90.0, 1 90.01"
+    row = judged(
+        (91.0, 91.01), (90.0, 90.01), {f"conlleval: {' > '.join(sides)}": 0.01}
+    )
+    assert row[2:] == ["0.010 (bootstrap)", "not yet decidable"]
+
+
+def test_the_bootstrap_needs_no_run_folder(tmp_path):
+    def pair(seed):
+        lines = []
+        for name, missed in zip(NAMES, (1, 60), strict=True):
+            folder = tmp_path / f"{name}-{seed}"
+            finish(folder, missed)
+            job = Job(KNOWN.cell(name), seed)
+            lines.append(results.line_of(job, {}, folder, "cpu", "0"))
+            shutil.rmtree(folder)
+        return lines
+
+    lines = pair(0)
+    compared = tables.compare(KNOWN, lines, {})
+    assert len(compared) == 1
+    assert "one seed" in tables.verdict(CLAIM, KNOWN, lines, compared)[5]
+    # What is known is not computed again, and stands for lines without counts.
+    known = dict.fromkeys(compared, 0.5)
+    for line in lines:
+        del line[results.COUNTS]
+    assert tables.compare(KNOWN, lines, known) == known
+    assert tables.compare(KNOWN, lines, {}) == {}
+    # Three runs of each are compared by their figures.
+    lines += pair(1) + pair(2)
+    assert tables.compare(KNOWN, lines, compared) == {}

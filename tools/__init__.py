@@ -1,1 +1,0 @@
-"""Generators of files in the package; not part of the package."""
