@@ -27,19 +27,21 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
+from jax.nn import log_softmax, logsumexp, softmax
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.inference import messages
+from jaxner.inference.crf import chain
+from jaxner.inference.independent import varying
 from jaxner.types import Potentials
 
+HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
 Mask = Bool[Array, " T"]
 
 
 class LabelSpans(NamedTuple):
     """The span types of labels, and which labels continue a span.
 
-    `jaxner.data.label_spans.label_types` returns both for a list of label names.
+    `label_types` of the data package returns both for a list of label names.
 
     Attributes:
         types: The type of each label's span; -1 outside all spans.
@@ -57,7 +59,7 @@ class LabelSpans(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """Scores whose softmaxes are the chain's probabilities, in nats.
+    """The scores whose softmaxes are the chain's probabilities, in nats.
 
     Attributes:
         transitions: From label to label; zero for independent labels.
@@ -72,64 +74,56 @@ class _Chain(NamedTuple):
     heads: Float[Array, "T L"]
     follows: Bool[Array, " T"]
 
-    def first(self) -> Float[Array, " L"]:
-        """Returns p(y_0)."""
-        return jax.nn.softmax(self.start + self.heads[0])
-
     def step(self, head: Float[Array, " L"]) -> Float[Array, "L L"]:
         """Returns p(y_{t+1} | y_t), one row per y_t, from the heads at t+1."""
-        return jax.nn.softmax(self.transitions + head[None], axis=1)
+        return softmax(self.transitions + head[None], axis=1)
+
+    def next_heads(self) -> Float[Array, "T L"]:
+        """Returns the heads at the next token; those at the last token do not count."""
+        return jnp.concatenate([self.heads[1:], self.heads[-1:]])
 
 
 def _chain_of(potentials: Potentials, mask: Mask) -> _Chain:
-    emissions = potentials.emissions
-    follows = jnp.append(mask[1:], False)
+    emissions, transitions, start, end = chain(potentials)
+    follows = jnp.append(mask, False)[1:]
     if potentials.transitions is None:
-        size = emissions.shape[1]
-        none = jnp.zeros((size, size), emissions.dtype)
-        return _Chain(none, none[0], emissions, follows)
-    _, transitions, start, end = messages.chain(potentials)
+        return _Chain(transitions, start, emissions, follows)
 
     def back(head, inputs):
         emission, follows = inputs
         beta = logsumexp(transitions + head[None], axis=1)
-        # Scores that grow with T would lose the small differences between labels.
+        # Scores that grow with T would swamp the differences between labels.
         head = emission + jnp.where(follows, beta - jnp.max(beta), end)
         return head, head
 
-    _, heads = jax.lax.scan(back, end, (emissions, follows), reverse=True)
+    first = varying(end, emissions, transitions, mask)
+    _, heads = jax.lax.scan(back, first, (emissions, follows), reverse=True)
     return _Chain(transitions, start, heads, follows)
 
 
-def _next_heads(chain: _Chain) -> Float[Array, "T L"]:
-    """Returns the heads at the next token; those at the last token are not used."""
-    return jnp.concatenate([chain.heads[1:], chain.heads[-1:]])
-
-
 def _beginnings(chain: _Chain, spans: LabelSpans, mask: Mask) -> Float[Array, "T L"]:
-    """Computes p(a span begins at t, and its label there is j)."""
-    is_in_span = spans.types >= 0
+    """Returns p(a span begins at t, and its label there is j)."""
 
     def step(before, head):
         pairs = before[:, None] * chain.step(head)
         begins = jnp.sum(jnp.where(spans.goes_on, 0.0, pairs), axis=0)
         return jnp.sum(pairs, axis=0), begins
 
-    first = chain.first()
-    _, later = jax.lax.scan(step, first, chain.heads[1:])
-    begins = jnp.concatenate([first[None], later])
-    return jnp.where(mask[:, None] & is_in_span[None], begins, 0.0)
+    first = softmax(chain.start[None] + chain.heads[:1], axis=1)
+    _, later = jax.lax.scan(step, jnp.sum(first, axis=0), chain.heads[1:])
+    begins = jnp.concatenate([first, later])
+    return jnp.where(mask[:, None] & (spans.types >= 0)[None], begins, 0.0)
 
 
 def _ends(steps: Float[Array, "L L"], follows, spans: LabelSpans) -> Float[Array, " L"]:
-    """Computes p(the span of y_t ends at t | y_t); 1 at the last token."""
+    """Returns p(the span of y_t ends at t | y_t); 1 at the last token."""
     ends = jnp.sum(jnp.where(spans.goes_on, 0.0, steps), axis=1)
     return jnp.where(follows, ends, 1.0)
 
 
 def _times(steps: Float[Array, "L L"], after: Float[Array, "N L"]):
-    """Multiplies each vector by the matrix, in full float32 on accelerators, too."""
-    return jnp.einsum("ij,nj->ni", steps, after, precision=jax.lax.Precision.HIGHEST)
+    """Returns the product of the matrix and each vector."""
+    return jnp.einsum("ij,nj->ni", steps, after, precision=HIGHEST)
 
 
 def _remainders(
@@ -138,7 +132,7 @@ def _remainders(
     is_last: Bool[Array, "T N"],
     is_inner: Bool[Array, "T N"],
 ) -> Float[Array, "T N L"]:
-    """Computes p(the span continues from t to exactly its last token | y_t).
+    """Returns p(the span continues from t to exactly its last token | y_t).
 
     Args:
         chain: The chain of the sentence.
@@ -158,7 +152,8 @@ def _remainders(
 
     heads = chain.heads
     nothing = jnp.zeros((is_last.shape[1], heads.shape[1]), heads.dtype)
-    inputs = (_next_heads(chain), chain.follows, is_last, is_inner)
+    nothing = varying(nothing, heads, is_last)
+    inputs = (chain.next_heads(), chain.follows, is_last, is_inner)
     return jax.lax.scan(back, nothing, inputs, reverse=True)[1]
 
 
@@ -166,102 +161,173 @@ def _read(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
     """Returns the type of each token's span, if it continues, and if it begins."""
     types = jnp.where(mask, spans.types[labels], -1)
     follows = spans.goes_on[labels[:-1], labels[1:]] & mask[1:]
-    no = jnp.zeros(min(1, len(mask)), bool)
-    begins = (types >= 0) & ~jnp.concatenate([no, follows])
-    return types, jnp.concatenate([follows, no]), begins
+    begins = (types >= 0) & ~jnp.append(False, follows)[: len(mask)]
+    return types, jnp.append(follows, False)[: len(mask)], begins
 
 
-def bounds(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
-    """Reads the spans of a labelling; see `inference.entity_bounds`."""
-    types, goes_on, begins = _read(labels, mask, spans)
+def entity_bounds(labels: Int[Array, " T"], mask: Mask, label_spans: LabelSpans):
+    """Returns the entities of a labelling.
+
+    Returns:
+        Whether an entity begins at each token; where one does, its last token plus one
+        (else 0), and its type (else -1).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> bounds = entity_bounds(jnp.array([0, 1, 1]), jnp.ones(3, bool), io)
+        >>> [array.tolist() for array in bounds]
+        [[False, True, False], [0, 3, 0], [-1, 0, -1]]
+    """
+    types, goes_on, begins = _read(labels, mask, label_spans)
     places = jnp.arange(1, len(mask) + 1, dtype=jnp.int32)
     last = jnp.where(goes_on, jnp.iinfo(jnp.int32).max, places)
     ends = jax.lax.cummin(last, reverse=True)
     return begins, jnp.where(begins, ends, 0), jnp.where(begins, types, -1)
 
 
-def of_labelling(
-    potentials: Potentials, labels: Int[Array, " T"], mask: Mask, spans: LabelSpans
+def entity_probabilities(
+    potentials: Potentials,
+    labels: Int[Array, " T"],
+    mask: Mask,
+    label_spans: LabelSpans,
 ) -> Float[Array, " T"]:
-    """Computes the probability of each span of a labelling; see `inference`."""
-    if not mask.shape[0]:
-        return jnp.zeros(0, potentials.emissions.dtype)
+    """Returns the probability of each entity of a labelling, in one pass.
+
+    This is the total probability of all labellings with the same entity: same first
+    token, same last token and same type, with any labels.
+
+    Returns:
+        The probability at the first token of each entity; 0 elsewhere. Differentiable
+        in forward and reverse mode.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> bio = LabelSpans(  # O, B, I
+        ...     jnp.array([-1, 0, 0]), jnp.zeros((3, 3), bool).at[1:, 2].set(True)
+        ... )
+        >>> even = Potentials(jnp.zeros((2, 3)))
+        >>> labels, mask = jnp.array([1, 2]), jnp.ones(2, bool)
+        >>> chances = entity_probabilities(even, labels, mask, bio)
+        >>> [round(x, 4) for x in chances.tolist()]  # B I and I I, of nine labellings
+        [0.2222, 0.0]
+    """
     chain = _chain_of(potentials, mask)
-    types, goes_on, begins = _read(labels, mask, spans)
+    types, goes_on, begins = _read(labels, mask, label_spans)
     inside = types >= 0
     rest = _remainders(
-        chain, spans, (inside & ~goes_on)[:, None], (inside & goes_on)[:, None]
+        chain, label_spans, (inside & ~goes_on)[:, None], (inside & goes_on)[:, None]
     )[:, 0]
-    fits = begins[:, None] & (spans.types[None] == types[:, None])
-    return jnp.sum(jnp.where(fits, _beginnings(chain, spans, mask) * rest, 0.0), axis=1)
+    fits = begins[:, None] & (label_spans.types[None] == types[:, None])
+    return jnp.sum(_beginnings(chain, label_spans, mask) * rest, axis=1, where=fits)
 
 
-def of_given(
-    potentials: Potentials, given: Int[Array, "N 3"], mask: Mask, spans: LabelSpans
+def span_probabilities(
+    potentials: Potentials,
+    given: Int[Array, "N 3"],
+    mask: Mask,
+    label_spans: LabelSpans,
 ) -> Float[Array, " N"]:
-    """Computes the probability of each given span; see `inference`."""
+    """Returns the probability that each given span is an entity, in one pass.
+
+    Args:
+        potentials: Potentials of a CRF or of independent labels.
+        given: First token, last token plus one, and type id of each span; they may
+            overlap. A span that does not fit the sentence has the probability 0.
+        mask: True at the tokens.
+        label_spans: Which spans labels write.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> even, mask = Potentials(jnp.zeros((3, 2))), jnp.ones(3, bool)
+        >>> given = jnp.array([[0, 1, 0], [1, 2, 0], [0, 3, 0]])
+        >>> span_probabilities(even, given, mask, io).tolist()
+        [0.25, 0.125, 0.125]
+    """
     start, end, types = given.T
-    length = mask.shape[0]
-    if not length:
-        return jnp.zeros(len(given), potentials.emissions.dtype)
     chain = _chain_of(potentials, mask)
-    place = jnp.arange(length)[:, None]
+    place = jnp.arange(len(mask))[:, None]
     inside = (start[None] <= place) & (place < end[None])
     is_last = place == end[None] - 1
-    rest = _remainders(chain, spans, inside & is_last, inside & ~is_last)
-    count = jnp.sum(mask)
-    exists = (start >= 0) & (start < end) & (end <= count) & (types >= 0)
-    at = jnp.clip(start, 0, length - 1)
-    begins = _beginnings(chain, spans, mask)[at]
-    fits = exists[:, None] & (spans.types[None] == types[:, None])
-    found = begins * rest[at, jnp.arange(len(given))]
-    return jnp.sum(jnp.where(fits, found, 0.0), axis=1)
+    rest = _remainders(chain, label_spans, inside & is_last, inside & ~is_last)
+    begins = _beginnings(chain, label_spans, mask)[:, None]
+    exists = (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
+    is_first = (place == start[None]) & exists[None]
+    fits = is_first[:, :, None] & (label_spans.types[None] == types[:, None])[None]
+    return jnp.sum(begins * rest, axis=(0, 2), where=fits)
 
 
-def table(
-    potentials: Potentials, mask: Mask, spans: LabelSpans, num_types: int, width: int
+def span_table(
+    potentials: Potentials,
+    mask: Mask,
+    label_spans: LabelSpans,
+    num_types: int,
+    max_width: int,
 ) -> Float[Array, "T W K"]:
-    """Computes the probability of every span up to a width; see `inference`."""
-    length, size = potentials.emissions.shape
-    if not length:
-        shape = (0, width, num_types)
-        return jnp.zeros(shape, potentials.emissions.dtype)
+    """Returns the probability of every span of up to `max_width` tokens, in one pass.
+
+    Args:
+        potentials: Potentials of a CRF or of independent labels.
+        mask: True at the tokens.
+        label_spans: Which spans labels write.
+        num_types: Number of types, K; static.
+        max_width: Tokens of the longest span, W; static. Longer spans have no entry.
+
+    Returns:
+        At `[t, w, k]` the probability that the w + 1 tokens from t to t + w are an
+        entity of type k; 0 if they exceed the sentence.
+
+    Raises:
+        ValueError: `max_width` is below 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
+        >>> even, mask = Potentials(jnp.zeros((3, 2))), jnp.ones(3, bool)
+        >>> span_table(even, mask, io, num_types=1, max_width=2)[..., 0].tolist()
+        [[0.25, 0.125], [0.125, 0.125], [0.25, 0.0]]
+    """
+    if max_width < 1:
+        raise ValueError(f"Expected a width of at least 1 token, got {max_width}")
     chain = _chain_of(potentials, mask)
 
     def back(after, inputs):
         head, follows = inputs
         steps = chain.step(head)
-        ends = _ends(steps, follows, spans)
-        inner = jnp.where(spans.goes_on & follows, steps, 0.0)
-        longer = _times(inner, after[:-1])
-        rest = jnp.concatenate([ends[None], longer])
+        ends = _ends(steps, follows, label_spans)
+        inner = jnp.where(label_spans.goes_on & follows, steps, 0.0)
+        rest = jnp.concatenate([ends[None], _times(inner, after[:-1])])
         return rest, rest
 
-    nothing = jnp.zeros((width, size), potentials.emissions.dtype)
-    inputs = (_next_heads(chain), chain.follows)
+    heads = chain.heads
+    nothing = varying(jnp.zeros((max_width, heads.shape[1]), heads.dtype), heads, mask)
+    inputs = (chain.next_heads(), chain.follows)
     _, rest = jax.lax.scan(back, nothing, inputs, reverse=True)
-    begins = _beginnings(chain, spans, mask)
-    is_type = spans.types[:, None] == jnp.arange(num_types)[None]
-    highest = jax.lax.Precision.HIGHEST
-    return jnp.einsum(
-        "tl,twl,lk->twk", begins, rest, is_type.astype(begins.dtype), precision=highest
+    begins = _beginnings(chain, label_spans, mask)
+    is_type = (label_spans.types[:, None] == jnp.arange(num_types)[None]).astype(
+        heads.dtype
     )
+    return jnp.einsum("tl,twl,lk->twk", begins, rest, is_type, precision=HIGHEST)
 
 
 def log_probability(
     potentials: Potentials, labels: Int[Array, " T"], mask: Mask
 ) -> Float[Array, ""]:
-    """Computes the log-probability of a labelling; see `inference`.
+    """Returns the log-probability of one labelling, in nats.
 
-    Sums the logs of the chain's probabilities, each exact to rounding; the difference
-    of score and log Z would cancel.
+    This is `score` minus `log_partition`, more precise in float32. A forbidden
+    labelling has a large negative number.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> potentials = Potentials(jnp.zeros((2, 4)))
+        >>> two = jnp.array([1, 3])
+        >>> value = log_probability(potentials, two, jnp.ones(2, bool))
+        >>> round(float(jnp.exp(value)), 4)
+        0.0625
     """
-    if not mask.shape[0]:
-        return jnp.zeros((), potentials.emissions.dtype)
     chain = _chain_of(potentials, mask)
-    first = jax.nn.log_softmax(chain.start + chain.heads[0])[labels[0]]
-    rows = chain.transitions[labels[:-1]] + chain.heads[1:]
-    logs = jax.nn.log_softmax(rows, axis=1)
-    later = jnp.take_along_axis(logs, labels[1:, None], axis=1)[:, 0]
-    total = first + jnp.sum(jnp.where(mask[1:], later, 0.0))
-    return jnp.where(mask[0], total, 0.0)
+    rows = jnp.concatenate([chain.start[None], chain.transitions[labels]])[:-1]
+    logs = log_softmax(rows + chain.heads, axis=1)
+    return jnp.sum(jnp.take_along_axis(logs, labels[:, None], 1)[:, 0], where=mask)

@@ -1,20 +1,94 @@
-"""Measures of a label's uncertainty over several passes, in nats.
+"""Means over several passes, and the uncertainty of labels that they show, in nats.
 
-Shape letters: `M` passes, `T` tokens, `L` labels.
+Passes are those of Monte Carlo dropout, or the taggers of an ensemble. Their mixture is
+a distribution over labellings, whose probabilities (of labels, spans or labellings) are
+the means over the passes. Shape letters: `M` passes, `T` tokens, `L` labels.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-if TYPE_CHECKING:
-    from typing import Any
+from jaxner.types import Potentials
 
+if TYPE_CHECKING:
     AnyArray = Any
+
+_RANKS = (2, 2, 1, 1)  # ranks of the potentials of one pass
+
+
+def mean_over_passes(
+    compute: Callable[[Potentials], Any], potentials: Potentials
+) -> Any:
+    """Returns the mean over passes of any probabilities.
+
+    Args:
+        compute: Maps the potentials of one pass to a tree of arrays.
+        potentials: Potentials of all passes: emissions `[M, T, L]`; the other arrays
+            also have the leading axis, or are the same in all passes.
+
+    Returns:
+        The mean of what `compute` returns.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxner import inference
+        >>> passes = Potentials(jnp.array([[[9.0, -9.0]], [[-9.0, 9.0]]]))
+        >>> mask = jnp.ones(1, bool)
+        >>> mean = mean_over_passes(lambda p: inference.marginals(p, mask), passes)
+        >>> mean.tolist()
+        [[0.5, 0.5]]
+    """
+    each = each_pass(compute, potentials)
+    return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
+
+
+def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
+    """Returns what `compute` returns for each pass, with a leading axis `M`.
+
+    Arguments are those of `mean_over_passes`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
+        >>> each_pass(lambda p: p.emissions.sum(), passes).shape
+        (3,)
+    """
+    return jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
+
+
+def one_pass(potentials: Potentials, number: Any) -> Potentials:
+    """Returns the potentials of one of several passes.
+
+    Args:
+        potentials: As in `mean_over_passes`.
+        number: Index of the pass; may be traced.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
+        >>> [a.shape for a in one_pass(passes, 1) if a is not None]
+        [(5, 2), (2, 2)]
+    """
+    chosen: Any = (
+        array if axis is None else array[number]
+        for array, axis in zip(potentials, _axes(potentials), strict=True)
+    )
+    return Potentials(*chosen)
+
+
+def _axes(potentials: Potentials) -> Any:
+    """Returns 0 for the fields that have an axis of passes, else None."""
+    axes: Any = (
+        None if array is None or array.ndim == rank else 0
+        for array, rank in zip(potentials, _RANKS, strict=True)
+    )
+    return Potentials(*axes)
 
 
 class Uncertainty(NamedTuple):
@@ -30,12 +104,6 @@ class Uncertainty(NamedTuple):
         mutual_information: Difference of the two: uncertainty in the weights
             (epistemic), in nats; 0 if all passes agree.
         vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> found = summarise(jnp.array([[[0.9, 0.1]], [[0.8, 0.2]]]))
-        >>> found.labels.tolist(), found.vote_share.tolist()
-        ([0], [1.0])
     """
 
     labels: Int[AnyArray, " T"]
@@ -47,7 +115,7 @@ class Uncertainty(NamedTuple):
 
 
 def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
-    """Computes -Σ p ln p over the last axis; an impossible label adds nothing.
+    """Returns -Σ p ln p over the last axis; an impossible label adds nothing.
 
     Example:
         >>> import jax.numpy as jnp

@@ -1,0 +1,465 @@
+"""Every question about a sentence's labellings, against enumeration in float64."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import PartitionSpec
+from jax.test_util import check_grads
+
+from jaxner import inference
+from jaxner.data import schemes
+from jaxner.inference import FORBIDDEN, Constraints
+from jaxner.types import Autoregressive, Potentials
+from tests.inference.enumeration import (
+    KINDS,
+    SCHEMES,
+    build,
+    draw,
+    enumerate_scores,
+    expectations,
+    log_sum_exp,
+    span_chances,
+    spans_of,
+    stack,
+)
+
+SIZE, NUM_DRAWS = 6, 2000  # one shape, so that each function is compiled once
+
+log_partition = jax.jit(inference.log_partition)
+value_and_slope = jax.jit(jax.value_and_grad(inference.log_partition))
+marginals = jax.jit(inference.marginals)
+viterbi = jax.jit(inference.viterbi)
+n_best = jax.jit(inference.n_best, static_argnums=2)
+entropy = jax.jit(inference.labelling_entropy)
+scores_of = jax.jit(jax.vmap(inference.score, (None, 0, None)))
+logs_of = jax.jit(jax.vmap(inference.log_probability, (None, 0, None)))
+chances_of = jax.jit(jax.vmap(inference.entity_probabilities, (None, 0, None, None)))
+of_given = jax.jit(inference.span_probabilities)
+table_of = jax.jit(inference.span_table, static_argnums=(3, 4))
+
+
+@jax.jit
+def draw_many(p, mask):
+    keys = jax.random.split(jax.random.key(0), NUM_DRAWS)
+    return jax.vmap(lambda key: inference.sample(p, mask, key))(keys)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [
+        *(("crf", scheme) for scheme in SCHEMES if scheme != "BIO"),
+        *(("constrained", "BIO"), ("constrained", "BILOU"), ("independent", "BIO")),
+    ],
+)
+def test_answers_equal_enumeration(float64, scheme, kind):
+    names = SCHEMES[scheme]
+    spans, types = spans_of(names)
+    for length in range(6 if len(names) < 5 else 5):
+        p, mask = build(kind, scheme, SIZE, seed=length), jnp.arange(SIZE) < length
+        labellings, scores = enumerate_scores(p, length)
+        total = log_sum_exp(scores)
+        chances = np.exp(scores - total)
+        rows = np.zeros((len(scores), SIZE), np.int32)
+        rows[:, :length] = np.array(labellings).reshape(len(scores), length)
+
+        value, slope = value_and_slope(p, mask)
+        counts = expectations(labellings, chances, SIZE, len(names))
+        assert float(value) == pytest.approx(total, rel=1e-12)
+        np.testing.assert_allclose(marginals(p, mask), counts.emissions, atol=1e-12)
+        for leaf, count in zip(slope, counts, strict=True):
+            if leaf is not None:
+                np.testing.assert_allclose(leaf, count, atol=1e-12)
+        few = slice(None, None, max(1, len(rows) // 40))
+        np.testing.assert_allclose(scores_of(p, rows[few], mask), scores[few])
+        logs = np.asarray(logs_of(p, rows[few], mask))
+        np.testing.assert_allclose(np.exp(logs), chances[few], rtol=1e-9, atol=1e-300)
+
+        possible = chances[chances > 0]
+        wanted = -(possible * np.log(possible)).sum()
+        assert float(entropy(p, mask)) == pytest.approx(wanted, abs=1e-10)
+
+        order = np.argsort(-chances, kind="stable")[:100]
+        count = min(100, len(possible))
+        best, best_scores = n_best(p, mask, 100)
+        assert best[:count].tolist() == rows[order[:count]].tolist()
+        assert viterbi(p, mask).tolist() == rows[order[0]].tolist()
+        np.testing.assert_allclose(best_scores[:count], scores[order[:count]])
+        assert (best_scores[count:] == -np.inf).all()
+        assert not best[count:].any()
+
+        table = span_chances(labellings, chances, names)
+        cells = [
+            (start, end, k)
+            for start in range(SIZE)
+            for end in range(start + 1, SIZE + 1)
+            for k in range(len(types))
+        ]
+        wanted = [table.get((start, end, types[k]), 0.0) for start, end, k in cells]
+        close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-13)
+        close(of_given(p, jnp.array(cells), mask, spans), wanted)
+        everything = table_of(p, mask, spans, len(types), SIZE)
+        close(
+            [everything[start, end - start - 1, k] for start, end, k in cells], wanted
+        )
+        for width in (2, 9):
+            part = table_of(p, mask, spans, len(types), width)
+            close(part[:, :SIZE], everything[:, :width])
+            assert not part[:, SIZE:].any()
+        at_first = np.zeros(rows[few].shape)
+        for row, labels in zip(at_first, labellings[few], strict=True):
+            for span in schemes.to_spans([names[label] for label in labels]):
+                row[span.start] = table[tuple(span)]
+        close(chances_of(p, rows[few], mask, spans), at_first)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", [0, 3])
+def test_draws_have_their_probabilities(kind, length):
+    p = build(kind, "BIO", 4, seed=6, dtype=np.float32)
+    labellings, scores = enumerate_scores(p, length)
+    chances = np.exp(scores - log_sum_exp(scores))
+    rows, times = np.unique(
+        draw_many(p, jnp.arange(4) < length), axis=0, return_counts=True
+    )
+    shares = {tuple(row[:length]): n for row, n in zip(rows, times, strict=True)}
+    assert not rows[:, length:].any()
+    for labels, chance in zip(labellings, chances, strict=True):
+        error = 4.5 * np.sqrt(chance * (1 - chance) / NUM_DRAWS) + 2e-3
+        assert abs(shares.pop(labels, 0) / NUM_DRAWS - chance) < error
+    assert not shares
+
+
+@pytest.mark.parametrize("kind", ["crf", "independent"])
+def test_arrays_without_a_place(kind):
+    p, none = build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
+    spans, _ = spans_of(SCHEMES["BIO"])
+    labels = jnp.zeros(0, jnp.int32)
+    value, slope = value_and_slope(p, none)
+    assert value == 0
+    assert not any(leaf.any() for leaf in jax.tree.leaves(slope))
+    assert inference.score(p, labels, none) == 0
+    assert inference.log_probability(p, labels, none) == 0
+    assert inference.labelling_entropy(p, none) == 0
+    assert inference.marginals(p, none).shape == (0, 5)
+    assert inference.viterbi(p, none).shape == (0,)
+    assert inference.sample(p, none, jax.random.key(0)).shape == (0,)
+    best, scores = inference.n_best(p, none, 2)
+    assert best.shape == (2, 0)
+    assert scores.tolist() == [0.0, -np.inf]
+    assert inference.entity_probabilities(p, labels, none, spans).shape == (0,)
+    assert not inference.span_probabilities(
+        p, jnp.zeros((2, 3), int), none, spans
+    ).any()
+    assert inference.span_table(p, none, spans, 2, 3).shape == (0, 3, 2)
+    assert [x.shape for x in inference.entity_bounds(labels, none, spans)] == [(0,)] * 3
+
+
+def test_spans_that_do_not_fit_have_no_probability():
+    spans, _ = spans_of(SCHEMES["BIO"])
+    p, mask = build("crf", "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
+    rows = [(0, 0, 0), (2, 1, 0), (-1, 2, 0), (2, 4, 0), (7, 9, 0), (0, 1, -1)]
+    assert not of_given(p, jnp.array([*rows, (0, 1, 7)]), mask, spans).any()
+    assert of_given(p, jnp.zeros((0, 3), int), mask, spans).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", ["crf", "independent"])
+def test_gradients_equal_finite_differences(float64, kind):
+    spans, types = spans_of(SCHEMES["BIO"])
+    p, mask = build(kind, "BIO", 4, seed=5), jnp.arange(4) < 3
+    labels, rows = jnp.array([1, 2, 3, 0]), jnp.array([[0, 2, 0], [1, 3, 1]])
+    total = lambda p: inference.log_partition(p, mask)  # noqa: E731
+    check_grads(jax.jit(total), (p,), order=2, modes=["rev"])
+    for compute in (
+        lambda p: inference.marginals(p, mask),
+        lambda p: inference.labelling_entropy(p, mask),
+        lambda p: inference.entity_probabilities(p, labels, mask, spans),
+        lambda p: inference.span_probabilities(p, rows, mask, spans),
+        lambda p: inference.span_table(p, mask, spans, len(types), 2),
+        lambda p: inference.log_probability(p, labels, mask),
+    ):
+        check_grads(jax.jit(compute), (p,), order=1, modes=["fwd", "rev"])
+
+
+def test_second_derivative_is_the_covariance(float64):
+    p, mask = draw(3, 2, seed=8), jnp.ones(3, bool)
+    labellings, scores = enumerate_scores(p, 3)
+    chances = np.exp(scores - log_sum_exp(scores))
+    counts = np.array([np.eye(2)[list(labels)].ravel() for labels in labellings])
+    mean = chances @ counts
+    covariance = (counts * chances[:, None]).T @ counts - np.outer(mean, mean)
+    slope = jax.grad(lambda x: inference.log_partition(p._replace(emissions=x), mask))
+    hessian = jax.jit(jax.jacrev(slope))(p.emissions).reshape(6, 6)
+    np.testing.assert_allclose(hessian, covariance, atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([(1, 0), (2, 1), (4, 0), (4, 3)]),
+    st.sampled_from([0.1, 5.0, 60.0, 1000.0]),
+    st.sampled_from([0.0, 0.3, 0.7]),
+)
+def test_float32_with_forbidden_entries_anywhere(seed, lengths, scale, forbid):
+    """Nothing is NaN, even where everything is forbidden."""
+    length, padding = lengths
+    p, rng = (
+        draw(length + padding, 3, seed, scale, np.float32),
+        np.random.default_rng(1),
+    )
+    p = jax.tree.map(
+        lambda x: jnp.where(rng.random(x.shape) < forbid / 2, FORBIDDEN, x), p
+    )
+    mask = jnp.arange(length + padding) < length
+    value, slope = value_and_slope(p, mask)
+    uncertain = entropy(p, mask)
+    for leaf in jax.tree.leaves((value, slope, uncertain)):
+        assert np.isfinite(leaf).all()
+    labellings, scores = enumerate_scores(p, length)
+    total = log_sum_exp(scores)
+    if total > FORBIDDEN / 2:
+        chances = np.exp(scores - total)
+        counts = expectations(labellings, chances, length + padding, 3)
+        assert float(value) == pytest.approx(total, rel=1e-5, abs=1e-4)
+        for leaf, count in zip(slope, counts, strict=True):
+            np.testing.assert_allclose(leaf, count, atol=2e-3)
+        _, best_scores = n_best(p, mask, 5)
+        count = min(5, int((scores > FORBIDDEN / 2).sum()))
+        expected = -np.sort(-scores)[:count]
+        np.testing.assert_allclose(best_scores[:count], expected, rtol=1e-5, atol=1e-3)
+        assert (best_scores[count:] == -np.inf).all()
+
+
+@pytest.mark.parametrize(("size", "forbid"), [(9, False), (9, True), (37, False)])
+def test_float32_is_exact_for_thousands_of_tokens(unchecked, size, forbid):
+    p32, mask = draw(4096, size, 1, dtype=np.float32), np.ones(4096, bool)
+    if forbid:
+        p32 = p32._replace(transitions=p32.transitions.at[1, 2].set(FORBIDDEN))
+    value, slope = value_and_slope(p32, mask)
+    chances, uncertain = marginals(p32, mask), float(entropy(p32, mask))
+    log = logs_of(p32, viterbi(p32, mask)[None], mask)
+    best, scores = n_best(p32, mask, 4)
+    with jax.enable_x64(True):
+        p64 = jax.tree.map(lambda x: jnp.asarray(np.asarray(x), jnp.float64), p32)
+        exact, exact_slope = value_and_slope(p64, mask)
+        exact_entropy = float(entropy(p64, mask))
+        exact_log = logs_of(p64, viterbi(p64, mask)[None], mask)
+        exact_best, exact_scores = n_best(p64, mask, 4)
+    assert float(value) == pytest.approx(float(exact), rel=3e-7)
+    np.testing.assert_allclose(chances, exact_slope.emissions, atol=2e-5)
+    np.testing.assert_allclose(slope.emissions, exact_slope.emissions, atol=2e-5)
+    np.testing.assert_allclose(slope.transitions, exact_slope.transitions, rtol=1e-4)
+    assert uncertain == pytest.approx(exact_entropy, rel=3e-6)
+    np.testing.assert_allclose(log, exact_log, rtol=1e-5)
+    assert best[0].tolist() == exact_best[0].tolist()
+    np.testing.assert_allclose(scores, exact_scores, rtol=1e-6)
+    assert (np.diff(scores) <= 0).all()
+
+
+def test_span_probabilities_keep_their_digits_in_float32(unchecked):
+    """Also if constraints forbid most probable labellings."""
+    p = build("constrained", "BIOES", 400, 1, 1.0, np.float32)
+    (spans, _), mask = spans_of(SCHEMES["BIOES"]), jnp.arange(400) < 397
+    labels = viterbi(p, mask)
+    chances = inference.entity_probabilities(p, labels, mask, spans)
+    with jax.enable_x64(True):
+        wide = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), p)
+        exact = inference.entity_probabilities(wide, labels, mask, spans)
+    np.testing.assert_allclose(chances, exact, rtol=2e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("is_crf", [True, False])
+@pytest.mark.parametrize("scheme", schemes.SCHEMES)
+def test_constrained_labellings_are_never_ill_formed(scheme, is_crf):
+    names = schemes.label_names(["PER", "LOC"], scheme)
+    constraints = Constraints(*map(jnp.asarray, schemes.allowed(names, scheme)))
+    p, mask = draw(5, len(names), 1, 4.0, np.float32), jnp.arange(5) < 4
+    free = p if is_crf else Potentials(p.emissions)
+    ruled = inference.constrain(free, constraints)
+
+    def ill_formed(rows):
+        labels = [[names[i] for i in row[:4]] for row in rows.tolist()]
+        return sum(bool(schemes.violations(row, scheme)) for row in labels)
+
+    listed, _ = n_best(ruled, mask, 20)
+    drawn = draw_many(ruled, mask)[:200]
+    assert ill_formed(listed) == ill_formed(drawn) == 0
+    assert ill_formed(viterbi(ruled, mask)[None]) == 0
+    assert ill_formed(draw_many(free, mask)[:200])  # else nothing was put to the test
+
+
+def test_one_allowed_path():
+    cycle = jnp.roll(jnp.eye(4, dtype=bool), 1, axis=1)
+    only = Constraints(jnp.arange(4) == 1, cycle, jnp.ones(4, bool))
+    p = inference.constrain(draw(6, 4, scale=100.0, dtype=np.float32), only)
+    mask, path = jnp.ones(6, bool), (1 + jnp.arange(6)) % 4
+    value, slope = value_and_slope(p, mask)
+    assert value == pytest.approx(float(scores_of(p, path[None], mask)[0]), rel=1e-6)
+    np.testing.assert_allclose(slope.emissions, jnp.eye(4)[path])
+    np.testing.assert_allclose(marginals(p, mask), jnp.eye(4)[path])
+    np.testing.assert_array_equal(viterbi(p, mask), path)
+    assert (draw_many(p, mask) == path[None]).all()
+    assert float(entropy(p, mask)) == pytest.approx(0, abs=1e-6)
+    leaves = jax.tree.leaves(jax.jit(jax.grad(inference.labelling_entropy))(p, mask))
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
+
+
+@pytest.mark.parametrize("kind", ["crf", "independent"])
+def test_the_first_of_equals_is_that_of_viterbi(kind):
+    p = jax.tree.map(jnp.zeros_like, build(kind, "IO", 4, dtype=np.float32))
+    mask = jnp.ones(4, bool)
+    best, scores = n_best(p, mask, 5)
+    assert best[0].tolist() == viterbi(p, mask).tolist() == [0, 0, 0, 0]
+    assert len({tuple(labels) for labels in best.tolist()}) == 5
+    assert not scores.any()
+
+
+def answers(p, mask):
+    """Everything that a sentence's potentials answer."""
+    spans, types = spans_of(SCHEMES["BIO"])
+    labels = jnp.array([1, 2, 0, 3, 4])
+    return {
+        "log_partition": inference.log_partition(p, mask),
+        "slope": jax.grad(inference.log_partition)(p, mask).emissions,
+        "score": inference.score(p, labels, mask),
+        "marginals": inference.marginals(p, mask),
+        "viterbi": inference.viterbi(p, mask),
+        "n_best": inference.n_best(p, mask, 3),
+        "sample": inference.sample(p, mask, jax.random.key(0)),
+        "entropy": inference.labelling_entropy(p, mask),
+        "log": inference.log_probability(p, labels, mask),
+        "entities": inference.entity_probabilities(p, labels, mask, spans),
+        "given": inference.span_probabilities(p, jnp.array([[0, 2, 0]]), mask, spans),
+        "table": inference.span_table(p, mask, spans, len(types), 2),
+    }
+
+
+def assert_close(ours, others):
+    close = functools.partial(np.testing.assert_allclose, rtol=3e-6, atol=3e-6)
+    jax.tree.map(close, ours, others)
+
+
+@pytest.mark.parametrize("kind", ["crf", "independent"])
+def test_padding_may_hold_anything(kind):
+    p, mask = build(kind, "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
+    compute = jax.jit(answers)
+    clean = compute(p, mask)
+    dirty = p._replace(emissions=p.emissions.at[3:].set(1e4))
+    assert_close(compute(dirty, mask), clean)
+    wrong = p._replace(emissions=p.emissions.at[3:].set(np.nan))
+    for name in ("log_partition", "score", "marginals", "viterbi"):
+        assert_close(compute(wrong, mask)[name], clean[name])
+    short = p._replace(emissions=p.emissions[:3])
+    for kernel in (inference.marginals, inference.viterbi):
+        assert_close(kernel(short, mask[:3]), kernel(p, mask)[:3])
+    assert_close(inference.log_partition(short, mask[:3]), clean["log_partition"])
+
+
+@pytest.mark.parametrize("kind", ["crf", "independent"])
+def test_jit_vmap_and_shard_map_change_nothing(kind):
+    shared = build(kind, "BIO", 5, dtype=np.float32)
+    rows = [draw(5, 5, seed, dtype=np.float32).emissions for seed in range(4)]
+    masks = jnp.arange(5)[None] < jnp.array([[5], [2], [0], [1]])
+    batch, axes = shared._replace(emissions=jnp.stack(rows)), Potentials(0)
+
+    def together(batch, masks):
+        return jax.vmap(answers, (axes, 0))(batch, masks)
+
+    compute = jax.jit(answers)
+    each = [
+        compute(shared._replace(emissions=row), mask)
+        for row, mask in zip(rows, masks, strict=True)
+    ]
+    assert_close(jax.jit(together)(batch, masks), stack(each))
+
+    def total(batch, masks):
+        answer = together(batch, masks)
+        names = ("log_partition", "entropy", "log", "marginals", "entities")
+        return sum(jnp.sum(answer[name] ** 2) for name in names)
+
+    def everywhere(batch, masks):
+        slope = jax.grad(lambda batch: jax.lax.psum(total(batch, masks), "d"))(batch)
+        return together(batch, masks), slope
+
+    mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+    split, whole = PartitionSpec("d"), PartitionSpec()
+    specs = jax.tree.map(lambda _: whole, batch)._replace(emissions=split)
+    sharded = jax.shard_map(
+        everywhere, mesh=mesh, in_specs=(specs, split), out_specs=(split, specs)
+    )
+    answer, slope = jax.jit(sharded)(batch, masks)
+    assert_close(answer, stack(each))
+    expected = jax.jit(jax.grad(total))(batch, masks)
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-4)
+    jax.tree.map(close, slope, expected)
+
+
+def test_independent_labels_need_no_scan():
+    p, mask = Potentials(jnp.zeros((5, 3))), jnp.ones(5, bool)
+    for kernel in (
+        inference.log_partition,
+        inference.viterbi,
+        inference.marginals,
+        inference.labelling_entropy,
+        lambda p, mask: inference.sample(p, mask, jax.random.key(0)),
+        lambda p, mask: inference.score(p, jnp.zeros(5, jnp.int32), mask),
+    ):
+        assert "scan" not in str(jax.make_jaxpr(kernel)(p, mask))
+
+
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_means_over_passes_are_those_of_the_mixture(float64, is_chain):
+    """Of passes that share their transitions, and of taggers that share nothing."""
+    (spans, _), mask = spans_of(SCHEMES["BIO"]), jnp.ones(3, bool)
+    compute = functools.partial(
+        inference.entity_probabilities,
+        labels=jnp.array([1, 2, 3]),
+        mask=mask,
+        label_spans=spans,
+    )
+    kind = "crf" if is_chain else "independent"
+    passes = [build(kind, "BIO", 3, seed) for seed in range(4)]
+    mean = inference.mean_over_passes(compute, stack(passes))
+    np.testing.assert_allclose(mean, np.mean([*map(compute, passes)], axis=0))
+    shared = [passes[0]._replace(emissions=p.emissions) for p in passes]
+    mixed = passes[0]._replace(emissions=stack(passes).emissions)
+    mean = inference.mean_over_passes(compute, mixed)
+    np.testing.assert_allclose(mean, np.mean([*map(compute, shared)], axis=0))
+    for number in range(4):
+        assert_close(inference.one_pass(mixed, number), shared[number])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_temperature_is_a_power_of_the_distribution(float64, kind):
+    p, mask = build(kind, "BIO", 4, 2), jnp.ones(4, bool)
+    labellings, scores = enumerate_scores(p, 4)
+    logs = logs_of(inference.at_temperature(p, 2.5), np.array(labellings), mask)
+    expected = np.exp(scores / 2.5 - log_sum_exp(scores / 2.5))
+    np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-10)
+
+
+def test_what_cannot_be_answered_raises():
+    (spans, _), mask, zero = spans_of(SCHEMES["BIO"]), jnp.ones(2, bool), jnp.zeros
+    gates = zero((3, 4, 1)), zero((1, 4, 1)), zero((1, 2))
+    head = Autoregressive(zero((2, 2)), None, *gates, None, None, zero(1))
+    for name, rest in {
+        "marginals": (mask,),
+        "n_best": (mask, 1),
+        "sample": (mask, jax.random.key(0)),
+        "labelling_entropy": (mask,),
+        "entity_probabilities": (jnp.zeros(2, int), mask, spans),
+        "span_probabilities": (jnp.zeros((1, 3), int), mask, spans),
+        "span_table": (mask, spans, 1, 1),
+        "at_temperature": (2.0,),
+    }.items():
+        with pytest.raises(ValueError, match=name):
+            getattr(inference, name)(head, *rest)
+    for p in (draw(2, 5, dtype=np.float32), Potentials(zero((2, 5)))):
+        with pytest.raises(ValueError, match="at least 1"):
+            inference.n_best(p, mask, 0)
+        with pytest.raises(ValueError, match="at least 1"):
+            inference.span_table(p, mask, spans, 2, 0)
