@@ -5,12 +5,8 @@ python train.py --config configs/grn.py:conll2003 --config.num_epochs=50
 """
 
 if __name__ == "__main__":
-    from jaxner.commands import interrupts
+    from jaxner.__main__ import main
 
-    interrupts.restore()  # first: the other imports take seconds
-
-from jaxner.commands.train import main
-from jaxner.training.seeds import main_run as main_run
-
-if __name__ == "__main__":
-    main()
+    main(command="train")
+else:
+    from jaxner.training.seeds import main_run as main_run

@@ -27,14 +27,14 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     pool=mean        a token is the mean of its word pieces
 """
 
-from jaxner.configuration import arguments, gui, system
+from jaxner import configuration, families
 
 
-@system.options(model="softmax", pool="first")
+@configuration.options(model="softmax", pool="first")
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    arguments.known("model", arg.model, ("softmax", "crf", "uanet"))
-    arguments.known("pool", arg.pool, ("first", "mean"))
+    configuration.known("model", arg.model, ("softmax", "crf", "uanet"))
+    configuration.known("pool", arg.pool, ("first", "mean"))
     config.num_epochs = 10
     config.batch_size = 16
     if arg.dataset == "sample":
@@ -46,7 +46,7 @@ def get_config(config, arg):
         "dropout": 0.0,
     }
     config.model.encoder = {"name": "identity"}
-    config.model.head = gui.head(arg.model == "crf", dropout=0.1)
+    config.model.head = families.torch_head(arg.model == "crf", dropout=0.1)
     warm = {"name": "adamw", "warmup": 0.1}
     tuned = {**warm, "learning_rate": 3e-5, "weight_decay": 0.01}
     own = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
@@ -57,16 +57,16 @@ def get_config(config, arg):
 
 def _refine(config, tuned):
     """Sets UANet on BERT's vectors, with UANet's settings except batches and epochs."""
-    config.model.encoder = gui.variational_lstm()
+    config.model.encoder = families.variational_lstm()
     config.model.head.dropout = 0.0
     config.model.mc_dropout = {"num_samples": 8, "parts": ("encoder",)}
     config.model.refinement = {
         "own_representation": False,
         "label_scale": 1.0,
-        "head": gui.head(crf=False, dropout=0.15),
-        **gui.transformer(config),
+        "head": families.torch_head(crf=False, dropout=0.15),
+        **families.transformer(config),
     }
     config.objective.reduction = "sum"
     config.objective.stages = "sum"
-    parts = {"bert": tuned, "refinement": gui.adamw()}
-    config.optimizer = {**gui.sgd(learning_rate=0.015), "parts": parts}
+    parts = {"bert": tuned, "refinement": families.warm_adamw()}
+    config.optimizer = {**families.draft_sgd(learning_rate=0.015), "parts": parts}

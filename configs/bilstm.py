@@ -26,10 +26,10 @@ Published F1 on CoNLL-2003 test of each (OntoNotes 5 in brackets):
     document,crf   90.60 (86.81)                             crf,dr=false  90.01
 """
 
-from jaxner.configuration import strubell, system
+from jaxner import configuration, families
 
 # Those of the authors' configuration files, by data set and unit.
-SETTINGS = strubell.table(
+SETTINGS = families.table(
     """
     of                rate  b2     eps   inputs  features  words  batch  clip  penalty
     conll-sentence    5e-4  0.9    1e-4  0.5     0.25      0.25   64     1.0   1e-5
@@ -40,12 +40,12 @@ SETTINGS = strubell.table(
 )
 
 
-@system.options(crf=False, document=False, dr=True)
+@configuration.options(crf=False, document=False, dr=True)
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     unit = "document" if arg.document else "sentence"
-    strubell.settings(config, arg, SETTINGS[f"{family}-{unit}"])
+    families.strubell(config, arg, SETTINGS[f"{family}-{unit}"])
     config.model.encoder = {
         "name": "chain",
         "first": {"name": "bilstm", "hidden_dim": 150, "initializer": "glorot_fused"},

@@ -18,13 +18,13 @@ ontonotes5, or files for a folder of your own, --config.data.dir), and
     softmax      independent labels instead of the CRF
 """
 
-from jaxner.configuration import chen, system
+from jaxner import configuration, families
 
 
-@system.options(attention=False, softmax=False)
+@configuration.options(attention=False, softmax=False)
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    chen.settings(config)
+    families.chen(config)
     lstm = {"name": "bilstm", "hidden_dim": 200}
     lstm |= {"initializer": "kaiming", "forget_bias": 2.0}
     config.model.encoder = lstm

@@ -41,16 +41,16 @@ OntoNotes 5 dev), evaluate without retraining, with `hidden`, `context` (all hea
 
 import string
 
-from jaxner.configuration import arguments, system
+from jaxner import configuration
 
 MODELS = ("att", "cross", "baseline", "direction")
 ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
 
 
-@system.options(model="att")
+@configuration.options(model="att")
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    arguments.known("model", arg.model, MODELS)
+    configuration.known("model", arg.model, MODELS)
     config.batch_size = 32
     config.data.alphabet = ALPHABET
     config.data.typed_unknowns = True

@@ -28,15 +28,17 @@ folder, or --config.data.contextual=…/{split}.hdf5; also .npz or .safetensors)
 paper does not say which layer it uses; we use a learned mix.
 """
 
-from jaxner.configuration import arguments, chen, system
+from jaxner import configuration, families
 
 
-@system.options(context="all", relation="gated", elmo=False)
+@configuration.options(context="all", relation="gated", elmo=False)
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    arguments.known("context", arg.context, ("all", "branch3", "none"))
-    arguments.known("relation", arg.relation, ("gated", "attention", "fusion", "none"))
-    chen.settings(config)
+    configuration.known("context", arg.context, ("all", "branch3", "none"))
+    configuration.known(
+        "relation", arg.relation, ("gated", "attention", "fusion", "none")
+    )
+    families.chen(config)
     if arg.elmo:
         config.data.contextual = "elmo/{split}.hdf5"
         config.model.representation.vectors = {"layer": "mix"}

@@ -55,11 +55,11 @@ Published F1 on CoNLL-2003 test of each:
     document    90.65                                       document,loss=last   90.06
 """
 
-from jaxner.configuration import arguments, strubell, system
+from jaxner import configuration, families
 
 BLOCKS = {"idcnn": (1, 2, 1), "cnn4": (1, 1, 1), "cnn5": (1, 1, 1, 1)}
 # Those of the authors' configuration files, by data set and variant.
-SETTINGS = strubell.table(
+SETTINGS = families.table(
     """
     of              rate  b2     eps   inputs features words batch  clip  penalty blocks
     conll-idcnn     5e-4  0.9    1e-6  0.35   0.15     0.15  128    5.0   1e-4    1
@@ -73,13 +73,13 @@ SETTINGS = strubell.table(
 )
 
 
-@system.options(
+@configuration.options(
     crf=False, document=False, block="idcnn", blocks=0, noshare=False, loss="", dr=True
 )
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    arguments.known("block", arg.block, BLOCKS)
-    arguments.known("loss", arg.loss, ("", "last", "mean", "sum"))
+    configuration.known("block", arg.block, BLOCKS)
+    configuration.known("loss", arg.loss, ("", "last", "mean", "sum"))
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     if arg.document:
         variant = "document"
@@ -88,7 +88,7 @@ def get_config(config, arg):
     else:
         variant = arg.block  # for greedy and CRF
     settings = SETTINGS[f"{family}-{variant}"]
-    strubell.settings(config, arg, settings)
+    families.strubell(config, arg, settings)
     config.model.encoder = {
         "name": "idcnn",
         # The authors' OntoNotes CRF is wider than in the paper.

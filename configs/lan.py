@@ -23,13 +23,13 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     crf           a CRF on the scores of the last layer (not in the paper)
 """
 
-from jaxner.configuration import gui, system
+from jaxner import configuration, families
 
 
-@system.options(layers=3, crf=False)
+@configuration.options(layers=3, crf=False)
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    gui.settings(config)
+    families.gui(config)
     config.patience = 10
     config.model.representation.chars = {
         "name": "lstm",
@@ -37,7 +37,7 @@ def get_config(config, arg):
         "hidden_dim": 25,
         "pool": "last",
         "forget_bias": 0.0,
-        **gui.DRAWN,
+        **families.NCRFPP_DRAWS,
     }
     config.model.encoder = {
         "name": "lan",

@@ -26,15 +26,15 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
                     on CoNLL-2003 91.43, with a CRF 91.64
 """
 
-from jaxner.configuration import gui, system
+from jaxner import configuration, families
 
 
-@system.options(crf=False)
+@configuration.options(crf=False)
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    gui.settings(config)
-    config.model.encoder = gui.bilstm(hidden_dim=100)
-    config.model.head = gui.head(arg.crf, dropout=0.5)
+    families.gui(config)
+    config.model.encoder = families.torch_bilstm(hidden_dim=100)
+    config.model.head = families.torch_head(arg.crf, dropout=0.5)
     config.optimizer = {
         "name": "sgd",
         "learning_rate": 0.015,

@@ -78,18 +78,18 @@ Published F1 of other sizes (units x size):
      128x8 90.41   16x8 89.78    16x16 89.77   16x32 90.26  16x128 89.28
 """
 
-from jaxner.configuration import arguments, system
+from jaxner import configuration
 
 
-@system.options(
+@configuration.options(
     units=16, size=64, orthogonal=True, init="glorot", dropout=True, pool="concat"
 )
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
     if arg.size % 2:
         raise ValueError(f"size must be even, half for each direction, got {arg.size}")
-    arguments.known("init", arg.init, ("glorot", "normal"))
-    arguments.known("pool", arg.pool, ("concat", "mean"))
+    configuration.known("init", arg.init, ("glorot", "normal"))
+    configuration.known("pool", arg.pool, ("concat", "mean"))
     config.batch_size = 16
     config.num_epochs = 50
     config.data.zero_digits = True

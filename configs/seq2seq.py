@@ -20,15 +20,15 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
     beam=N              hypotheses of the beam search; the default, 1, is greedy
 """
 
-from jaxner.configuration import arguments, gui, system
+from jaxner import configuration, families
 
 
-@system.options(fusion="shared", beam=1)
+@configuration.options(fusion="shared", beam=1)
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    arguments.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
-    gui.settings(config)
-    config.model.encoder = gui.bilstm(hidden_dim=100)
+    configuration.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
+    families.gui(config)
+    config.model.encoder = families.torch_bilstm(hidden_dim=100)
     config.model.head = {
         "name": "seq2seq",
         "fusion": arg.fusion,

@@ -51,41 +51,43 @@ ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), 
                           Γ = .35
 """
 
-from jaxner.configuration import arguments, gui, system
+from jaxner import configuration, families
 
 MODELS = ("uanet", "variational", "transformer")
 DRAFTS = ("", "bilstm", "grn", "idcnn")
 
 
-@system.options(model="uanet", crf=False, labels=True, draft="", form="code")
+@configuration.options(model="uanet", crf=False, labels=True, draft="", form="code")
 def get_config(config, arg):
     """Sets the options; the module docstring describes `arg`."""
-    arguments.known("model", arg.model, MODELS)
-    arguments.known("draft", arg.draft, DRAFTS)
-    arguments.known("form", arg.form, ("code", "paper"))
+    configuration.known("model", arg.model, MODELS)
+    configuration.known("draft", arg.draft, DRAFTS)
+    configuration.known("form", arg.form, ("code", "paper"))
     arg.encoder = arg.encoder or arg.draft
     if arg.model != "uanet" and not (arg.labels and arg.form == "code"):
         raise ValueError(f"labels and form are options of model=uanet, not {arg.model}")
     if arg.model == "transformer" and arg.encoder:
         raise ValueError("model=transformer has no draft: remove draft=")
-    gui.settings(config)
+    families.gui(config)
     config.data.standardise_vectors = arg.dataset != "sample"
     if arg.model == "transformer":
-        config.model.encoder = {"name": "transformer", **gui.transformer(config)}
-        config.model.head = gui.head(arg.crf, dropout=0.15)
-        config.optimizer = gui.adamw(clip_norm=5.0)
+        config.model.encoder = {"name": "transformer", **families.transformer(config)}
+        config.model.head = families.torch_head(arg.crf, dropout=0.15)
+        config.optimizer = families.warm_adamw(clip_norm=5.0)
         return
     is_paper = arg.form == "paper"
-    config.model.encoder = gui.variational_lstm()
+    config.model.encoder = families.variational_lstm()
     if is_paper:
         config.model.encoder.update({"state_dropout": 0.25, "output_dropout": 0.0})
-    config.model.head = gui.head(arg.crf, dropout=0.0)
+    config.model.head = families.torch_head(arg.crf, dropout=0.0)
     config.model.mc_dropout = {
         "num_samples": 8,
         "parts": ("encoder",),
         "average": "probabilities" if is_paper else "scores",
     }
-    config.optimizer = gui.sgd(learning_rate=0.2 if arg.dataset == "wsj" else 0.015)
+    config.optimizer = families.draft_sgd(
+        learning_rate=0.2 if arg.dataset == "wsj" else 0.015
+    )
     if arg.model == "uanet":
         _refine(config, arg, is_paper)
     if arg.dataset == "sample":
@@ -98,11 +100,11 @@ def _refine(config, arg, is_paper):
         "labels": arg.labels,
         "soft": not is_paper,
         "form": arg.form,
-        "head": gui.head(crf=False, dropout=0.15),
-        **gui.transformer(config),
+        "head": families.torch_head(crf=False, dropout=0.15),
+        **families.transformer(config),
     }
     config.objective.stages = "sum"
-    config.optimizer.parts = {"refinement": gui.adamw()}
+    config.optimizer.parts = {"refinement": families.warm_adamw()}
 
 
 def _shorten(config):

@@ -5,26 +5,38 @@ The module imports next to nothing, so that Ctrl-C ends it from the start.
 
 from __future__ import annotations
 
+# The module `signal` would import enum, which takes longer than all the rest.
+import _signal  # pyright: ignore[reportMissingImports]
 import sys
-
-from jaxner.commands import interrupts
 
 TYPE_CHECKING = False  # that of typing takes longer to import than all else here
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, command: str = "") -> None:
     """Runs the command line.
 
     Args:
         arguments: By default, those of the script.
+        command: The command, if it is not the first of the arguments.
     """
     if arguments is None:
-        interrupts.restore()
-    from jaxner.commands import line
+        end_at_signals()
+    from jaxner import cli
 
-    line.run(sys.argv[1:] if arguments is None else list(arguments))
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    cli.run([command, *given] if command else given)
+
+
+def end_at_signals() -> None:
+    """Lets Ctrl-C end the process at once, as SIGTERM does.
+
+    Python's own handler would wait until XLA has compiled, and then show a traceback. A
+    shell lets what runs in the background ignore Ctrl-C: then it stays ignored.
+    """
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ class LineConsole(Console):
 
     def __init__(self, **options: Any):
         super().__init__(**{"highlight": False, "soft_wrap": True, **options})
+        if not self.is_terminal and "width" not in options:
+            self.width = 1000  # tables keep all of their columns
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any):
         """Prints as `rich.console.Console.print` does."""

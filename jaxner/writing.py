@@ -1,4 +1,4 @@
-"""Atomic writes: a kill or a crash never leaves a partial file.
+"""Paths that users give, and atomic writes: a kill never leaves a partial file.
 
 A file gets its name last, after its content is on disk. Symbolic links are not
 followed. `check` finds out before a long work whether its result can be written.
@@ -14,6 +14,16 @@ from pathlib import Path
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Returns a path with the user's home folder in the place of `~`.
+
+    Example:
+        >>> expanded("~/runs").is_absolute(), str(expanded("runs"))
+        (True, 'runs')
+    """
+    return Path(path).expanduser()
 
 
 def check(

@@ -18,7 +18,7 @@ from typing import Any
 
 import filelock
 
-from jaxner.configuration import shipped
+from jaxner import configuration
 from jaxner.data import corpora
 from jaxner.training import commits, inputs, signals
 from jaxner.workdir import Workdir
@@ -111,7 +111,7 @@ class Queue:
     device: str | None = None
     log: Callable[[str], object] = print
     train: Callable[..., tuple[int, str]] = train
-    config_of: Callable[[Cell], Any] = lambda cell: shipped.load(cell.config)
+    config_of: Callable[[Cell], Any] = lambda cell: configuration.load(cell.config)
 
     def overrides(self, cell: Cell) -> dict[str, Any]:
         """Returns the overrides of a cell's config on this machine."""
@@ -262,7 +262,7 @@ def what_lacks(config: Any) -> str:
     """Returns what this machine lacks for a run; empty if nothing.
 
     Example:
-        >>> config = shipped.load("grn:sample")
+        >>> config = configuration.load("grn:sample")
         >>> config.data.vectors = "none.txt"
         >>> what_lacks(config)
         'no vectors none.txt'

@@ -179,14 +179,10 @@ def refining(corpus, tmp_path_factory):
 @pytest.fixture
 def evaluated():
     """Does what `jaxner evaluate ...` does, in this process; returns the scores."""
-    from absl import flags
-
+    from jaxner import cli
     from jaxner.commands import evaluate
 
     def run(*arguments):
-        values = flags.FlagValues()
-        evaluate.define_flags(values)
-        values(["jaxner", *map(str, arguments)])
-        return evaluate.run(values)
+        return cli.call(evaluate.evaluate, [*map(str, arguments)])
 
     return run

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import evaluate
 import jaxner
-from jaxner.commands import evaluate as command
+from jaxner.commands import evaluate
 from jaxner.data import corpora, schemes, splits
 from jaxner.data.readers import conll
-from jaxner.evaluation import scoring
+from jaxner.evaluation import predictions, scoring
 from jaxner.workdir import Workdir
 from tests.marks import slow
 
@@ -64,7 +63,8 @@ def test_ill_formed_predictions_stay_as_they_are(corpus, tmp_path):
         labels[: len(example.tokens)]
         for labels, example in zip(predicted, split.examples, strict=True)
     ]
-    command.write_predictions(str(tmp_path / "p"), split, predicted, "BIOES")
+    gold = [example.labels for example in split.to_scheme("BIOES")]
+    predictions.write(str(tmp_path / "p"), split, gold, predicted)
     found = [list(example.labels) for example in conll.read(tmp_path / "p")]
     assert found == predicted
 
@@ -74,7 +74,7 @@ def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):
     rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
     conll.write(tmp_path / "iob1.conll", rows)
     found = [
-        evaluate.evaluate(params, splits.read(path), rule="seqeval", constrained=False)
+        evaluate.score(params, splits.read(path), rule="seqeval", constrained=False)
         for path in (tmp_path / "iob1.conll", corpus / "dev.conll")
     ]
     assert found[0] == found[1]
@@ -83,8 +83,8 @@ def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):
 
 def test_strict_counts_no_more_than_seqeval(params, corpus):
     split = corpora.load(None, "dev", directory=corpus)
-    loose, labels = evaluate.evaluate(params, split, rule="seqeval", constrained=False)
-    strict, _ = evaluate.evaluate(params, split, rule="strict", constrained=False)
+    loose, labels = evaluate.score(params, split, rule="seqeval", constrained=False)
+    strict, _ = evaluate.score(params, split, rule="strict", constrained=False)
     assert strict.rule == "strict"
     assert strict.overall.predicted <= loose.overall.predicted
     gold = [e.labels for e in split.to_scheme("BIOES")]
@@ -93,7 +93,7 @@ def test_strict_counts_no_more_than_seqeval(params, corpus):
 
 def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n", encoding="utf-8")
-    scores, _ = evaluate.evaluate(
+    scores, _ = evaluate.score(
         params,
         splits.read(tmp_path / "new.conll"),
         rule="seqeval",

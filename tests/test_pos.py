@@ -8,10 +8,10 @@ import pytest
 
 import jaxner
 import train
-from jaxner.configuration import sections, shipped
+from jaxner import configuration
 from jaxner.data import corpora, schemes, vocab
 from jaxner.data.readers import conll, conllu
-from jaxner.training import prepare
+from jaxner.training import prepare, schema
 from jaxner.workdir import Workdir
 from tests import tiny
 
@@ -245,8 +245,10 @@ def test_another_column_of_the_treebank(treebank):
 
 def test_every_system_tags_the_treebanks():
     tagged = {name for name, c in corpora.CORPORA.items() if c.scheme == schemes.TAGS}
-    assert tagged == set(sections.TAGGED)
-    for name in shipped.names():
-        for dataset in sections.DATASETS:
-            is_tags = shipped.load(f"{name}:{dataset}").data.scheme == schemes.TAGS
+    assert tagged == set(schema.TAGGED)
+    for name in configuration.names():
+        for dataset in schema.DATASETS:
+            is_tags = (
+                configuration.load(f"{name}:{dataset}").data.scheme == schemes.TAGS
+            )
             assert is_tags == (dataset in tagged), (name, dataset)

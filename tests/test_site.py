@@ -61,7 +61,7 @@ def test_every_public_name_has_its_home():
 
 
 def test_the_package_is_imported_without_jax():
-    code = "import sys, jaxner, jaxner.commands.interrupts; print('jax' in sys.modules)"
+    code = "import sys, jaxner, jaxner.cli; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
 

@@ -81,7 +81,7 @@ def test_no_command_replaces_what_it_reads(arguments, tmp_path, finished, capsys
     given = [argument.format(**names) for argument in arguments]
     with pytest.raises(SystemExit):
         __main__.main([*given, "--cache=off"])
-    assert f"Expected two files, got {file} twice" in capsys.readouterr().out
+    assert f"Expected two files, got {file} twice" in capsys.readouterr().err
     assert file.read_bytes() == kept
 
 

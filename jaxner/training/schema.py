@@ -2,7 +2,7 @@
 
 Each option is declared once. The options of a part are the fields of its module, those
 of the optimizer and the objective are fields of theirs, and this module declares the
-rest. Configs have a flag for each option (`jaxner.configuration.sections`), and
+rest. Configs have a flag for each option (`jaxner.configuration`), and
 `checks.check` checks each value before a run reads or writes anything.
 """
 

@@ -11,7 +11,7 @@ import pytest
 import jaxner
 from jaxner import __main__, inference, models
 from jaxner.answers import calibrating
-from jaxner.commands import calibrate
+from jaxner.commands import uncertainty
 from jaxner.data import corpora, documents, schemes, splits
 from jaxner.data.readers import conll
 from jaxner.evaluation import calibration
@@ -174,13 +174,13 @@ def test_a_temperature_that_makes_probabilities_worse_is_told():
     right = calibration.calibration([0.9, 0.9], [True, True])
     wrong = calibration.calibration([0.5, 0.5], [True, True])
     before = calibrating.Measured(right, right, None)
-    assert calibrate._worse(before, before) == ""
+    assert uncertainty._worse(before, before) == ""
     after = before._replace(tokens=wrong)
-    assert calibrate._worse(before, after) == "tokens"
-    assert calibrate._worse(before, after._replace(entities=wrong)) == (
+    assert uncertainty._worse(before, after) == "tokens"
+    assert uncertainty._worse(before, after._replace(entities=wrong)) == (
         "tokens and entities"
     )
-    assert calibrate._worse(after._replace(entities=None), before) == ""
+    assert uncertainty._worse(after._replace(entities=None), before) == ""
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_standard_output_holds_the_sentences_alone(source, tmp_path, capsys):
     for options in ([], ["--to=brat"]):
         with pytest.raises(SystemExit):
             run(source, "-", *options)
-    told = capsys.readouterr().out
+    told = capsys.readouterr().err
     assert "give --to" in told
     assert "brat's format is a folder" in told
 
@@ -73,7 +73,7 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, capsys):
     (tmp_path / "a.tsv").write_text(f"token\tlabel\n{text}")
     for form in ("brat", "jsonl-spans"):
         run(tmp_path / "a.tsv", tmp_path / form, f"--to={form}")
-        assert "the same tokens: --tokeniser blanks" in capsys.readouterr().out
+        assert "the same tokens: --tokenizer blanks" in capsys.readouterr().out
         given = "--from=brat" if form == "brat" else "--from=jsonl"
         run(tmp_path / form, tmp_path / "b.tsv", given, "--tokeniser=blanks")
         back = (tmp_path / "b.tsv").read_text()
@@ -118,7 +118,7 @@ def test_what_cannot_be_done_is_told(source, monkeypatch, capsys, arguments, mes
     with pytest.raises(SystemExit) as caught:
         run(*arguments)
     assert caught.value.code == 1
-    assert message in capsys.readouterr().out
+    assert message in "".join(capsys.readouterr())
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]
 
 

@@ -72,9 +72,8 @@ def test_score_of_tags(tmp_path, capsys):
     assert "50.00" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         run("score", path)
-    text = capsys.readouterr().out
-    assert f"{path}:1: gold label 'NN' is neither 'O' nor" in text
-    assert f"{path}:2: predicted label 'NN' is neither 'O' nor" in text
+    text = capsys.readouterr().err
+    assert f"{path}:1: gold: Label 'NN' is neither 'O' nor" in text
     assert "the last two columns are the gold label and the predicted" in text
     assert "--tags" in text
 
@@ -107,17 +106,17 @@ def test_options_without_a_use_are_refused(command, options, message, files, cap
     names = {name: files / f"{name}.conll" for name in "ab"}
     with pytest.raises(SystemExit):
         run(command, *(option.format(**names) for option in options))
-    assert message in capsys.readouterr().out
+    assert message in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("w B-A\n", "bad.conll:1: gold label 'w' is neither 'O' nor"),
+        ("w B-A\n", "bad.conll:1: gold: Label 'w' is neither 'O' nor"),
         ("B-A\n", "Each line has one token; the last two columns are the gold label"),
         ("w B-A B-A\nw O\n", "expected 3 columns"),
         ("", "expected lines of tokens"),
-        ("w O O\nw X-A O\n", "bad.conll:2: gold label 'X-A' is neither 'O' nor PREF"),
+        ("w O O\nw X-A O\n", "bad.conll:2: gold: Label 'X-A' is neither 'O' nor PREF"),
     ],
 )
 def test_bad_files_say_what_is_wrong(text, message, tmp_path, capsys):
@@ -125,14 +124,14 @@ def test_bad_files_say_what_is_wrong(text, message, tmp_path, capsys):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit):
         run("score", path)
-    assert message in capsys.readouterr().out
+    assert message in "".join(capsys.readouterr())
 
 
 def test_runs_that_are_not_there(tmp_path, capsys):
     (tmp_path / "run").mkdir()
     with pytest.raises(SystemExit):
         run("compare", tmp_path / "run", tmp_path / "run")
-    assert "jaxner evaluate --workdir" in capsys.readouterr().out
+    assert "jaxner evaluate --workdir" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         run("score", tmp_path / "none.conll")
-    assert "none.conll" in capsys.readouterr().out
+    assert "none.conll" in capsys.readouterr().err

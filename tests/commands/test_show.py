@@ -8,7 +8,7 @@ import pytest
 import jaxner
 from jaxner import __main__
 from jaxner.answers.entity import Entity
-from jaxner.commands import show
+from jaxner.commands import tagging as show
 from jaxner.data import corpora
 
 
@@ -82,7 +82,6 @@ def test_the_page_says_the_same(finished, params, text, tmp_path):
 
 
 def test_lines_may_be_sentences(finished, text, tmp_path, capsys):
-    assert show.lines("a b\r\nc\n\n d") == [[(0, 1), (2, 3)], [(5, 6)], [(9, 10)]]
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     arguments = ["show", str(tmp_path / "a.txt"), "--workdir", str(finished)]
     __main__.main([*arguments, "--one-sentence-a-line"])
@@ -97,8 +96,8 @@ def test_what_would_steer_a_terminal_is_replaced():
 
 def test_every_colour_can_be_read():
     """Black on it has a contrast of at least 7 : 1 (WCAG AAA)."""
-    assert len(set(show.COLOURS)) == len(show.COLOURS)
-    for colour in show.COLOURS:
+    assert len(set(show._COLOURS)) == len(show._COLOURS)
+    for colour in show._COLOURS:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
         linear = [
             p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts

@@ -102,7 +102,7 @@ def test_a_command_ends_without_a_traceback(line, number, corpus, tmp_path):
 _AT_AN_IMPORT = """
 import os, runpy, sys
 number, wanted, door, *rest = sys.argv[1:]
-first = {"jaxner", "jaxner.__main__", "jaxner.commands", "jaxner.commands.interrupts"}
+first = {"jaxner", "jaxner.__main__"}
 
 class Finder:
     def find_spec(name, path=None, target=None):
@@ -139,10 +139,10 @@ def test_a_command_can_be_stopped_from_its_first_statement_on(door, at):
 
 _STUCK = """
 import hashlib, sys, threading
-from jaxner.commands import interrupts
+from jaxner.__main__ import end_at_signals
 from jaxner.training import signals
 if sys.argv[1] == "command":
-    interrupts.restore()
+    end_at_signals()
 with signals.stop_requests():
     threading.Timer(0.5, print, ["ready"], {"flush": True}).start()
     hashlib.pbkdf2_hmac("md5", b"", b"", 10**9)  # minutes in C, as XLA compiles
@@ -263,8 +263,8 @@ def test_afterwards_all_is_as_before():
 def test_what_a_shell_ignores_stays_ignored():
     code = """
 import signal
-from jaxner.commands import interrupts
-interrupts.restore()
+from jaxner.__main__ import end_at_signals
+end_at_signals()
 print(signal.getsignal(signal.SIGINT).name)
 """
     for ignored, name in (("", "SIG_DFL"), ("trap '' INT;", "SIG_IGN")):

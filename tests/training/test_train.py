@@ -14,13 +14,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from absl import flags
 
 import jaxner
 from jaxner import models, tagging
 from jaxner.checkpoints import Checkpoints
-from jaxner.commands import flagged
-from jaxner.commands import train as commands
 from jaxner.data import corpora, readers
 from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
@@ -613,33 +610,6 @@ def test_sigterm_of_the_script_saves_and_the_same_command_resumes(corpus, tmp_pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(metrics.read_text().splitlines()) == 2
     assert json.loads((tmp_path / "run" / "result.json").read_text())["test"]
-
-
-# ml_collections loads config files by a way that CPython is about to drop.
-@pytest.mark.filterwarnings("ignore:the load_module")
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--config.optimizer.clipnorm=1"], 'mean "clip_norm" instead of "clipnorm"'),
-        (["--config.num_epochs=many"], "num_epochs must be a whole number, got 'many'"),
-        (["--config.optimizer.decay=x"], "optimizer.decay must be a number, got 'x'"),
-        (["--config.data.lowercase=no way"], "lowercase must be true or false, got"),
-        (["--confg=x"], "Unknown option --confg"),
-        (["--epochs=1"], "option --epochs. Did you mean --config.num_epochs?"),
-        (["--num_epochs=1"], "Did you mean --config.num_epochs?"),
-        (["--config.learning_rate=1"], "mean --config.optimizer.learning_rate?"),
-        (["--config.qqq=1"], "Unknown option --config.qqq"),
-    ],
-)
-def test_a_wrong_option_is_told_in_a_line(arguments, message, capsys):
-    given = ["--config=configs/grn.py", *arguments]
-    values = flags.FlagValues()
-    commands.define_flags(values, given)
-    with pytest.raises(SystemExit):
-        flagged.read("train", values, ["jaxner", *given])
-    out = capsys.readouterr().out
-    assert message in out
-    assert len(out.splitlines()) == 1
 
 
 def test_equal_runs_write_equal_bytes(finished, corpus, tmp_path):

@@ -1,14 +1,15 @@
 """Arguments of every config: another encoder, head or character reader."""
 
 import itertools
+import sys
 from pathlib import Path
 
 import jax
 import pytest
 
-from jaxner import models
-from jaxner.configuration import shipped
-from jaxner.training import checks
+from jaxner import configuration, models
+from jaxner.errors import InputError
+from jaxner.training import checks, schema
 
 ENCODERS = sorted(models.ENCODERS.keys() - {"chain"})
 HEADS = sorted(models.HEADS.keys() - {"scores"})
@@ -22,14 +23,14 @@ SIZES = {
 
 
 def load(text):
-    config = shipped.load(text)
+    config = configuration.load(text)
     if text.startswith("bert"):
         config.data.pretrained = str(Path(__file__).parent)
     return config
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", shipped.names())
+@pytest.mark.parametrize("name", configuration.names())
 def test_every_config_takes_every_part(name):
     taken = 0
     for encoder, head, chars in itertools.product(
@@ -164,9 +165,124 @@ def test_what_cannot_be_is_said_when_the_config_is_made(arg, message):
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_read(arg, message):
-    config = shipped.load(arg)
+    config = configuration.load(arg)
     if arg.startswith("uanet"):
         config.model.mc_dropout.num_samples = 0
     with pytest.raises(ValueError, match=message) as error:
         checks.check(config.to_dict())
     assert "\n" not in str(error.value)
+
+
+# --- Overrides ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("num-epochs", "3", 3),
+        ("num_epochs", "3", 3),
+        ("optimizer.learning-rate", "1", 1.0),
+        ("optimizer.clip_norm", "None", None),
+        ("data.lowercase", "True", True),
+        ("data.lowercase", "0", False),
+        ("data.dir", "~/data", str(Path.home() / "data")),
+        ("data.comments", "~", "~"),
+        ("data.encoding", "latin-1", "latin-1"),
+        ("num_devices", "2", 2),
+        ("model.representation.chars.width", "5", 5),
+        ("model.representation.chars.width", "(3,5)", (3, 5)),
+        ("model.representation.chars.width", "3,5", (3, 5)),
+        ("model.mc_dropout.parts", "('encoder', 'head')", ("encoder", "head")),
+        ("model.representation.chars", "None", None),
+    ],
+)
+def test_an_option_is_set(name, text, value):
+    config = load("grn")
+    configuration.override(config, name, text)
+    for part in name.replace("-", "_").split("."):
+        config = config[part]
+    assert config == value
+    assert type(config) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "num_epochs",
+            "many",
+            "config.num_epochs must be a whole number, got 'many'",
+        ),
+        ("num_epochs", "0", "--config.num_epochs must be at least 1, got 0"),
+        ("optimizer.decay", "x", "--config.optimizer.decay must be a number, got 'x'"),
+        ("optimizer.decay", "-1.0", "must be at least 0, got -1.0"),
+        ("data.lowercase", "maybe", "must be true or false, got 'maybe'"),
+        ("data.scheme", "BIOS", "Unknown --config.data.scheme 'BIOS'; known: "),
+        ("model.encoder", "bilstm", "argument of the config: --config FILE:encoder=b"),
+        ("optimizer", "adam", "is a section of options"),
+        ("lr", "0.1", "Did you mean --config.optimizer.learning_rate=0.1?"),
+        ("learning_rate", "1", "Did you mean --config.optimizer.learning_rate=1?"),
+        ("epochs", "3", "Did you mean --config.num_epochs=3?"),
+        ("optimizer.clipnorm", "1", "Did you mean --config.optimizer.clip_norm=1?"),
+        ("qqq", "1", "Unknown option --config.qqq"),
+    ],
+)
+def test_what_cannot_be_set_is_told_in_a_line(name, text, message):
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
+        configuration.override(load("grn"), name, text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_every_option_is_listed_with_default_meaning_and_range():
+    text = configuration.describe("grn:conll2003,context=none")
+    assert text.startswith("Gated relation network")
+    assert "--config.model.encoder.context=none" in text
+    assert (
+        "--config.num_epochs=200\n    Number of epochs (whole number at least 1)"
+        in text
+    )
+    for section in schema.sections(load("grn:conll2003")):
+        for option in section.fields:
+            assert f"{section.flag(option)}=" in text
+
+
+# --- A config of one's own ------------------------------------------------------------
+
+
+def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "sizes_of_mine.py").write_text("SIZE = 7\n")
+    (tmp_path / "mine.py").write_text(
+        "from sizes_of_mine import SIZE\n"
+        "from jaxner import configuration, families\n"
+        "@configuration.options()\n"
+        "def get_config(config, arg):\n"
+        "    families.chen(config)\n"
+        "    config.model.encoder = {'name': 'grn', 'hidden_dim': SIZE}\n"
+        "    config.model.head = {'name': 'crf'}\n"
+    )
+    config = configuration.load(f"{tmp_path / 'mine.py'}:conll2003")
+    assert (config.model.encoder.hidden_dim, config.data.name) == (7, "conll2003")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("root:x:0:0\n", r"mine\.py:1: cannot be run: SyntaxError: invalid syntax"),
+        ("\n1 / 0\n", r"mine\.py:2: cannot be run: ZeroDivisionError: division by"),
+        ("\ndef get_config(arg):\n    return arg.x\n", r"mine\.py:3: cannot be run"),
+        ("", "cannot be run: AttributeError: .*get_config"),
+    ],
+)
+def test_a_config_that_cannot_be_run_is_told_with_its_line(text, message, tmp_path):
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(InputError, match=message):
+        configuration.load(str(tmp_path / "mine.py"))
+
+
+def test_a_config_that_is_not_there():
+    with pytest.raises(InputError, match="Did you mean 'grn'"):
+        configuration.load("gnr")
+    with pytest.raises(InputError, match="no config file"):
+        configuration.load("configs/gnr.py")

@@ -1,0 +1,479 @@
+"""The parser of `jaxner COMMAND …`: options come from a function's signature.
+
+A parameter is an option, a positional-only one an argument; the help is the docstring.
+Names of options have hyphens, and underscores are accepted. The module imports nothing
+that takes long, and only the module of the command that runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import difflib
+import importlib
+import inspect
+import os
+import sys
+import types
+import typing
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+from jaxner import fields, writing
+from jaxner.errors import InputError
+
+COMMANDS = {
+    "train": ("training", "trains a tagger"),
+    "options": ("training", "lists all options of a config"),
+    "evaluate": ("evaluate", "scores a trained tagger"),
+    "tag": ("tagging", "tags a file of any size"),
+    "show": ("tagging", "shows text with its entities"),
+    "calibrate": ("uncertainty", "calibrates a run's probabilities"),
+    "sweep": ("uncertainty", "measures what a tagger's uncertainty options do"),
+    "check": ("corpora", "checks labelled text"),
+    "convert": ("corpora", "rewrites labelled text in another format or scheme"),
+    "score": ("scores", "scores a file of predictions of any tagger"),
+    "compare": ("scores", "paired tests between two runs or files of predictions"),
+}
+"""The module of each command, and its line in the overview."""
+
+_HELP = ("-h", "-help", "--help")
+_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Runs a command.
+
+    Args:
+        arguments: The command's name and its arguments.
+
+    Raises:
+        SystemExit: With status 2 for a wrong option, 1 for an error that is the user's,
+            141 if nobody reads the output any more.
+    """
+    name, *rest = arguments or ["--help"]
+    if name in _HELP:
+        print(overview())
+        return
+    if name == "--version":
+        from importlib.metadata import version
+
+        print(version("jaxner"))
+        return
+    if name == "reproduce":
+        end("jaxner reproduce: in a clone, this is now python -m reproduce", 2)
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f". Did you mean {close[0]}?" if close else ""
+        end(f"jaxner: no command {name!r}; known: {', '.join(COMMANDS)}{hint}", 2)
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # a model may have modules of one's own
+    with _starting():
+        module = importlib.import_module(f"jaxner.commands.{COMMANDS[name][0]}")
+    function = getattr(module, name)
+    if set(_HELP) & set(rest):
+        print(parser_of(function).format_help())
+        if name == "train" and (config := _value_of("config", rest)):
+            with _errors(name):
+                module.options(config)
+        return
+    with _errors(name, shows_traceback="--verbosity=1" in rest):
+        call(function, rest)
+        sys.stdout.flush()
+
+
+def call(function: Callable, arguments: Sequence[str]) -> Any:
+    """Calls a command's function with the values of a command line."""
+    positional, values = parser_of(function).parse(arguments)
+    use_cache(values.pop("cache"))
+    del values["verbosity"]
+    with _quiet():
+        return function(*positional, **values)
+
+
+def overview() -> str:
+    """Returns the help of `jaxner` itself."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:{width}}{about}" for name, (_, about) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: jaxner COMMAND …",
+            "",
+            "Trains and uses taggers. `jaxner COMMAND --help` explains a command.",
+            "",
+            *lines,
+            "",
+            "  --version  the version",
+        ]
+    )
+
+
+def end(text: str, status: int = 1) -> NoReturn:
+    """Prints an error in red, and ends the process."""
+    is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    print(f"\x1b[31m{text}\x1b[0m" if is_coloured else text, file=sys.stderr)
+    raise SystemExit(status)
+
+
+@contextlib.contextmanager
+def _errors(name: str, shows_traceback: bool = False) -> Iterator[None]:
+    """Prints the user's errors in one line; a bug keeps its traceback."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Else Python would complain when it flushes the output at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
+    except Exception as error:
+        if shows_traceback or not _is_users(error):
+            raise
+        end(f"jaxner {name}: {error}")
+
+
+def _is_users(error: Exception) -> bool:
+    """Returns whether an error is about what the user gave: we raise it on purpose."""
+    if isinstance(error, (InputError, OSError, FloatingPointError)):
+        return True
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    file = frame.tb_frame.f_code.co_filename if frame is not None else ""
+    is_ours = Path(__file__).parent in Path(file).parents
+    return is_ours and isinstance(error, (ValueError, ImportError))
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Says on a terminal that modules are imported."""
+    is_shown = sys.stderr.isatty()
+    if is_shown:
+        print("Starting …", end="", flush=True, file=sys.stderr)
+    try:
+        yield
+    finally:
+        if is_shown:
+            print("\r\x1b[2K", end="", flush=True, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Shows warnings in a line each, and the log of Orbax not at all."""
+    from absl import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+
+    def show(message: Any, *about: Any, **more: Any) -> None:
+        print(f"Warning: {message}", file=sys.stderr)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            yield
+    finally:
+        logging.set_verbosity(before)
+
+
+# --- Compiled programs ----------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """Returns the default folder of compiled programs: the system's for user caches.
+
+    `$XDG_CACHE_HOME` overrides it on every system.
+    """
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen) / "jaxner"
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData/Local") / "jaxner"
+    caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    return Path.home() / caches / "jaxner"
+
+
+def use_cache(choice: str | None) -> None:
+    """Makes JAX keep compiled programs between commands.
+
+    Args:
+        choice: A folder, or "off". None for the folder of `JAX_COMPILATION_CACHE_DIR`,
+            else `cache_folder()`; if that is not writable, nothing is stored.
+
+    Raises:
+        OSError: The chosen folder cannot be created.
+    """
+    if choice == "off":
+        _set_jax("jax_enable_compilation_cache", False)
+        return
+    if choice is None and os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return
+    try:
+        path = writing.expanded(choice) if choice else cache_folder()
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        if choice:
+            raise
+        return
+    _set_jax("jax_compilation_cache_dir", str(path.absolute()))
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        _set_jax("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _set_jax(option: str, value: Any) -> None:
+    """Sets an option of JAX without importing it."""
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update(option, value)
+    else:
+        os.environ[option.upper()] = str(value)
+
+
+# --- From a signature to options ------------------------------------------------------
+
+_OTHER_SPELLINGS = {"--tokenizer": ("--tokeniser",)}
+_COMMON = {
+    "cache": "Folder for compiled programs, or off; default: the user's cache folder.",
+    "verbosity": "1 shows the traceback of an error.",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of one command; see `parser_of`.
+
+    Attributes:
+        positional: Names of the positional parameters.
+        switches: Options that are true or false.
+        outputs: Names of the parameters that are files to write.
+        groups: Parameters that hold several options, and their dataclasses.
+        takes_overrides: Whether options of a config may follow.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.positional: list[str] = []
+        self.switches: set[str] = set()
+        self.outputs: set[str] = set()
+        self.groups: dict[str, Any] = {}
+        self.takes_overrides = False
+
+    def parse(self, arguments: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+        """Returns the positional and the named values for a call of the function.
+
+        Raises:
+            SystemExit: An option is unknown, missing or malformed.
+            OSError, ValueError: A file cannot be written, or is also read.
+        """
+        known, overrides = self._split(arguments)
+        values = dict(vars(self.parse_args(known)))
+        self._check_outputs(values)
+        positional: list[Any] = []
+        for name in self.positional:
+            value = values.pop(name)
+            positional += value if isinstance(value, list) else [value]
+        for name, kind in self.groups.items():
+            parts = [field.name for field in dataclasses.fields(kind)]
+            values[name] = kind(**{part: values.pop(part) for part in parts})
+        return positional, {**values, **overrides}
+
+    def _check_outputs(self, values: dict[str, Any]) -> None:
+        sources = [
+            path
+            for name, value in values.items()
+            if name not in self.outputs
+            for path in (value if isinstance(value, (list, tuple)) else [value])
+            if isinstance(path, Path)
+        ]
+        for name in self.outputs:
+            writing.check(values[name], *sources)
+
+    def _split(self, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Returns arguments with one spelling, and overrides of a config by name."""
+        known: list[str] = []
+        others: dict[str, str] = {}
+        rest = list(arguments)
+        while rest:
+            argument = rest.pop(0)
+            if argument == "--":
+                known += [argument, *rest]
+                break
+            flag, equals, value = argument.partition("=")
+            name = flag.lstrip("-").replace("_", "-")
+            is_option = len(flag) > 2 and flag.startswith("-") and name[:1].isalpha()
+            if not is_option:
+                known.append(argument)
+            elif name in self.switches:
+                if value.lower() not in ("", *_TRUE, *_FALSE):
+                    self.error(f"--{name} must be true or false, got {value!r}")
+                known.append(f"--{'no-' * (value.lower() in _FALSE)}{name}")
+            elif name.removeprefix("no") in self.switches:
+                known.append(f"--no-{name.removeprefix('no')}")
+            elif f"--{name}" in self._option_string_actions:
+                known.append(f"--{name}{equals}{value}")
+            elif self.takes_overrides and not self._similar(name):
+                path = flag.lstrip("-")
+                if not equals and path.startswith("noconfig."):
+                    path, value = path.removeprefix("no"), "false"
+                elif not equals:
+                    is_last = not rest or rest[0].startswith("--")
+                    value = "true" if is_last else rest.pop(0)
+                others[path] = value
+            else:
+                close = self._similar(name)
+                hint = f". Did you mean {close[0]}?" if close else ""
+                self.error(f"unknown option {flag}{hint}")
+        return known, others
+
+    def _similar(self, name: str) -> list[str]:
+        cutoff = 0.85 if self.takes_overrides else 0.6
+        return difflib.get_close_matches(
+            f"--{name}", self._option_string_actions, 1, cutoff
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Prints what is wrong with the command line, and ends the process."""
+        end(f"{self.prog}: {message.removeprefix('argument ')}", 2)
+
+
+def parser_of(function: Callable) -> Parser:
+    """Returns the parser of a command.
+
+    Args:
+        function: Its parameters are annotated by what `jaxner.fields` can check, a
+            `Literal`, `bool`, `Path`, `Folder`, `Output`; a tuple of these is typed
+            between commas, a list by repeating the option. A parameter `**overrides`
+            receives `--config.x=…`; a dataclass holds several options. The docstring
+            explains each under `Args`, that of a dataclass under `Attributes`.
+    """
+    docstring = inspect.getdoc(function) or ""
+    meanings = fields.meanings(docstring, "Args")
+    parser = Parser(
+        prog=f"jaxner {function.__name__}",
+        description=docstring.partition("\nArgs:\n")[0].strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    hints = typing.get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints[name]
+        if parameter.kind is parameter.VAR_KEYWORD:
+            parser.takes_overrides = True
+        elif dataclasses.is_dataclass(hint):
+            parser.groups[name] = hint
+            told = fields.meanings(hint.__doc__, "Attributes")
+            inner = typing.get_type_hints(hint, include_extras=True)
+            for field in dataclasses.fields(hint):
+                part = field.name
+                _add(parser, part, inner[part], field.default, told[part])
+        else:
+            default = parameter.default
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                default = ()
+            elif default is parameter.empty:
+                default = dataclasses.MISSING
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+                parser.positional.append(name)
+            _add(parser, name, hint, default, meanings[name])
+    for name, meaning in _COMMON.items():
+        parser.add_argument(f"--{name}", metavar="TEXT", help=meaning)
+    return parser
+
+
+def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> None:
+    """Adds the option or argument of a parameter."""
+    hint = _without_none(hint)
+    flag = f"--{name.rstrip('_').replace('_', '-')}"
+    if hint is bool:
+        parser.switches.add(flag[2:])
+        for option, value in ((flag, True), (f"--no-{flag[2:]}", False)):
+            parser.add_argument(
+                option,
+                dest=name,
+                action="store_const",
+                const=value,
+                default=default,
+                help=meaning if value else argparse.SUPPRESS,
+            )
+        return
+    is_list = typing.get_origin(hint) is list
+    if is_list:
+        (hint,) = typing.get_args(hint)
+    if "output" in typing.get_args(hint):
+        parser.outputs.add(name)
+    words, metavar = _words(hint)
+    if words:
+        meaning += f" One of {', '.join(words)}."
+    is_needed = default is dataclasses.MISSING
+    if not is_needed and default and "default" not in meaning.lower():
+        shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+        meaning += f" Default: {shown}."
+    options: dict[str, Any] = {"type": _reader(hint), "help": meaning}
+    if name in parser.positional:
+        several = {(): "*", dataclasses.MISSING: None}.get(default, "?")
+        parser.add_argument(name, nargs=several, metavar=name.upper(), **options)
+        return
+    if is_list:
+        options["action"] = "append"
+    if not is_needed:
+        options["default"] = default
+    flags = [flag, *_OTHER_SPELLINGS.get(flag, ())]
+    parser.add_argument(
+        *flags, dest=name, required=is_needed, metavar=metavar, **options
+    )
+
+
+def _without_none(hint: Any) -> Any:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (kind for kind in typing.get_args(hint) if kind is not types.NoneType)
+    return hint
+
+
+def _words(hint: Any) -> tuple[Sequence[str], str]:
+    """Returns the words that an option may be, and what its value is called."""
+    inner = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return inner, "NAME"
+    if typing.get_origin(hint) is tuple:
+        _, name = _words(inner[0])
+        return (), f"{name},…"
+    if typing.get_origin(hint) is Annotated:
+        for rule in inner[1:]:
+            if type(rule) is fields.OneOf:
+                return rule.known, "NAME"
+        if inner[0] is Path:
+            return (), "FOLDER" if "folder" in inner else "FILE"
+        hint = inner[0]
+    return (), {Path: "FILE", int: "N", float: "X"}.get(hint, "TEXT")
+
+
+def _reader(hint: Any) -> Callable[[str], Any]:
+    """Returns a function from text to a value, for argparse's `type`."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        read = _reader(inner[0])
+        return lambda text: tuple(read(part) for part in text.split(","))
+    if origin is typing.Literal:
+        return fields.argument(Annotated[str, fields.OneOf(inner)])
+    if hint is Path or (origin is Annotated and inner[0] is Path):
+        return lambda text: _path(text, is_folder="folder" in inner)
+    if hint is str:
+        return str
+    return fields.argument(hint)
+
+
+def _path(text: str, is_folder: bool) -> Path:
+    if not text:  # an unset variable of the shell: not the current folder
+        raise argparse.ArgumentTypeError("must name a file or folder, got ''")
+    path = writing.expanded(text)
+    if is_folder and path.is_file():
+        raise argparse.ArgumentTypeError(f"must be a folder, got a file: {text}")
+    return path
+
+
+def _value_of(name: str, arguments: Sequence[str]) -> str:
+    """Returns the value of an option in a command line, or ""."""
+    for argument, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        flag, equals, value = argument.partition("=")
+        if flag.lstrip("-") == name and flag.startswith("-"):
+            return value if equals else after
+    return ""

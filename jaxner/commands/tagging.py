@@ -1,0 +1,384 @@
+"""`jaxner tag` and `jaxner show`."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jaxner import fields, writing
+from jaxner.commands import Folder, Output
+from jaxner.data import streams
+from jaxner.data.readers import spans
+from jaxner.errors import InputError
+from jaxner.wording import counted
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from jaxner.answers.entity import Entity
+
+Tokenizer = Annotated[str, fields.OneOf(spans.TOKENISERS)]
+
+
+@dataclasses.dataclass(kw_only=True)
+class Reading:
+    """How to read the input; the run's way by default.
+
+    Attributes:
+        from_: Format of the input; default: by its name.
+        token_column: Column of tokens, from 0; default: the run's.
+        comments: How comment lines of columns begin; default: the run's.
+        encoding: Text encoding; default: the run's.
+        tokenizer: How to split raw text into tokens; default: words.
+        sentences: Split each text into sentences.
+    """
+
+    from_: Annotated[str, fields.OneOf(streams.FORMATS)] | None = None
+    token_column: fields.Column | None = None
+    comments: str | None = None
+    encoding: fields.Encoding | None = None
+    tokenizer: Tokenizer | None = None
+    sentences: bool = False
+
+    def of_run(self, workdir: Path) -> dict[str, Any]:
+        """Returns how to read columns and bytes: as the run, unless options differ."""
+        from jaxner.training import prepare
+
+        reading = {"token_column": 0, "comments": None, "encoding": "utf-8"}
+        run = prepare.reading_of(str(workdir))
+        for name in reading:
+            value = getattr(self, name)
+            reading[name] = run.get(name, reading[name]) if value is None else value
+        return reading
+
+    def check(self, format: str) -> None:
+        """Raises InputError if an option has no use for the format of the input."""
+        for name in ("token_column", "comments"):
+            if format != "conll" and getattr(self, name) is not None:
+                flag = name.replace("_", "-")
+                raise InputError(f"--{flag} is for columns, and the input is {format}")
+        if format == "conll" and (self.sentences or self.tokenizer):
+            raise InputError(
+                "--sentences and --tokenizer are for raw text, and columns have tokens"
+            )
+
+
+def tag(
+    *,
+    workdir: Folder,
+    input: Path,
+    output: str,
+    reading: Reading,
+    to: Annotated[str, fields.OneOf(streams.OUTPUTS)] | None = None,
+    constrained: bool = False,
+    rejects: str | None = None,
+    shard: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    r"""Tags a file of any size: raw text, columns, or JSON lines, plain or gzipped.
+
+        jaxner tag --workdir runs/grn --input news.txt --output news.jsonl
+        zcat news.gz | jaxner tag --workdir runs/grn --input - --output -
+        jaxner tag --workdir runs/grn --shard 0/4 \
+            --input big.jsonl.gz --output big-{shard}.jsonl.gz
+
+    Each line of text, sentence of columns or JSON object is a record; records
+    come out in the order of the input; blank lines of text have none. Columns
+    are read as the run read its files, unless options differ. After a kill,
+    the same command continues where it stopped. A bad record ends the run,
+    unless --rejects names a file for bad records.
+
+    Args:
+        workdir: Folder of the run.
+        input: File to tag, or - for standard input.
+        output: File to write, or - for standard output; {shard} stands for the shard's
+            number.
+        reading: How to read the input.
+        to: Format of the output; default: by its name; for -, that of the input.
+        constrained: Return only well-formed labels, such as no I-PER after O.
+        rejects: File for records that cannot be read; default: stop at one.
+        shard: I/N: tag part I of N, counted from 0; default: all.
+        overwrite: Start over, even if the output exists.
+    """
+    from jaxner import streaming, tagging
+    from jaxner.data import schemes
+
+    index, count = read_shard(shard) if shard else streaming.process()
+    target = _target(output, index, input)
+    bad = _target(rejects, index, input) if rejects else None
+    if count > 1 and target == output and shard is None:
+        raise InputError("Several processes need --output with {shard} in its name")
+    source = reading.from_ or streams.guess(str(input))
+    reading.check(source)
+    to = to or streams.guess_output(target, source)
+    params = tagging.load(str(workdir))
+    columns = reading.of_run(workdir)
+    # What must stay the same when a run continues.
+    identity = {
+        "tagger": streaming.identity(params),
+        **{"workdir": str(workdir), "input": str(input), "rejects": rejects},
+        **{"tokeniser": reading.tokenizer, "sentences": reading.sentences},
+        **columns,
+        "constrained": constrained,
+        "formats": [source, to],
+        "shard": [index, count],
+    }
+    show = _Progress()
+    show.line(f"Tags {input}, {source} to {to}")
+    place: dict[str, Any] = {"rejects": bad, "overwrite": overwrite}
+    with streams.opened(str(input)) as file:
+        records = streams.Source(
+            file,
+            source,
+            spans.TOKENISERS[reading.tokenizer or "words"],
+            spans.sentences if reading.sentences else None,
+            **columns,
+        )
+        sink = streams.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
+        if target == "-":
+            opened: Any = streaming.Standard(sys.stdout, **place)
+        else:
+            opened = streaming.Output(target, identity, **place)
+        with opened as out:
+            if target != "-" and out.records:
+                show.line(f"Continuing after {counted(out.records, 'record')}")
+            try:
+                done = streaming.tag_file(
+                    params,
+                    records,
+                    sink,
+                    out,
+                    constrained=constrained,
+                    shard=(index, count),
+                    stops=bad is None,
+                    log=show,
+                )
+            except streaming.BadRecordError as error:
+                raise _bad_record(input, target, error) from None
+    show.line(f"Done: {done.summary()}", is_last=True)
+
+
+def _target(path: str, shard: int, source: Path) -> str:
+    """Returns the file of a shard, after checking that it can be written."""
+    path = path.replace("{shard}", str(shard))
+    if path == "-":
+        return path
+    path = str(writing.expanded(path))
+    writing.check(path, source)
+    return path
+
+
+def _bad_record(input: Path, target: str, error: Any) -> InputError:
+    other = ""
+    if error.is_of_encoding:
+        other += ", or give the file's --encoding"
+    if error.is_of_column:
+        other += ", or give the file's --token-column"
+    kept = "" if target == "-" else " The output before it is kept."
+    return InputError(
+        f"{input}, {error}. Fix it and run the same command, or name a file for bad "
+        f"records with --rejects{other}.{kept}"
+    )
+
+
+def read_shard(text: str) -> tuple[int, int]:
+    """Parses `I/N`: index and number of shards.
+
+    Raises:
+        InputError: The text is malformed, or the index is too large.
+
+    Example:
+        >>> read_shard("0/4")
+        (0, 4)
+    """
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise InputError(
+            f"Expected --shard I/N with I from 0 to N - 1, such as 0/4, got {text!r}"
+        )
+    return int(index), int(count)
+
+
+class _Progress:
+    """Prints progress to standard error; on a terminal, each line replaces the last."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self._is_terminal = sys.stderr.isatty()
+
+    def __call__(self, done: Any) -> None:
+        """Prints progress if it is time: each second on a terminal, else each 30."""
+        if time.perf_counter() - self._last >= (1 if self._is_terminal else 30):
+            self.line(done.summary())
+
+    def line(self, text: str, is_last: bool = False) -> None:
+        self._last = time.perf_counter()
+        start = "\r\x1b[2K" if self._is_terminal else ""
+        end = "" if self._is_terminal and not is_last else "\n"
+        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
+
+
+# --- show -----------------------------------------------------------------------------
+
+# Black on each of these has a contrast of at least 7 : 1.
+_COLOURS = (
+    *("#ffd27f", "#9fd8ff", "#b8e6a0", "#ffb3c1"),
+    *("#d3c0ff", "#f6ef8f", "#9ee8d8", "#e6c9a8"),
+)
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>jaxner</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body {{ background: #ffffff; color: #1c1c1c; margin: 2rem auto; max-width: 50rem;
+  padding: 0 1rem; }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
+  font-family: system-ui, sans-serif; }}
+@media (prefers-color-scheme: dark) {{
+  body {{ background: #16181c; color: #e6e6e6; }}
+}}
+{stylesheet}
+</style></head><body><pre>{code}</pre></body></html>
+"""
+
+
+def show(
+    file: Path | None = None,
+    /,
+    *,
+    workdir: Folder,
+    html: Output | None = None,
+    min_probability: fields.Share = 0.0,
+    one_sentence_a_line: bool = False,
+    tokenizer: Tokenizer | None = None,
+) -> None:
+    """Shows text with coloured entities and their probabilities.
+
+        jaxner show --workdir runs/grn article.txt
+        echo "Ms Preston left Lakeside." | jaxner show --workdir runs/grn
+        jaxner show --workdir runs/grn article.txt --html article.html
+
+    jaxner splits the raw text into sentences and tokens.
+
+    Args:
+        file: Raw text in UTF-8; default: standard input.
+        workdir: Folder of the run.
+        html: File to write a page to, instead of the terminal.
+        min_probability: Leave out less probable entities; from 0 to 1, default: 0.
+        one_sentence_a_line: Read each line of the text as one sentence.
+        tokenizer: How to split each line, or the text, into tokens; default: words.
+    """
+    from rich.console import Console
+
+    from jaxner import tagger
+    from jaxner.answers.entity import entities
+    from jaxner.answers.entity_arrays import entity_types
+
+    params = tagger.load(str(workdir))
+    text = _read(file)
+    cut = spans.TOKENISERS[tokenizer or "words"]
+    found = entities(
+        params,
+        text,
+        min_probability=min_probability,
+        tokeniser=_by_line(cut) if one_sentence_a_line else tokenizer and cut,
+    )
+    shown = highlighted(text, found, entity_types(params))
+    if html:
+        writing.write_text(html, page(shown))
+        print(f"The page is in {html}")
+    else:
+        Console(highlight=False, soft_wrap=True).print(shown)
+
+
+def _read(path: Path | None) -> str:
+    if path is None or str(path) == "-":
+        return sys.stdin.read()
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no file {path}. To show a sentence, write it to the command: "
+            'echo "Ms Preston left Lakeside." | jaxner show --workdir FOLDER'
+        )
+    raw = path.read_bytes()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"expected text in UTF-8, got the byte 0x{raw[error.start]:02x}. Convert "
+            f"it: iconv -f LATIN1 -t UTF-8 {path}",
+            path,
+            line,
+        ) from None
+
+
+def _by_line(tokenise: Any) -> Any:
+    """Returns a tokenizer that reads each line as a sentence."""
+
+    def read(text: str) -> list[list[tuple[int, int]]]:
+        sentences, start = [], 0
+        for line in text.splitlines(keepends=True):
+            if places := [(a + start, b + start) for a, b in tokenise(line)]:
+                sentences.append(places)
+            start += len(line)
+        return sentences
+
+    return read
+
+
+def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Text:
+    """Returns a text with coloured entities, each with type and probability.
+
+    Args:
+        text: The raw text.
+        found: Its entities, from left to right, without overlaps.
+        types: All types, which determine the colours.
+
+    Example:
+        >>> from jaxner import Entity
+        >>> rome = Entity("Rome", 0, 1, 0, 4, "LOC", 0.974)
+        >>> highlighted("Rome fell", [rome], ["LOC"]).plain
+        'Rome LOC\\xa097% fell'
+    """
+    from rich.text import Text
+
+    shown, end = Text(), 0
+    for entity in found:
+        colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]
+        shown.append(_printable(text[end : entity.start_char]))
+        shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")
+        # At most 99, since no entity is certain.
+        percent = min(int(100 * entity.probability), 99)
+        mark = f" {_printable(entity.type)}\u00a0{percent}%"  # no line break inside
+        shown.append(mark, style=f"#000000 on {colour}")
+        end = entity.end_char
+    shown.append(_printable(text[end:]))
+    return shown
+
+
+def _printable(text: str) -> str:
+    """Replaces control characters and unpaired surrogates."""
+    unsafe = "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
+    return re.sub(unsafe, "\ufffd", text)
+
+
+def page(shown: Text) -> str:
+    """Returns a page of HTML that needs no network and no scripts."""
+    from rich.console import Console
+
+    console = Console(
+        record=True,
+        file=io.StringIO(),
+        width=10**6,
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(shown)
+    return console.export_html(code_format=_PAGE, inline_styles=True)

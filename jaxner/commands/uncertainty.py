@@ -1,0 +1,301 @@
+"""`jaxner calibrate` and `jaxner sweep`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as jsons
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from jaxner import fields, writing
+from jaxner.commands import Folder, Output
+from jaxner.errors import InputError
+from jaxner.wording import counted
+
+if TYPE_CHECKING:
+    from jaxner.analysis import sweeps
+    from jaxner.answers.calibrating import Measured
+
+
+def calibrate(
+    *,
+    workdir: Folder,
+    test: bool = False,
+    precision: fields.Share | None = None,
+    recall: fields.Share | None = None,
+    n_best: fields.Size = 1,
+    json: Output | None = None,
+) -> dict[str, Any]:
+    """Calibrates a run's probabilities by a temperature fitted on its dev split.
+
+        jaxner calibrate --workdir runs/grn
+        jaxner calibrate --workdir runs/grn --test --precision 0.98
+
+    The command stores the temperature in the run's folder (calibration.json);
+    from then on, `jaxner.load` uses it for probabilities. Labels by Viterbi
+    do not change. The table shows the expected calibration error and the
+    Brier score before and after, for predicted labels and predicted entities.
+    `--precision` and `--recall` print the threshold for
+    `jaxner.entities(…, min_probability=…)` that reaches this precision or
+    recall on dev.
+
+    Args:
+        workdir: Folder of the run.
+        test: Measure on the test split, too.
+        precision: Print the threshold that reaches this precision on dev, from 0 to 1.
+        recall: Print the threshold that reaches this recall on dev, from 0 to 1.
+        n_best: For the thresholds, take entities from N labellings.
+        json: File to write all figures to, as JSON.
+
+    Returns:
+        The figures.
+    """
+    from jaxner import tagger
+    from jaxner.answers import calibrating
+    from jaxner.terminal import LineConsole
+    from jaxner.training import prepare
+    from jaxner.workdir import Workdir
+
+    log = LineConsole().print
+    run = Workdir(workdir)
+    raw = dataclasses.replace(tagger.load(str(workdir)), temperature=1.0)
+    data = run.read_json("config.json")["data"]
+    dev = prepare.load_split(data, "dev")
+    fit = calibrating.fit(raw, dev)
+    log(
+        f"Temperature {fit.temperature:.4f}, fitted on "
+        f"{counted(fit.sentences, 'sentence')} of {dev.name} dev: negative log-"
+        f"likelihood {fit.before:.4f} nats a token before, {fit.after:.4f} after"
+    )
+    if fit.temperature == 1.0:
+        log("No other temperature makes the labels of dev more probable")
+    if fit.left_out:
+        count = counted(fit.left_out, "sentence")
+        log(f"{count} with labels unseen in training left out")
+    new = dataclasses.replace(raw, temperature=fit.temperature)
+    splits = {"dev": dev}
+    if test:
+        splits["test"] = prepare.load_split(data, "test")
+    measured = {
+        name: (calibrating.measure(raw, split), calibrating.measure(new, split))
+        for name, split in splits.items()
+    }
+    log(_calibration_table(measured, fit.temperature))
+    if worse := _worse(*measured["dev"]):
+        log(
+            f"Warning: on dev the temperature raises the calibration error of {worse}, "
+            "though it makes the gold labels more probable. To undo it, delete the "
+            "file named below."
+        )
+    with run.best(read_only=True) as best:
+        result: dict[str, Any] = {**fit._asdict(), "step": best.step}
+    for name, (before, after) in measured.items():
+        sides = {"before": _figures(before), "after": _figures(after)}
+        result[name] = {**sides, "sha256": splits[name].sha256}
+    curve = measured["dev"][1].curve
+    if curve is None and (precision or recall):
+        raise InputError("--precision and --recall are of entities; this run has tags")
+    run.write_json(tagger.CALIBRATION, result)
+    log(f"Kept in {run.path / tagger.CALIBRATION}", markup=False)
+    if n_best > 1:
+        curve = calibrating.measure(new, dev, n_best=n_best).curve
+    wanted = {"precision": precision, "recall": recall}
+    result["thresholds"] = {
+        name: _threshold(curve, name, value, log)
+        for name, value in wanted.items()
+        if value is not None
+    }
+    if json:
+        whole = {**result, "curve": curve.to_dict() if curve else None}
+        writing.write_text(json, jsons.dumps(whole, indent=2) + "\n")
+    return result
+
+
+def _worse(before: Measured, after: Measured) -> str:
+    """Returns what has a larger calibration error after: "tokens and entities"."""
+    pairs = {x: (getattr(before, x), getattr(after, x)) for x in ("tokens", "entities")}
+    return " and ".join(
+        name
+        for name, (old, new) in pairs.items()
+        if old is not None and new is not None and new.error > old.error
+    )
+
+
+def _figures(measured: Measured) -> dict[str, Any]:
+    entities = measured.entities.to_dict() if measured.entities else None
+    return {"tokens": measured.tokens.to_dict(), "entities": entities}
+
+
+def _calibration_table(measured: Any, temperature: float) -> Any:
+    from rich.table import Table
+
+    table = Table(title="Calibration")
+    table.caption = (
+        "right: percent; T: temperature; probability: mean, in percent; ECE: expected "
+        "calibration error of 15 bins, in percent (best: 0); Brier (best: 0)"
+    )
+    table.add_column("split")
+    table.add_column("of")
+    for name in ("number", "right", "T", "probability", "ECE", "Brier"):
+        table.add_column(name, justify="right")
+    for split, (before, after) in measured.items():
+        for what in ("tokens", "entities"):
+            for degrees, side in ((1.0, before), (temperature, after)):
+                if (figures := getattr(side, what)) is not None:
+                    table.add_row(
+                        split,
+                        what,
+                        f"{figures.reliability.counts.sum():,}",
+                        f"{100 * figures.share:.2f}",
+                        f"{degrees:.3f}",
+                        f"{100 * figures.mean:.2f}",
+                        f"{100 * figures.error:.2f}",
+                        f"{figures.brier:.4f}",
+                    )
+        table.add_section()
+    return table
+
+
+def _threshold(curve: Any, name: str, wanted: float, log) -> float | None:
+    """Returns the threshold that reaches a precision or recall, and logs it."""
+    threshold = getattr(curve, f"for_{name}")(wanted)
+    if threshold is None:
+        highest = max(getattr(curve, name), default=float("nan"))
+        hint = "; --n-best 10 finds more entities" if name == "recall" else ""
+        log(
+            f"No threshold reaches {name} {100 * wanted:.2f} on dev; the highest is "
+            f"{100 * highest:.2f}{hint}"
+        )
+        return None
+    i = list(curve.thresholds).index(threshold)
+    log(
+        f"min_probability={threshold:.4f} keeps "
+        f"{counted(int(curve.kept[i]), 'entity', 'entities')} of dev: precision "
+        f"{100 * curve.precision[i]:.2f}, recall {100 * curve.recall[i]:.2f}"
+    )
+    return threshold
+
+
+# --- sweep ----------------------------------------------------------------------------
+
+
+def sweep(
+    *,
+    workdir: Folder,
+    split: Literal["train", "dev", "test"] = "dev",
+    thresholds: tuple[fields.Real, ...] | None = None,
+    samples: tuple[fields.Size, ...] | None = None,
+    plot: Output | None = None,
+    json: Output | None = None,
+) -> None:
+    """Shows how labels change with the threshold Γ and the number of passes M.
+
+        jaxner sweep --workdir runs/uanet --split dev --plot sweep.png
+
+    Scores a trained tagger for values of Γ and M (UANet's Figure 4), counts
+    the tokens that the refinement corrects and breaks (Table 1), and measures
+    how well uncertainty detects wrong labels.
+
+    Args:
+        workdir: Folder of the run.
+        split: Split to measure.
+        thresholds: Values of the threshold Γ in nats, between commas; default:
+            0,0.05,…,1.
+        samples: Numbers of passes M, between commas; default: 1,2,4,8,16.
+        plot: File to write the plot to: .png, .pdf or .svg.
+        json: File to write the figures to, as JSON.
+    """
+    from jaxner import tagging
+    from jaxner.analysis import sweeps
+    from jaxner.evaluation import plots
+    from jaxner.terminal import LineConsole
+    from jaxner.training import monitor, prepare
+    from jaxner.workdir import Workdir
+
+    console = LineConsole()
+    if plot:
+        plots.check(plot)
+    params = tagging.load(str(workdir))
+    config = Workdir(workdir).read_json("config.json")
+    scored = prepare.load_split(config["data"], split)
+    console.print(scored.summary())
+    with monitor.waiting(console, "Labelling with each Γ and M"):
+        swept = sweeps.sweep(
+            params,
+            scored,
+            thresholds=sorted({*(thresholds or sweeps.THRESHOLDS)}),
+            samples=sorted({*(samples or sweeps.SAMPLES)}),
+        )
+    title = f"{scored.name} {split}"
+    if swept.by_threshold:
+        console.print(_sweep_table(swept.by_threshold, "Γ", swept.figure, title))
+        console.print(_sweep_table(swept.by_samples, "M", swept.figure, title))
+    else:
+        console.print("The tagger has no refinement: varying only M")
+        console.print(_passes_table(swept.by_samples, swept.figure, title))
+    detection = swept.detection
+    console.print(
+        f"Mean entropy of the draft: {detection.mean_wrong:.4f} nats for "
+        f"{detection.wrong:,} wrong tokens, {detection.mean_right:.4f} nats for "
+        f"{detection.right:,} right tokens (ratio {detection.ratio:.1f}); AUROC "
+        f"{detection.auroc:.4f}"
+    )
+    if json:
+        about = {"workdir": str(workdir), "split": split, "sha256": scored.sha256}
+        about |= {"own": config["model"].get("mc_dropout"), "ratio": detection.ratio}
+        text = jsons.dumps(_plain(swept._asdict() | about), indent=2) + "\n"
+        writing.write_text(json, text)
+    if plot:
+        curves = swept.by_threshold, swept.by_samples
+        plots.sweep(str(plot), *curves, swept.figure, title)
+        console.print(f"Plot written to {plot}")
+
+
+def _passes_table(points: Sequence[sweeps.Point], figure: str, title: str) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"{title}: {figure} by M", caption="M: passes with dropout")
+    for name in ("M", figure):
+        table.add_column(name, justify="right")
+    for point in points:
+        table.add_row(str(point.samples), f"{point.score:.2f}")
+    return table
+
+
+def _sweep_table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str):
+    from rich.table import Table
+
+    table = Table(title=f"{title}: {figure} by {varied}")
+    table.caption = (
+        "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
+        "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
+        "u: their mean uncertainty in nats"
+    )
+    # Narrow enough for 80 columns.
+    for name in ("M", "Γ", "draft", "refined", "mixed", "mended", "u", "broken", "u"):
+        table.add_column(name, justify="right")
+    for point in points:
+        changes = point.changes
+        table.add_row(
+            str(point.samples),
+            f"{point.threshold:.2f}",
+            *(f"{x:.2f}" for x in (point.draft, point.refined, point.score)),
+            f"{changes.mended:,}",
+            f"{changes.mended_uncertainty:.3f}",
+            f"{changes.broken:,}",
+            f"{changes.broken_uncertainty:.3f}",
+        )
+    return table
+
+
+def _plain(value: Any) -> Any:
+    """Returns nested named tuples as dicts, for JSON; nan becomes null."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value

@@ -1,1 +1,0 @@
-"""Building blocks of config files, and the configs that come with jaxner."""

@@ -1,0 +1,329 @@
+"""The command line: options from signatures, errors in a line, help at once."""
+
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+import time
+import typing
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Literal
+
+import jax
+import pytest
+
+from jaxner import __main__, cli, fields
+from jaxner.commands import Folder, Output
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = {
+    name: getattr(importlib.import_module(f"jaxner.commands.{module}"), name)
+    for name, (module, _) in cli.COMMANDS.items()
+}
+
+
+def jaxner(*arguments, **options):
+    command = [sys.executable, "-m", "jaxner", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+# --- From a signature to options ------------------------------------------------------
+
+
+def everything(
+    file: Path,
+    other: Path | None = None,
+    /,
+    *,
+    needed: str,
+    number: fields.Size | None = None,
+    numbers: tuple[fields.Size, ...] = (1, 2),
+    word: Literal["a", "b"] = "a",
+    folder: Folder | None = None,
+    output: Output | None = None,
+    is_on: bool = False,
+    is_set: bool | None = None,
+    many: list[str] | None = None,
+    tokenizer: Annotated[str, fields.OneOf(("words", "blanks"))] | None = None,
+    **overrides: str,
+):
+    """Does it.
+
+    Args:
+        file: A file.
+        other: Another file.
+        needed: A text.
+        number: A number.
+        numbers: Some numbers.
+        word: A word.
+        folder: A folder.
+        output: A file to write.
+        is_on: A switch.
+        is_set: Another switch.
+        many: Texts.
+        tokenizer: A name.
+        **overrides: The rest.
+    """
+
+
+def parsed(*arguments):
+    positional, values = cli.parser_of(everything).parse(
+        ["f", "--needed=x", *map(str, arguments)]
+    )
+    return positional, values
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--number=3"], {"number": 3}),
+        (["--number", "3"], {"number": 3}),
+        (["-number=3"], {"number": 3}),
+        (["--numbers=3,4"], {"numbers": (3, 4)}),
+        (["--word=b"], {"word": "b"}),
+        (["--is-on"], {"is_on": True}),
+        (["--is_on=true"], {"is_on": True}),
+        (["--is-on=false"], {"is_on": False}),
+        (["--is-set"], {"is_set": True}),
+        (["--no-is-set"], {"is_set": False}),
+        (["--nois_set"], {"is_set": False}),
+        (["--many=a", "--many", "b"], {"many": ["a", "b"]}),
+        (["--tokeniser=blanks"], {"tokenizer": "blanks"}),
+        (["--folder=~/x"], {"folder": Path.home() / "x"}),
+        (["--needed=a-b_c=d"], {"needed": "a-b_c=d"}),
+        (["--config.a-b=c-d"], {"config.a-b": "c-d"}),
+        (["--config.a", "-1"], {"config.a": "-1"}),
+        (["--config.a", "--is-on"], {"config.a": "true", "is_on": True}),
+        (["--noconfig.a"], {"config.a": "false"}),
+        (["--anything=1"], {"anything": "1"}),
+    ],
+)
+def test_values_of_options(arguments, expected):
+    _, values = parsed(*arguments)
+    assert values | expected == values
+
+
+def test_positional_arguments_and_what_follows_two_hyphens():
+    assert parsed()[0] == [Path("f"), None]
+    given = ["--needed=x", "--", "--number"]
+    assert cli.parser_of(everything).parse(given)[0] == [Path("--number"), None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--number=0"], "--number: must be at least 1, got 0"),
+        (["--number=x"], "--number: must be a whole number, got 'x'"),
+        (["--numbers=1,0"], "--numbers: must be at least 1, got 0"),
+        (["--word=c"], "--word: is unknown: 'c'; known: a, b"),
+        (["--is-on=maybe"], "--is-on must be true or false, got 'maybe'"),
+        (["--folder=README.md"], "--folder: must be a folder, got a file: README.md"),
+        (["--folder="], "--folder: must name a file or folder"),
+        (["--neded=x"], "unknown option --neded. Did you mean --needed?"),
+    ],
+)
+def test_a_wrong_option_is_told_in_a_line(arguments, message, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as ended:
+        parsed(*arguments)
+    assert ended.value.code == 2
+    text = capsys.readouterr().err
+    assert message in text
+    assert text.count("\n") == 1
+
+
+def test_an_output_replaces_nothing_that_is_read(tmp_path):
+    file = tmp_path / "f"
+    file.touch()
+    with pytest.raises(ValueError, match="Expected two files"):
+        cli.parser_of(everything).parse([str(file), "--needed=x", f"--output={file}"])
+    with pytest.raises(FileNotFoundError, match="no folder to write"):
+        parsed(f"--output={tmp_path / 'no' / 'f'}")
+    with pytest.raises(IsADirectoryError):
+        parsed(f"--output={tmp_path}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_is_explained(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    parser = cli.parser_of(COMMANDS[name])
+    text = parser.format_help()
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"\n    jaxner {name} " in text or name == "show"
+    for action in parser._actions:
+        assert action.help, action.option_strings
+        assert action.type not in (int, float), action.option_strings
+
+
+# --- The whole line -------------------------------------------------------------------
+
+
+def test_help_and_version_import_next_to_nothing():
+    for argument, start in (("--help", "usage: jaxner"), ("--version", "")):
+        code = f"import sys; from jaxner import cli; cli.run([{argument!r}]); "
+        code += "print({'jax', 'numpy', 'rich', 'absl'} & set(sys.modules))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT
+        )
+        assert done.stdout.startswith(start)
+        assert done.stdout.endswith("set()\n"), done.stdout + done.stderr
+    assert jaxner("--version").stdout == version("jaxner") + "\n"
+    assert jaxner().stdout == jaxner("--help").stdout
+
+
+def test_help_takes_at_most_half_the_time_of_importing_jax():
+    def seconds(*arguments):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    ours = min(seconds("-m", "jaxner", "--help") for _ in range(3))
+    assert ours <= min(seconds("-c", "import jax") for _ in range(3)) / 2
+
+
+@pytest.mark.parametrize("name", [x for x in COMMANDS if x != "options"])
+def test_help_of_a_command_needs_no_jax(name):
+    code = f"import sys; from jaxner import cli; cli.run([{name!r}, '-h']); "
+    code += "print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("False\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
+def test_the_scripts_are_the_commands(script):
+    command = [sys.executable, script, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == jaxner(script.removesuffix(".py"), "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ("nothing", 2, "no command 'nothing'"),
+        ("tagg", 2, "Did you mean tag?"),
+        ("tag --workdir x", 2, "required: --input, --output"),
+        ("sweep --workdir x --plot docs", 1, "Expected a file to write, got the fol"),
+        ("score nowhere.conll --cache=off", 1, "No file nowhere.conll"),
+        ("train --cache=off", 1, "known: bert, bilstm"),
+        ("train --config gnr --cache=off", 1, "Did you mean 'grn'?"),
+        ("train --num-epochs=3 --cache=off", 1, "Unknown option --num-epochs"),
+    ],
+)
+def test_errors_are_a_line_and_a_status(arguments, status, message):
+    done = jaxner(*arguments.split(), cwd=ROOT)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch):
+    with pytest.raises(ZeroDivisionError), cli._errors("train"):
+        raise ZeroDivisionError
+    with pytest.raises(ValueError, match="int"), cli._errors("train"):
+        int("x")  # not raised by us
+    with pytest.raises(SystemExit), cli._errors("train"):
+        raise FileNotFoundError
+    with pytest.raises(FileNotFoundError), cli._errors("train", shows_traceback=True):
+        raise FileNotFoundError
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals of this kind")
+def test_nobody_reads_the_output():
+    command = [sys.executable, "-m", "jaxner", "options", "grn", "--cache=off"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    process.stdout.close()
+    assert process.wait() == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_two_spellings_run(tmp_path, capsys):
+    path = tmp_path / "a-b_c.conll"
+    path.write_text("Rome X B-LOC\nwins Y O\n")
+    for option in ("--label_column=-1", "--label-column=-1"):
+        __main__.main(["check", str(path), option, "--cache=off"])
+        assert "a-b_c.conll" in capsys.readouterr().out
+
+
+def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):
+    (tmp_path / "mine.py").write_text("")
+    code = "from jaxner import cli; cli.run(['options', 'grn']); import mine"
+    environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_choices_that_commands_repeat_are_those_of_the_library():
+    from jaxner import decoding
+    from jaxner.commands import evaluate
+
+    hint = typing.get_type_hints(evaluate.Labelling)["decoding"]
+    assert set(typing.get_args(hint)) == {*decoding.DECODINGS, "n_best"}
+    assert inspect.signature(evaluate.evaluate).parameters["workdir"].kind == 3
+
+
+# --- Compiled programs ----------------------------------------------------------------
+
+JAX = (
+    "jax_compilation_cache_dir",
+    "jax_enable_compilation_cache",
+    "jax_persistent_cache_min_compile_time_secs",
+)
+
+
+@pytest.fixture
+def as_before(monkeypatch):
+    before = {name: getattr(jax.config, name) for name in JAX}
+    yield monkeypatch
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+def test_the_cache_is_where_the_system_keeps_caches(as_before, tmp_path):
+    as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cli.cache_folder() == tmp_path / "jaxner"
+    as_before.delenv("XDG_CACHE_HOME")
+    as_before.setattr(sys, "platform", "win32")
+    as_before.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert cli.cache_folder() == tmp_path / "local" / "jaxner"
+    as_before.setattr(sys, "platform", "darwin")
+    assert cli.cache_folder() == Path.home() / "Library/Caches/jaxner"
+
+
+def test_a_choice_goes_before_the_variable_of_jax_and_this_before_the_default(
+    as_before, tmp_path
+):
+    as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
+    as_before.setenv("JAX_COMPILATION_CACHE_DIR", "given")
+    before = jax.config.jax_compilation_cache_dir
+    cli.use_cache(None)
+    assert jax.config.jax_compilation_cache_dir == before
+    as_before.delenv("JAX_COMPILATION_CACHE_DIR")
+    cli.use_cache(None)
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "jaxner")
+    cli.use_cache(str(tmp_path / "mine"))
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "mine")
+    assert (tmp_path / "mine").is_dir()
+    cli.use_cache("off")
+    assert not jax.config.jax_enable_compilation_cache
+
+
+def test_a_cache_that_cannot_be_made(as_before, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        cli.use_cache(str(tmp_path / "file" / "x"))
+    as_before.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    as_before.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    jax.config.update("jax_compilation_cache_dir", None)
+    cli.use_cache(None)  # goes without
+    assert jax.config.jax_compilation_cache_dir is None
