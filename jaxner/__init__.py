@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jaxner.answers.probabilities import marginals as marginals
     from jaxner.answers.probabilities import n_best as n_best
     from jaxner.data.batching import Batches as Batches
-    from jaxner.data.vocab import Vocabulary as Vocabulary
-    from jaxner.data.vocab import build as build_vocabulary  # noqa: F401
+    from jaxner.data.vocabulary import Vocabulary as Vocabulary
+    from jaxner.data.vocabulary import build as build_vocabulary  # noqa: F401
     from jaxner.models import apply as apply
     from jaxner.models import init as init
     from jaxner.tagger import Ensemble as Ensemble
@@ -38,8 +38,8 @@ _HOMES = {
     "attention": "analysis.heatmaps",
     "relations": "analysis.heatmaps",
     "Batches": "data.batching",
-    "Vocabulary": "data.vocab",
-    "build_vocabulary": "data.vocab:build",
+    "Vocabulary": "data.vocabulary",
+    "build_vocabulary": "data.vocabulary:build",
     "Uncertainty": "answers.dropout_passes",
     "sample": "answers.dropout_passes",
     "uncertainty": "answers.dropout_passes",

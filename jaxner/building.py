@@ -12,7 +12,7 @@ import jax
 from flax import linen as nn
 
 from jaxner import arguments, models
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import Vocabulary
 
 
 def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model:

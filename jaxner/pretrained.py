@@ -1,7 +1,7 @@
 """Reads the weights of pretrained encoders from local Hugging Face folders.
 
 The folder holds `config.json`, `model.safetensors` (or several such files and
-`model.safetensors.index.json`), and the vocabulary, which `data.wordpiece` reads. This
+`model.safetensors.index.json`), and the vocabulary, which `data.pieces` reads. This
 module downloads nothing and opens no pickle.
 """
 
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import errors
-from jaxner.data import wordpiece
+from jaxner.data import pieces
 from jaxner.models.bert import ACTIVATIONS, BERT
 from jaxner.types import Weights
 
@@ -74,7 +74,7 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
             "save_pretrained writes it, with config.json, model.safetensors and "
             "vocab.txt or tokenizer.json."
         )
-    config = wordpiece.read_json(path)
+    config = pieces.read_json(path)
     kind = config.get("model_type", "bert")
     fixed = {"position_embedding_type": "absolute", "is_decoder": False}
     if kind != "bert":
@@ -246,7 +246,7 @@ def _files(folder: Path) -> Iterator[Path]:
     if whole.is_file():
         yield whole
     elif index.is_file():
-        files = wordpiece.read_json(index).get("weight_map")
+        files = pieces.read_json(index).get("weight_map")
         if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
             raise ValueError(f"{index}: expected weight_map, from tensors to files")
         for name in sorted(set(files.values())):

@@ -21,7 +21,7 @@ from jaxner.building import build_model as build_model
 from jaxner.building import changed, check_sizes
 from jaxner.calibrations import FILE as CALIBRATION
 from jaxner.data import agreement
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.models.options import completed
 from jaxner.types import Weights
 from jaxner.workdir import Workdir
@@ -84,7 +84,7 @@ class Ensemble(Tagger):
     All arrays of `weights` have a leading axis of seeds. `tag` averages the marginals
     of the members, by `jax.vmap` over that axis, and gives each token the label with
     the highest mean. All probabilities are means over the members, each at its own
-    temperature; see `decoding.predict`.
+    temperature; see `tagging.predict`.
 
     Example:
         >>> one = load("runs/grn")

@@ -1,33 +1,121 @@
-"""Tagging: from strings to labels.
+"""Tagging: from strings to the device and back.
 
-Shape letters: `B` sentences, `T` tokens, `C` characters.
+`over` maps a function of one encoded sentence over tokens in any form: it checks and
+encodes them, sorts them by length, pads batches to few shapes, computes each batch with
+its distinct words read once, and returns one result per sentence, without padding.
+`tag`, `entities`, `marginals`, uncertainty and scoring all use it.
+
+Shape letters: `B` sentences, `T` tokens, `C` characters, `L` labels, `N` labellings,
+`M` passes.
 """
 
 from __future__ import annotations
 
+import bisect
+import collections
+import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, overload
+import math
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import batched
-from jaxner.arguments import check_tagger, shown
+from jaxner import devices, fields, inference, models
+from jaxner.arguments import check_documents, check_tagger, shown
 from jaxner.checked import checked
-from jaxner.data import documents as joining
-from jaxner.data import padding, shapes
-from jaxner.data.sentences import check_one
-from jaxner.data.sentences import is_one_sentence as is_one_sentence
+from jaxner.data import batching, schemes
+from jaxner.data.batching import Shape
 from jaxner.data.splits import Split
-from jaxner.decoding import Decoding, choose
+from jaxner.data.vocabulary import (
+    SEPARATOR,
+    Vocabulary,
+    check_one,
+    is_one_sentence,
+)
+from jaxner.errors import InputError
 from jaxner.models import check_key
+from jaxner.tagger import Ensemble
 from jaxner.tagger import Tagger as Tagger
 from jaxner.tagger import build_model as build_model
 from jaxner.tagger import load as load
-from jaxner.types import Sentence, batch_axes
+from jaxner.types import AnyPotentials, Potentials, Sentence, batch_axes
+
+DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
+"""Ways to choose labels:
+
+viterbi        the most probable labelling
+constrained    the most probable labelling that is well-formed in the label scheme
+independent    each token's best label by its own scores, without transitions
+max_marginal   each token's most probable label: minimises the expected wrong labels
+sampled        a labelling drawn from the distribution
+"""
+
+Decoding = Annotated[str, fields.OneOf(DECODINGS, "n best labellings: jaxner.n_best")]
+
+# Maximum positions and characters in a batch of several sentences. On a CPU, larger
+# batches do not fit its caches and are slower.
+_TOKENS = {"cpu": 1 << 11, "gpu": 1 << 14, "tpu": 1 << 14}
+_CHARS = 1 << 17
+_FEW_WORDS = 1 << 8
+_SHORT_WORD = 24  # characters
+# Maximum number of batches in flight: enough to keep a device busy without holding the
+# results of the whole text there.
+_PENDING = 16
+_SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
+
+
+# What callers give.
+
+
+def texts_of(given: Any) -> list[str] | None:
+    """Returns raw texts, or None for tokens.
+
+    A string is a text; so is each string of a list in which any has white space inside.
+
+    Example:
+        >>> texts_of("Rome fell."), texts_of(["Rome", "fell"])
+        (['Rome fell.'], None)
+        >>> texts_of(["Rome fell.", "Yes."])
+        ['Rome fell.', 'Yes.']
+    """
+    if isinstance(given, str):
+        return [given]
+    is_list = isinstance(given, (list, tuple)) and not isinstance(given, Sentence)
+    if not is_list or not all(isinstance(text, str) for text in given):
+        return None
+    return list(given) if any(map(_SEVERAL_WORDS.search, given)) else None
+
+
+def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
+    """Returns the sentences that a caller gave, and whether it was a single one.
+
+    Every public function of strings calls this.
+
+    Raises:
+        TypeError: They are neither a list of strings nor a list of such lists.
+        InputError: A token has white space inside.
+
+    Example:
+        >>> sentences_of(["Rome", "fell"]), sentences_of([["Yes"]])
+        (([['Rome', 'fell']], True), ([['Yes']], False))
+    """
+    is_one = is_one_sentence(tokens)
+    sentences = [list(tokens)] if is_one else [list(sentence) for sentence in tokens]
+    for sentence in sentences:
+        for token in sentence:
+            # The first test is fast, and true of hardly any token.
+            if not token.isalnum() and _SEVERAL_WORDS.search(token):
+                raise InputError(
+                    f"Expected tokens, got {token[:40]!r} with white space inside. For "
+                    "texts, call jaxner.entities(params, texts); for labels of tokens, "
+                    "split each text, as text.split() or jaxner.data.tokens.read does."
+                )
+    return sentences, is_one
 
 
 def encode(
@@ -51,7 +139,8 @@ def encode(
 
     Raises:
         TypeError: `sentences` has another type.
-        ValueError: Vectors are missing, unexpected, or of another size.
+        InputError: A token has white space inside; or vectors are missing, unexpected,
+            or of another size.
 
     Example:
         >>> params = load("runs/grn")
@@ -59,45 +148,34 @@ def encode(
         [[True, True, True], [True, False, False]]
     """
     check_tagger(params)
-    is_one = is_one_sentence(sentences)
-    encoded = encode_each(params, sentences, vectors)
+    tokens, is_one = sentences_of(sentences)
+    encoded = _encoded(
+        params, tokens, [vectors] if is_one and vectors is not None else vectors
+    )
     if params.vocabulary.reads_documents:
-        encoded = [joining.join([sentence]) for sentence in encoded]
+        encoded = [batching.join([sentence]) for sentence in encoded]
     if is_one:
         return jax.tree.map(jnp.asarray, encoded[0])
     length = max((len(s.words) for s in encoded), default=0)
-    return jax.tree.map(jnp.asarray, padding.stack(encoded, length))
+    return jax.tree.map(jnp.asarray, batching.pad(encoded, length))
 
 
-def encode_each(params: Tagger, sentences: Any, vectors: Any = None) -> list[Sentence]:
-    """Returns each sentence encoded separately, without padding.
-
-    Args:
-        params: What `load` returned.
-        sentences: As for `encode`.
-        vectors: As in `tag`.
-
-    Raises:
-        TypeError, ValueError: As for `encode`.
-    """
-    check_tagger(params)
-    if is_one_sentence(sentences):
-        sentences, vectors = [sentences], None if vectors is None else [vectors]
-    given = [None] * len(sentences) if vectors is None else vectors
-    if not hasattr(given, "__len__") or isinstance(given, (str, bytes, Mapping)):
+def _encoded(params: Tagger, sentences: Any, vectors: Any) -> list[Sentence]:
+    """Returns each sentence encoded separately, without padding."""
+    if vectors is None:
+        return [params.vocabulary.encode(tokens) for tokens in sentences]
+    if not hasattr(vectors, "__len__") or isinstance(vectors, (str, bytes, Mapping)):
         raise TypeError(
             "Expected vectors as an array for one sentence, or a list of arrays for "
-            f"several, got {shown(given)}."
+            f"several, got {shown(vectors)}."
         )
-    if len(given) != len(sentences):
-        raise ValueError(
+    if len(vectors) != len(sentences):
+        raise InputError(
             f"Expected one array of vectors per sentence, {len(sentences)}, got "
-            f"{len(given)}."
+            f"{len(vectors)}."
         )
-    return [
-        params.vocabulary.encode(list(tokens), own)
-        for tokens, own in zip(sentences, given, strict=True)
-    ]
+    pairs = zip(sentences, vectors, strict=True)
+    return [params.vocabulary.encode(tokens, array) for tokens, array in pairs]
 
 
 def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
@@ -105,15 +183,280 @@ def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Se
 
     Raises:
         TypeError: `tokens` is not one sentence.
+        InputError: A token has white space inside.
     """
     check_tagger(params)
     check_one(tokens)
-    sentence = params.vocabulary.encode(tokens, vectors)
-    length, width = batched.round_up(len(tokens), sentence.chars.shape[1])
-    shape = shapes.Shape(length, length + 1, width)
-    padded = padding.pad([sentence], shape)
+    (sentence,) = sentences_of(tokens)[0] or [[]]
+    encoded = params.vocabulary.encode(sentence, vectors)
+    length, width = round_up(len(sentence), encoded.chars.shape[1])
+    padded = batching.pad([encoded], Shape(length, length + 1, width))
     alone = jax.tree.map(lambda array: array[0], padded._replace(chars=None))
     return alone._replace(chars=padded.chars)
+
+
+# The driver.
+
+
+def over(
+    function: Callable[..., Any],
+    params: Tagger,
+    sentences: Any,
+    key: Array | None = None,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+    passes: int = 0,
+    **options: Hashable,
+) -> Any:
+    """Maps a function of one encoded sentence over tokens in any form.
+
+    Args:
+        function: Maps `(params, sentence, key=key, **options)` to a tree of arrays `[T,
+            …]`. It must be a module-level function: each new function compiles again.
+        params: What `load` returned.
+        sentences: One sentence as a list of strings, a list of such lists, a `Split`, a
+            list of what `Vocabulary.encode` returned, or what `encode` returned.
+        key: Passed to the function for its draws.
+        documents: Document of each sentence, for a tagger of documents; None: as the
+            split says, else each sentence is a document.
+        vectors: As in `tag`; a split has its own.
+        passes: Number of passes per sentence in one call, for the batch size.
+        **options: Static arguments of the function.
+
+    Returns:
+        For one sentence, a tree of NumPy arrays without padding; a list of trees for
+        several; JAX arrays `[T, …]` or `[B, T, …]` for what `encode` returned, inside
+        the caller's `jit`, `vmap` or `shard_map`.
+
+    Raises:
+        TypeError: `sentences` has another type; or is encoded, with documents or
+            vectors.
+        InputError: A token has white space inside; or the numbers of documents or
+            vectors and sentences differ.
+    """
+    check_tagger(params)
+    if key is not None:
+        check_key(key)
+    if isinstance(sentences, Sentence):
+        if documents is not None or vectors is not None:
+            raise TypeError(
+                "documents and vectors need strings, but tokens are encoded sentences"
+            )
+        return _mapped(functools.partial(function, **options), params, sentences, key)
+    # Traced, so that another temperature does not compile again.
+    degrees = jnp.asarray(params.temperature, jnp.float32)
+    plain = dataclasses.replace(params, temperature=1.0)
+    static = {"function": function, "options": tuple(options.items())}
+
+    def compute(batch: Sentence) -> Any:
+        return _batch(plain, degrees, batch, key, **static)
+
+    is_one = False
+    if not isinstance(sentences, Split) and not _is_encoded(sentences):
+        sentences, is_one = sentences_of(sentences)
+        vectors = [vectors] if is_one and vectors is not None else vectors
+    results = over_batches(
+        compute,
+        params,
+        sentences,
+        documents=documents,
+        vectors=vectors,
+        passes=passes,
+    )
+    return results[0] if is_one else results
+
+
+def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key) -> Any:
+    """Applies a function of one sentence to encoded arrays, `[T]` or `[B, T]`."""
+    rank = np.ndim(arrays.words)
+    if rank not in (1, 2):
+        raise TypeError(
+            f"Expected encoded words of shape [T] or [B, T], got {rank} axes. Map over "
+            "further axes with jax.vmap."
+        )
+
+    def whole(params: Tagger, sentence: Sentence, key: Any) -> Any:
+        return function(params, sentence, key=key)
+
+    def one(sentence: Sentence) -> Any:
+        return models.automatic(whole, params, sentence, key)
+
+    arrays = jax.tree.map(jnp.asarray, arrays)
+    if rank == 1:
+        return one(arrays)
+    return jax.vmap(one, in_axes=(batch_axes(arrays),))(arrays)
+
+
+@functools.partial(jax.jit, static_argnames=("function", "options"))
+def _batch(params, degrees, batch, key, *, function, options):
+    params = dataclasses.replace(params, temperature=degrees)
+    one = functools.partial(function, params, key=key, **dict(options))
+    return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+
+
+def _is_encoded(sentences: Any) -> bool:
+    is_list = isinstance(sentences, (list, tuple)) and len(sentences) > 0
+    return is_list and isinstance(sentences[0], Sentence)
+
+
+def over_batches(
+    compute: Callable[..., Any],
+    params: Tagger,
+    sentences: Any,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+    passes: int = 0,
+    labels: Sequence[np.ndarray] | None = None,
+) -> list[Any]:
+    """Returns the results of a function of batches for each sentence.
+
+    Args:
+        compute: Maps a batch, whose sentences share their distinct words, to a tree of
+            arrays `[B, T, …]`.
+        params: What `load` returned; batches go to the devices of its weights.
+        sentences: Lists of strings, a `Split`, or what `Vocabulary.encode` returned.
+        documents: As in `over`.
+        vectors: As in `over`.
+        passes: As in `over`.
+        labels: Label ids of each sentence; `compute` receives them as a second
+            argument, `[B, T]`, 0 under padding; separators have the last label.
+
+    Returns:
+        For each sentence a tree of NumPy arrays `[T, …]` without padding.
+    """
+    if isinstance(sentences, Split):
+        numbers = [example.document for example in sentences.examples]
+        documents = numbers if documents is None and any(numbers) else documents
+        vectors = sentences.vectors
+        sentences = [list(example.tokens) for example in sentences.examples]
+    encoded = sentences
+    if not _is_encoded(sentences):
+        encoded = _encoded(params, sentences, vectors)
+    check_documents(documents, len(encoded))
+    if not models.character_readers(params.model):
+        encoded = [batching.without_characters(sentence) for sentence in encoded]
+    if not params.vocabulary.reads_documents:
+        return _in_batches(compute, params.weights, encoded, passes, labels)
+    members = batching.groups(range(len(encoded)) if documents is None else documents)
+    joined = [batching.join([encoded[i] for i in group]) for group in members]
+    if labels is not None:
+        last = len(params.vocabulary.label_names) - 1
+        labels = [batching.join_labels([labels[i] for i in g], last) for g in members]
+    results: list[Any] = [None] * len(encoded)
+    trees = _in_batches(compute, params.weights, joined, passes, labels)
+    for group, tree in zip(members, trees, strict=True):
+        lengths = [len(encoded[i].words) for i in group]
+        leaves, structure = jax.tree.flatten(tree)
+        parts = [batching.split(leaf, lengths) for leaf in leaves]
+        for i, *values in zip(group, *parts, strict=True):
+            results[i] = jax.tree.unflatten(structure, values)
+    return results
+
+
+def _in_batches(
+    compute: Callable[..., Any],
+    weights: Any,
+    sentences: Sequence[Sentence],
+    passes: int,
+    labels: Sequence[np.ndarray] | None,
+) -> list[Any]:
+    """Returns the results for each sentence; up to `_PENDING` batches are in flight."""
+    results: list[Any] = [None] * len(sentences)
+    pending: collections.deque[tuple[list[int], Any]] = collections.deque()
+
+    def fetch() -> None:
+        rows, arrays = pending.popleft()
+        arrays = devices.fetch(arrays)
+        for row, i in enumerate(rows):
+            n = len(sentences[i].words)
+            results[i] = jax.tree.map(lambda a, r=row, n=n: a[r][:n], arrays)
+
+    for rows, batch in _batches(sentences, weights, max(passes, 1)):
+        given = [batch]
+        if labels is not None:
+            count, length = batch.words.shape
+            given.append(batching.pad_labels([labels[i] for i in rows], length, count))
+        pending.append((rows, compute(*given)))
+        if len(pending) == _PENDING:
+            fetch()
+    while pending:
+        fetch()
+    return results
+
+
+def _batches(
+    sentences: Sequence[Sentence], weights: Any, passes: int
+) -> Iterator[tuple[list[int], Sentence]]:
+    """Yields the indices of the sentences in each batch, and the batch."""
+    mesh = devices.mesh_of(weights)
+    parts = 1 if mesh is None else mesh.size
+    near = None if mesh is None else devices.own_parts(mesh)
+    sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
+    most = _TOKENS.get(devices.platform_of(weights), 1 << 12) // passes
+    for (tokens, chars), count, rows in _plan(sizes, most, parts):
+        here = [sentences[i] for i in rows]
+        # In large batches, half of the tokens are padding or repeated words.
+        words = count * tokens + 1
+        if words > _FEW_WORDS and sum(len(s.chars) for s in here) <= words // 2:
+            words //= 2
+        count, words = (-(-n // parts) * parts for n in (count, words))
+        here = batching.without_far_vectors(here, count, parts, near)
+        batch = batching.pad(here, Shape(tokens, words, chars), count)
+        yield rows, batch if mesh is None else devices.split(batch, mesh)
+
+
+def _plan(
+    sizes: Sequence[tuple[int, int]], most: int, parts: int = 1
+) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
+    """Yields the padded size, the number of rows and the sentences of each batch.
+
+    The longest sentences come first. The number of rows is a power of two; spare rows
+    take the next shorter sentences.
+
+    Args:
+        sizes: Tokens of each sentence, and characters of its longest word.
+        most: Maximum number of positions in a batch of several sentences.
+        parts: Number of devices that share a batch; each takes a full share.
+    """
+    rounded = [round_up(*size) for size in sizes]
+    sizes = [(chars, tokens) for tokens, chars in rounded]
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    while order:
+        tokens, chars = rounded[order[-1]]
+        share = max(1, min(most, _CHARS // chars) // tokens)
+        most_rows = parts * (1 << (share.bit_length() - 1))
+        shorter = bisect.bisect_left(order, sizes[order[-1]], key=sizes.__getitem__)
+        count = min(most_rows, _next_power(len(order) - shorter))
+        rows = [order.pop()]
+        while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
+            rows.append(order.pop())
+        yield (tokens, chars), count, rows
+
+
+def round_up(tokens: int, chars: int) -> tuple[int, int]:
+    """Returns sizes rounded up, so that sentences share few compiled programs.
+
+    Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24 (most words are short), 128, 256,
+    …, or 1 if the model reads no characters.
+
+    Example:
+        >>> round_up(17, 9)
+        (24, 24)
+    """
+    padded = max(8, _next_power(tokens))
+    if padded > 16 and tokens <= 3 * padded // 4:
+        padded = 3 * padded // 4
+    width = _SHORT_WORD if chars <= _SHORT_WORD else max(128, _next_power(chars))
+    return padded, width if chars > 1 else 1
+
+
+def _next_power(count: int) -> int:
+    return 1 << max(count - 1, 0).bit_length()
+
+
+# Labels.
 
 
 @overload
@@ -138,7 +481,7 @@ def tag(
 @overload
 def tag(
     params: Tagger,
-    tokens: Sequence[Sequence[str]],
+    tokens: Sequence[Sequence[str]] | Split,
     *,
     decoding: Decoding = ...,
     constrained: bool = ...,
@@ -165,8 +508,8 @@ def tag(
 
     Args:
         params: What `load` returned.
-        tokens: One sentence as a list of strings, a list of such lists, or what
-            `encode` returned for either.
+        tokens: One sentence as a list of strings, a list of such lists, a `Split`, or
+            what `encode` returned. For raw texts, see `entities`.
         decoding: How labels are chosen: "viterbi" (the most probable labelling),
             "constrained" (the most probable well-formed one), "independent" (without
             transitions), "max_marginal" (each token's most probable label) or
@@ -189,9 +532,9 @@ def tag(
     Raises:
         TypeError: `tokens` has another type, or `documents` or `vectors` come with
             encoded sentences.
-        ValueError: The decoding is unknown, or needs a key or a head with label
-            probabilities; or the number of documents or vectors is wrong; or vectors
-            are missing, unexpected, or of another size.
+        ValueError: A token has white space inside; the decoding is unknown, or needs a
+            key or a head with label probabilities; or the number of documents or
+            vectors is wrong; or vectors are missing, unexpected, or of another size.
 
     Example:
         >>> params = load("runs/grn")
@@ -202,60 +545,49 @@ def tag(
         >>> params.vocabulary.decode(ids.tolist()) == labels[0]
         True
     """
-    check_tagger(params)
-    if key is not None:
-        check_key(key)
+    choice: Any = {"decoding": decoding, "constrained": constrained, "key": key}
+    ids = label_ids(params, tokens, documents=documents, vectors=vectors, **choice)
     if isinstance(tokens, Sentence):
-        if documents is not None:
-            raise TypeError("documents needs strings, but tokens are encoded sentences")
-        if vectors is not None:
-            raise TypeError(
-                "vectors needs strings; encoded sentences contain their vectors, see "
-                "`encode`"
-            )
-        rank = np.ndim(tokens.words)
-        if rank not in (1, 2):
-            raise TypeError(
-                f"Expected encoded words of shape [T] or [B, T], got {rank} axes. Map "
-                "over further axes with jax.vmap."
-            )
-        one = functools.partial(
-            choose, params, key=key, decoding=decoding, constrained=constrained
-        )
-        arrays = jax.tree.map(jnp.asarray, tokens)
-        return one(arrays) if rank == 1 else _map(one, arrays)
-    encoded = encode_each(params, tokens, vectors)
-    ids = label_ids(
-        params,
-        encoded,
-        decoding=decoding,
-        constrained=constrained,
-        documents=documents,
-        key=key,
-    )
-    labels = [params.vocabulary.decode(sentence.tolist()) for sentence in ids]
-    return labels[0] if is_one_sentence(tokens) else labels
+        return ids
+    decode = params.vocabulary.decode
+    return [decode(row) for row in ids] if isinstance(ids, list) else decode(ids)
 
 
-def label_split(
+def label_ids(
     params: Tagger,
-    split: Split,
+    tokens: Any,
     *,
     decoding: Decoding = "viterbi",
     constrained: bool = False,
+    documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
-) -> tuple[Sequence[Sequence[str]], Sequence[list[str]]]:
-    """Returns the gold and the predicted labels of a split.
+    vectors: Any = None,
+) -> Any:
+    """Returns label ids as `tag` returns labels; takes anything that `over` takes."""
+    check_tagger(params)
+    check_decoding(decoding, key)
+    return over(
+        choose,
+        params,
+        tokens,
+        key,
+        documents=documents,
+        vectors=vectors,
+        passes=params.model.mc_dropout.num_samples,
+        decoding=decoding,
+        constrained=constrained,
+    )
+
+
+def label_split(
+    params: Tagger, split: Split, **options: Any
+) -> tuple[list[Sequence[str]], list[list[str]]]:
+    """Returns gold and predicted labels of a split, in the tagger's scheme.
 
     Args:
         params: What `load` returned.
-        split: Sentences with gold labels, in any scheme.
-        decoding: As in `tag`.
-        constrained: As in `tag`.
-        key: As in `tag`.
-
-    Returns:
-        The gold and the predicted labels of each sentence, in the tagger's scheme.
+        split: Sentences with labels, in any scheme.
+        **options: `decoding`, `constrained` and `key` of `tag`.
 
     Example:
         >>> from jaxner.data import corpora
@@ -265,63 +597,242 @@ def label_split(
         True
     """
     gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
-
-    def decode(batch):
-        return _decode(params, batch, key, decoding=decoding, constrained=constrained)
-
-    ids = over_split(params, split, decode, params.model.mc_dropout.num_samples)
-    return gold, [params.vocabulary.decode(sentence.tolist()) for sentence in ids]
+    return gold, tag(params, split, **options)
 
 
-def over_split(
-    params: Tagger, split: Split, compute: Callable[[Sentence], Any], passes: int = 0
-) -> list[Any]:
-    """Returns the results of a function for each sentence of a split.
+def check_decoding(decoding: Decoding, key: Array | None) -> None:
+    """Raises ValueError if a decoding is unknown, or draws without a key."""
+    fields.check("decoding", decoding, Decoding)
+    if decoding == "sampled" and key is None:
+        raise InputError(
+            "Decoding 'sampled' draws labels: give a key, such as jax.random.key(0)"
+        )
+
+
+class Predictive(NamedTuple):
+    """The distribution over the labellings of a sentence.
+
+    Attributes:
+        potentials: The potentials that choose the labels.
+        passes: Potentials of several passes, emissions `[M, T, L]`, whose
+            probabilities are averaged; None: `potentials` give the probabilities.
+    """
+
+    potentials: AnyPotentials
+    passes: Potentials | None = None
+
+    def mean(self, compute: Callable[[Any], Any]) -> Any:
+        """Returns the mean over the passes of what `compute` returns."""
+        if self.passes is None:
+            return compute(self.potentials)
+        return inference.mean_over_passes(compute, self.passes)
+
+    def log_mean(self, compute: Callable[[Any], Any]) -> Any:
+        """Returns the log of the mean probability; `compute` returns its log."""
+        if self.passes is None:
+            return compute(self.potentials)
+        logs = inference.each_pass(compute, self.passes)
+        return jax.nn.logsumexp(logs, axis=0) - math.log(len(logs))
+
+    def map(self, change: Callable[[Any], Any]) -> Predictive:
+        """Returns a distribution with all potentials changed."""
+        passes = None if self.passes is None else change(self.passes)
+        return Predictive(change(self.potentials), passes)
+
+
+def predict(
+    params: Tagger,
+    sentence: Sentence,
+    key: Array | None = None,
+    num_samples: int | None = None,
+    *,
+    constrained: bool = False,
+) -> Predictive:
+    """Computes the distribution over the labellings of one sentence.
 
     Args:
-        params: What `load` returned.
-        split: Sentences, with documents and vectors if any.
-        compute: Maps a batch to a tree of arrays `[B, T, …]`.
-        passes: Number of passes with dropout; 0 for one pass without dropout.
+        params: What `load` returned; divides scores by its temperature.
+        sentence: One sentence; `jax.vmap` adds the batch.
+        key: Draws the dropout masks; None: the seed of the config draws them.
+        num_samples: Number of passes with dropout, whose probabilities are averaged;
+            None: the number in the tagger's config. Ignored with a refinement, which
+            has a single distribution, and by an ensemble, which averages its members.
+        constrained: Whether to forbid ill-formed labellings.
     """
-    sentences = encode_each(params, [e.tokens for e in split.examples], split.vectors)
-    # If the file does not mark documents, each sentence is a document.
-    numbers = [example.document for example in split.examples]
-    documents = numbers if any(numbers) else None
-    return batched.over_documents(params, compute, sentences, documents, passes)
+    if isinstance(params, Ensemble):
+        return _of_members(params, sentence, key, constrained)
+    model, weights, dropout = params.model, params.weights, params.model.mc_dropout
+    predicted = Predictive(models.predict(model, weights, sentence, key))
+    count = dropout.num_samples if num_samples is None else num_samples
+    if count and model.refinement is None:
+        key = jax.random.key(dropout.seed) if key is None else key
+        keys = models.pass_keys(models.sentence_key(key, sentence), count)
+        passes = models.sample(model, weights, sentence, keys)
+        predicted = predicted._replace(passes=passes)
+    degrees: Any = params.temperature  # may be traced
+    is_warm = not isinstance(degrees, float) or degrees != 1.0
+    if is_warm and isinstance(predicted.potentials, Potentials):
+        predicted = predicted.map(lambda p: inference.at_temperature(p, degrees))
+    if constrained:
+        allowed = constraints(params.vocabulary)
+        predicted = predicted.map(lambda p: inference.constrain(p, allowed))
+    return predicted
 
 
-def label_ids(
+def _of_members(
+    params: Ensemble, sentence: Sentence, key: Array | None, constrained: bool
+) -> Predictive:
+    """Computes the distribution of an ensemble: the mean over its members.
+
+    The logarithms of the mean marginals choose the labels, without transitions. A mean
+    of probabilities weighs all members equally; a mean of scores would give more weight
+    to members with larger scores.
+    """
+
+    def member(weights, temperature):
+        potentials = models.predict(params.model, weights, sentence, key)
+        return inference.at_temperature(potentials, temperature)
+
+    degrees = jnp.asarray(params.temperature, jnp.float32)
+    degrees = jnp.broadcast_to(degrees, (len(params),))
+    passes: Any = jax.vmap(member)(params.weights, degrees)
+    chances = inference.mean_over_passes(
+        lambda p: inference.marginals(p, sentence.mask), passes
+    )
+    mean = Potentials(jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny)))
+    if not constrained:
+        return Predictive(mean, passes)
+    allowed = constraints(params.vocabulary)
+    each: Any = jax.vmap(lambda p: inference.constrain(p, allowed))(passes)
+    return Predictive(inference.constrain(mean, allowed), each)
+
+
+def constraints(vocabulary: Vocabulary) -> inference.Constraints:
+    """Returns the labels and transitions that the label scheme allows.
+
+    A separator between sentences counts as a token outside all spans.
+    """
+    allowed = schemes.allowed(outside_at_separators(vocabulary), vocabulary.scheme)
+    return inference.Constraints(*map(jnp.asarray, allowed))
+
+
+def outside_at_separators(vocabulary: Vocabulary) -> list[str]:
+    """Returns the label names, with `O` for separators."""
+    return ["O" if name == SEPARATOR else name for name in vocabulary.label_names]
+
+
+def choose(
     params: Tagger,
-    sentences: Sequence[Sentence],
+    sentence: Sentence,
+    key: Array | None = None,
     *,
     decoding: Decoding = "viterbi",
     constrained: bool = False,
-    documents: Sequence[Hashable] | None = None,
-    key: Array | None = None,
-) -> list[Int[np.ndarray, " T"]]:
-    """Returns the label ids of encoded sentences, in the order of the input.
+) -> Int[Array, " T"]:
+    """Returns the label ids of one sentence, 0 under padding; `over` maps it.
 
-    Args:
-        params: What `load` returned.
-        sentences: Without padding, as `Vocabulary.encode` returns them.
-        decoding: As in `tag`.
-        constrained: As in `tag`.
-        documents: As in `tag`.
-        key: As in `tag`.
+    Raises:
+        ValueError: The head is autoregressive, and the decoding needs probabilities.
     """
+    constrained = constrained or decoding == "constrained"
+    if isinstance(params, Ensemble) or decoding in ("max_marginal", "sampled"):
+        predicted = predict(params, sentence, key, constrained=constrained)
+    else:  # neither passes nor temperature change these labels
+        potentials = models.predict(params.model, params.weights, sentence, key)
+        if constrained:
+            potentials = inference.constrain(potentials, constraints(params.vocabulary))
+        predicted = Predictive(potentials)
+    return labels_of(
+        params, predicted, sentence, key, decoding, constrained=constrained
+    )
 
-    def decode(batch):
-        return _decode(params, batch, key, decoding=decoding, constrained=constrained)
 
-    passes = params.model.mc_dropout.num_samples
-    return batched.over_documents(params, decode, sentences, documents, passes)
+def labels_of(
+    params: Tagger,
+    predicted: Predictive,
+    sentence: Sentence,
+    key: Array | None,
+    decoding: Decoding,
+    *,
+    constrained: bool = False,
+) -> Int[Array, " T"]:
+    """Returns label ids chosen from a distribution that `predict` returned.
+
+    It must be constrained if `constrained` is True.
+    """
+    mask = sentence.mask
+    if decoding == "sampled":
+        return draw(predicted, sentence, key)
+    chosen = predicted.potentials
+    if decoding == "max_marginal":
+        chances = predicted.mean(lambda p: inference.marginals(p, mask))
+        if not constrained:
+            return jnp.argmax(chances, axis=-1).astype(jnp.int32)
+        # The best label of each token alone may not fit its neighbours.
+        chosen = inference.constrain(
+            Potentials(chances), constraints(params.vocabulary)
+        )
+    elif decoding == "independent" and not isinstance(params, Ensemble):
+        if not isinstance(chosen, Potentials):
+            raise InputError(
+                "Each label of an autoregressive head (head 'seq2seq') depends on all "
+                "before it: there are no independent labels. Take another decoding."
+            )
+        chosen = Potentials(chosen.emissions)
+        if constrained:
+            chosen = inference.constrain(chosen, constraints(params.vocabulary))
+    return inference.viterbi(chosen, mask)
 
 
-@functools.partial(jax.jit, static_argnames=("decoding", "constrained"))
-def _decode(params: Tagger, batch: Sentence, key, **choice):
-    return _map(functools.partial(choose, params, key=key, **choice), batch)
+def draw(predicted: Predictive, sentence: Sentence, key: Any) -> Int[Array, " T"]:
+    """Draws a labelling from the distribution; with several passes, a pass first.
+
+    The result depends on the key and the words, not on the batch or padding.
+    """
+    mask = sentence.mask
+    key = models.sentence_key(key, sentence)
+    if predicted.passes is None:
+        return inference.sample(predicted.potentials, mask, key)
+    first, second = jax.random.split(key)
+    number = jax.random.randint(first, (), 0, len(predicted.passes.emissions))
+    return inference.sample(inference.one_pass(predicted.passes, number), mask, second)
 
 
-def _map(one: Callable[[Sentence], Any], batch: Sentence) -> Any:
-    return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+def best_labellings(
+    params: Tagger, predicted: Predictive, sentence: Sentence, n: int
+) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
+    """Returns the n best labellings and their probabilities, the most probable first.
+
+    With several passes, `potentials` choose the labellings, and their mean probability
+    orders them. For an ensemble, they are the most probable on average among the n best
+    of each member. A missing labelling (there are fewer than n) has probability 0.
+    """
+    mask = sentence.mask
+    if isinstance(params, Ensemble):
+        assert predicted.passes is not None
+        each = inference.each_pass(
+            lambda p: inference.n_best(p, mask, n), predicted.passes
+        )
+        labels = each[0].reshape(-1, mask.shape[0])
+        exists = jnp.isfinite(each[1].reshape(-1)) & _is_first(labels)
+    else:
+        labels, scores = inference.n_best(predicted.potentials, mask, n)
+        exists = jnp.isfinite(scores)
+
+    def chances_of(potentials):
+        def one(y):
+            return inference.log_probability(potentials, y, mask)
+
+        return jnp.exp(jax.vmap(one)(labels))
+
+    chances = jnp.where(exists, predicted.mean(chances_of), 0.0)
+    if predicted.passes is None:
+        return labels, chances
+    order = jnp.argsort(-chances)[:n]
+    return labels[order], chances[order]
+
+
+def _is_first(labels: Int[Array, "N T"]) -> Bool[Array, " N"]:
+    """Returns which labellings are the first of their kind in the list."""
+    equal = jnp.all(labels[:, None] == labels[None], axis=-1)
+    return ~jnp.any(jnp.tril(equal, -1), axis=1)

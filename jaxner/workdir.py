@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import filelock
 
 from jaxner import integrity, writing
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.integrity import DamagedFileError
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ def write_inputs(corpus, folder, dim):
     """Writes what configs read beside the corpus: vectors, ELMo's vectors, a BERT."""
     from safetensors.numpy import save_file
 
-    from jaxner.data import contextual
+    from jaxner.data.vectors import write_contextual
 
     folder.mkdir(parents=True)
     splits = [p.stem for p in sorted(corpus.glob("*.conll"))]
@@ -74,7 +74,7 @@ def write_inputs(corpus, folder, dim):
     (folder / "vectors.txt").write_text("\n".join(known) + "\n", "utf-8")
     for split, tokens in text.items():
         arrays = [rng.normal(size=(3, len(t), 5)).astype(np.float32) for t in tokens]
-        contextual.write(folder / f"{split}.npz", arrays, tokens)
+        write_contextual(folder / f"{split}.npz", arrays, tokens)
     letters = sorted({letter for word in words for letter in word})
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters]
     pieces += [f"##{letter}" for letter in letters]

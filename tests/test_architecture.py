@@ -13,7 +13,7 @@ ORDER = (
     *("types", "errors", "ranges", "fields", "wording", "writing", "terminal"),
     *("saving", "devices", "integrity", "arguments", "checked", "data", "inference"),
     *("models", "checkpoints", "runs", "workdir", "evaluation", "building"),
-    *("calibrations", "pretrained", "tagger", "batched", "decoding", "tagging"),
+    *("calibrations", "pretrained", "tagger", "tagging"),
     *("answers", "streaming", "stream", "training", "configuration", "families"),
     *("analysis", "commands", "cli", "__main__", "__init__"),
 )

@@ -23,7 +23,8 @@ from configs import (
     uanet,
 )
 from jaxner import configuration, models
-from jaxner.data import corpora, vocab
+from jaxner.data import corpora
+from jaxner.data import vocabulary as vocab
 from jaxner.models.grn import CONTEXTS, RELATIONS
 from jaxner.training import optim, schema
 from jaxner.training.objectives import Objective

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import decoding, inference, models, tagging
-from jaxner.data import schemes, vocab
-from jaxner.decoding import DECODINGS
+from jaxner import inference, models, tagging
+from jaxner.data import schemes
+from jaxner.data import vocabulary as vocab
 from jaxner.inference import Constraints
+from jaxner.tagging import DECODINGS
 from tests.marks import slow
 
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
@@ -189,7 +190,7 @@ def test_passes_are_averaged(head):
     assert np.abs(more - found).max() > 1e-4
     single = jaxner.marginals(params, tokens, num_samples=0)
     assert np.abs(single - found).max() > 1e-4
-    predictive = decoding.predict(params, sentence, key)
+    predictive = tagging.predict(params, sentence, key)
     each = [inference.one_pass(predictive.passes, i) for i in range(3)]
     for one in jaxner.n_best(params, tokens, 4, key=key):
         ids = jnp.array(params.vocabulary.label_ids(one.labels))
@@ -200,7 +201,7 @@ def test_passes_are_averaged(head):
     draw = functools.partial(jaxner.tag, params, sentence, decoding="sampled")
     keys = jax.random.split(key, 2)
     assert draw(key=keys[0]).shape == (3,)
-    ruled = decoding.predict(params, sentence, key, constrained=True)
+    ruled = tagging.predict(params, sentence, key, constrained=True)
     allowed = Constraints(*schemes.allowed(params.vocabulary.label_names, "BIOES"))
     assert ruled.passes.transitions.shape == allowed.transitions.shape
 
@@ -219,8 +220,6 @@ def test_what_cannot_be_answered_says_so(crf):
     deep = jax.tree.map(lambda x: x[None, None], jaxner.encode(crf, ["Rome"]))
     with pytest.raises(TypeError, match="got 3 axes"):
         jaxner.marginals(crf, deep)
-    with pytest.raises(TypeError, match="Split it into tokens first"):
-        jaxner.marginals(crf, "Rome")
 
 
 def test_temperature_travels_with_the_tagger(crf, tmp_path):
@@ -241,6 +240,5 @@ def test_temperature_travels_with_the_tagger(crf, tmp_path):
 
 def test_tags_and_separators_are_outside():
     words, _ = vocab.build([["a"]], ["X"], scheme="tags")
-    assert decoding.outside_at_separators(words) == ["X"]
-    assert decoding.constraints(words).transitions.all()
-    assert tagging.choose is decoding.choose
+    assert tagging.outside_at_separators(words) == ["X"]
+    assert tagging.constraints(words).transitions.all()

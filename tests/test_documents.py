@@ -12,8 +12,9 @@ import pytest
 
 import jaxner
 import train
-from jaxner import batched, models, tagging
-from jaxner.data import batching, corpora, documents, schemes, splits, vocab
+from jaxner import models, tagging
+from jaxner.data import batching, corpora, schemes, splits
+from jaxner.data import vocabulary as vocab
 from jaxner.data.readers import conll
 from jaxner.training import objectives, prepare, run
 from jaxner.workdir import Workdir
@@ -59,7 +60,7 @@ def changed(params, **heads):
 
 def potentials(params, sentences):
     """The potentials of a document of sentences, as arrays."""
-    joined = documents.join([params.vocabulary.encode(s) for s in sentences])
+    joined = batching.join([params.vocabulary.encode(s) for s in sentences])
     found = models.apply(
         params.model, params.weights, jax.tree.map(jnp.asarray, joined)
     )
@@ -145,7 +146,7 @@ def test_labels_are_the_best_of_all(head, constrained):
             return total + start[labels[0]] + end[labels[-1]]
 
         def well_formed(ids, names=names):
-            rows = documents.split(np.array(ids), [2, 1, 2])
+            rows = batching.split(np.array(ids), [2, 1, 2])
             return not any(
                 len(schemes.violations([names[i] for i in row], "BIO")) for row in rows
             )
@@ -158,7 +159,7 @@ def test_labels_are_the_best_of_all(head, constrained):
         if constrained:
             labellings = [ids for ids in labellings if well_formed(ids)]
         best = np.array(max(labellings, key=lambda ids: score(np.array(ids))))
-        expected = [[names[i] for i in row] for row in documents.split(best, [2, 1, 2])]
+        expected = [[names[i] for i in row] for row in batching.split(best, [2, 1, 2])]
         labels = jaxner.tag(
             params, sentences, documents=[0, 0, 0], constrained=constrained
         )
@@ -177,7 +178,7 @@ def test_answers_are_in_the_order_of_the_sentences(wild):
     numbers = [5, 0, 5, "b", 0, 5, "b", "b", 1, 5, 1, 0, (2, 3), 1]
     found = jaxner.tag(wild, sentences, documents=numbers)
     expected = [None] * len(sentences)
-    for members in documents.groups(numbers):
+    for members in batching.groups(numbers):
         group = [sentences[i] for i in members]
         for i, row in zip(
             members, jaxner.tag(wild, group, documents=[0] * len(group)), strict=True
@@ -267,7 +268,7 @@ def test_potentials_depend_on_the_sentence_before(head):
     after = [potentials(params, [[word], ["x", "y"]])[0][3:5] for word in ("cue", "x")]
     assert np.abs(after[0] - after[1]).max() > 1e-3
     # A separator has no features: the sentence alone is the document without others.
-    kept = documents.join([params.vocabulary.encode(["x", "y"])])
+    kept = batching.join([params.vocabulary.encode(["x", "y"])])
     assert kept.words.tolist()[0] == 0
     alone = potentials(params, [["x", "y"]])[0][1:3]
     assert np.abs(alone - after[0]).max() > 1e-3
@@ -295,8 +296,8 @@ def test_without_marks_each_sentence_of_a_file_is_a_document(cued, tmp_path):
 def test_separators_count_in_the_loss():
     params = tagger(SOFTMAX, seed=6)
     sentences = [["cue", "y"], ["x"]]
-    joined = documents.join([params.vocabulary.encode(s) for s in sentences])
-    labels = documents.join_labels([np.array([1, 2]), np.array([0])], separator=3)
+    joined = batching.join([params.vocabulary.encode(s) for s in sentences])
+    labels = batching.join_labels([np.array([1, 2]), np.array([0])], separator=3)
     batch = batching.pad([joined], batching.Shape(9, 10, 4), 2)
     padded = np.zeros((2, 9), np.int32)
     padded[0, : len(labels)] = labels
@@ -320,18 +321,18 @@ def test_a_very_long_word_widens_no_document(chars, monkeypatch):
     sentences = [*some_sentences(9), ["x", "cue" * 5000, "y"], *some_sentences(3, 5)]
     numbers = [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]
     widths = []
-    join = batched.joining.join
+    join = batching.join
 
     def joined(group):
         widths.append(join(group).chars.shape[1])
         return join(group)
 
-    monkeypatch.setattr(batched.joining, "join", joined)
+    monkeypatch.setattr(batching, "join", joined)
     found = jaxner.tag(params, sentences, documents=numbers)
     short, wide, other = widths
     assert wide == (vocab.MAX_CHARACTERS if chars else 1)
     assert max(short, other) <= (10 if chars else 1)
-    for members in documents.groups(numbers):
+    for members in batching.groups(numbers):
         group = [sentences[i] for i in members]
         labels = [params.vocabulary.decode(ids) for ids in plain(params, group)]
         assert [found[i] for i in members] == labels
@@ -339,9 +340,9 @@ def test_a_very_long_word_widens_no_document(chars, monkeypatch):
 
 def plain(params, sentences):
     """Labels one document, padded to its longest word."""
-    joined = documents.join([params.vocabulary.encode(s) for s in sentences])
+    joined = batching.join([params.vocabulary.encode(s) for s in sentences])
     ids = jaxner.tag(params, jax.tree.map(jnp.asarray, joined))
-    return documents.split(np.asarray(ids), [len(s) for s in sentences])
+    return batching.split(np.asarray(ids), [len(s) for s in sentences])
 
 
 @pytest.fixture(scope="module")

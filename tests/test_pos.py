@@ -9,7 +9,8 @@ import pytest
 import jaxner
 import train
 from jaxner import configuration
-from jaxner.data import corpora, schemes, vocab
+from jaxner.data import corpora, schemes
+from jaxner.data import vocabulary as vocab
 from jaxner.data.readers import conll, conllu
 from jaxner.training import prepare, schema
 from jaxner.workdir import Workdir

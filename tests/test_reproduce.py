@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from jaxner.configuration import shipped
-from jaxner.data import corpora, vocab
+from jaxner.data import corpora
+from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import predictions
 from jaxner.workdir import Workdir
 from reproduce import __main__ as command

@@ -21,7 +21,8 @@ import pytest
 import jaxner
 from jaxner import __main__ as program
 from jaxner import streaming, tagging
-from jaxner.data import corpora, readers, streams, vocab
+from jaxner.data import corpora, readers, streams
+from jaxner.data import vocabulary as vocab
 from jaxner.workdir import Workdir
 
 LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]

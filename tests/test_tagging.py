@@ -1,4 +1,4 @@
-"""`jaxner.tag` with all forms of input, and `Tagger` as a pytree."""
+"""Tagging: all forms of input, and batches that never change a result."""
 
 import dataclasses
 import functools
@@ -8,11 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxner
 from jaxner import models, tagging
-from jaxner.data import corpora, schemes, vocab
+from jaxner.data import corpora, schemes
+from jaxner.data import vocabulary as vocab
+from jaxner.errors import InputError
+from jaxner.types import batch_axes
+from tests.sentences import spelled
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +89,17 @@ def test_encoded_arrays_in_ids_out(params, sentences, labels):
         assert params.vocabulary.decode(row[: len(expected)].tolist()) == expected
 
 
+def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
+    split = corpora.load(None, "dev", directory=corpus)
+    assert jaxner.tag(params, split) == labels
+    gold, predicted = tagging.label_split(params, split)
+    assert predicted == labels
+    assert [len(row) for row in gold] == [len(row) for row in labels]
+    encoded = [params.vocabulary.encode(e.tokens) for e in split.examples]
+    ids = tagging.label_ids(params, encoded)
+    assert [params.vocabulary.decode(row) for row in ids] == labels
+
+
 def test_under_jit_and_vmap(params, sentences):
     batch = jaxner.encode(params, sentences)
     expected = jaxner.tag(params, batch)
@@ -151,31 +168,6 @@ def test_loading_twice_traces_once(params, finished):
     assert len(traces) == 1
 
 
-class Word(str):
-    """A word that does not want to be looked at."""
-
-    __slots__ = ()
-
-    def __eq__(self, other):
-        raise AssertionError("a word was compared")
-
-    def __hash__(self):
-        raise AssertionError("a word was hashed")
-
-
-def test_vocabularies_compare_by_fingerprint(params):
-    words = params.vocabulary.words
-    left, right = (
-        dataclasses.replace(params.vocabulary, words=tuple(map(Word, words)))
-        for _ in range(2)
-    )
-    assert left.fingerprint == right.fingerprint  # computed once, here
-    assert left == right
-    assert hash(left) == hash(right)
-    shorter = dataclasses.replace(params.vocabulary, words=words[:-1])
-    assert shorter != params.vocabulary
-
-
 def test_gradient_flows_through_the_weights(params, sentences):
     sentence = jaxner.encode(params, sentences[0])
 
@@ -198,25 +190,70 @@ def test_constrained_output_is_well_formed(params, sentences):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "message"),
+    "tokens",
     [
-        ("Rome wins", "Split it into tokens first"),
-        (None, "got NoneType"),
-        (7, "got int"),
-        ({"Rome": 1}, "got dict"),
-        ([1, 2], "got int as item 0"),
-        (["Rome", None], "got NoneType as token 1"),
-        ([["Rome"], "wins"], "got list as token 0"),
-        ([["Rome", b"wins"]], "got bytes as token 1 of sentence 0"),
-        (np.zeros(3), "an array of float64"),
-        (np.array("Rome"), "an array without axes: give [tokens.item()]"),
-        ((s for s in ["Rome"]), "got generator: give list(tokens)"),
+        "Rome wins",
+        None,
+        {"Rome": 1},
+        [1, 2],
+        ["Rome", None],
+        [["Rome"], "wins"],
+        [["Rome", b"wins"]],
+        np.zeros(3),
+        (word for word in ["Rome"]),
     ],
 )
-def test_wrong_types_say_what_would_be_right(params, tokens, message):
-    with pytest.raises(TypeError, match="Expected a list of strings") as error:
-        jaxner.tag(params, tokens)
-    assert message in str(error.value)
+def test_wrong_types_are_refused_at_all_doors(params, tokens):
+    for door in (jaxner.tag, jaxner.marginals, jaxner.n_best, jaxner.encode):
+        with pytest.raises(TypeError, match="Expected a list of strings"):
+            door(params, tokens)
+
+
+TEXTS = ["Milan beat Ajax.", "Rain fell in Rome."]
+
+
+def test_texts_are_not_taken_for_tokens(params):
+    """A list of two texts was tagged as one sentence of two tokens."""
+    for door in (jaxner.tag, jaxner.marginals, jaxner.n_best, jaxner.encode):
+        for tokens in (TEXTS, [TEXTS], [[TEXTS[0]], ["Rome"]], ["Rome", "a\nb"]):
+            with pytest.raises(InputError, match=r"entities\(params, texts\).*split"):
+                door(params, tokens)
+    with pytest.raises(InputError, match="white space inside"):
+        jaxner.relations(params, TEXTS)
+    # White space around a token, and what only looks like it, is the caller's.
+    assert len(jaxner.tag(params, ["Rome ", "\n", "10\u202f000", ""])) == 4
+
+
+def test_entities_of_texts(params):
+    found = jaxner.entities(params, TEXTS)
+    assert found == [jaxner.entities(params, text) for text in TEXTS]
+    assert found == jaxner.entities(params, TEXTS, raw=True)
+    assert found == jaxner.entities(params, tuple(TEXTS))
+    assert len(jaxner.entities(params, ["Milan beat Ajax.", "Rome"])) == 2
+
+
+class Series:
+    """Like pandas.Series: iterable and sized, but no sequence."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return iter(self.values)
+
+
+def test_the_error_for_a_series_leads_to_what_works(params):
+    with pytest.raises(TypeError, match=r"give list\(tokens\)"):
+        jaxner.tag(params, Series(["Rome", "fell"]))
+    jaxner.tag(params, list(Series(["Rome", "fell"])))
+    for door in (jaxner.tag, jaxner.entities):
+        with pytest.raises(TypeError, match=r"entities\(params, list\(texts\)\)"):
+            door(params, Series(TEXTS))
+    assert len(jaxner.entities(params, list(Series(TEXTS)))) == 2
+    assert len(jaxner.tag(params, [text.split() for text in Series(TEXTS)])) == 2
 
 
 def test_wrong_rank(params):
@@ -275,3 +312,167 @@ def test_loading_writes_and_removes_nothing(finished, tmp_path):
 def test_loading_again_labels_the_same(params, finished, sentences, labels):
     assert jaxner.tag(jaxner.load(finished), sentences) == labels
     assert jaxner.tag(jaxner.load(str(finished)), sentences) == labels
+
+
+# --- Batches -------------------------------------------------------------------------
+
+SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 300)), max_size=40)
+
+
+@given(SIZES, st.integers(1, 8))
+@settings(max_examples=80)
+def test_a_plan_holds_every_sentence_once(sizes, passes):
+    taken, most = [], tagging._TOKENS["cpu"] // passes
+    for (length, width), size, rows in tagging._plan(sizes, most):
+        assert 1 <= len(rows) <= size == 1 << (size.bit_length() - 1)
+        assert size == 1 or size * length <= min(most, tagging._CHARS // width)
+        for i in rows:
+            tokens, chars = sizes[i]
+            assert tokens <= length
+            assert chars <= width
+        taken += rows
+    assert sorted(taken) == list(range(len(sizes)))
+
+
+def test_a_corpus_has_little_padding_in_few_shapes():
+    rng = np.random.default_rng(0)
+    lengths = np.minimum(rng.geometric(1 / 14, 3000), 120)
+    plan = list(tagging._plan([(n, 9) for n in lengths.tolist()], 1 << 11))
+    positions = sum(length * size for (length, _), size, _ in plan)
+    assert 1 - lengths.sum() / positions < 0.25
+    assert len({(shape, size) for shape, size, _ in plan}) <= 14
+
+
+def test_sizes_are_rounded_up():
+    for length in range(1, 200):
+        tokens, _ = tagging.round_up(length, 5)
+        assert length <= tokens <= max(16, 1.5 * length)
+        assert tokens == 8 or length > 8
+    widths = [tagging.round_up(3, width)[1] for width in (1, 2, 25, 129)]
+    assert widths == [1, 24, 128, 256]
+
+
+def emissions(params, sentences):
+    @jax.jit
+    def compute(batch):
+        def one(sentence):
+            return models.apply(params.model, params.weights, sentence).emissions
+
+        return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+
+    return tagging.over_batches(compute, params, sentences)
+
+
+def test_neither_batch_mates_nor_the_order_change_a_score(params, sentences):
+    text = [*sentences[:12], []]
+    together = emissions(params, text)
+    backwards = emissions(params, text[::-1])[::-1]
+    for i, tokens in enumerate(text):
+        (alone,) = emissions(params, [tokens])
+        assert alone.shape[0] == len(tokens)
+        np.testing.assert_allclose(together[i], alone, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(backwards[i], alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("parts", [("encoder",), ("representation",)])
+def test_passes_with_dropout_do_not_depend_on_batch_mates(parts, params, sentences):
+    """Those among the characters draw a mask for each token, in each pass."""
+    chars = params.model.representation.chars.clone(dropout=0.5)
+    model = params.model.clone(
+        representation=params.model.representation.clone(chars=chars, dropout=0.0),
+        mc_dropout=models.MCDropout(num_samples=2, parts=parts),
+    )
+    params = dataclasses.replace(params, model=model)
+    text = [["Rome", "Rome", "Rome", "Rome"], *sentences[:2]]
+    together = jaxner.sample(params, text, jax.random.key(0), 2)
+    for tokens, found in zip(text, together, strict=True):
+        alone = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
+        np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """Collects the batches."""
+    padded, pad = [], tagging.batching.pad
+
+    def spy(*arguments):
+        padded.append(pad(*arguments))
+        return padded[-1]
+
+    monkeypatch.setattr(tagging.batching, "pad", spy)
+    return padded
+
+
+def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
+    jaxner.tag(params, sentences)
+    for batch in batches:
+        real = batch.chars[batch.chars.any(axis=1)]
+        assert len(np.unique(real, axis=0)) == len(real)
+        assert len(np.unique(batch.char_index[batch.mask])) == len(real)
+    tokens = sum(map(len, sentences))
+    assert sum((b.chars > 0).any(axis=1).sum() for b in batches) < 0.8 * tokens
+
+
+def test_a_text_without_characters_to_read_has_none(params, sentences, batches):
+    representation = params.model.representation.clone(chars=None)
+    model = params.model.clone(representation=representation)
+    params = dataclasses.replace(params, model=model)
+    tagging.over_batches(lambda b: b.words, params, sentences[:9])
+    for batch in batches:
+        assert not batch.chars.any()
+        assert batch.chars.shape[1] == 1
+
+
+def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):
+    text = [*sentences[:12] * 30, ["In", "Rome" * 75_000, "it", *["rained"] * 20], []]
+    labels = jaxner.tag(params, text)
+    most = vocab.MAX_CHARACTERS
+    assert max(batch.chars.shape[1] for batch in batches) == most
+    assert max(batch.chars.size for batch in batches) <= tagging._CHARS
+    # The others are not read beside it, and their labels are what they were.
+    wide = [batch for batch in batches if batch.chars.shape[1] == most]
+    assert sum(int(batch.mask.any(axis=1).sum()) for batch in wide) < 12
+    assert jaxner.tag(params, text[:12]) == labels[:12]
+    cut = [[token[:most] for token in tokens] for tokens in text[-2:]]
+    assert jaxner.tag(params, cut) == labels[-2:]
+
+
+class Computed:
+    """Counts the results on the device."""
+
+    there = most = 0
+
+    def __init__(self, array):
+        self.array = array
+        Computed.there += 1
+        Computed.most = max(Computed.most, Computed.there)
+
+    def __array__(self, *args, **options):
+        Computed.there -= 1
+        return self.array
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 50])
+def test_few_batches_are_in_flight_at_once(params, count, monkeypatch):
+    monkeypatch.setattr(Computed, "there", 0)
+    monkeypatch.setattr(Computed, "most", 0)
+    monkeypatch.setattr(tagging, "_TOKENS", {"cpu": 8})  # a batch is one sentence
+    chars = np.ones((4, 1), np.int32)
+    text = [spelled(i + np.arange(4), chars, chars[:, 0] > 0) for i in range(count)]
+    found = tagging.over_batches(lambda batch: Computed(batch.words), params, text)
+    assert [row.tolist() for row in found] == [s.words.tolist() for s in text]
+    assert (Computed.there, Computed.most) == (0, min(count, tagging._PENDING))
+
+
+def test_labels_go_with_their_sentences(params):
+    rng = np.random.default_rng(0)
+    encoded, labels = [], []
+    for length in rng.integers(0, 40, 60):
+        ids = rng.integers(2, 99, length).astype(np.int32)
+        encoded.append(spelled(ids, np.ones((length, 3), np.int32), ids > 0, ids))
+        labels.append(ids * 7)
+    found = tagging.over_batches(
+        lambda batch, labels: labels - 7 * batch.words, params, encoded, labels=labels
+    )
+    assert [len(row) for row in found] == [len(ids) for ids in labels]
+    assert not any(row.any() for row in found)

@@ -171,7 +171,7 @@ def _of_lan(
     def compute(batch):
         return _read_lan(params, batch, key, samples=samples, layer=layer)
 
-    return tagging.over_split(params, split, compute, passes=samples)
+    return tagging.over_batches(compute, params, split, passes=samples)
 
 
 @functools.partial(jax.jit, static_argnames=("samples", "layer"))

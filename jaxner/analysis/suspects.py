@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
-from jaxner import decoding, inference, tagging
+from jaxner import inference, tagging
 from jaxner.data.splits import Split
 from jaxner.tagger import Tagger
-from jaxner.types import Sentence, batch_axes
+from jaxner.types import Sentence
 
 
 class Suspect(NamedTuple):
@@ -58,19 +57,11 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
         True
     """
 
-    @jax.jit
-    def compute(batch: Sentence):
-        def one(sentence: Sentence):
-            found = decoding.predict(params, sentence)
-            return found.mean(lambda p: inference.marginals(p, sentence.mask))
-
-        return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
-
     vocabulary = params.vocabulary
     known = {label: i for i, label in enumerate(vocabulary.label_names)}
     examples = split.to_scheme(vocabulary.scheme)
     passes = params.model.mc_dropout.num_samples
-    marginals = tagging.over_split(params, split, compute, passes)
+    marginals = tagging.over(_marginals, params, split, passes=passes)
     found = []
     for example, given in zip(examples, marginals, strict=True):
         labels = example.labels or ()
@@ -85,6 +76,11 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
             its = tuple(labels[start:end]), tuple(predicted)
             found.append(Suspect(least, *facts, *its, str(split.path)))
     return sorted(found)
+
+
+def _marginals(params: Tagger, sentence: Sentence, key: None) -> Any:
+    predicted = tagging.predict(params, sentence, key)
+    return predicted.mean(lambda p: inference.marginals(p, sentence.mask))
 
 
 def _runs(flags: np.ndarray) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxner import inference, models, tagging
 from jaxner.data.splits import Split
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.evaluation import detection
 from jaxner.evaluation.tasks import Task
 from jaxner.tagger import Tagger
@@ -157,7 +157,7 @@ def read(
     def compute(batch):
         return _read(params, batch, key, counts=tuple(counts))
 
-    return tagging.over_split(params, split, compute, passes=max(counts))
+    return tagging.over_batches(compute, params, split, passes=max(counts))
 
 
 @functools.partial(jax.jit, static_argnames="counts")

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import batched, decoding, inference, tagging
+from jaxner import inference, tagging
 from jaxner.answers import entity_arrays
 from jaxner.data import schemes
 from jaxner.data.splits import Split
@@ -73,7 +73,7 @@ class Measured(NamedTuple):
 class _Block(NamedTuple):
     """The parts of a batch that the fit needs, `[B, …]` each."""
 
-    found: decoding.Predictive
+    found: tagging.Predictive
     labels: Any
     mask: Any
     is_word: Any
@@ -151,7 +151,6 @@ def _blocks(params, split: Split, examples, kept) -> list[_Block]:
     """Returns the distributions of all sentences at temperature 1."""
     chosen = [examples[i] for i in kept]
     vectors = None if split.vectors is None else [split.vectors[i] for i in kept]
-    encoded = tagging.encode_each(params, [list(e.tokens) for e in chosen], vectors)
     labels = [
         np.array(params.vocabulary.label_ids(list(e.labels or ())), np.int32)
         for e in chosen
@@ -162,11 +161,12 @@ def _blocks(params, split: Split, examples, kept) -> list[_Block]:
         blocks.append(jax.device_get(_predicted(params, batch, labels)))
         return blocks[-1].is_word
 
-    batched.over_documents(
-        params,
+    tagging.over_batches(
         compute,
-        encoded,
-        documents_of(chosen),
+        params,
+        [list(e.tokens) for e in chosen],
+        documents=documents_of(chosen),
+        vectors=vectors,
         passes=params.model.mc_dropout.num_samples,
         labels=labels,
     )
@@ -176,7 +176,7 @@ def _blocks(params, split: Split, examples, kept) -> list[_Block]:
 @jax.jit
 def _predicted(params, batch, labels) -> _Block:
     def one(sentence):
-        found = decoding.predict(params, sentence)
+        found = tagging.predict(params, sentence)
         return found.map(lambda p: inference.at_temperature(p, 1.0))
 
     # Neither padding nor the separators of documents are words.

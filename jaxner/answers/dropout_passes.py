@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import inference, models
-from jaxner.answers.mapping import over_tokens
+from jaxner import inference, models, tagging
 from jaxner.checked import checked
 from jaxner.fields import Range
 from jaxner.inference import Uncertainty as Uncertainty
@@ -68,7 +67,7 @@ def sample(
         (3, 2)
     """
     found = _over(_samples, params, tokens, key, num_samples, documents, vectors)
-    # `over_tokens` needs tokens on the first axis. Results for strings are on the host.
+    # `over` needs tokens on the first axis. Results for strings are on the host.
     library = jnp if isinstance(tokens, Sentence) else np
     return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), found)
 
@@ -130,7 +129,7 @@ def _over(one, params, tokens, key, num_samples, documents, vectors) -> Any:
             "ensemble.member(0). jaxner.marginals(ensemble, tokens) averages over the "
             "members."
         )
-    return over_tokens(
+    return tagging.over(
         one,
         params,
         tokens,

@@ -23,9 +23,9 @@ from jaxner.checked import checked
 from jaxner.data import tokens
 from jaxner.data.label_spans import LabelTypes
 from jaxner.data.tokens import Token
-from jaxner.decoding import Decoding
 from jaxner.fields import Labellings, Passes
 from jaxner.tagger import Tagger
+from jaxner.tagging import Decoding
 from jaxner.types import Sentence
 
 
@@ -83,13 +83,14 @@ def entities(
 
     Args:
         params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
-        text_or_tokens: A raw text (a string), or tokens as in `tag`: one sentence as a
-            list of strings, a list of such lists, or what `encode` returned.
+        text_or_tokens: A raw text (a string) or a list of texts; or tokens as in `tag`:
+            one sentence as a list of strings, a list of such lists, or what `encode`
+            returned. A list of strings has texts if any has white space inside.
         min_probability: Minimum probability of the entities, from 0 to 1.
         n_best: Number of labellings to take entities from; static. Above 1, each entity
             appears once, entities may overlap, and those of lower-ranked labellings may
             be more probable.
-        raw: Whether the strings of a list are texts, not tokens.
+        raw: Whether the strings of a list are texts, even if none has white space.
         tokeniser: For raw text, a function from a text to its tokens, in order:
             substrings or pairs (start, end), or lists of these, one for each sentence.
             None: `jaxner.data.tokens.tokenise`.
@@ -137,13 +138,14 @@ def entities(
         key=key,
         num_samples=num_samples,
     )
-    if isinstance(text_or_tokens, str) or raw:
+    texts = tagging.texts_of(text_or_tokens)
+    if texts is not None or raw:
         if documents is not None or vectors is not None:
             raise TypeError(
                 "Raw text takes no documents and no vectors: each text is a document, "
                 "and vectors are of tokens. Give tokens, as lists of strings."
             )
-        texts = _texts(text_or_tokens)
+        texts = _texts(text_or_tokens) if texts is None else texts
         read = [
             tokens.read(text, tokeniser=tokeniser, split_sentences=split_sentences)
             for text in texts

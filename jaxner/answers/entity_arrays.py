@@ -13,9 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import decoding as decodings
-from jaxner import inference
-from jaxner.answers.mapping import over_tokens
+from jaxner import inference, tagging
 from jaxner.answers.probabilities import count_passes
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes
@@ -79,7 +77,7 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
 
 def types_of(params: Tagger) -> LabelTypes:
     """Returns the span types of the tagger's labels; tags have none."""
-    names = decodings.outside_at_separators(params.vocabulary)
+    names = tagging.outside_at_separators(params.vocabulary)
     if params.vocabulary.scheme == schemes.TAGS:
         names = ["O"] * len(names)  # tags are outside all spans
     return label_types(names)
@@ -105,8 +103,8 @@ def arrays(
         NumPy arrays `[T]` or, for n labellings, `[T, N]`; a list of them for several
         sentences; JAX arrays with a leading batch axis for an encoded batch.
     """
-    decodings.check(decoding, key)
-    found = over_tokens(
+    tagging.check_decoding(decoding, key)
+    found = tagging.over(
         _entities,
         params,
         tokens,
@@ -158,9 +156,7 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
     mask = sentence.mask
     names = types_of(params)
     spans = inference.LabelSpans(jnp.asarray(names.types), jnp.asarray(names.goes_on))
-    found = decodings.predict(
-        params, sentence, key, num_samples, constrained=constrained
-    )
+    found = tagging.predict(params, sentence, key, num_samples, constrained=constrained)
     tokens = found.mean(lambda p: inference.marginals(p, mask))
 
     def one(labels, exists):
@@ -177,9 +173,9 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
 
     if n_best == 1:
         of = (params, found, sentence, key, decoding)
-        return one(decodings.labels_of(*of, constrained=constrained), True)
+        return one(tagging.labels_of(*of, constrained=constrained), True)
     if isinstance(params, Ensemble):
-        labels, chances = decodings.best_labellings(params, found, sentence, n_best)
+        labels, chances = tagging.best_labellings(params, found, sentence, n_best)
         return jax.vmap(one, out_axes=-1)(labels, chances > 0)
     labels, scores = inference.n_best(found.potentials, mask, n_best)
     return jax.vmap(one, out_axes=-1)(labels, jnp.isfinite(scores))

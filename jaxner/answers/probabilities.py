@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from jaxner import decoding, inference, tagging
-from jaxner.answers.mapping import over_tokens
+from jaxner import inference, tagging
 from jaxner.arguments import check_tagger
 from jaxner.checked import checked
 from jaxner.data import schemes
@@ -78,7 +77,7 @@ def marginals(
         >>> chances.shape[0], chances.sum(axis=1).round(4).tolist()
         (2, [1.0, 1.0])
     """
-    return over_tokens(
+    return tagging.over(
         _marginals,
         params,
         tokens,
@@ -118,9 +117,7 @@ def count_passes(params: Tagger, num_samples: Passes | None) -> int:
 
 
 def _marginals(params, sentence, *, key, num_samples, constrained):
-    found = decoding.predict(
-        params, sentence, key, num_samples, constrained=constrained
-    )
+    found = tagging.predict(params, sentence, key, num_samples, constrained=constrained)
     return found.mean(lambda p: inference.marginals(p, sentence.mask))
 
 
@@ -172,8 +169,8 @@ def n_best(
             "This tagger labels documents as one: the best labellings of a sentence "
             "are not defined. See jaxner.entities for the probability of each entity."
         )
-    # One row per token, since `over_tokens` splits by token.
-    found = over_tokens(
+    # One row per token, since `over` splits by token.
+    found = tagging.over(
         _n_best,
         params,
         tokens,
@@ -249,10 +246,8 @@ def _of_any_token(chances: Array) -> Array:
 
 
 def _n_best(params, sentence, *, key, num_samples, constrained, n):
-    found = decoding.predict(
-        params, sentence, key, num_samples, constrained=constrained
-    )
-    labels, chances = decoding.best_labellings(params, found, sentence, n)
+    found = tagging.predict(params, sentence, key, num_samples, constrained=constrained)
+    labels, chances = tagging.best_labellings(params, found, sentence, n)
     length = sentence.mask.shape[0]
     return labels.T, jnp.broadcast_to(chances[None], (length, n))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxner.data.vocab import PADDING, UNKNOWN, Vocabulary
+from jaxner.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from jaxner.integrity import DamagedFileError
 
 SAME = (
@@ -56,7 +56,7 @@ def differences(
     """Yields the options that differ: name, value, and the vocabulary's value as text.
 
     Example:
-        >>> from jaxner.data.vocab import build
+        >>> from jaxner.data.vocabulary import build
         >>> vocabulary, _ = build([["Rome"]], ["LOC"], scheme="BIO")
         >>> list(differences({"scheme": "BIOES", "lowercase": False}, vocabulary))
         [('scheme', 'BIOES', "= 'BIO'")]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxner.data import documents
+from jaxner.data import batching
 from jaxner.data.splits import Split
 
 
@@ -42,7 +42,7 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
         example.document if has_documents else i
         for i, example in enumerate(train.examples)
     ]
-    groups = documents.groups(numbers)
+    groups = batching.groups(numbers)
     if len(groups) < 2:
         raise ValueError(f"{train.path} has a single sentence: none is left for dev")
     count = min(max(1, round(share * len(groups))), len(groups) - 1)

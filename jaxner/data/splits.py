@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxner.data import readers, schemes
-from jaxner.data.contextual import Contextual
 from jaxner.data.readers.examples import ConllError, Example
+from jaxner.data.vectors import Contextual
 from jaxner.wording import counted
 
 Sizes = tuple[int, ...]

@@ -1,18 +1,38 @@
-"""Reads pretrained word vectors in the text formats of GloVe and word2vec.
+"""Vectors that other programs computed: of words, and of tokens in their sentences.
 
-Each line has a word and its numbers, separated by spaces; word2vec adds a first line
-with the numbers of words and dimensions. The reader counts unusable rows and quotes the
-first of them with their line numbers.
+`read` reads the text formats of GloVe and word2vec: each line has a word and its
+numbers, separated by spaces; word2vec adds a first line with the numbers of words and
+dimensions. The reader counts unusable rows and quotes the first of them.
+
+`read_contextual` reads files with one array for each sentence, named by its number from
+0 ("0", "1", …), `[T, D]` for one layer or `[S, T, D]` for several. AllenNLP's `elmo`
+command writes this layout (HDF5; Peters et al., 2018); `.npz` and `.safetensors` files
+have the same. To allow a check of the text, a file must list its sentences, each as
+tokens joined by spaces: in HDF5 as `sentence_to_index`, a JSON object from sentence to
+number (AllenNLP's form); in HDF5 and `.npz` also as `tokens`, an array of strings; in
+`.safetensors` as `tokens` in the metadata, a JSON list of strings.
+
+Shape letters: `T` tokens, `S` layers, `D` dimensions, `N` words.
 """
 
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
+from jaxner import errors
 from jaxner.data.readers.files import DAMAGED_GZIP, open_binary
+from jaxner.errors import InputError
+from jaxner.wording import counted
 
 _BLOCK = 1 << 20  # bytes: about a thousand rows of 100 dimensions
 _HEAD = 1000  # rows for detecting the number of dimensions
@@ -29,6 +49,11 @@ _OTHER_FORMATS = {
     b"\xba\x16\x4f\x2f": "a fastText model; use the .vec file that comes with it",
     **{bytes([0x80, n]): "a pickle, which jaxner never loads" for n in range(2, 6)},
 }
+_SUFFIXES = (".hdf5", ".h5", ".npz", ".safetensors")
+_REMEDY = (
+    "Compute the vectors again from exactly these tokens: one sentence per line, in "
+    "the order of the file, spaces between tokens, no line -DOCSTART-."
+)
 
 
 @dataclass(frozen=True)
@@ -64,11 +89,8 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
         path: The file; its content shows whether it is gzipped, not its name.
         dim: Required number of dimensions; None for any.
 
-    Returns:
-        The words and their vectors.
-
     Raises:
-        ValueError: The file has another format or number of dimensions, is damaged or
+        InputError: The file has another format or number of dimensions, is damaged or
             empty, or less than nine tenths of its rows are usable.
         FileNotFoundError: The file is missing.
 
@@ -84,105 +106,82 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
     first = next(blocks, [])
     header = _header(first)
     first = first[1:] if header else first
-    found = header[1] if header else _dimensions(first)
-    if found < 1 or not any(first):
-        raise ValueError(f"{path} is empty; expected rows of a word and its numbers")
-    if dim not in (None, found):
-        raise ValueError(f"{path}: expected {dim} dimensions, got {found}")
-    table = _Table(found, number=2 if header else 1)
-    table.add(first)
-    for lines in blocks:
-        table.add(lines)
-    return table.vectors(path, header)
-
-
-@dataclass
-class _Table:
-    """The rows read so far."""
-
-    dim: int
-    number: int  # next line, from 1
-    words: dict[str, None] = field(default_factory=dict)  # keeps the order
-    chunks: list[np.ndarray] = field(default_factory=list)
-    malformed: int = 0
-    duplicates: int = 0
-    quotes: list[str] = field(default_factory=list)
-
-    def add(self, lines: Sequence[bytes]) -> None:
-        """Adds the rows of a block of lines; ignores blank lines."""
-        rows = [(n, line) for n, line in enumerate(lines, self.number) if line]
-        self.number += len(lines)
-        cut = [self._cut(line) for _, line in rows]
-        values = _floats([numbers for _, numbers in cut], self.dim)
-        if values is None:
-            # Some field is not a number. Reading row by row is slow, but finds it.
-            single = [_floats([numbers], self.dim) for _, numbers in cut]
-            nan = np.full((1, self.dim), np.nan, np.float32)
-            values = np.concatenate([nan if row is None else row for row in single])
+    size = header[1] if header else _dimensions(first)
+    if size < 1 or not any(first):
+        raise InputError("empty; expected rows of a word and its numbers", path)
+    if dim not in (None, size):
+        raise InputError(f"expected {dim} dimensions, got {size}", path)
+    words: dict[str, None] = {}  # keeps the order
+    chunks, quotes = [], []
+    malformed, duplicates, line = 0, 0, 2 if header else 1
+    for lines in itertools.chain([first], blocks):
+        rows = [(n, text) for n, text in enumerate(lines, line) if text]
+        line += len(lines)
+        cut = [_cut(text, size) for _, text in rows]
+        values = _values([numbers for _, numbers in cut], size)
         good = np.all(np.isfinite(values), axis=1)
         kept = []
-        for index, (number, line) in enumerate(rows):
-            word = cut[index][0]
-            if not word or not good[index]:
-                self.malformed += 1
-                if len(self.quotes) < _QUOTED:
-                    shown = line if len(line) <= 80 else line[:77] + b"..."
-                    self.quotes.append(f"line {number}: {shown!r}")
-            elif word in self.words:
-                self.duplicates += 1
+        for i, ((n, text), (word, _)) in enumerate(zip(rows, cut, strict=True)):
+            if not word or not good[i]:
+                malformed += 1
+                short = text if len(text) <= 80 else text[:77] + b"..."
+                if len(quotes) < _QUOTED:
+                    quotes.append(f"line {n}: {short!r}")
+            elif word in words:
+                duplicates += 1
             else:
-                self.words[word] = None
-                kept.append(index)
-        self.chunks.append(values if len(kept) == len(rows) else values[kept])
+                words[word] = None
+                kept.append(i)
+        chunks.append(values if len(kept) == len(rows) else values[kept])
+    count, notes = len(words) + duplicates + malformed, []
+    if malformed:
+        which = "; ".join(quotes)
+        notes.append(f"{malformed:,} of {count:,} rows are malformed: {which}")
+    if not words or malformed > _BEARABLE * count:
+        what = notes[0] if notes else "found none"
+        raise InputError(f"expected rows of a word and {size} numbers; {what}", path)
+    if header and header[0] != count:
+        notes.append(
+            f"the header announces {header[0]:,} rows, but the file has {count:,}"
+        )
+    table = np.empty((len(words), size), np.float32)
+    end = len(table)
+    while chunks:  # frees each chunk, so that memory never holds the vectors twice
+        chunk = chunks.pop()
+        table[end - len(chunk) : end] = chunk
+        end -= len(chunk)
+    return Vectors(tuple(words), table, malformed, duplicates, tuple(notes))
 
-    def _cut(self, line: bytes) -> tuple[str, str]:
-        """Returns word and numbers of a row; the word is empty if that fails."""
-        if line.count(b" ") == self.dim:
-            word, _, numbers = line.partition(b" ")
-        else:
-            word, *fields = line.rsplit(b" ", self.dim)
-            numbers = b" ".join(fields)
-        try:
-            return word.strip(b" ").decode(), numbers.decode("ascii")
-        except UnicodeDecodeError:
-            return "", ""
 
-    def vectors(
-        self, path: str | os.PathLike[str], header: tuple[int, int] | None
-    ) -> Vectors:
-        """Returns the vectors; raises ValueError if too few rows were usable."""
-        rows = len(self.words) + self.duplicates + self.malformed
-        notes = []
-        if self.malformed:
-            quotes = "; ".join(self.quotes)
-            notes.append(f"{self.malformed:,} of {rows:,} rows are malformed: {quotes}")
-        if not self.words or self.malformed > _BEARABLE * rows:
-            raise ValueError(
-                f"{path}: expected rows of a word and {self.dim} numbers; "
-                + (notes[0] if notes else "found none")
-            )
-        if header and header[0] != rows:
-            notes.append(
-                f"the header announces {header[0]:,} rows, but the file has {rows:,}"
-            )
-        values = np.empty((len(self.words), self.dim), np.float32)
-        at = 0
-        # Frees each chunk after copying it, so that memory never holds the vectors
-        # twice.
-        self.chunks.reverse()
-        while self.chunks:
-            chunk = self.chunks.pop()
-            values[at : at + len(chunk)] = chunk
-            at += len(chunk)
-        counts = (self.malformed, self.duplicates)
-        return Vectors(tuple(self.words), values, *counts, tuple(notes))
+def _cut(line: bytes, dim: int) -> tuple[str, str]:
+    """Returns word and numbers of a row; the word is empty if that fails."""
+    if line.count(b" ") == dim:
+        word, _, numbers = line.partition(b" ")
+    else:
+        word, *fields = line.rsplit(b" ", dim)
+        numbers = b" ".join(fields)
+    try:
+        return word.strip(b" ").decode(), numbers.decode("ascii")
+    except UnicodeDecodeError:
+        return "", ""
+
+
+def _values(rows: Sequence[str], dim: int) -> np.ndarray:
+    """Returns parsed rows of numbers, [N, D]; NaN where a field is not a number."""
+    values = _floats(rows, dim)
+    if values is None:  # reading row by row is slow, but finds the malformed ones
+        nan = np.full((1, dim), np.nan, np.float32)
+        each = [_floats([row], dim) for row in rows]
+        values = np.concatenate([nan if row is None else row for row in each])
+    return values
 
 
 def _floats(rows: Sequence[str], dim: int) -> np.ndarray | None:
     """Returns parsed rows of numbers; None if any row does not have `dim` numbers."""
-    # NumPy skips empty rows, and warns if all are empty.
-    if not all(rows):
-        return None if rows else np.empty((0, dim), np.float32)
+    if not rows:
+        return np.empty((0, dim), np.float32)
+    if not all(rows):  # which NumPy skips
+        return None
     try:
         values = np.loadtxt(rows, np.float32, comments=None, ndmin=2)
     except ValueError:
@@ -205,13 +204,11 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
                 yield [line.rstrip(b" \r") for line in lines]
                 block = following
     except DAMAGED_GZIP as error:
-        raise ValueError(
-            f"{path}: damaged gzip file ({error}); download it again"
-        ) from error
+        raise InputError(f"damaged gzip file ({error})", path) from error
 
 
 def _check_format(path: str | os.PathLike[str], head: bytes) -> None:
-    """Raises ValueError for files that are not text, naming their kind."""
+    """Raises InputError for files that are not text, naming their kind."""
     what = next((v for k, v in _OTHER_FORMATS.items() if head.startswith(k)), "")
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if not what and (b"\0" in head or controls > len(head) / 100):
@@ -219,7 +216,7 @@ def _check_format(path: str | os.PathLike[str], head: bytes) -> None:
         if head[8:9] == b"{":
             what = "a safetensors file"
     if what:
-        raise ValueError(f"{path}: expected word vectors in text format, got {what}")
+        raise InputError(f"expected word vectors in text format, got {what}", path)
 
 
 def _header(lines: Sequence[bytes]) -> tuple[int, int] | None:
@@ -236,3 +233,380 @@ def _dimensions(lines: Sequence[bytes]) -> int:
     """Returns the most frequent number of dimensions; on a tie, the smallest."""
     counts = Counter(len(line.split()) - 1 for line in lines[:_HEAD] if line)
     return min(counts, key=lambda dim: (-counts[dim], dim), default=0)
+
+
+class TokenVectors:
+    """The vectors of one sentence, read by `np.asarray`, `[T, S, D]`.
+
+    Attributes:
+        path: The file.
+        sizes: Number of layers and dimensions, S and D.
+    """
+
+    def __init__(self, file: _Arrays, key: str, sizes: tuple[int, int]):
+        self._file, self._key = file, key
+        self.path, self.sizes = file.path, sizes
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        del copy  # always a new array
+        where = f"sentence {int(self._key) + 1}"
+        array = _by_token(self._file.array(self._key), where, self.path)
+        return np.asarray(array, dtype)
+
+
+class Contextual(Sequence[TokenVectors]):
+    """The vectors of a text, sentence by sentence.
+
+    Attributes:
+        path: The file.
+        sizes: Number of layers and dimensions, S and D.
+    """
+
+    def __init__(self, file: _Arrays, sizes: tuple[int, int], count: int):
+        self._file, self._count = file, count
+        self.path, self.sizes = file.path, sizes
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> TokenVectors: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[TokenVectors]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(self._count)[index]]
+        return TokenVectors(self._file, str(range(self._count)[index]), self.sizes)
+
+
+def read_contextual(
+    path: str | os.PathLike[str], sentences: Sequence[Sequence[str]]
+) -> Contextual:
+    """Returns the vectors of a text, after checking that the file belongs to it.
+
+    The vectors themselves are read later.
+
+    Args:
+        path: File ending in `.hdf5`, `.h5`, `.npz` or `.safetensors`.
+        sentences: Tokens of each sentence of the text.
+
+    Raises:
+        FileNotFoundError: The file is missing.
+        ImportError: `h5py` or `safetensors` is not installed.
+        InputError: The file belongs to another text, does not list its text, or is
+            malformed.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "vectors.npz")
+        >>> write_contextual(path, [np.zeros((2, 5))], [["Old", "Rome"]])
+        >>> np.asarray(read_contextual(path, [["Old", "Rome"]])[0]).shape
+        (2, 1, 5)
+    """
+    file = _Arrays(Path(path))
+    try:
+        sizes = _check_text(file, sentences)
+    except BaseException:
+        file.close()
+        raise
+    return Contextual(file, sizes, len(sentences))
+
+
+def _check_text(file: _Arrays, sentences: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """Returns layers and dimensions of a file, if it belongs to a text."""
+    if len(file.keys) != len(sentences) or not file.keys:
+        raise InputError(
+            f"has vectors of {counted(len(file.keys), 'sentence')}, but the text has "
+            f"{len(sentences):,}. {_REMEDY}",
+            file.path,
+        )
+    if more := file.keys - {str(i) for i in range(len(sentences))}:
+        raise InputError(
+            f"expected only the keys '0' to '{len(sentences) - 1}', got also "
+            f"{', '.join(sorted(more)[:5])}. {_REMEDY}",
+            file.path,
+        )
+    sizes = {file.sizes(i, tokens) for i, tokens in enumerate(sentences)}
+    if len(sizes) > 1:
+        raise InputError(
+            "expected equal layers and dimensions in all sentences, got "
+            f"{' and '.join(map(str, sorted(sizes)))}",
+            file.path,
+        )
+    texts = [" ".join(" ".join(tokens).split()) for tokens in sentences]
+    for i, (text, other) in enumerate(zip(texts, file.texts(texts), strict=True)):
+        if text != other:
+            raise InputError(
+                f"belongs to another text. Sentence {i + 1} (key '{i}'): expected "
+                f"{_shown(text)}, got {_shown(other)}. {_REMEDY}",
+                file.path,
+            )
+    return sizes.pop()
+
+
+def write_contextual(
+    path: str | os.PathLike[str],
+    vectors: Sequence[np.ndarray],
+    sentences: Sequence[Sequence[str]],
+) -> None:
+    """Writes a file that `read_contextual` reads.
+
+    Args:
+        path: As in `read_contextual`.
+        vectors: `[T, D]` or `[S, T, D]` for each sentence.
+        sentences: Tokens of each sentence.
+
+    Raises:
+        InputError: The numbers of vectors and tokens differ, or the ending of the path
+            is unknown.
+    """
+    kind = _kind(Path(path))
+    texts = [" ".join(tokens) for tokens in sentences]
+    arrays: dict[str, Any] = {}
+    for i, (array, tokens) in enumerate(zip(vectors, sentences, strict=True)):
+        _prepared(array, tokens, f"sentence {i + 1}")
+        arrays[str(i)] = np.ascontiguousarray(array)
+    if kind == "npz":
+        np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
+    elif kind == "safetensors":
+        about = {"tokens": json.dumps(texts)}
+        _safetensors().numpy.save_file(arrays, path, metadata=about)
+    else:
+        h5py = _h5py()
+        with h5py.File(path, "w") as file:
+            for key, array in arrays.items():
+                file.create_dataset(key, data=array)
+            file.create_dataset("tokens", data=texts, dtype=h5py.string_dtype())
+
+
+def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Returns layers and dimensions of a file, from its first sentence.
+
+    Raises:
+        FileNotFoundError, ImportError, InputError: As for `read_contextual`.
+    """
+    file = _Arrays(Path(path))
+    if "0" not in file.keys:
+        raise InputError("expected the keys '0', '1', …, got no '0'", path)
+    return file.sizes(0)
+
+
+def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -> Any:
+    """Returns the vectors of a sentence by token, [T, S, D], if they fit a tagger.
+
+    Args:
+        vectors: `[T, D]` or `[S, T, D]`; `TokenVectors`, which stay in their file; or
+            None.
+        tokens: Tokens of the sentence.
+        sizes: S and D; None if the tagger takes no vectors.
+
+    Raises:
+        InputError: Vectors are missing, unexpected, not finite, or of another size.
+
+    Example:
+        >>> fitting(np.zeros((3, 2, 5)), ["Old", "Rome"], (3, 5)).shape
+        (2, 3, 5)
+    """
+    if sizes is None:
+        if vectors is not None:
+            raise InputError("This tagger takes no vectors; expected vectors=None")
+        return None
+    if vectors is None:
+        raise InputError(
+            f"This tagger needs vectors of {counted(sizes[0], 'layer')} and {sizes[1]} "
+            "dimensions for each token, got none: pass `vectors`."
+        )
+    if isinstance(vectors, TokenVectors):
+        check_sizes(vectors.path, vectors.sizes, sizes)
+        return vectors
+    array = _prepared(vectors, tokens, "vectors")
+    check_sizes(None, array.shape[1:], sizes)
+    return array
+
+
+def check_sizes(
+    path: str | os.PathLike[str] | None, got: Sequence[int], sizes: Sequence[int]
+) -> None:
+    """Raises InputError if layers or dimensions, S and D, are not those expected."""
+    if tuple(got) != tuple(sizes):
+        raise InputError(
+            f"expected {counted(sizes[0], 'layer')} of {sizes[1]} dimensions, got "
+            f"{got[0]} of {got[1]}; a tagger needs vectors like those it was trained "
+            "on",
+            path,
+        )
+
+
+def _prepared(vectors: Any, tokens: Sequence[str], where: str) -> np.ndarray:
+    array = _by_token(np.asarray(vectors), where)
+    if len(array) != len(tokens):
+        raise InputError(
+            f"{where}: expected vectors of {counted(len(tokens), 'token')}, got "
+            f"{len(array)}"
+        )
+    return array
+
+
+def _by_token(array: np.ndarray, where: str, path: Path | None = None) -> np.ndarray:
+    if array.ndim not in (2, 3) or array.dtype.kind != "f":
+        raise InputError(
+            f"{where}: expected floats of shape (tokens, dimensions) or (layers, "
+            f"tokens, dimensions), got {array.dtype} {array.shape}",
+            path,
+        )
+    with np.errstate(over="ignore"):  # reported below
+        array = array.astype(np.float32, copy=False)
+    if not np.isfinite(array).all():
+        raise InputError(f"{where}: a vector is not finite in single precision", path)
+    return array[:, None] if array.ndim == 2 else array.transpose(1, 0, 2)
+
+
+class _Arrays:
+    """An open file with one array per sentence; every error names the file.
+
+    Attributes:
+        path: The file.
+        keys: The names of the arrays.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self._kind = path, _kind(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"No file of vectors at {path}")
+        with self._named("the file"):
+            if self._kind == "npz":
+                self._file: Any = np.load(path, allow_pickle=False)
+                names = self._file.files  # fails for a single array
+            elif self._kind == "safetensors":
+                self._file = _safetensors().safe_open(path, "np")
+                names = self._file.keys()
+            else:
+                self._file = _h5py().File(path, "r")
+                names = self._file.keys()
+            self.keys = {*names} - {"sentence_to_index", "tokens"}
+
+    def close(self) -> None:
+        """Closes the file; a `.safetensors` file is closed with its last reference."""
+        if self._kind != "safetensors":
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _named(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (ImportError, InputError):
+            raise
+        except Exception as error:  # errors differ by library
+            raise InputError(f"{what} cannot be read: {error}", self.path) from None
+
+    def array(self, key: str) -> np.ndarray:
+        """Returns an array."""
+        with self._named(repr(key)):
+            if self._kind == "safetensors":
+                return self._file.get_tensor(key)
+            return self._file[key][()]
+
+    def sizes(self, i: int, tokens: Sequence[str] | None = None) -> tuple[int, int]:
+        """Returns layers and dimensions of a sentence, after checking its length."""
+        key, where = str(i), f"sentence {i + 1} (key '{i}')"
+        with self._named(repr(key)):
+            if self._kind == "npz":  # without reading the array
+                with self._file.zip.open(f"{key}.npy") as member:
+                    major, _ = np.lib.format.read_magic(member)
+                    name = f"read_array_header_{major}_0"
+                    shape = getattr(np.lib.format, name)(member)[0]
+            elif self._kind == "safetensors":
+                shape = tuple(self._file.get_slice(key).get_shape())
+            else:
+                shape = self._file[key].shape
+        if len(shape) not in (2, 3):
+            raise InputError(
+                f"{where}: expected the shape (tokens, dimensions) or (layers, tokens, "
+                f"dimensions), got {shape}",
+                self.path,
+            )
+        if tokens is not None and shape[-2] != len(tokens):
+            raise InputError(
+                f"{where}: expected vectors of {counted(len(tokens), 'token')}, got "
+                f"{shape[-2]}. The text here: {_shown(' '.join(tokens))}. {_REMEDY}",
+                self.path,
+            )
+        return (1 if len(shape) == 2 else shape[0]), shape[-1]
+
+    def texts(self, expected: Sequence[str]) -> list[str]:
+        """Returns the text of each sentence, as far as the file lists it."""
+        listed = self._strings("tokens")
+        if listed is not None:
+            if not all(isinstance(text, str) for text in listed):
+                raise InputError("'tokens' is not a list of strings", self.path)
+            if len(listed) != len(expected):
+                raise InputError(
+                    f"'tokens' lists {counted(len(listed), 'sentence')}, but the file "
+                    f"has vectors of {len(expected):,}",
+                    self.path,
+                )
+            return [" ".join(text.split()) for text in listed]
+        index = self._strings("sentence_to_index")
+        if index is None:
+            raise InputError(
+                "does not list its text: it has neither 'tokens' nor "
+                "'sentence_to_index'. Write it with "
+                "jaxner.data.vectors.write_contextual, or with AllenNLP's elmo command "
+                "without --forget-sentences, which adds sentence_to_index.",
+                self.path,
+            )
+        with self._named("'sentence_to_index'"):
+            numbers: Mapping[str, Any] = json.loads(index[0])
+            pairs = [(" ".join(s.split()), int(n)) for s, n in numbers.items()]
+        # For a repeated sentence, the index has only the last number. A missing number
+        # thus belongs to some sentence with a higher number: which one is unknown, so
+        # the text is trusted.
+        last: dict[str, int] = {}
+        for text, i in pairs:
+            last[text] = max(i, last.get(text, -1))
+        numbered = {i: text for text, i in pairs}
+        unknown = "a sentence that it does not list from here on"
+        return [
+            numbered.get(i, text if last.get(text, -1) > i else unknown)
+            for i, text in enumerate(expected)
+        ]
+
+    def _strings(self, name: str) -> list[Any] | None:
+        """Returns an entry with strings; None if there is none."""
+        with self._named(repr(name)):
+            if self._kind == "safetensors":
+                entry = (self._file.metadata() or {}).get(name)
+                return None if entry is None else list(json.loads(entry))
+            if name not in self._file:
+                return None
+            if self._kind == "npz":
+                return self._file[name].tolist()
+            return np.atleast_1d(self._file[name].asstr()[()]).tolist()
+
+
+def _kind(path: Path) -> str:
+    if path.suffix not in _SUFFIXES:
+        raise InputError(
+            f"unknown ending {path.suffix!r}; known: {', '.join(_SUFFIXES)}", path
+        )
+    return "hdf5" if path.suffix == ".h5" else path.suffix[1:]
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise errors.needs("An HDF5 file", "h5py") from None
+    return h5py
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise errors.needs("A .safetensors file", "safetensors") from None
+    return safetensors
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:77]}…")

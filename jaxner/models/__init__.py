@@ -63,7 +63,6 @@ from jaxner.models.representation import (
 )
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import RelativeTransformer, TwoStream
-from jaxner.models.waits import warn_of_long as warn_of_long
 from jaxner.models.weights import standardise_words as standardise_words
 from jaxner.models.weights import transfer as transfer
 from jaxner.models.weights import with_vectors as with_vectors

@@ -16,7 +16,7 @@ import jax
 from jaxner import integrity
 from jaxner.data import agreement
 from jaxner.data.splits import Split
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.training import commits, schema
 from jaxner.workdir import Workdir
 

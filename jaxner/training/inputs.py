@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxner import pretrained
-from jaxner.data import contextual, corpora, wordpiece
+from jaxner.data import corpora, pieces, vectors
 from jaxner.data.splits import Split
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.wording import counted
 
 _MARK = "{split}"
@@ -55,12 +55,12 @@ def with_vectors(split: Split, path: str | Path | None) -> Split:
     """Returns a split with the vectors of a file, after checking that they match.
 
     Raises:
-        FileNotFoundError, ImportError, ValueError: As for `contextual.read`.
+        FileNotFoundError, ImportError, ValueError: As for `vectors.read_contextual`.
     """
     if path is None:
         return split
     sentences = [example.tokens for example in split.examples]
-    return dataclasses.replace(split, vectors=contextual.read(path, sentences))
+    return dataclasses.replace(split, vectors=vectors.read_contextual(path, sentences))
 
 
 def complete(
@@ -82,7 +82,7 @@ def complete(
 
     Raises:
         FileNotFoundError, ImportError, ValueError: As for `pretrained.sizes` and
-            `wordpiece.read`; or config and vocabulary do not fit; or the splits have
+            `pieces.read`; or config and vocabulary do not fit; or the splits have
             vectors of different sizes.
     """
     if train.vectors is not None:
@@ -94,22 +94,22 @@ def complete(
             _check_others(sizes, options, dev)
     if folder := options.get("pretrained"):
         sizes = pretrained.sizes(folder)
-        pieces = wordpiece.read(folder, sizes["max_position_embeddings"])
-        if len(pieces.vocab) > sizes["vocab_size"]:
+        cut = pieces.read(folder, sizes["max_position_embeddings"])
+        if len(cut.vocab) > sizes["vocab_size"]:
             raise ValueError(
-                f"{folder}: the vocabulary has {len(pieces.vocab):,} word pieces, "
+                f"{folder}: the vocabulary has {len(cut.vocab):,} word pieces, "
                 f"config.json says {sizes['vocab_size']:,}"
             )
-        if len(pieces.vocab) < sizes["vocab_size"]:
+        if len(cut.vocab) < sizes["vocab_size"]:
             log(
-                f"{folder}: the vocabulary has {len(pieces.vocab):,} word pieces, "
+                f"{folder}: the vocabulary has {len(cut.vocab):,} word pieces, "
                 f"config.json says {sizes['vocab_size']:,}; the rest are not used"
             )
-        case = "lower-cased" if pieces.lowercase else "cased"
-        log(f"{folder}: BERT, {len(pieces.vocab):,} {case} word pieces")
+        case = "lower-cased" if cut.lowercase else "cased"
+        log(f"{folder}: BERT, {len(cut.vocab):,} {case} word pieces")
         attributes = tuple(sorted(sizes.items()))
         vocabulary = dataclasses.replace(
-            vocabulary, pieces=pieces, encoder_sizes=attributes
+            vocabulary, pieces=cut, encoder_sizes=attributes
         )
     return vocabulary
 
@@ -119,14 +119,14 @@ def _check_others(
 ) -> None:
     """Raises ValueError if dev's or test's vectors have other sizes than train's."""
     if dev.vectors is not None:
-        contextual.check_sizes(dev.vectors.path, dev.vectors.sizes, sizes)
+        vectors.check_sizes(dev.vectors.path, dev.vectors.sizes, sizes)
     try:
         corpora.find(options["dir"] or options["name"], "test")
         path = find(options, "test")
     except FileNotFoundError:
         return  # the run does not score test
     if path is not None:
-        contextual.check_sizes(path, contextual.sizes_of(path), sizes)
+        vectors.check_sizes(path, vectors.contextual_sizes(path), sizes)
 
 
 def describe(options: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -12,10 +12,11 @@ import numpy as np
 from rich.markup import escape
 
 from jaxner import models
-from jaxner.data import audit, corpora, documents, schemes, vectors, vocab
+from jaxner.data import audit, batching, corpora, schemes, vectors
 from jaxner.data.splits import Split
 from jaxner.data.vectors import Vectors
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build
+from jaxner.errors import InputError
 from jaxner.training import environment, inputs, loading
 from jaxner.training.loading import READING as READING
 from jaxner.training.loading import load_file as load_file
@@ -84,7 +85,7 @@ def build_vocabulary(
 
     Args:
         options: `min_vector_match`, the share of the distinct training words that must
-            have a vector; `unit`, "sentence" or "document"; and those of `vocab.build`:
+            have a vector; `unit`, "sentence" or "document"; and those of `build`:
             `scheme`, `lowercase`, `lowercase_fallback`, `zero_digits`, `unescape`,
             `min_count`, `train_words`, `alphabet`, `typed_unknowns`.
         train: The training split.
@@ -100,7 +101,7 @@ def build_vocabulary(
         )
     look_up = {name: options[name] for name in _LOOK_UP}
     look_up["min_count"] = _min_count(options)
-    vocabulary, aligned = vocab.build(
+    vocabulary, aligned = build(
         [example.tokens for example in train.examples],
         train.types(),
         scheme=options["scheme"],
@@ -168,7 +169,7 @@ def _few_words(
 ) -> list[audit.Finding]:
     """Warns if few of the training words are known."""
     words = train.words()
-    known = sum(vocabulary.word_id(word) != vocab.UNKNOWN for word in words)
+    known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
     rule = f"{_min_count(options)}"
     if not options["vectors"] and options.get("min_count_without_vectors") is not None:
         rule += ", --config.data.min_count_without_vectors"
@@ -243,9 +244,15 @@ def encode_split(
     labels = [vocabulary.label_ids(example.labels or ()) for example in examples]
     if not vocabulary.reads_documents:
         return sentences, labels
-    members = documents.of_examples(split.path, examples)
+    numbers = [example.document for example in examples]
+    if not any(numbers):
+        raise InputError(
+            "does not mark where documents begin: no line -DOCSTART-. Put one before "
+            "each document, or set --config.data.unit=sentence.",
+            split.path,
+        )
     separator = len(vocabulary.label_names) - 1
-    return documents.joined(members, sentences, labels, separator)
+    return batching.joined(numbers, sentences, labels, separator)
 
 
 @dataclasses.dataclass(frozen=True)

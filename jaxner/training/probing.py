@@ -16,10 +16,10 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from jaxner import inference, models
-from jaxner.data import documents as joining
-from jaxner.data import padding, probes, vocab
+from jaxner.data import batching, probes
 from jaxner.data.probes import Case, Probe
-from jaxner.data.vocab import Vocabulary
+from jaxner.data.vocabulary import Vocabulary
+from jaxner.data.vocabulary import build as build_vocabulary
 from jaxner.training import objectives
 from jaxner.training.objectives import Objective
 from jaxner.types import Sentence, Weights
@@ -124,7 +124,7 @@ def build(
         >>> model.encoder.receptive_field // 2  # how far it sees to one side
         13
     """
-    vocabulary, _ = vocab.build(
+    vocabulary, _ = build_vocabulary(
         [case.tokens for case in probe.train],
         probe.types,
         scheme=probes.SCHEME,
@@ -166,15 +166,12 @@ def encode(
         parts = [vocabulary.encode(case.tokens[place]) for place in case.sentences]
         ids = [vocabulary.label_ids(case.labels[place]) for place in case.sentences]
         if vocabulary.reads_documents:
-            parts = [joining.join(parts)]
-            ids = [joining.join_labels(ids, len(vocabulary.label_names) - 1)]
+            parts = [batching.join(parts)]
+            ids = [batching.join_labels(ids, len(vocabulary.label_names) - 1)]
         sentences += parts
         gold += ids
-    batch = padding.stack(sentences, max(len(s.words) for s in sentences))
-    labels = np.zeros(batch.words.shape, np.int32)
-    for i, ids in enumerate(gold):
-        labels[i, : len(ids)] = ids
-    return batch, labels
+    length = max(len(s.words) for s in sentences)
+    return batching.pad(sentences, length), batching.pad_labels(gold, length)
 
 
 def _decode(
@@ -186,7 +183,7 @@ def _decode(
     for case in cases:
         lengths = [place.stop - place.start for place in case.sentences]
         if vocabulary.reads_documents:
-            parts = joining.split(next(rows), lengths)
+            parts = batching.split(next(rows), lengths)
         else:
             parts = [next(rows)[:length] for length in lengths]
         predicted.append(tuple(vocabulary.decode(np.concatenate(parts))))

@@ -10,7 +10,8 @@ import pytest
 import jaxner
 from jaxner import models
 from jaxner.analysis import drafts
-from jaxner.data import corpora, vocab
+from jaxner.data import corpora
+from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import detection
 from tests.marks import slow
 

@@ -7,7 +7,7 @@ import pytest
 
 import jaxner
 from jaxner import models, tagging
-from jaxner.data import vocab
+from jaxner.data import vocabulary as vocab
 
 WORDS = ("Rome", "is", "old", "and", "big")
 PLAIN = {"name": "grn", "hidden_dim": 4, "relation": "none"}

@@ -13,7 +13,8 @@ import jaxner
 from jaxner import __main__ as commands
 from jaxner import models, tagging
 from jaxner.analysis import sweeps
-from jaxner.data import splits, vocab
+from jaxner.data import splits
+from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import detection, plots, scoring
 from jaxner.tagger import Tagger, build_model
 

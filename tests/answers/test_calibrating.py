@@ -12,7 +12,7 @@ import jaxner
 from jaxner import __main__, inference, models
 from jaxner.answers import calibrating
 from jaxner.commands import uncertainty
-from jaxner.data import corpora, documents, schemes, splits
+from jaxner.data import batching, corpora, schemes, splits
 from jaxner.data.readers import conll
 from jaxner.evaluation import calibration
 from jaxner.workdir import Workdir
@@ -127,10 +127,10 @@ def test_documents_are_fitted_as_one(tmp_path):
     total = 0.0
     for members in ((0, 1), (2,)):
         parts = [split.to_scheme("BIOES")[i] for i in members]
-        joined = documents.join([vocabulary.encode(list(e.tokens)) for e in parts])
+        joined = batching.join([vocabulary.encode(list(e.tokens)) for e in parts])
         ids = [np.array(vocabulary.label_ids(list(e.labels))) for e in parts]
         last = len(vocabulary.label_names) - 1
-        labels = np.asarray(documents.join_labels(ids, last))
+        labels = np.asarray(batching.join_labels(ids, last))
         p = models.predict(model, weights, jax.tree.map(jnp.asarray, joined))
         chances = np.asarray(inference.marginals(p, jnp.asarray(joined.mask)))
         logs = np.log(chances[range(len(labels)), labels])

@@ -1,6 +1,7 @@
-"""Word vectors: every row is read, counted as a duplicate, or quoted."""
+"""Vectors: rows of words are read, counted or quoted; those of tokens fit a text."""
 
 import gzip
+import json
 import os
 import pickle
 import re
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxner.data import vectors
+from jaxner.errors import InputError
 
 letters = st.sampled_from("\xa0\x85\u2028é組.") | st.characters(
     exclude_characters=" \t\r\n", exclude_categories=["Cs", "Cc"]
@@ -32,6 +34,9 @@ def file(tmp_path):
         return path
 
     return make
+
+
+# --- Of words ------------------------------------------------------------------------
 
 
 @settings(max_examples=80)
@@ -61,24 +66,23 @@ def test_all_words_and_numbers_are_read(
     content = b"\xef\xbb\xbf" * (mark or words[0][0] == "\ufeff") + newline.join(lines)
     path = tmp_path_factory.getbasetemp() / "random.txt"
     path.write_bytes(gzip.compress(content, 1) if zipped else content)
-
     first = dict(reversed([*zip(words, rows, strict=True)]))
     result = vectors.read(path)
-
     assert result.words == tuple(dict.fromkeys(words))
     expected = np.array([first[word] for word in result.words], np.float32)
     np.testing.assert_array_equal(result.values, expected)
     assert result.values.dtype == np.float32
-    assert result.malformed == 0
+    assert (result.malformed, result.notes) == (0, ())
     assert result.duplicates == len(words) - len(first)
-    assert result.notes == ()
 
 
-def test_words_may_hold_blanks(file):
+def test_words_may_hold_blanks_and_numbers_be_words(file):
     rows = ["the 0.5 1 2", ", 1 2 3", ". . . 3 2 1", "at name@domain.com 1 1 1"]
     result = vectors.read(file("\n".join(rows)))
     assert result.words == ("the", ",", ". . .", "at name@domain.com")
     assert result.values[2].tolist() == [3, 2, 1]
+    assert vectors.read(file("7 5\n8 6\n9 7\n")).words == ("7", "8", "9")
+    assert vectors.read(file("a\t1\t2\nb\t3\t4\n")).values.tolist() == [[1, 2], [3, 4]]
 
 
 def test_files_of_many_blocks_are_read_whole(file, monkeypatch):
@@ -88,30 +92,26 @@ def test_files_of_many_blocks_are_read_whole(file, monkeypatch):
     lines[700] = "broken 1"
     result = vectors.read(file("\n".join(lines)))
     assert result.words == tuple(f"w{n}" for n in range(1000) if n != 700)
-    assert result.values[-1].tolist() == [999, -999 / 8]
+    assert result.values[:, 0].tolist() == [n for n in range(1000) if n != 700]
     assert result.notes == ("1 of 1,000 rows are malformed: line 701: b'broken 1'",)
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        "word 1 2",
-        "word 1 x 3",
-        "word 1 nan 3",
-        "word inf 2 3",
-        "word 1e60 2 3",
-        "word 1-2 3",
-        "word 1,2 3 4x",
-        "word 1_0 2 3",
-        "word 1  2",
-        " 1 2 3",
-        "1 2 3",
-        "word 1 2 é",
+        b"word 1 2",
+        b"word 1 x 3",
+        b"word 1 nan 3",
+        b"word 1e60 2 3",
+        b"word 1,2 3 4x",
+        b"word 1_0 2 3",
+        b"word 1  2",
+        b" 1 2 3",
+        "word 1 2 é".encode(),
         b"\xff\xfe 1 2 3",
     ],
 )
 def test_malformed_rows_are_counted_and_quoted(file, row):
-    row = row if isinstance(row, bytes) else row.encode()
     good = [b"w%d 1 2 3" % n for n in range(20)]
     result = vectors.read(file(b"\n".join([*good, row, b"last 4 5 6", b""])))
     assert result.words == (*(f"w{n}" for n in range(20)), "last")
@@ -120,59 +120,16 @@ def test_malformed_rows_are_counted_and_quoted(file, row):
     assert result.notes == (f"1 of 22 rows are malformed: line 21: {row!r}",)
 
 
-def test_the_first_of_equal_words_counts(file):
-    result = vectors.read(file("a 1 2\nb 3 4\na 5 6\n"))
+def test_the_first_of_equal_words_counts_and_a_wrong_header_is_noted(file):
+    result = vectors.read(file("9 2\na 1 2\nb 3 4\na 5 6\n"))
     assert (result.words, result.duplicates) == (("a", "b"), 1)
     assert result.values.tolist() == [[1, 2], [3, 4]]
-
-
-def test_a_header_that_announces_other_rows_is_noted(file):
-    result = vectors.read(file("3 2\na 1 2\nb 3 4\n"))
-    assert result.words == ("a", "b")
-    assert result.notes == ("the header announces 3 rows, but the file has 2",)
-
-
-def test_numbers_may_be_words_of_one_dimension(file):
-    assert vectors.read(file("7 5\n8 6\n9 7\n")).words == ("7", "8", "9")
-
-
-def test_tabs_separate_too(file):
-    assert vectors.read(file("a\t1\t2\nb\t3\t4\n")).values.tolist() == [[1, 2], [3, 4]]
-
-
-def test_too_many_malformed_rows_are_refused(file):
-    rows = [f"w{n} 1 2" for n in range(17)] + ["x 1", "y z"]
-    with pytest.raises(ValueError, match=r"2 of 19 rows are .*18: b'x 1'; line 19"):
-        vectors.read(file("\n".join(rows)))
-    assert vectors.read(file("\n".join(rows[:-1]))).malformed == 1
-
-
-@pytest.mark.parametrize("text", ["", "\n\n", "3 50\n", "word\nword\n"])
-def test_files_without_rows_are_refused(file, text):
-    with pytest.raises(ValueError, match="expected rows of a word and its numbers"):
-        vectors.read(file(text))
-
-
-def test_a_text_of_other_kind_is_refused(file):
-    message = r"2 of 2 rows are malformed: line 1: b'Some text is here\.'"
-    with pytest.raises(ValueError, match=message):
-        vectors.read(file("Some text is here.\nNo number in it.\n"))
-
-
-def test_other_dimensions_than_expected_are_refused(file):
-    path = file("a 1 2\nb 3 4\n")
-    with pytest.raises(ValueError, match="expected 100 dimensions, got 2"):
-        vectors.read(path, dim=100)
-    assert vectors.read(path, dim=2).values.shape == (2, 2)
+    assert result.notes == ("the header announces 9 rows, but the file has 3",)
 
 
 def _word2vec(path):
     rows = [b"w%d " % n + struct.pack("<4f", n, 0.1, -n, 7) + b"\n" for n in range(9)]
     path.write_bytes(b"9 4\n" + b"".join(rows))
-
-
-def _safetensors(path):
-    path.write_bytes(struct.pack("<Q", 2) + b"{}" + b"\0" * 8)
 
 
 def _numpy(path):
@@ -189,27 +146,31 @@ def _zip(path):
     ("save", "what"),
     [
         (_word2vec, "a binary file; word2vec's binary format"),
-        (_safetensors, "a safetensors file"),
+        (lambda path: path.write_bytes(b"\2" + 7 * b"\0" + b"{}\0"), "a safet"),
         (_zip, "a zip archive; unpack it"),
         (lambda path: path.write_bytes(pickle.dumps({"a": [1.0]})), "a pickle"),
         (_numpy, "a NumPy array"),
     ],
 )
 def test_other_formats_are_refused_by_name(tmp_path, save, what):
-    path = tmp_path / "vectors.bin"
-    save(path)
+    save(tmp_path / "vectors.bin")
     message = re.escape("expected word vectors in text format, got " + what)
-    with pytest.raises(ValueError, match=message):
-        vectors.read(path)
+    with pytest.raises(InputError, match=message):
+        vectors.read(tmp_path / "vectors.bin")
 
 
-def test_damaged_gzip_is_reported(file):
+def test_files_that_are_no_vectors_are_refused(file, tmp_path):
+    rows = [f"w{n} 1 2" for n in range(17)] + ["x 1", "y z"]
+    assert vectors.read(file("\n".join(rows[:-1]))).malformed == 1
     text = "\n".join(f"w{n} {n} {n}" for n in range(999)).encode()
-    with pytest.raises(ValueError, match="damaged gzip file"):
-        vectors.read(file(gzip.compress(text)[:-20]))
-
-
-def test_missing_files_are_named(tmp_path):
+    bad = ["", "\n\n", "3 50\n", "word\nword\n", "Some text.\nNo number.\n"]
+    for content in (*bad, "\n".join(rows), gzip.compress(text)[:-20]):
+        path = file(content)
+        with pytest.raises(InputError) as error:
+            vectors.read(path)
+        assert error.value.path == path
+    with pytest.raises(InputError, match="expected 100 dimensions, got 2"):
+        vectors.read(file("a 1 2\nb 3 4\n"), dim=100)
     with pytest.raises(FileNotFoundError, match=r"No file .*glove\.txt"):
         vectors.read(tmp_path / "glove.txt")
 
@@ -223,9 +184,154 @@ def test_a_real_file_is_read_whole():
     result = vectors.read(path, dim=50)
     assert result.values.shape == (126_034, 50)
     assert (result.malformed, result.duplicates, result.notes) == (0, 0, ())
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as lines:
-        for index, line in zip(range(2000), lines, strict=False):
-            word, *row = line.rstrip("\n").split(" ")
-            assert result.words[index] == word
-            expected = np.array([float(text) for text in row], np.float32)
-            np.testing.assert_array_equal(result.values[index], expected)
+
+
+# --- Of tokens -----------------------------------------------------------------------
+
+TEXT = [["EU", "rejects", "call"], ["Old"], ["EU", "rejects", "call"]]
+SUFFIXES = (".npz", ".hdf5", ".h5", ".safetensors")
+
+
+def arrays(*leading, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(*leading, len(s), 4)).astype(dtype) for s in TEXT]
+
+
+def elmo(path, arrays, text=TEXT, index=None):
+    """Writes a file as AllenNLP's command did."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for i, array in enumerate(arrays):
+            file.create_dataset(str(i), array.shape, dtype="float32", data=array)
+        if index is None:
+            numbered = {" ".join(tokens): str(i) for i, tokens in enumerate(text)}
+            index = json.dumps(numbered)
+        kind = h5py.special_dtype(vlen=str)
+        entry = file.create_dataset("sentence_to_index", (1,), dtype=kind)
+        entry[0] = index
+    return path
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("leading", [(), (3,)])
+def test_what_is_written_is_read(suffix, leading, tmp_path):
+    names = {".hdf5": "h5py", ".h5": "h5py", ".safetensors": "safetensors"}
+    pytest.importorskip(names.get(suffix, "numpy"))
+    path, given = tmp_path / f"train{suffix}", arrays(*leading)
+    vectors.write_contextual(path, given, TEXT)
+    found = vectors.read_contextual(path, TEXT)
+    assert (len(found), *found.sizes) == (3, *(leading or (1,)), 4)
+    assert vectors.contextual_sizes(path) == found.sizes
+    for one, array in zip(found, given, strict=True):
+        right = array.reshape(-1, *array.shape[-2:]).transpose(1, 0, 2)
+        np.testing.assert_array_equal(np.asarray(one), right)
+    assert [len(np.asarray(one)) for one in found[1:]] == [1, 3]
+    with pytest.raises(InputError, match=r"Sentence 2 .*: expected 'New', got 'Old'"):
+        vectors.read_contextual(path, [TEXT[0], ["New"], TEXT[2]])
+
+
+def test_the_layout_of_elmo(tmp_path):
+    given = arrays(3)
+    found = vectors.read_contextual(elmo(tmp_path / "a.hdf5", given), TEXT)
+    np.testing.assert_array_equal(np.asarray(found[0]), given[0].transpose(1, 0, 2))
+
+
+def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
+    one, two, three = ["a", "b"], ["c", "d"], ["e", "f"]
+    for text, others in (
+        # Numbers: one 2, two 1.
+        ([one, two, one], ([one, one, two], [two, one, one], [three, two, one])),
+        # One 1, two 3: at 2 there may be two, which comes later, but not one.
+        ([one, one, two, two], ([one, one, one, two], [one, one, three, two])),
+    ):
+        path = elmo(tmp_path / "a.hdf5", [np.zeros((2, 4))] * len(text), text)
+        assert len(vectors.read_contextual(path, text)) == len(text)
+        for other in others:
+            with pytest.raises(InputError, match="belongs to another text"):
+                vectors.read_contextual(path, other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT[:2],
+        [*TEXT, ["x"]],
+        [TEXT[0], ["Old", "x"], TEXT[2]],
+        [TEXT[1], TEXT[0], TEXT[2]],
+        [["EU", "rejects", "it"], *TEXT[1:]],
+        [*TEXT[:2], ["EU", "rejects", "it"]],
+    ],
+)
+def test_files_of_another_text_are_refused(text, tmp_path):
+    path = elmo(tmp_path / "a.hdf5", arrays())
+    with pytest.raises(InputError, match="one sentence per line") as error:
+        vectors.read_contextual(path, text)
+    assert error.value.path == path
+
+
+TOKENS = {"tokens": [" ".join(sentence) for sentence in TEXT]}
+GOOD = {str(i): array for i, array in enumerate(arrays())}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {str(i + 1): array for i, array in enumerate(arrays())} | TOKENS,
+        GOOD | {"1": GOOD["1"][:, :2]} | TOKENS,
+        {key: array[None, None] for key, array in GOOD.items()} | TOKENS,
+        {key: array.astype(int) for key, array in GOOD.items()} | TOKENS,
+        {key: array * np.nan for key, array in GOOD.items()} | TOKENS,
+        {key: np.full(a.shape, 1e39) for key, a in GOOD.items()} | TOKENS,
+        GOOD,  # no text
+        GOOD | {"tokens": [1, 2, 3]},
+        GOOD | {"tokens": np.array([["EU"], None], object)},
+        GOOD | {"tokens": ["EU rejects call"]},
+    ],
+)
+def test_malformed_archives_are_refused(entries, tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, **entries)
+    with pytest.raises(InputError, match=r"a\.npz: "):
+        np.asarray(vectors.read_contextual(path, TEXT)[0])
+
+
+@pytest.mark.parametrize("index", ["{", "[]", '{"a": "b"}'])
+def test_malformed_indices_are_refused(index, tmp_path):
+    path = elmo(tmp_path / "a.hdf5", arrays(), index=index)
+    with pytest.raises(InputError, match="'sentence_to_index' cannot be read"):
+        vectors.read_contextual(path, TEXT)
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"known: \.hdf5, \.h5, \.npz"):
+        vectors.read_contextual(tmp_path / "a.txt", TEXT)
+    with pytest.raises(FileNotFoundError):
+        vectors.read_contextual(tmp_path / "a.npz", TEXT)
+    np.save(tmp_path / "a.npy", np.zeros((2, 2)))
+    (tmp_path / "a.npy").rename(tmp_path / "b.npz")
+    (tmp_path / "c.npz").write_bytes(b"PK")
+    for name in ("b.npz", "c.npz"):
+        with pytest.raises(InputError, match=rf"{name}: .*cannot be read"):
+            vectors.read_contextual(tmp_path / name, TEXT)
+    with pytest.raises(InputError, match="sentence 2: expected vectors of 1 token, g"):
+        vectors.write_contextual(tmp_path / "a.npz", [arrays()[0]] * 3, TEXT)
+
+
+def test_vectors_must_fit_sentence_and_tagger(tmp_path):
+    tokens = ["a", "b"]
+    assert vectors.fitting(np.zeros((3, 2, 5)), tokens, (3, 5)).shape == (2, 3, 5)
+    assert vectors.fitting(None, tokens, None) is None
+    vectors.write_contextual(tmp_path / "dev.npz", arrays(3), TEXT)
+    lazy = vectors.read_contextual(tmp_path / "dev.npz", TEXT)[0]
+    assert vectors.fitting(lazy, TEXT[0], (3, 4)) is lazy
+    for array, sizes in (
+        (None, (3, 5)),
+        (np.zeros((2, 5)), None),
+        (np.zeros((2, 5)), (3, 5)),
+        (np.zeros((3, 5)), (1, 5)),
+        (np.full((2, 5), np.inf), (1, 5)),
+        (lazy, (2, 4)),
+        (lazy, (3, 5)),
+    ):
+        with pytest.raises(InputError):
+            vectors.fitting(array, tokens, sizes)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxner import models
-from jaxner.data import documents
+from jaxner.data import batching
 from jaxner.models.idcnn import IDCNN
 from tests.sentences import spelled
 
@@ -278,7 +278,7 @@ def test_separators_have_no_features_of_their_own_but_layers_act_on_them():
     words = [np.array([3, 4], np.int32), np.array([5], np.int32)]
     sentence = jax.tree.map(
         jnp.asarray,
-        documents.join(
+        batching.join(
             [
                 spelled(w, np.ones((len(w), 1), np.int32), w > 0, np.full_like(w, 4))
                 for w in words

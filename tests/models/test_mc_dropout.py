@@ -297,7 +297,7 @@ def test_a_head_without_scores_of_its_own_cannot_be_sampled():
 
 
 def test_a_head_without_scores_labels_no_documents_and_has_no_dropout_gap():
-    from jaxner.data import vocab
+    from jaxner.data import vocabulary as vocab
     from jaxner.tagger import build_model
     from jaxner.training import objectives
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.data import schemes, vocab
+from jaxner.data import schemes
+from jaxner.data import vocabulary as vocab
 from jaxner.data.batching import Shape, pad
 from jaxner.training import objectives, optim, step
 from jaxner.types import batch_axes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxner import models, tagging
-from jaxner.data import features, vocab
+from jaxner.data import vocabulary as vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, representation
 from jaxner.models.intnet import IntNet
 from jaxner.models.representation import Capitalisation
@@ -420,7 +420,7 @@ RULES = {"shape": strubell, "case": li}
 
 
 def caps_of(tokens):
-    return jnp.array([features.caps(token) for token in tokens])
+    return jnp.array([vocab.caps(token) for token in tokens])
 
 
 @pytest.mark.parametrize("rule", RULES)

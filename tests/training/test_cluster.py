@@ -14,7 +14,7 @@ import pytest
 
 import jaxner
 from jaxner import devices, tagging
-from jaxner.data import contextual, corpora
+from jaxner.data import corpora, vectors
 from jaxner.training import cluster, run, seeds, signals
 from jaxner.workdir import Workdir
 from tests import tiny
@@ -232,7 +232,7 @@ def test_two_processes_read_the_vectors_of_their_rows(corpus, tmp_path):
         examples = corpora.load(None, split, directory=corpus).examples
         text = [example.tokens for example in examples]
         arrays = [rng.normal(size=(len(s), 5)).astype(np.float32) for s in text]
-        contextual.write(tmp_path / f"{split}.npz", arrays, text)
+        vectors.write_contextual(tmp_path / f"{split}.npz", arrays, text)
     own = f"--config.data.contextual={tmp_path}/{{split}}.npz"
     one, two = (
         [*arguments_of(corpus, tmp_path / name, 3, "configs/grn.py:sample,elmo"), own]

@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from jaxner import models
-from jaxner.data import padding
+from jaxner.data import batching
 from jaxner.data.batching import Batches
 from jaxner.training import cluster, objectives, optim, step
 from jaxner.training.corpus import Corpus
@@ -112,7 +112,7 @@ def trained(corpus, state, epochs=2):
 def whole(drawn):
     """A batch as drawn: one block, whose sentences do not share words."""
     sentences, labels = text()
-    batch = padding.stack([sentences[i] for i in drawn], 9)
+    batch = batching.pad([sentences[i] for i in drawn], 9)
     ids = np.zeros(batch.words.shape, np.int32)
     for row, i in zip(ids, drawn, strict=True):
         row[: len(labels[i])] = labels[i]

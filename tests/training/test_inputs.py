@@ -10,8 +10,9 @@ import pytest
 
 import jaxner
 import train
-from jaxner import batched, models, pretrained, tagging
-from jaxner.data import batching, contextual, corpora
+from jaxner import models, pretrained, tagging
+from jaxner.data import batching, corpora
+from jaxner.data import vectors as token_vectors
 from jaxner.training import inputs, prepare, resident
 from jaxner.types import Sentence, batch_axes
 from jaxner.workdir import Workdir
@@ -102,7 +103,9 @@ def test_neither_batch_nor_padding_changes_a_label(bert_run, short):
     params = jaxner.load(bert_run)
     text = sentences(short, "test")
     encoded = [params.vocabulary.encode(tokens) for tokens in text]
-    together = batched.over(potentials_of(params.model, params.weights), encoded)
+    together = tagging.over_batches(
+        potentials_of(params.model, params.weights), params, encoded
+    )
     i = max(range(len(encoded)), key=lambda i: encoded[i].pieces.windows.shape)
     alone = emissions(params.model, params.weights, encoded[i])
     np.testing.assert_allclose(together[i], alone, rtol=1e-4, atol=1e-5)
@@ -147,15 +150,12 @@ def test_documents_keep_the_windows_of_their_sentences(bert, short):
     vocabulary, model = build(config)
     weights = pretrained.fill(models.init(model, jax.random.key(0)), bert)
     split = prepare.load_split(config.data.to_dict(), "test")
-    documents, _ = prepare.encode_split(split, vocabulary)
+    tagger = tagging.Tagger(weights, model, vocabulary)
     compute = potentials_of(model, weights)
-    whole = batched.over(compute, documents)
-    joined = np.concatenate(
-        [rows[d.words != 0] for rows, d in zip(whole, documents, strict=True)]
-    )
-    alone = [vocabulary.encode(example.tokens) for example in split.examples]
-    right = np.concatenate(batched.over(compute, alone))
-    np.testing.assert_allclose(joined, right, rtol=1e-4, atol=1e-5)
+    joined = tagging.over_batches(compute, tagger, split)
+    for example, rows in zip(split.examples, joined, strict=True):
+        alone = emissions(model, weights, vocabulary.encode(example.tokens))
+        np.testing.assert_allclose(rows, alone, rtol=1e-4, atol=1e-5)
 
 
 # --- Vectors of each token -----------------------------------------------------------
@@ -168,7 +168,7 @@ def vectors(short, tmp_path_factory):
     for split in ("train", "dev", "test"):
         text = sentences(short, split)
         arrays = [rng.normal(size=(3, len(s), 5)).astype(np.float32) for s in text]
-        contextual.write(folder / f"{split}.npz", arrays, text)
+        token_vectors.write_contextual(folder / f"{split}.npz", arrays, text)
     return folder
 
 
@@ -378,7 +378,7 @@ def test_all_splits_have_vectors_of_the_same_sizes(other, short, vectors, tmp_pa
         text = sentences(short, split)
         layers = 2 if split == other else 3
         arrays = [np.zeros((layers, len(s), 5), np.float32) for s in text]
-        contextual.write(tmp_path / f"{split}.npz", arrays, text)
+        token_vectors.write_contextual(tmp_path / f"{split}.npz", arrays, text)
     for folder, fits in ((vectors, True), (tmp_path, False)):
         options = vector_config(short, folder).data.to_dict()
         load = functools.partial(prepare.load_data, options, word_dim=None, log=print)
@@ -414,13 +414,13 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch
     )
     whole, own = make(), make(own_parts=frozenset({1}))
     read = []
-    original = contextual.TokenVectors.__array__
+    original = token_vectors.TokenVectors.__array__
 
     def counted(self, *args, **kwargs):
         read.append(self)
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(contextual.TokenVectors, "__array__", counted)
+    monkeypatch.setattr(token_vectors.TokenVectors, "__array__", counted)
     for (_, one), (_, part) in zip(blocks_of(whole), blocks_of(own), strict=True):
         assert len(one.rows) == 6
         assert not part.sentences.vectors[:3].any()

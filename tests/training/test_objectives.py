@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxner import models
-from jaxner.data.batching import Shape, pad, stack
+from jaxner.data.batching import Shape, pad
 from jaxner.training import objectives, optim, step
 from jaxner.training.objectives import Objective
 from tests.marks import slow
@@ -110,7 +110,7 @@ def test_shared_and_own_characters_give_the_same_loss(shared):
     sentences = [spelled(w, spelling[w], np.ones(len(w), bool)) for w in words]
     labels = [np.zeros(len(w), np.int32) for w in words]
     gold = np.zeros((3, 6), np.int32)
-    batch = pad(sentences, Shape(6, 9, 4)) if shared else stack(sentences, 6)
+    batch = pad(sentences, Shape(6, 9, 4)) if shared else pad(sentences, 6)
     assert batch.chars.ndim == (2 if shared else 3)
     weights = models.init(model, jax.random.key(0))
     found = batch_loss(model, weights, batch, gold, jax.random.key(1))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import decoding, inference, models, tagger
+from jaxner import inference, models, tagger, tagging
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, schemes
 from jaxner.training import monitor, run, seeds
@@ -213,7 +213,7 @@ def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
 
     each = [jax.vmap(marginals, (None, 0))(member, sentences) for member in members]
     mean = np.mean(each, axis=0)
-    found = jax.vmap(decoding.predict, (None, 0))(both, sentences).potentials
+    found = jax.vmap(tagging.predict, (None, 0))(both, sentences).potentials
     chances = jax.nn.softmax(found.emissions, axis=-1)
     np.testing.assert_allclose(
         np.where(sentences.mask[..., None], chances, 0), mean, atol=1e-5

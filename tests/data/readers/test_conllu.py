@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxner.data import documents
 from jaxner.data.readers import conllu
 from jaxner.data.readers.examples import ConllError
 
@@ -70,7 +69,6 @@ def test_words_tags_documents_and_lines(file, encoded):
         ("INTJ",),
     ]
     assert [e.document for e in examples] == [1, 1, 2]
-    assert documents.of_examples("a", examples) == [[0, 1], [2]]
     lines = TEXT.split("\n")
     for example in examples:
         for position, token in enumerate(example.tokens):

@@ -10,16 +10,20 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxner import errors
+from jaxner.errors import InputError
 from jaxner.types import Pieces
 
 _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
+_LOWER, _ACCENTS, _CHINESE = "lowercase", "strip_accents", "handle_chinese_chars"
+# The names of the normalisation's options in tokenizer_config.json.
+_CONFIG = {_LOWER: "do_lower_case", _CHINESE: "tokenize_chinese_chars"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,14 +47,13 @@ class WordPiece:
     max_chars: int = 100
 
     def __post_init__(self):
-        absent = [p for p in (_UNKNOWN, _BEGIN, _END) if p not in self._ids]
-        if absent:
-            raise ValueError(
+        if absent := [p for p in (_UNKNOWN, _BEGIN, _END) if p not in self._ids]:
+            raise InputError(
                 f"A vocabulary of word pieces needs {_UNKNOWN}, {_BEGIN} and {_END}; "
                 f"missing: {', '.join(absent)}"
             )
         if self.max_length < 3:
-            raise ValueError(
+            raise InputError(
                 f"Expected windows of at least 3 pieces, got {self.max_length}"
             )
 
@@ -78,35 +81,24 @@ class WordPiece:
         return tokenizer
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:
-        """Returns the pieces of each token.
+        """Returns the ids of the pieces of each token, at least one.
 
-        Args:
-            tokens: Words of a sentence.
-
-        Returns:
-            Ids of the pieces of each token, at least one: a token without any, such as
-            one of control characters, is the unknown piece.
+        A token without pieces, such as one of control characters, is the unknown piece.
         """
-        found = self._tokenizer.encode(
+        encoded = self._tokenizer.encode(
             list(tokens), is_pretokenized=True, add_special_tokens=False
         )
         pieces: list[list[int]] = [[] for _ in tokens]
-        for i, piece in zip(found.word_ids, found.ids, strict=True):
+        for i, piece in zip(encoded.word_ids, encoded.ids, strict=True):
             pieces[i].append(piece)
         return [ids or [self._ids[_UNKNOWN]] for ids in pieces]
 
     def encode(self, tokens: Sequence[str]) -> Pieces:
-        """Returns all pieces of a sentence in windows.
+        """Returns all pieces of a sentence in one or several overlapping windows.
 
-        Args:
-            tokens: Words of the sentence.
-
-        Returns:
-            One window or several overlapping windows (see `windows`), as NumPy arrays.
-            Each piece is read in one window, and all pieces of a token in the same
-            window unless the token is longer than a window.
+        Each piece is read in one window, and all pieces of a token in the same window
+        unless the token is longer than a window; see `windows`.
         """
-        tokens = list(tokens)
         pieces = self.split(tokens)
         capacity = self.max_length - 2
         # Units that are never split: tokens, unless too long for a window.
@@ -117,7 +109,6 @@ class WordPiece:
         ]
         lengths = [len(unit) for unit in units]
         chosen = windows(lengths, capacity)
-        homes = _homes(lengths, chosen)
         ends = np.cumsum([0, *lengths])
         size = max(int(ends[end] - ends[start]) for start, end in chosen) + 2
         ids = np.zeros((len(chosen), size), np.int32)
@@ -126,32 +117,19 @@ class WordPiece:
             inside = [i for unit in units[start:end] for i in unit]
             row[: len(inside) + 2] = [self._ids[_BEGIN], *inside, self._ids[_END]]
             present[: len(inside) + 2] = True
-        flat = [
-            home * size + 1 + int(ends[unit] - ends[chosen[home][0]]) + i
-            for unit, home in enumerate(homes)
-            for i in range(lengths[unit])
-        ]
-        positions = np.full(
-            (len(tokens), max(map(len, pieces), default=1)), -1, np.int32
-        )
-        start = 0
-        for row, own in zip(positions, pieces, strict=True):
-            row[: len(own)] = flat[start : start + len(own)]
-            start += len(own)
+        # The place of each piece in the concatenated windows.
+        homes = np.repeat(_homes(lengths, chosen), lengths)
+        firsts = np.array([ends[start] for start, _ in chosen])
+        places = homes * size + 1 + np.arange(len(homes)) - firsts[homes]
+        longest = max(map(len, pieces), default=1)
+        positions = np.full((len(tokens), longest), -1, np.int32)
+        counts = np.array([len(ids) for ids in pieces], int)
+        positions[np.arange(longest) < counts[:, None]] = places
         return Pieces(ids, mask, positions)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the content for a JSON file."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> WordPiece:
-        """Returns the vocabulary that `to_dict` described."""
-        return cls(**{**content, "vocab": tuple(content["vocab"])})
 
 
 def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
-    """Returns overlapping windows over a sequence of units.
+    """Returns first and last (exclusive) unit of windows over a sequence of units.
 
     A window begins about half a window after the previous one and holds as many units
     as fit; the last window reaches back as far as possible.
@@ -159,9 +137,6 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
     Args:
         lengths: Pieces of each unit, at most `capacity`.
         capacity: Maximum number of pieces in a window.
-
-    Returns:
-        First and last (exclusive) unit of each window.
 
     Example:
         >>> windows([1, 1, 1, 1, 1, 1, 1], 4)
@@ -181,7 +156,7 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
     return [*chosen, (start, len(lengths))]
 
 
-def _homes(lengths: Sequence[int], chosen: Sequence[tuple[int, int]]) -> list[int]:
+def _homes(lengths: Sequence[int], chosen: Sequence[tuple[int, int]]) -> np.ndarray:
     """Returns the window with the most context around each unit.
 
     This is the window whose nearer edge is farthest, in pieces. The ends of the
@@ -198,7 +173,7 @@ def _homes(lengths: Sequence[int], chosen: Sequence[tuple[int, int]]) -> list[in
         better = room > best[start:end]
         homes[start:end][better] = window
         best[start:end][better] = room[better]
-    return homes.tolist()
+    return homes
 
 
 def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
@@ -214,111 +189,80 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
 
     Raises:
         FileNotFoundError: Both files are missing.
-        ValueError: The vocabulary is not for WordPiece, or a file is malformed.
+        InputError: The vocabulary is not for WordPiece, or a file is malformed.
     """
-    folder = Path(folder)
-    whole, listed = folder / "tokenizer.json", folder / "vocab.txt"
+    whole, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
+    config = Path(folder, "tokenizer_config.json")
+    max_chars: Any = 100
     if whole.is_file():
-        vocab, max_chars, facts = _whole(whole)
+        path, content = whole, read_json(whole)
+        model, options = content.get("model"), content.get("normalizer") or {}
+        if not isinstance(model, dict) or not isinstance(options, dict):
+            raise InputError("expected objects as model and normalizer", path)
+        kind, ids = model.get("type", "WordPiece"), model.get("vocab")
+        if kind != "WordPiece":
+            raise InputError(f"unknown type {kind!r} of model; known: WordPiece", path)
+        # By type, since True is an int too.
+        if not isinstance(ids, dict) or (
+            {*map(type, ids.values())} != {int} or {*ids.values()} != {*range(len(ids))}
+        ):
+            raise InputError("ids of pieces must be 0, 1, 2, …", path)
+        vocab = tuple(sorted(ids, key=ids.__getitem__))
+        max_chars = model.get("max_input_chars_per_word", max_chars)
+        names = {}
     elif listed.is_file():
-        vocab, max_chars = tuple(_text(listed).removesuffix("\n").split("\n")), 100
-        facts = _facts(folder / "tokenizer_config.json")
+        vocab = tuple(_text(listed).removesuffix("\n").split("\n"))
+        path, options = config, read_json(config) if config.is_file() else {}
+        names = _CONFIG
     else:
         raise FileNotFoundError(
             f"No vocabulary in {folder}: expected tokenizer.json or vocab.txt"
         )
-    lowercase = facts.get("lowercase")
-    if lowercase is None:
-        cased = (p for p in vocab if not (p.startswith("[") and p.endswith("]")))
-        lowercase = all(piece == piece.lower() for piece in cased)
-    accents = facts.get("strip_accents")
-    chinese = facts.get("handle_chinese_chars")
+    if type(max_chars) is not int or max_chars < 1:
+        raise InputError(
+            f"expected a whole number above 0 as max_input_chars_per_word, got "
+            f"{max_chars!r}",
+            path,
+        )
+
+    def choice(name: str, default: bool) -> bool:
+        value = options.get(names.get(name, name))
+        if not (value is None or isinstance(value, bool)):
+            raise InputError(
+                f"expected true, false or null as {names.get(name, name)}, got "
+                f"{value!r}",
+                path,
+            )
+        return default if value is None else value
+
+    cased = [p for p in vocab if not (p.startswith("[") and p.endswith("]"))]
+    lowercase = choice(_LOWER, all(piece == piece.lower() for piece in cased))
     try:
         return WordPiece(
             vocab,
             max_length,
             lowercase,
-            lowercase if accents is None else accents,  # as in Devlin et al.
-            True if chinese is None else chinese,
+            choice(_ACCENTS, lowercase),  # as in Devlin et al.
+            choice(_CHINESE, True),
             max_chars,
         )
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from None
+    except InputError as error:
+        raise InputError(error.message, error.path or folder) from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        ValueError: The file is not a JSON object.
-    """
+    """Returns the JSON object in a file; raises InputError if it is anything else."""
     try:
         content = json.loads(_text(path))
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    return _object(content, path)
+        raise InputError(f"not JSON: {error}", path) from None
+    if not isinstance(content, Mapping):
+        raise InputError(f"expected a JSON object, got {str(content)[:40]!r}", path)
+    return dict(content)
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}") from None
-
-
-def _object(content: Any, where: object) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise ValueError(f"{where}: expected a JSON object, got {str(content)[:40]!r}")
-    return content
-
-
-def _whole(path: Path) -> tuple[tuple[str, ...], int, dict[str, Any]]:
-    """Returns pieces, maximum word length and `_facts` of a `tokenizer.json`."""
-    content = read_json(path)
-    model = _object(content.get("model"), f"{path}, model")
-    kind = model.get("type", "WordPiece")
-    if kind != "WordPiece":
-        raise ValueError(f"{path}: unknown type {kind!r} of model; known: WordPiece")
-    ids = _object(model.get("vocab"), f"{path}, model, vocab")
-    # By type, since True is an int too.
-    if {type(i) for i in ids.values()} != {int} or set(ids.values()) != set(
-        range(len(ids))
-    ):
-        raise ValueError(f"{path}: ids of pieces must be 0, 1, 2, …")
-    longest = model.get("max_input_chars_per_word", 100)
-    if type(longest) is not int or longest < 1:
-        raise ValueError(
-            f"{path}: expected a whole number above 0 as max_input_chars_per_word, got "
-            f"{longest!r}"
-        )
-    facts = _object(content.get("normalizer") or {}, f"{path}, normalizer")
-    vocab = tuple(sorted(ids, key=ids.__getitem__))
-    return vocab, longest, _choices(facts, _NAMES.values(), path)
-
-
-_NAMES = {
-    "do_lower_case": "lowercase",
-    "strip_accents": "strip_accents",
-    "tokenize_chinese_chars": "handle_chinese_chars",
-}
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    """Returns the normalisation, with the option names of `BertNormalizer`."""
-    content = _choices(read_json(path) if path.is_file() else {}, _NAMES, path)
-    return {_NAMES[name]: value for name, value in content.items()}
-
-
-def _choices(
-    content: Mapping[str, Any], names: Iterable[str], path: Path
-) -> dict[str, bool | None]:
-    found = {name: content[name] for name in names if name in content}
-    for name, value in found.items():
-        if not (value is None or isinstance(value, bool)):
-            raise ValueError(
-                f"{path}: expected true, false or null as {name}, got {value!r}"
-            )
-    return found
+        raise InputError(f"not UTF-8: {error}", path) from None

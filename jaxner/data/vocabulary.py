@@ -1,0 +1,578 @@
+"""The vocabulary: maps tokens to ids, and labels to ids and back.
+
+It depends on the training split and the vector file alone, never on dev or test. Shape
+letters: `T` tokens, `U` distinct words, `C` characters.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+import string
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxner.checked import checked
+from jaxner.data import schemes
+from jaxner.data.pieces import WordPiece
+from jaxner.data.vectors import Vectors, fitting
+from jaxner.errors import InputError
+from jaxner.fields import Count
+from jaxner.types import Caps, Sentence, WordVectors
+from jaxner.wording import shown
+
+PADDING, UNKNOWN = 0, 1
+SEPARATOR = "<sep>"
+"""The label of separators between the sentences of a document."""
+MAX_CHARACTERS = 128
+"""Maximum characters read of a word: a long word would use as much memory as a text."""
+ASCII_LETTERS_AND_DIGITS = string.digits + string.ascii_letters
+CHAR_TYPES = ("upper", "lower", "digit", "punctuation")
+"""The types of characters, from 1; 0 is any other character."""
+
+_SPECIAL = ("<pad>", "<unk>")  # not words: a text may contain "<unk>"
+_MOST_SEEN = 1 << 16  # tokens
+_KINDS = (
+    *(string.ascii_uppercase, string.ascii_lowercase),
+    *(string.digits, string.punctuation),
+)
+_TYPE_OF = {char: kind for kind, chars in enumerate(_KINDS, 1) for char in chars}
+_DIGIT = re.compile(r"\d")
+_ESCAPES = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+    "/.": ".", "/?": "?", "/-": "-",
+}  # fmt: skip
+
+
+def caps(token: str) -> Caps:
+    """Returns the capitalisation class of a token.
+
+    Example:
+        >>> [caps(token).name for token in ("EU", "U.N.", "Rome", "eBay", "1996")]
+        ['ALL', 'ALL_FIRST', 'FIRST', 'LATER', 'UNCASED']
+    """
+    if not token:
+        return Caps.NONE
+    if all(char.isupper() for char in token):
+        return Caps.ALL
+    if token.isupper():
+        return Caps.ALL_FIRST if token[0].isupper() else Caps.ALL_LATER
+    if token[0].isupper():
+        return Caps.FIRST
+    if any(char.isupper() for char in token):
+        return Caps.LATER
+    return Caps.LOWER if token.islower() else Caps.UNCASED
+
+
+def char_type(char: str) -> int:
+    """Returns the type of a character: an index into `CHAR_TYPES` from 1, or 0.
+
+    Only ASCII characters have types, as in the code of Li, Fu and Ma (2020).
+
+    Example:
+        >>> [char_type(char) for char in "Aa1.é"]
+        [1, 2, 3, 4, 0]
+    """
+    return _TYPE_OF.get(char, 0)
+
+
+def is_one_sentence(tokens: Any) -> bool:
+    """Returns whether tokens are one sentence (strings) or several (lists of strings).
+
+    Raises:
+        TypeError: They are neither.
+
+    Example:
+        >>> is_one_sentence(["Rome", "fell"]), is_one_sentence([["Rome"], ["Yes"]])
+        (True, False)
+    """
+    _check_list(tokens, "", "tokens")
+    if any(isinstance(token, str) for token in tokens):
+        _check_tokens(tokens, "")
+        return True
+    for i, sentence in enumerate(tokens):
+        _check_list(sentence, f" as item {i}", "item")
+        _check_tokens(sentence, f" of sentence {i}")
+    return False
+
+
+def check_one(tokens: Any) -> None:
+    """Raises TypeError unless a value is one sentence, a list of strings."""
+    if not is_one_sentence(tokens) and len(tokens):
+        raise TypeError("Expected one sentence (a list of strings), got several")
+
+
+def check_text(sentences: Any) -> None:
+    """Raises TypeError unless a value is a list of sentences, each of strings."""
+    if is_one_sentence(sentences):
+        raise TypeError(
+            "Expected several sentences, each a list of strings, got one: give "
+            "[sentence]."
+        )
+
+
+def strings(name: str, values: Any, example: str) -> list[str]:
+    """Returns the strings of an iterable; raises TypeError if it is anything else."""
+    is_several = isinstance(values, Iterable) and not isinstance(values, (str, bytes))
+    items = list(values) if is_several else [values]
+    if not is_several or not all(isinstance(item, str) for item in items):
+        raise TypeError(
+            f"Expected {name} as a list of strings, such as {example}, got {values!r}."
+        )
+    return items
+
+
+_WANTED = (
+    "Expected a list of strings (one sentence), a list of such lists, or what "
+    "jaxner.encode returned; got "
+)
+
+
+def _check_list(value: Any, where: str, name: str) -> None:
+    if isinstance(value, (list, tuple)):
+        return
+    remedy = ""
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "UO":
+        return
+    if isinstance(value, str):
+        remedy = f" {value[:40]!r}: split it into tokens, or call jaxner.entities"
+    elif isinstance(value, (set, frozenset)):
+        remedy = ", which has no order: give a list"
+    elif isinstance(value, np.ndarray):
+        remedy = f" of {value.dtype} {list(value.shape)}"
+    elif isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)):
+        remedy = f": give list({name})"
+        if any(isinstance(x, str) and len(x.split()) > 1 for x in value):
+            remedy = ": for texts, call jaxner.entities(params, list(texts)); for "
+            remedy += "tokens, give [text.split() for text in texts]"
+    raise TypeError(f"{_WANTED}{type(value).__name__}{remedy}{where}.")
+
+
+def _check_tokens(sentence: Any, where: str) -> None:
+    for j, token in enumerate(sentence):
+        if not isinstance(token, str):
+            remedy = ": decode it" if isinstance(token, bytes) else ""
+            raise TypeError(f"{_WANTED}{shown(token)} as token {j}{where}{remedy}.")
+
+
+def length(word: bytes) -> int:
+    """Returns the number of characters in a word, given as the bytes of their ids."""
+    return -(-len(word) // 4)
+
+
+def spell(words: Sequence[bytes], width: int, count: int = 0) -> np.ndarray:
+    """Returns the character ids of words, [U, C], in at least `count` rows.
+
+    A word is the bytes of its character ids (int32), so that a long word does not
+    lengthen others; one with more than `width` characters is cut off.
+
+    Example:
+        >>> spell([b"", np.array([5, 6], np.int32).tobytes()], 3).tolist()
+        [[0, 0, 0], [5, 6, 0]]
+    """
+    size = 4 * width
+    joined = b"".join([word[:size].ljust(size, b"\0") for word in words])
+    joined = joined.ljust(size * count, b"\0")
+    return np.frombuffer(joined, np.int32).reshape(max(len(words), count), width)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The words, characters and labels of a tagger, and its rules for looking up words.
+
+    Compares and hashes by a fingerprint of its content, computed once, so that a
+    vocabulary of any size can be a static argument of `jax.jit`.
+
+    Attributes:
+        words: The word of each id; 0 is padding and 1 the unknown word.
+        num_trained: Number of words with trained vectors, which come first.
+        chars: The character of each id; 0 is padding and 1 the unknown character.
+        label_names: The label of each id; the last is `SEPARATOR` in a tagger of
+            documents.
+        scheme: The label scheme, one of `schemes.SCHEMES`, or `schemes.TAGS`.
+        lowercase: Whether to lower-case words before looking them up; characters keep
+            their case.
+        zero_digits: Whether to replace digits by 0 first.
+        unescape: Whether to undo treebank escapes first.
+        lowercase_fallback: Whether an unknown word falls back to its lower case.
+        singletons: First and last (exclusive) id of the words that occur once in the
+            training text; see `Representation.singleton_dropout`.
+        typed_unknowns: Whether an unknown character keeps its type; see `char_types`.
+        vector_sizes: Layers and dimensions of the precomputed vectors of each token;
+            None without vectors.
+        pieces: Splits tokens into the pieces of a pretrained encoder; None without an
+            encoder.
+        encoder_sizes: Attributes of this encoder, as names and values; see
+            `models.bert`.
+
+    Example:
+        >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
+        >>> vocabulary.encode(["Rome", "loses"]).words.tolist()
+        [2, 1]
+    """
+
+    words: tuple[str, ...]
+    num_trained: int
+    chars: tuple[str, ...]
+    label_names: tuple[str, ...]
+    scheme: str
+    lowercase: bool
+    zero_digits: bool = False
+    unescape: bool = False
+    lowercase_fallback: bool = True
+    singletons: tuple[int, int] = (0, 0)
+    typed_unknowns: bool = False
+    vector_sizes: tuple[int, int] | None = None
+    pieces: WordPiece | None = None
+    encoder_sizes: tuple[tuple[str, Any], ...] | None = None
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the content."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Vocabulary) and self.fingerprint == other.fingerprint
+
+    def __repr__(self) -> str:
+        return (
+            f"Vocabulary({len(self.words):,} words, {len(self.chars)} characters, "
+            f"{len(self.label_names)} labels, {self.fingerprint[:8]})"
+        )
+
+    @functools.cached_property
+    def _word_ids(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words) if i >= len(_SPECIAL)}
+
+    @functools.cached_property
+    def _char_ids(self) -> dict[str, int]:
+        return {char: i for i, char in enumerate(self.chars) if i >= len(_SPECIAL)}
+
+    @functools.cached_property
+    def _label_ids(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.label_names)}
+
+    @functools.cached_property
+    def _seen(self) -> dict[str, tuple[int, int, bytes]]:
+        return {}  # a text has few distinct tokens, each looked up once
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether the tagger reads documents with separators, not single sentences."""
+        return self.label_names[-1] == SEPARATOR
+
+    @functools.cached_property
+    def char_types(self) -> tuple[int, ...]:
+        """The type of each character id; see `char_type`.
+
+        With `typed_unknowns`, four more ids follow those of `chars`, one for unknown
+        characters of each type. They share the vector of the unknown character.
+        """
+        types = [0, 0, *map(char_type, self.chars[len(_SPECIAL) :])]
+        if self.typed_unknowns:
+            types += range(1, len(CHAR_TYPES) + 1)
+        return tuple(types)
+
+    def _char_id(self, char: str) -> int:
+        known = self._char_ids.get(char)
+        if known is not None:
+            return known
+        kind = char_type(char) if self.typed_unknowns else 0
+        return len(self.chars) + kind - 1 if kind else UNKNOWN
+
+    def normalise(self, token: str) -> str:
+        """Returns the token by the rules: unescaped, and with digits as 0.
+
+        Digits become 0 as in Lample et al. (2016); the escapes are OntoNotes'.
+        """
+        token = _ESCAPES.get(token, token) if self.unescape else token
+        return _DIGIT.sub("0", token) if self.zero_digits else token
+
+    def look_up(self, token: str, known: Container[str]) -> str | None:
+        """Returns the known word for a normalised token, itself or its lower case."""
+        if not self.lowercase and token in known:
+            return token
+        lowered = token.lower()
+        uses_lower = self.lowercase or self.lowercase_fallback
+        return lowered if uses_lower and lowered in known else None
+
+    def word_id(self, token: str) -> int:
+        """Returns the id of a token or its lower case, else of the unknown word."""
+        word = self.look_up(self.normalise(token), self._word_ids)
+        return UNKNOWN if word is None else self._word_ids[word]
+
+    def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
+        """Returns one encoded sentence, without padding.
+
+        Args:
+            tokens: Words of the sentence; may be empty.
+            vectors: For a tagger with precomputed vectors: an array [T, D] or [S, T,
+                D], or `TokenVectors`, which are read when needed.
+
+        Returns:
+            NumPy arrays: `words` [T]; `chars` [U, C] of the distinct words, where C is
+            the length of the longest (1 to `MAX_CHARACTERS`); `char_index` [T], `mask`
+            [T] and `caps` [T]; and, if the tagger needs them, `vectors` and `pieces`.
+
+        Raises:
+            TypeError: `tokens` is not a list of strings.
+            ValueError: Vectors are missing, unexpected, or of another size.
+        """
+        check_one(tokens)
+        vectors = fitting(vectors, tokens, self.vector_sizes)
+        pieces = None
+        if self.pieces is not None:
+            # The encoder handles case and digits itself, but never saw escapes.
+            plain = tokens
+            if self.unescape:
+                plain = [_ESCAPES.get(token, token) for token in tokens]
+            pieces = self.pieces.encode(plain)
+        known = [self._encode_token(token) for token in tokens]
+        ids = np.array([entry[:2] for entry in known], np.int32).reshape(-1, 2)
+        rows = {b"": 0}  # of each distinct word
+        index = [rows.setdefault(entry[2], len(rows)) for entry in known]
+        chars = spell(list(rows), max(map(length, rows)) or 1)
+        return Sentence(
+            ids[:, 0].copy(),
+            chars,
+            np.array(index, np.int32),
+            np.ones(len(tokens), bool),
+            ids[:, 1].copy(),
+            vectors,
+            pieces,
+        )
+
+    def _encode_token(self, token: str) -> tuple[int, int, bytes]:
+        """Returns word id, capitalisation class and characters (int32) of a token."""
+        known = self._seen.get(token)
+        if known is None:
+            normal = self.normalise(token)
+            chars = [self._char_id(char) for char in normal[:MAX_CHARACTERS]]
+            spelled = np.array(chars, np.int32).tobytes()
+            known = self.word_id(token), int(caps(normal)), spelled
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            self._seen[token] = known
+        return known
+
+    def forget(self) -> None:
+        """Empties the cache of encoded tokens; results stay the same."""
+        self._seen.clear()
+
+    def label_ids(self, labels: Sequence[str]) -> np.ndarray:
+        """Returns the ids of labels, [T].
+
+        Raises:
+            TypeError: `labels` is not a list of strings.
+            InputError: A label is not in the label set.
+        """
+        labels = strings("labels", labels, "['B-LOC', 'O']")
+        for label in labels:
+            if label not in self._label_ids:
+                raise InputError(
+                    f"Label {label!r} does not occur in the training data; known "
+                    f"labels: {', '.join(self.label_names)}"
+                )
+        return np.array([self._label_ids[label] for label in labels], np.int32)
+
+    def decode(self, ids: Iterable[int] | np.ndarray) -> list[str]:
+        """Returns the labels of the ids of one sentence.
+
+        Raises:
+            InputError: Ids are not whole numbers from 0 to the number of labels.
+        """
+        names = self.label_names
+        if (axes := getattr(ids, "ndim", 1)) > 1:
+            raise InputError(
+                f"Expected ids of one sentence, got an array of {axes} axes: "
+                "decode each row, without its padding"
+            )
+        try:
+            numbers = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+            if min(numbers, default=0) >= 0:
+                return [names[i] for i in numbers]
+        except (TypeError, LookupError):
+            pass
+        raise InputError(
+            f"Expected ids of labels, from 0 to {len(names) - 1}, got {ids!r}."
+        )
+
+    def to_json(self) -> str:
+        """Returns the content as JSON."""
+        return json.dumps(
+            {f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
+            ensure_ascii=False,
+            default=dataclasses.asdict,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Vocabulary:
+        """Returns the vocabulary that `to_json` wrote."""
+        content: dict[str, Any] = json.loads(text)
+        for name in ("words", "chars", "label_names", "singletons", "vector_sizes"):
+            if content.get(name) is not None:
+                content[name] = tuple(content[name])
+        if pieces := content.get("pieces"):
+            vocab = tuple(pieces["vocab"])
+            content["pieces"] = WordPiece(**{**pieces, "vocab": vocab})
+        if sizes := content.get("encoder_sizes"):
+            content["encoder_sizes"] = tuple(map(tuple, sizes))
+        return cls(**content)
+
+
+@checked
+def build(
+    sentences: Sequence[Sequence[str]],
+    types: Iterable[str],
+    *,
+    scheme: str = "BIOES",
+    vectors: Vectors | None = None,
+    lowercase: bool = False,
+    zero_digits: bool = False,
+    min_count: Count = 1,
+    train_words: bool = True,
+    alphabet: str | None = None,
+    documents: bool = False,
+    unescape: bool = False,
+    lowercase_fallback: bool = True,
+    typed_unknowns: bool = False,
+) -> tuple[Vocabulary, WordVectors | None]:
+    """Returns a vocabulary of the training sentences and a vector file.
+
+    Args:
+        sentences: Tokens of the training split.
+        types: Entity types or tags of the training split; labels such as "B-LOC" and
+            "O" count as their types.
+        scheme: Label scheme for training.
+        vectors: Pretrained vectors; the vocabulary includes all their words.
+        lowercase: Whether to lower-case words before looking them up.
+        zero_digits: Whether to replace digits by 0 first.
+        min_count: Rarer training words without a vector are unknown.
+        train_words: Whether to train word vectors. If not, only the unknown word's
+            vector is trained, and words without a pretrained vector are unknown.
+        alphabet: Known characters; None for those of the training words.
+        documents: Whether to add the label of separators, for documents.
+        unescape: Whether to undo treebank escapes first.
+        lowercase_fallback: Whether an unknown word falls back to its lower case.
+        typed_unknowns: Whether an unknown character keeps its type, if it is one of
+            `CHAR_TYPES`.
+
+    Returns:
+        The vocabulary, and vectors aligned with it (None without vectors).
+
+    Raises:
+        TypeError: `sentences`, `types` or `vectors` has another type.
+        InputError: An option is wrong; "O" is among the types; or a tag equals the
+            label of separators.
+
+    Example:
+        >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
+        >>> vocabulary.label_names
+        ('O', 'B-LOC', 'I-LOC')
+        >>> vocabulary.encode(["Rome", "loses"]).words.tolist()
+        [2, 1]
+    """
+    check_text(sentences)
+    label_names = _label_names(strings("types", types, "['LOC', 'PER']"), scheme)
+    if not isinstance(vectors, Vectors | None):
+        raise TypeError(f"vectors must be what vectors.read returns, got {vectors!r}")
+    rules = Vocabulary(
+        (),
+        0,
+        (),
+        label_names + ((SEPARATOR,) if documents else ()),
+        scheme,
+        lowercase=lowercase,
+        zero_digits=zero_digits,
+        unescape=unescape,
+        lowercase_fallback=lowercase_fallback,
+        typed_unknowns=typed_unknowns,
+    )
+    tokens = collections.Counter(token for sentence in sentences for token in sentence)
+    tokens = _recounted(tokens, rules.normalise)
+    counts = _recounted(tokens, str.lower) if lowercase else tokens
+    rows = {} if vectors is None else {w: i for i, w in enumerate(vectors.words)}
+    # A lower-cased word never matches a cased key.
+    reachable = [word for word in rows if not lowercase or word == word.lower()]
+    known = dict.fromkeys(reachable)
+    if train_words:
+        known |= {word: None for word, n in counts.items() if n >= min_count}
+
+    # Only words that some training token maps to can receive gradients; these are
+    # trained, the most frequent first, so that words that occur once are the last of
+    # them. If no word is trained, words that occur once come first.
+    used: collections.Counter[str] = collections.Counter()
+    for token, count in tokens.items():
+        if (word := rules.look_up(token, known)) is not None:
+            used[word] += count
+    num_once = sum(count == 1 for count in used.values())
+    if train_words:
+        trained = sorted(used, key=lambda word: (-used[word], word))
+        frozen = [word for word in reachable if word not in used]
+        first = len(_SPECIAL) + len(trained) - num_once
+    else:
+        trained = []
+        frozen = sorted(reachable, key=lambda word: used[word] != 1)
+        first = len(_SPECIAL)
+    if alphabet is None:
+        alphabet = "".join({char for token in tokens for char in token})
+    vocabulary = dataclasses.replace(
+        rules,
+        words=(*_SPECIAL, *trained, *frozen),
+        num_trained=len(_SPECIAL) + len(trained),
+        chars=(*_SPECIAL, *sorted(set(alphabet))),
+        singletons=(first, first + num_once),
+    )
+    if vectors is None:
+        return vocabulary, None
+    sources = [rules.look_up(word, rows) for word in trained]
+    matched = [word for word in counts if rules.look_up(word, rows) is not None]
+    aligned = WordVectors(
+        rows=np.array([i for i, s in enumerate(sources, 2) if s is not None], np.int64),
+        trained=vectors.values[[rows[s] for s in sources if s is not None]],
+        frozen=vectors.values[[rows[word] for word in frozen]],
+        types_matched=len(matched) / max(len(counts), 1),
+        tokens_matched=sum(counts[w] for w in matched) / max(counts.total(), 1),
+    )
+    return vocabulary, aligned
+
+
+def _label_names(types: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """Returns the label set of entity types (or of their labels), or of tags."""
+    if scheme != schemes.TAGS:
+        labels = [re.fullmatch("O|[BIESLU]-(.+)", name) for name in types]
+        if labels and all(labels) and any(label and label[1] for label in labels):
+            types = [label[1] for label in labels if label and label[1]]
+        elif "O" in types:
+            raise InputError(
+                "'O' is the label of tokens outside all entities: give the entity "
+                "types, such as ['LOC', 'PER']."
+            )
+    names = schemes.label_names(types, scheme)
+    if SEPARATOR in names:
+        raise InputError(
+            f"{SEPARATOR!r} is reserved for separators between sentences; rename this "
+            "tag"
+        )
+    return names
+
+
+def _recounted(
+    tokens: collections.Counter[str], change: Callable[[str], str]
+) -> collections.Counter[str]:
+    """Returns the counts of tokens after a change, such as lower-casing."""
+    counts: collections.Counter[str] = collections.Counter()
+    for token, count in tokens.items():
+        counts[change(token)] += count
+    return counts
