@@ -17,7 +17,6 @@ import pytest
 
 import jaxner
 from jaxner.data import corpora
-from jaxner.data.readers import conll
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
@@ -30,6 +29,7 @@ MODULES = [
 SLOW = ("runs/uanet", "runs/att")  # take up to half a minute to train
 EXPERIMENTS = "jaxner.analysis.", "jaxner.answers.calibrating"  # they score splits
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
+TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
 
 
 def examples_of(name):
@@ -38,6 +38,12 @@ def examples_of(name):
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     lines = file.read_text(encoding="utf-8").splitlines()
     return "\n".join(x for x in lines if x.strip().startswith((">>> ", "... ")))
+
+
+def is_slow(name):
+    """Whether a module's examples train a large run, or score splits."""
+    has_run = any(run in examples_of(name) for run in SLOW)
+    return has_run or name.startswith(EXPERIMENTS)
 
 
 @pytest.fixture
@@ -59,11 +65,7 @@ def with_runs(request, tmp_path, monkeypatch):
     [
         pytest.param(
             name,
-            marks=[pytest.mark.slow]
-            * (
-                name.startswith(EXPERIMENTS)
-                or any(x in examples_of(name) for x in SLOW)
-            ),
+            marks=[pytest.mark.slow] if is_slow(name) else [],
         )
         for name in MODULES
     ],
@@ -153,21 +155,30 @@ def write_titled(folder, block):
 
 
 # Stands for the interpreter of the reader's virtual environment: installs nothing, runs
-# a test only by its file, and makes the runs small. Everything else is as one types it.
-_SHIM = """#!{python}
-import os, sys
+# a test only by its file, takes runs that the tests have trained already, and makes
+# other runs small. Everything else is as one types it.
+SHIM = """#!{python}
+import json, os, sys
+from pathlib import Path
 arguments = sys.argv[1:]
 is_suite = arguments[:2] == ["-m", "pytest"] and ".py" not in str(arguments)
 if is_suite or arguments[:2] in (["-m", "pip"], ["-m", "venv"]):
     print("skipped:", *arguments)
     raise SystemExit
 if arguments[0] == "train.py":
+    name = arguments[arguments.index("--config") + 1].removeprefix("configs/")
+    trained = {runs!r}.get(name)
+    if trained and not any("--config." in argument for argument in arguments):
+        place = Path("runs", name.removesuffix(".py"))
+        if "--workdir" in arguments:
+            place = Path(arguments[arguments.index("--workdir") + 1])
+        place.parent.mkdir(exist_ok=True)
+        if not place.exists():
+            place.symlink_to(trained)
+        raise SystemExit
     arguments += ["--config.num_epochs=1", "--config.data.num_shapes=1"]
-    if "configs/grn.py" in str(arguments) or "configs/idcnn.py" in str(arguments):
+    if name.startswith(("grn.py", "idcnn.py")):
         arguments += ["--config.model.encoder.hidden_dim=8"]
-    if "configs/uanet.py" in str(arguments):
-        arguments += ["--config.model.encoder.hidden_dim=8"]
-        arguments += ["--config.model.refinement.num_layers=1"]
 if arguments[:3] == ["-m", "jaxner", "sweep"]:
     arguments += ["--samples=2"]
 os.execv({python!r}, [{python!r}, *arguments])
@@ -188,15 +199,16 @@ def fake_data(folder):
             for example in corpora.load("sample", split).examples
             if 8 < len(example.tokens) <= 16 and max(map(len, example.tokens)) == 9
         ][:12]
-        tokens = [[token.lower() for token in e.tokens] for e in examples]
-        words.update(*tokens)
-        rows = [
-            list(zip(sentence, e.labels, strict=True))
-            for sentence, e in zip(tokens, examples, strict=True)
+        blocks = [
+            "".join(
+                f"{t.lower()} {x}\n" for t, x in zip(e.tokens, e.labels, strict=False)
+            )
+            for e in examples * 3
         ]
-        numbers = [1 + i // 4 for i in range(3 * len(rows))]
-        file = folder / "conll2003" / f"{split}.conll"
-        conll.write(file, rows * 3, documents=numbers)
+        words.update(token.lower() for e in examples for token in e.tokens)
+        for start in range(0, len(blocks), 4):
+            blocks[start] = f"-DOCSTART- O\n\n{blocks[start]}"
+        (folder / "conll2003" / f"{split}.conll").write_text("\n".join(blocks), "utf-8")
     (folder / "vectors").mkdir()
     values = np.random.default_rng(0).normal(size=(len(words), 100)).round(3)
     (folder / "vectors" / "glove.6B.100d.txt").write_text(
@@ -209,22 +221,25 @@ def fake_data(folder):
 
 
 @pytest.mark.parametrize("page", pages_with("sh", lambda _: True))
-def test_shell_blocks(page, tmp_path):
-    for name in ("train.py", "evaluate.py", "configs", "jaxner", "pyproject.toml"):
-        source = ROOT / name
-        copy = shutil.copytree if source.is_dir() else shutil.copy
-        copy(source, tmp_path / name)
+def test_shell_blocks(page, tmp_path, request):
+    for name in ("train.py", "evaluate.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("configs", "jaxner", "reproduce", "results"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     fake_data(tmp_path / "data")
     for split in ("train", "dev", "test"):  # the embedded corpus, cut short
         small = tmp_path / "data" / "conll2003" / f"{split}.conll"
         shutil.copy(small, tmp_path / "jaxner" / "data" / "sample")
+    text = (ROOT / page).read_text("utf-8")
+    runs = {
+        f"{name}.py": str(request.getfixturevalue(fixture))
+        for name, fixture in TRAINED.items()
+        if f"configs/{name}.py" in text
+    }
     tools = tmp_path / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for name in ("python", "python3", "pip"):
-        shim = _SHIM.format(python=sys.executable)
-        if name == "pip":
-            shim = f"#!{sys.executable}\nprint('skipped')\n"
-        (tools / name).write_text(shim)
+    for name in ("python", "python3"):
+        (tools / name).write_text(SHIM.format(python=sys.executable, runs=runs))
         (tools / name).chmod(stat.S_IRWXU)
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
     env.pop("JAXNER_DATA", None)

@@ -9,7 +9,7 @@ import signal
 import numpy as np
 import pytest
 
-from jaxner.configuration import shipped
+from jaxner import configuration
 from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import predictions
@@ -190,13 +190,13 @@ def test_all_configs_have_their_cells():
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.id)
 def test_a_cell_is_complete_and_its_overrides_are_options(cell):
-    config = shipped.load(cell.config)
+    config = configuration.load(cell.config)
     assert config.data.name == cell.id.rpartition("/")[2] in corpora.CORPORA
     assert (cell.figure == "accuracy") == (config.data.scheme == "tags")
     assert cell.note or (cell.verified and cell.source and cell.published)
     assert bool(cell.begins_with) == (",document" in cell.config)
     if cell.begins_with:
-        source = shipped.load(KNOWN.cell(cell.begins_with).config)
+        source = configuration.load(KNOWN.cell(cell.begins_with).config)
         assert source.data.unit == "sentence"
         assert source.model.encoder.name == config.model.encoder.name
         assert source.model.head.name == config.model.head.name
