@@ -13,13 +13,11 @@ its pieces; sentences too long for the encoder are split into overlapping window
 Options for looking up words (lower case, digits) do not apply to word pieces. Learning
 rates (`optimizer.parts.bert.learning_rate`, decay on all weights) and numbers of epochs
 are ours: neither the paper nor the authors' code gives them. UANet's draft is a
-variational LSTM on BERT's vectors; its refinement reads the same vectors, from the same
-BERT. Its label vectors start from U(±1), not U(±600) as in `configs/uanet.py`: with the
-latter, their gradient would take almost all of the joint clip and leave little for
-BERT. (Not measured with BERT's weights, which we do not have.)
+variational LSTM on BERT's vectors; its refinement reads the same vectors. Its label
+vectors start from U(±1), not U(±600) as in `configs/uanet.py`: with the latter, their
+gradient would take almost all of the joint clip. (Not measured with BERT's weights.)
 
-Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
-ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+After the colon: the data set, and
 
     model=softmax    a linear layer on BERT's vectors (the default)
     model=crf        the same under a CRF

@@ -8,21 +8,18 @@ The text that we have lacks the paper's tables. It says that the best system is 
 points above the best comparable earlier system on OntoNotes 5 and .7 above the
 baseline; on WNUT-17 4.6 and 2.2. If the earlier system is Strubell et al.'s Bi-LSTM-CRF
 (86.99), the best has about 88.4 on OntoNotes 5 and the baseline 87.7 (derived, not
-published). Means of 6 runs, best dev epoch of 400 (OntoNotes 5, GloVe vectors of 300
-dimensions) or 1,600 (WNUT-17, Godin's Twitter vectors of 400 dimensions).
+published). Best dev epoch of 400 (OntoNotes 5, GloVe vectors of 300 dimensions) or
+1,600 (WNUT-17, Godin's Twitter vectors of 400).
 
 Vectors are frozen; all words without one share a trained vector, also in training, and
-look-up is case-sensitive. On WNUT-17, 17 % of the entity tokens of test get this
-vector; --config.model.representation.singleton_dropout=.5 also trains it on words that
-occur once in training (not in the authors' code; not measured yet). As in the authors'
-program, a batch of 32 is a random draw from the whole corpus. The alphabet is the
-authors', with 85 characters; other ASCII punctuation gets the vector of the unknown
-character and the type of punctuation. All sentences of a batch share dropout masks, as
-in their code. Best epoch and figures use the strict rule, as in the paper
-(--config.evaluation.rule=conlleval for the other rule).
+look-up is case-sensitive. (--config.model.representation.singleton_dropout=.5 also
+trains it on words that occur once, which is not in the authors' code.) As there, a
+batch of 32 is a random draw from the whole corpus, the alphabet has 85 characters
+(other ASCII punctuation gets the vector of the unknown character and the type of
+punctuation), and all sentences of a batch share dropout masks. Best epoch and figures
+use the strict rule, as in the paper.
 
-Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
-ontonotes5, or files for a folder of your own, --config.data.dir), and
+After the colon: the data set, and
 
     model=att         two stacked BiLSTM layers whose directions never mix, and five
                       attention heads on top (the default)

@@ -4,20 +4,17 @@ r"""BiLSTM-LAN, the label attention network (Cui and Zhang, EMNLP 2019).
     python train.py --config configs/lan.py:conll2003
 
 A baseline of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
-90.77 (a run of Gui et al.), on OntoNotes 5 88.16, accuracy on WSJ 97.58. Users report
-about 85 on OntoNotes 5 with BIO labels.
+90.77, on OntoNotes 5 88.16, accuracy on WSJ 97.58. Users report about 85 on OntoNotes 5
+with BIO labels.
 
 Three BiLSTMs; after each of the first two, tokens attend to vectors of the labels, and
 after the third, the attention scores are the scores of the labels. There is no CRF. An
 LSTM reads the characters; a word's features are the final states of both directions, as
-in the authors' code, which took this part from NCRF++ (representation.chars.pool=max
-takes the maximum over the characters instead). Other settings are as in the authors'
-README, but biases start at 0, where PyTorch draws them; the loss is the sum over a
-batch of ten sentences, and training stops when the dev score has not risen for ten
-epochs.
+in the authors' code (representation.chars.pool=max takes the maximum instead). Other
+settings are as in the authors' README, but biases start at 0, where PyTorch draws them;
+training stops when the dev score has not risen for ten epochs.
 
-Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
-ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+After the colon: the data set, and
 
     layers=N      number of BiLSTMs, 3 by default
     crf           a CRF on the scores of the last layer (not in the paper)

@@ -11,8 +11,7 @@ A BiLSTM reads the words, an LSTM the labels so far. Zhang, Chen, Zhao, Liu and 
 and all sizes are ours (see `jaxner.models.seq2seq`); the other settings are those of
 NCRF++ with clipped gradients. Training reads the gold labels (teacher forcing).
 
-Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
-ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+After the colon: the data set, and
 
     fusion=shared       the tag LSTM also reads the words (the default)
     fusion=integrate    it does not; one layer joins its state and the words' features

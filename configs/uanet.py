@@ -5,15 +5,16 @@ r"""UANet: uncertainty-aware label refinement (Gui et al., EMNLP 2020), and abla
     python train.py --config configs/uanet.py:conll2003,model=transformer,crf
 
 Published: entity F1 on CoNLL-2003 test 91.60, on OntoNotes 5 88.39; tagging accuracy on
-WSJ 97.62 (the paper does not give the number of runs).
+WSJ 97.62 (the paper does not give the number of runs). Two hours on a CPU.
 
 A variational LSTM drafts labels in M = 8 passes with dropout. A two-stream Transformer
 labels the sentence again from the words and the draft; its label replaces the draft's
 where the entropy of the draft is above Γ. Both train together: SGD for the draft, AdamW
-with warm-up for the refinement, gradients clipped jointly (metrics.jsonl has their
-norms before clipping, `gradient_norm_refinement` and `gradient_norm_rest`). Losses are
-sums over a batch of ten sentences. Where paper and authors' code differ, the values are
-the code's with the flags of its README (Γ .45, 7 heads of 160), which gave the figures.
+with warm-up for the refinement, gradients clipped jointly (metrics.jsonl has both
+norms; --config.optimizer.clip=parts clips them separately, which is not in the paper).
+Losses are sums over a batch of ten sentences. Where paper and authors' code differ, the
+values are the code's with the flags of its README (Γ .45, 7 heads of 160). Choose Γ and
+M after training, with `jaxner sweep`.
 
 Differences from the code: the vocabulary comes from training and the vector file, not
 from dev and test (so vectors are divided by the standard deviation of the training
@@ -24,27 +25,15 @@ PyTorch draws them; the two directions of the LSTM have their own input masks (r
 .01), where the code has one for both; conlleval chooses the best epoch, while figures
 are by the code's scorer (rule `ncrfpp`).
 
-With label vectors from U(±600), as in the code, the refinement takes 83 to 99.9 % of
-the joint clip at the start, so that the draft learns slowly: 20 epochs do not show what
-100 epochs give. Even with vectors from U(±1) the norms of refinement and draft are 645
-and 76 in the first epoch, 77 and 55 in the thirtieth, for a clip of 5.
---config.optimizer.clip=parts, which is not in the paper, clips the two separately. On
-an eighth of CoNLL-2003 (30 epochs, one seed, 5 heads of 80, U(±1)) dev/test F1 is
-88.20/85.53 with the joint clip and 89.45/86.50 with separate ones; the draft alone
-(model=variational) has 88.51 on dev after 30 epochs, and 89.10/85.61 after 60.
-
-Choose Γ and M after training, with `jaxner sweep`.
-
-Options (after the colon): the data set (bare, first: sample, conll2003, wnut17,
-ontonotes5, ud_ewt, wsj, or files for a folder of your own, --config.data.dir), and
+After the colon: the data set, and
 
     model=uanet           draft and refinement (the default)
-    model=variational     the draft alone: Variational LSTM        90.83; crf 91.20
-    model=transformer     the refinement's words alone             90.70; crf 91.22
+    model=variational     the draft alone: Variational LSTM
+    model=transformer     the refinement's words alone
     crf                   the draft's labels depend on each other
-    labels=false          a refinement without the draft's labels                91.23
+    labels=false          a refinement without the draft's labels
     draft=grn             another encoder drafts: grn or idcnn (not in the paper)
-    chars=intnet          IntNet's character features                        91.80
+    chars=intnet          IntNet's character features
     form=paper            the paper's form where the code differs: recurrent dropout
                           (eq. 3), labels by mean probabilities (eq. 4), the vector of
                           the most probable draft label (eq. 7), layers as in eq. 8,

@@ -264,11 +264,11 @@ def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):
 
 
 def test_choices_that_commands_repeat_are_those_of_the_library():
-    from jaxner import decoding
+    from jaxner import tagging
     from jaxner.commands import evaluate
 
     hint = typing.get_type_hints(evaluate.Labelling)["decoding"]
-    assert set(typing.get_args(hint)) == {*decoding.DECODINGS, "n_best"}
+    assert set(typing.get_args(hint)) == {*tagging.DECODINGS, "n_best"}
     assert inspect.signature(evaluate.evaluate).parameters["workdir"].kind == 3
 
 
