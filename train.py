@@ -9,4 +9,4 @@ if __name__ == "__main__":
 
     main(command="train")
 else:
-    from jaxner.training.seeds import main_run as main_run
+    from jaxner.training.train import main_run as main_run

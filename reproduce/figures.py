@@ -26,7 +26,7 @@ from jaxner.data.splits import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import plots, predictions
 from jaxner.terminal import LineConsole
-from jaxner.training import prepare
+from jaxner.training import corpus
 from jaxner.workdir import Workdir, names_of
 from reproduce.plan import HERE
 
@@ -218,7 +218,7 @@ def say(text: str) -> None:
 def split_of(options: argparse.Namespace, default: str) -> Split:
     """Returns the split of a run's data."""
     config = Workdir(options.workdir[0]).read_json("config.json")
-    return prepare.load_split(config["data"], options.split or default)
+    return corpus.load_split(config["data"], options.split or default)
 
 
 def chosen(options: argparse.Namespace) -> Split:

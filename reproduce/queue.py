@@ -20,7 +20,7 @@ import filelock
 
 from jaxner import configuration
 from jaxner.data import corpora
-from jaxner.training import commits, inputs, signals
+from jaxner.training import commits, corpus, signals
 from jaxner.workdir import Workdir
 from reproduce import results
 from reproduce.plan import Cell, Job, Plan
@@ -271,7 +271,7 @@ def what_lacks(config: Any) -> str:
     for split in corpora.SPLITS:
         if not _is_there(corpora.find, data.dir or data.name, split):
             return f"no {split} split of {data.name}"
-        if not _is_there(inputs.find, data.to_dict(), split):
+        if not _is_there(corpus.find_vectors, data.to_dict(), split):
             return f"no {data.contextual}"
     if data.vectors and not _is_there(corpora.find_vectors, data.vectors):
         return f"no vectors {data.vectors}"

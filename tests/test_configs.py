@@ -14,7 +14,7 @@ import pytest
 from jaxner import configuration, models
 from jaxner.data import corpora
 from jaxner.models.grn import CONTEXTS, RELATIONS
-from jaxner.training import optim, schema
+from jaxner.training import optimizers, schema
 from jaxner.training.objectives import Objective
 from reproduce.plan import Published
 
@@ -30,7 +30,7 @@ SMALL_BERT = {
 
 def shapes_of(config):
     """Shapes of the weights; the whole run of the system can be built."""
-    tx = optim.build(config.optimizer.to_dict(), 10, 5)
+    tx = optimizers.build(config.optimizer.to_dict(), 10, 5)
     Objective.of(config.objective.to_dict())
     frozen = config.data.train_words is False
     has_bert = config.model.representation.get("bert")

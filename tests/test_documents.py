@@ -16,7 +16,9 @@ from jaxner import models, tagging
 from jaxner.data import batching, corpora, schemes, splits
 from jaxner.data import vocabulary as vocab
 from jaxner.data.readers import conll
-from jaxner.training import objectives, prepare, run
+from jaxner.training import corpus as training_corpus
+from jaxner.training import objectives
+from jaxner.training import train as training
 from jaxner.workdir import Workdir
 from tests import tiny
 
@@ -446,12 +448,23 @@ def begin(monkeypatch, tmp_path):
     """Prepares a run, and returns what it would train."""
 
     def prepare_only(config):
-        runs = []
+        class Prepared(BaseException):
+            pass
+
+        begun = []
+
+        def weights_of(config, data, **options):
+            weights = original(config, data, **options)
+            model = tagging.build_model(data.vocabulary, config.model.to_dict())
+            begun.append(tagging.Tagger(weights, model, data.vocabulary))
+            raise Prepared
+
+        original = training.initial_weights
         with monkeypatch.context() as patch:
-            patch.setattr(run, "train", runs.append)
-            patch.setattr(run, "final_scores", lambda *_: {})
-            run.main_run(config, tmp_path / "prepared")
-        return runs[0].start
+            patch.setattr(training, "initial_weights", weights_of)
+            with pytest.raises(Prepared):
+                train.main_run(config, tmp_path / "prepared")
+        return begun[0]
 
     return prepare_only
 
@@ -529,7 +542,7 @@ def test_a_head_of_other_labels_is_drawn_anew():
         for x in (1.0, 2.0)
     )
     told = []
-    merged = prepare.start_from(
+    merged = training_corpus.start_from(
         (old, vocabularies[0]), new, vocabularies[1], told.append
     )
     assert merged["params"]["encoder"].tolist() == [1, 1]
@@ -544,7 +557,7 @@ def test_weights_of_which_none_fits_are_refused():
     with pytest.raises(
         ValueError, match=r"No weights of the run in --config\.init_from fit"
     ):
-        prepare.start_from((old, vocabulary), new, vocabulary, print)
+        training_corpus.start_from((old, vocabulary), new, vocabulary, print)
 
 
 def test_batches_of_ones_own_are_documents():

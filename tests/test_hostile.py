@@ -11,7 +11,7 @@ import pytest
 import jaxner
 from jaxner import saving
 from jaxner.integrity import DamagedFileError
-from jaxner.training import run as train
+from jaxner.training import train
 from tests import tiny
 
 

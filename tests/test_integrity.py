@@ -15,8 +15,7 @@ import jaxner
 from jaxner import integrity, writing
 from jaxner.checkpoints import Checkpoints
 from jaxner.integrity import DamagedFileError
-from jaxner.training import environment
-from jaxner.training import run as train
+from jaxner.training import environment, train
 from jaxner.workdir import Workdir
 from tests import tiny
 

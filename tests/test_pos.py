@@ -12,7 +12,8 @@ from jaxner import configuration
 from jaxner.data import corpora, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.data.readers import conll, conllu
-from jaxner.training import prepare, schema
+from jaxner.training import corpus as training_corpus
+from jaxner.training import schema
 from jaxner.workdir import Workdir
 from tests import tiny
 
@@ -221,17 +222,17 @@ def test_tags_that_only_dev_has_are_told(tmp_path):
     (tmp_path / "dev.txt").write_text("a W\nb Z\n\n", encoding="utf-8")
     options = config_of(tmp_path).data.to_dict()
     told = []
-    data = prepare.load_data(options, word_dim=8, log=told.append)
+    data = training_corpus.load_data(options, word_dim=8, log=told.append)
     assert "dev has tags that train lacks, which the tagger will miss: W, Z" in told
     assert data.words == {"a", "b"}
 
 
 def test_documents_of_a_treebank_have_separators(treebank):
     options = config_of(treebank).data.to_dict()
-    split = prepare.load_split(options, "train")
+    split = training_corpus.load_split(options, "train")
     tokens = [e.tokens for e in split.examples]
     vocabulary, _ = vocab.build(tokens, split.types(), scheme="tags", documents=True)
-    sentences, labels = prepare.encode_split(split, vocabulary)
+    sentences, labels = training_corpus.encode_split(split, vocabulary)
     assert len(sentences) == 6
     separator = len(vocabulary.label_names) - 1
     for sentence, ids in zip(sentences, labels, strict=True):
@@ -241,7 +242,7 @@ def test_documents_of_a_treebank_have_separators(treebank):
 
 def test_another_column_of_the_treebank(treebank):
     options = config_of(treebank).data.to_dict() | {"label_column": conllu.XPOS}
-    assert "NNP" in prepare.load_split(options, "train").types()
+    assert "NNP" in training_corpus.load_split(options, "train").types()
 
 
 def test_every_system_tags_the_treebanks():

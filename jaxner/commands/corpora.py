@@ -174,14 +174,14 @@ def check(
     params = None
     if workdir:
         from jaxner import tagging
-        from jaxner.training import prepare
+        from jaxner.training import corpus
         from jaxner.workdir import Workdir
 
         params = tagging.load(str(workdir))
-        options = prepare.reading_of(str(workdir)) | options
+        options = corpus.reading_of(str(workdir)) | options
         if not paths:
             config = Workdir(workdir).read_json("config.json")
-            splits.append(prepare.load_split(config["data"] | options, split or "dev"))
+            splits.append(corpus.load_split(config["data"] | options, split or "dev"))
     for path in paths:
         read, problems = check_path(path, options)
         splits += read.values()

@@ -49,17 +49,17 @@ class Source:
 
     def load(self, config: Mapping[str, Any]) -> Split:
         """Reads the sentences as the run of a config did, unless options differ."""
-        from jaxner.training import prepare
+        from jaxner.training import corpus
 
         options = dict(config["data"])
-        for name in prepare.READING:
+        for name in corpus.READING:
             if (value := getattr(self, name)) is not None:
                 options[name] = value
         if self.data is None:
-            return prepare.load_split(options, self.split or "test")
+            return corpus.load_split(options, self.split or "test")
         options["format"] = self.format  # the run's is that of its own files
         contextual = None if self.contextual is None else str(self.contextual)
-        return prepare.load_file(options, str(self.data), contextual)
+        return corpus.load_file(options, str(self.data), contextual)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -177,7 +177,7 @@ def evaluate(
     from jaxner.evaluation import pages, predictions
     from jaxner.evaluation import report as tables
     from jaxner.terminal import LineConsole
-    from jaxner.training import cluster, monitor, prepare
+    from jaxner.training import cluster, corpus, monitor
     from jaxner.workdir import Workdir
 
     _check(workdir, source, output, json, report, labelling, chunks)
@@ -201,12 +201,12 @@ def evaluate(
         e.document for e in split.examples
     ):
         console.print("No line -DOCSTART-: reading each sentence as a document")
-    words = prepare.training_words(config["data"]) if has_tags else None
+    words = corpus.training_words(config["data"]) if has_tags else None
     if has_tags and words is None:
         console.print(
             "The training file is missing: no separate accuracy for known words"
         )
-    prepare.log_unknown_tags(split, params.vocabulary, console.print)
+    corpus.log_unknown_tags(split, params.vocabulary, console.print)
     rule, constrained = labelling.of_run(config, has_tags)
     with monitor.waiting(console, "Scoring"):
         scores, predicted = score(

@@ -12,7 +12,7 @@ from jaxner.data.splits import Split
 from jaxner.evaluation import comparing, describing, pages, tally
 from jaxner.evaluation.describing import Prediction, Value
 from jaxner.evaluation.scoring import jaxner_version
-from jaxner.training import prepare
+from jaxner.training import corpus
 from jaxner.workdir import Workdir, names_of
 
 
@@ -118,7 +118,7 @@ def _json(run: Workdir, name: str) -> Value:
 
 def _train(config: Value) -> Split | None:
     try:
-        return prepare.load_split(config["data"], "train")
+        return corpus.load_split(config["data"], "train")
     except (FileNotFoundError, KeyError):
         return None
 

@@ -48,10 +48,10 @@ class Reading:
 
     def of_run(self, workdir: Path) -> dict[str, Any]:
         """Returns how to read columns and bytes: as the run, unless options differ."""
-        from jaxner.training import prepare
+        from jaxner.training import corpus
 
         reading = {"token_column": 0, "comments": None, "encoding": "utf-8"}
-        run = prepare.reading_of(str(workdir))
+        run = corpus.reading_of(str(workdir))
         for name in reading:
             value = getattr(self, name)
             reading[name] = run.get(name, reading[name]) if value is None else value

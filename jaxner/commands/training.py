@@ -59,7 +59,7 @@ def train(
     """
     from jaxner import configuration
     from jaxner.training import cluster
-    from jaxner.training.seeds import main_run
+    from jaxner.training.train import main_run
 
     unknown = [name for name in overrides if not name.startswith("config.")]
     if not config:
@@ -82,7 +82,7 @@ def train(
         file, variant = configuration.split(config)
         parts = [Path(file).stem, *filter(None, variant.replace("=", "-").split(","))]
         workdir = Path("runs") / "-".join(parts)
-    main_run(values, workdir)
+    main_run(values, workdir, config)
 
 
 def options(config: str, /) -> None:

@@ -53,14 +53,14 @@ def calibrate(
     from jaxner import tagger
     from jaxner.answers import calibrating
     from jaxner.terminal import LineConsole
-    from jaxner.training import prepare
+    from jaxner.training import corpus
     from jaxner.workdir import Workdir
 
     log = LineConsole().print
     run = Workdir(workdir)
     raw = dataclasses.replace(tagger.load(str(workdir)), temperature=1.0)
     data = run.read_json("config.json")["data"]
-    dev = prepare.load_split(data, "dev")
+    dev = corpus.load_split(data, "dev")
     fit = calibrating.fit(raw, dev)
     log(
         f"Temperature {fit.temperature:.4f}, fitted on "
@@ -75,7 +75,7 @@ def calibrate(
     new = dataclasses.replace(raw, temperature=fit.temperature)
     splits = {"dev": dev}
     if test:
-        splits["test"] = prepare.load_split(data, "test")
+        splits["test"] = corpus.load_split(data, "test")
     measured = {
         name: (calibrating.measure(raw, split), calibrating.measure(new, split))
         for name, split in splits.items()
@@ -209,7 +209,7 @@ def sweep(
     from jaxner.analysis import sweeps
     from jaxner.evaluation import plots
     from jaxner.terminal import LineConsole
-    from jaxner.training import monitor, prepare
+    from jaxner.training import corpus, monitor
     from jaxner.workdir import Workdir
 
     console = LineConsole()
@@ -217,7 +217,7 @@ def sweep(
         plots.check(plot)
     params = tagging.load(str(workdir))
     config = Workdir(workdir).read_json("config.json")
-    scored = prepare.load_split(config["data"], split)
+    scored = corpus.load_split(config["data"], split)
     console.print(scored.summary())
     with monitor.waiting(console, "Labelling with each Γ and M"):
         swept = sweeps.sweep(

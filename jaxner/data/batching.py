@@ -193,6 +193,17 @@ def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
     return _laid(labels, _between([len(ids) for ids in labels]), separator)
 
 
+def end_to_end(
+    sentences: Sequence[Sentence], index: Sequence[np.ndarray] | None = None
+) -> Sentence:
+    """Returns the tokens of sentences as one sequence; `index` and `chars` as of `pad`.
+
+    Positions of word pieces are in the windows of all sentences end to end.
+    """
+    places = np.ones(sum(len(s.words) for s in sentences), bool)
+    return _lay(sentences, places, None, index)
+
+
 def joined(
     documents: Iterable[Hashable],
     sentences: Sequence[Sentence],
@@ -574,8 +585,8 @@ class Batches:
     def blocks(self, drawn: np.ndarray) -> list[tuple[Shape, Block]]:
         """Returns the blocks of a batch from `draw`, each with its shape."""
         blocks = []
-        for rows in self._cut(drawn):
-            shape = self.shapes[fit(self._size(drawn[rows]), self.shapes)]
+        for rows in self.cut(drawn):
+            shape = self.shapes[fit(self.size(drawn[rows]), self.shapes)]
             blocks.append((shape, self._pad(drawn, rows, shape)))
         return blocks
 
@@ -586,21 +597,21 @@ class Batches:
         the blocks stacked on a leading axis.
         """
         stacked = []
-        for cut in zip(*map(self._cut, group), strict=True):
+        for cut in zip(*map(self.cut, group), strict=True):
             members = [drawn[rows] for drawn, rows in zip(group, cut, strict=True)]
-            need = np.max([self._size(numbers) for numbers in members], axis=0)
+            need = np.max([self.size(numbers) for numbers in members], axis=0)
             shape = self.shapes[fit(need.tolist(), self.shapes)]
             blocks = [self._pad(*pair, shape) for pair in zip(group, cut, strict=True)]
-            stacked.append((shape, _stack(blocks)))
+            stacked.append((shape, stack(blocks)))
         return stacked
 
     def padding_share(self) -> float:
         """Returns the share of padding in the token positions of sampled batches."""
         blocks = self._sampled_blocks()
-        numbers = [fit(self._size(members), self.shapes) for members in blocks]
+        numbers = [fit(self.size(members), self.shapes) for members in blocks]
         tokens = sum(len(self.labels[i]) for members in blocks for i in members)
         longest = sum(self.shapes[i].tokens for i in numbers)
-        return 1 - tokens / (self._multiple(self.rows) * longest)
+        return 1 - tokens / (self.multiple(self.rows) * longest)
 
     def summary(self) -> str:
         """Returns a line about batches, shapes and padding."""
@@ -611,13 +622,13 @@ class Batches:
             f"{self.padding_share():.1%} padding"
         )
 
-    def _cut(self, drawn: np.ndarray) -> list[np.ndarray]:
+    def cut(self, drawn: np.ndarray) -> list[np.ndarray]:
         """Returns the rows of each block: batch indices by ascending length."""
         order = np.argsort([len(self.labels[i]) for i in drawn], kind="stable")
         starts = range(0, len(order), self.rows)
         return [order[start : start + self.rows] for start in starts]
 
-    def _size(self, members: np.ndarray) -> tuple[int, int, int]:
+    def size(self, members: np.ndarray) -> tuple[int, int, int]:
         """Returns the tokens, distinct words and characters that a block must hold."""
         numbers = np.concatenate([self.index[i] for i in members])
         longest = max(len(self.index[i]) for i in members)
@@ -632,7 +643,7 @@ class Batches:
         return np.array([length(word) for word in self.words])
 
     def _pad(self, drawn: np.ndarray, rows: np.ndarray, shape: Shape) -> Block:
-        members, count = drawn[rows], self._multiple(self.rows)
+        members, count = drawn[rows], self.multiple(self.rows)
         sentences = without_far_vectors(
             [self.sentences[i] for i in members], count, self.parts, self.own_parts
         )
@@ -675,20 +686,21 @@ class Batches:
         enough = min(_SAMPLE, 4 * self.num_batches)
         while len(draws) < enough:
             draws += self.draw(0, len(draws))
-        return [drawn[rows] for drawn in draws[:enough] for rows in self._cut(drawn)]
+        return [drawn[rows] for drawn in draws[:enough] for rows in self.cut(drawn)]
 
     def _choose(self, count: int) -> tuple[Shape, ...]:
-        sizes = np.array([self._size(np.array([i])) for i in range(len(self.labels))])
+        sizes = np.array([self.size(np.array([i])) for i in range(len(self.labels))])
         tokens, _, width = sizes.max(axis=0).tolist()
         words = int(np.sort(sizes[:, 1])[-self.rows :].sum())
         if self.chars != "token":
             words = min(words, len(self.words))
         largest = Shape(tokens, words, width)
-        sample = np.array([self._size(members) for members in self._sampled_blocks()])
+        sample = np.array([self.size(members) for members in self._sampled_blocks()])
         shapes = choose(sample, largest, count)
-        return tuple(s._replace(words=self._multiple(s.words)) for s in shapes)
+        return tuple(s._replace(words=self.multiple(s.words)) for s in shapes)
 
-    def _multiple(self, count: int) -> int:
+    def multiple(self, count: int) -> int:
+        """Returns a number rounded up so that devices share it equally."""
         return -(-count // self.parts) * self.parts
 
 
@@ -713,13 +725,13 @@ def _empty(sentence: Sentence) -> Sentence:
     )
 
 
-def _stack(trees: Sequence[Any]) -> Any:
+def stack(trees: Sequence[Any]) -> Any:
     """Returns tuples of equal structure with their arrays stacked."""
     first = trees[0]
     if first is None:
         return None
     if isinstance(first, tuple):
-        fields: Any = (_stack(parts) for parts in zip(*trees, strict=True))
+        fields: Any = (stack(parts) for parts in zip(*trees, strict=True))
         return type(first)(*fields)
     return np.stack(trees)
 

@@ -19,7 +19,7 @@ import jax
 from jaxner import fields
 from jaxner.models import options
 from jaxner.models.options import Section
-from jaxner.training import optim, schema
+from jaxner.training import optimizers, schema
 
 _ANY_SIZE = 10**6  # stands for sizes that the data will give
 
@@ -36,7 +36,7 @@ def check(config: Mapping[str, Any]) -> None:
     _check_paths(config)
     _check_parts(config)
     with _naming("--config.optimizer"):
-        optim.build(config["optimizer"], 1, config["num_epochs"])
+        optimizers.build(config["optimizer"], 1, config["num_epochs"])
 
 
 def _check_section(section: Section) -> None:

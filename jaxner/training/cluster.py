@@ -33,18 +33,13 @@ DETERMINISTIC = (
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """The placement of arrays; hashable, as a key for compiled programs.
+    """The placement of a run's arrays; hashable, as a key for compiled programs.
 
     Attributes:
         mesh: The devices, on the axes `SEED` and `DATA`; None for one device.
-        num_seeds: Number of restarts in one program, on a leading axis of all their
-            arrays; 0 for one run without this axis.
-        own_frozen: Whether each restart has its own frozen weights.
     """
 
     mesh: Mesh | None = None
-    num_seeds: int = 0
-    own_frozen: bool = False
 
     @property
     def num_parts(self) -> int:
@@ -56,96 +51,73 @@ class Placement:
         """The parts of a batch that this process computes; None for all."""
         return None if self.mesh is None else devices.own_parts(self.mesh, DATA)
 
-    def tagger(self, tagger: Tagger) -> Tagger:
-        """Returns a tagger that computes on all devices."""
-        weights = self.everywhere(tagger.weights)
-        return dataclasses.replace(tagger, weights=weights)
+    @property
+    def restarts(self) -> dict[str, Any]:
+        """Options of a `jax.vmap` over restarts."""
+        return {} if self.mesh is None else {"spmd_axis_name": SEED}
+
+    @property
+    def of_weights(self) -> NamedSharding | None:
+        """The sharding of arrays with an axis of restarts."""
+        return self.mesh and NamedSharding(self.mesh, PartitionSpec(SEED))
+
+    @property
+    def whole(self) -> NamedSharding | None:
+        """The sharding of arrays that are whole on every device."""
+        return self.mesh and NamedSharding(self.mesh, PartitionSpec())
 
     def batches(self, arrays: Any) -> Any:
-        """Returns placed arrays of batches, split by sentences or distinct words.
-
-        Args:
-            arrays: NumPy arrays with an axis of sentences or distinct words, after the
-                axis of seeds, if any.
-        """
-        return self._put(arrays, self._spec(DATA))
+        """Returns placed arrays of batches, `[K, B, …]`, split by both axes."""
+        if self.mesh is None:
+            return arrays
+        return devices.put(arrays, NamedSharding(self.mesh, PartitionSpec(SEED, DATA)))
 
     def weights(self, arrays: Any) -> Any:
-        """Returns the arrays of each seed, placed on all devices of that seed."""
-        return self._put(arrays, self._spec())
-
-    def frozen(self, arrays: Any) -> Any:
-        """Returns the placed frozen weights."""
-        return self.weights(arrays) if self.own_frozen else self.everywhere(arrays)
+        """Returns placed arrays of restarts, `[K, …]`."""
+        return arrays if self.mesh is None else devices.put(arrays, self.of_weights)
 
     def everywhere(self, arrays: Any) -> Any:
         """Returns arrays placed whole on every device."""
-        return self._put(arrays, PartitionSpec())
+        return arrays if self.mesh is None else devices.put(arrays, self.whole)
+
+    def tagger(self, tagger: Tagger) -> Tagger:
+        """Returns a tagger that computes on all devices."""
+        return dataclasses.replace(tagger, weights=self.everywhere(tagger.weights))
 
     def state(self, state: Any) -> Any:
-        """Returns the placed state of a run; all devices hold values for the host."""
-        if self.mesh is None:
-            return state
+        """Returns the placed `step.State`; all devices hold values for the host."""
         return state._replace(
             step=self.everywhere(state.step),
             params=self.weights(state.params),
             opt_state=self.weights(state.opt_state),
-            loss=self.everywhere(state.loss),
+            sums=self.everywhere(state.sums),
         )
 
-    def one_seed(self, arrays: Any, number: int) -> Any:
+    def restart(self, arrays: Any, number: int) -> Any:
         """Returns the arrays of one restart, whole on every device."""
-        every = None
-        if self.mesh is not None:
-            every = NamedSharding(self.mesh, PartitionSpec())
-        return _one_of(arrays, number, every)
-
-    def shardings(self, state_type: Any = None) -> Any:
-        """Returns the shardings of a program's results: those of weights or of a state.
-
-        Args:
-            state_type: The class of the state, if it is one.
-        """
-        if self.mesh is None:
-            return None
-        own = NamedSharding(self.mesh, self._spec())
-        every = NamedSharding(self.mesh, PartitionSpec())
-        if state_type is None:
-            return own
-        return state_type(step=every, params=own, opt_state=own, loss=every)
-
-    def _spec(self, *axes: str | None) -> PartitionSpec:
-        return PartitionSpec(*((SEED,) if self.num_seeds else ()), *axes)
-
-    def _put(self, arrays: Any, spec: PartitionSpec) -> Any:
-        if self.mesh is None:
-            return arrays
-        return devices.put(arrays, NamedSharding(self.mesh, spec))
+        return _restart(self.whole)(arrays, number)
 
 
 ALONE = Placement()
-"""One run on one device."""
+"""One device."""
 
 
-@functools.partial(jax.jit, static_argnames="sharding")
-def _one_of(arrays: Any, number: Any, sharding: Any) -> Any:
-    def one(array):
-        chosen = jax.lax.dynamic_index_in_dim(array, number, keepdims=False)
-        if sharding is None:
-            return chosen
-        return jax.lax.with_sharding_constraint(chosen, sharding)
+@functools.cache
+def _restart(sharding: NamedSharding | None) -> Any:
+    def chosen(arrays, number):
+        return jax.tree.map(lambda array: array[number], arrays)
 
-    return jax.tree.map(one, arrays)
+    return jax.jit(chosen, out_shardings=sharding)
 
 
-def placement(num_devices: int | None = None, num_seeds: int = 0) -> Placement:
+def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
     """Returns the placement of a run.
 
     Args:
         num_devices: Number of devices to use. None for all; a single process uses only
             one CPU device, since CPU devices share the cores.
-        num_seeds: As in `Placement`. The number of mesh rows divides both seeds and
-            devices.
+        num_seeds: Number of restarts in one program. The number of mesh rows divides
+            both restarts and devices.
 
     Raises:
         ValueError: JAX has fewer devices, or some process would get none.
@@ -156,12 +128,11 @@ def placement(num_devices: int | None = None, num_seeds: int = 0) -> Placement:
     """
     chosen = chosen_devices(num_devices)
     if len(chosen) == 1:
-        return Placement(None, num_seeds)
-    rows = math.gcd(num_seeds, len(chosen)) if num_seeds else 1
+        return ALONE
+    rows = math.gcd(num_seeds, len(chosen))
     shape = rows, len(chosen) // rows
-    axes = (SEED, DATA)
-    mesh = jax.make_mesh(shape, axes, (AxisType.Auto,) * 2, devices=chosen)
-    return Placement(mesh, num_seeds)
+    axes = (AxisType.Auto,) * 2
+    return Placement(jax.make_mesh(shape, (SEED, DATA), axes, devices=chosen))
 
 
 def chosen_devices(count: int | None) -> Sequence[Any]:

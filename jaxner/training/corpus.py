@@ -1,148 +1,794 @@
-"""Takes the steps of a run over its training corpus."""
+"""The corpus of a run: its files, its vocabulary, and its arrays on the devices.
+
+The training text lies on the devices as flat arrays, its sentences end to end; a block
+of a batch is the numbers of its sentences. Precomputed vectors that do not fit there
+come with each block instead.
+
+Shape letters: `N` tokens of the corpus, `S` sentences, `W` distinct words, `C`
+characters; `K` restarts, `B` sentences of a block, `T` tokens, `U` distinct words of a
+block; `P` pieces of a window, `Q` pieces of a token.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+from rich.markup import escape
 
-from jaxner.data.batching import Batches, Shape
-from jaxner.tagging import Tagger
-from jaxner.training import resident, step
+from jaxner import models, pretrained
+from jaxner.data import audit, batching, corpora, dividing, pieces, schemes, splits
+from jaxner.data import vectors as files
+from jaxner.data.batching import Batches
+from jaxner.data.splits import Split
+from jaxner.data.vectors import Vectors
+from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
+from jaxner.errors import InputError
+from jaxner.training import environment
 from jaxner.training.cluster import ALONE, Placement
+from jaxner.types import Pieces, Sentence, Weights, WordVectors
 from jaxner.wording import counted
+from jaxner.workdir import Workdir
 
-Compiling = Callable[[str], contextlib.AbstractContextManager]
-"""Makes a context for a compilation, from what is compiled."""
+Log = Callable[[str], object]
+"""Gets lines for the user."""
+
+READING = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
+"""Options of a config for reading files."""
+
+_LOOK_UP = (
+    *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
+    *("min_count", "train_words", "alphabet", "typed_unknowns"),
+)
+_SHARE = 0.25  # of a device's memory, which vectors may take unless they are asked for
+
+# --- Files ----------------------------------------------------------------------------
+
+
+def load_split(options: Mapping[str, Any], name: str) -> Split:
+    """Loads one split of the configured corpus.
+
+    Args:
+        options: The section `data` of a config: `name` of a known corpus, or `dir` of
+            your own; the options in `READING`; `scheme`, which says whether labels are
+            tags; `contextual` (see `find_vectors`); `split_dev` and `split_seed`, the
+            share of train that becomes dev and the seed of that draw.
+        name: "train", "dev" or "test".
+    """
+    return _with_vectors(_split(options, name), find_vectors(options, name))
+
+
+def load_file(
+    options: Mapping[str, Any], path: str, vectors: str | None = None
+) -> Split:
+    """Loads a file with the reading options of the configured corpus.
+
+    Args:
+        options: As in `load_split`.
+        path: The file.
+        vectors: File with precomputed vectors of its tokens; None for none.
+    """
+    return _with_vectors(splits.read(path, **_reading(options)), vectors)
+
+
+def reading_of(folder: str) -> dict[str, Any]:
+    """Returns how a run reads its files, as keywords of `splits.read`.
+
+    Without the format, which is that of its own files alone. Empty for a folder of
+    `jaxner.save`.
+    """
+    run = Workdir(folder)
+    if not (run.path / "config.json").exists():
+        return {}
+    reading = _reading(run.read_json("config.json")["data"])
+    return {k: v for k, v in reading.items() if k != "format"}
+
+
+def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
+    # Options that the run did not set, or that are newer than the run, have defaults.
+    reading = {k: options[k] for k in READING if options.get(k) is not None}
+    # A span scheme is that of the model; the scheme of the file is detected.
+    if options.get("scheme") == schemes.TAGS:
+        reading["scheme"] = schemes.TAGS
+    return reading
+
+
+def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
+    """Returns the distinct words of the training text; None if it is missing."""
+    try:
+        return _split(options, "train").words()
+    except FileNotFoundError:
+        return None
+
+
+def _split(options: Mapping[str, Any], name: str) -> Split:
+    """Loads a split without vectors; takes dev out of train if so configured."""
+    share = options.get("split_dev")
+    if share and name in ("train", "dev"):
+        _check_no_dev(options)
+        train = _file(options, "train")
+        return dividing.divide(train, share, options["split_seed"])[name == "dev"]
+    try:
+        return _file(options, name)
+    except FileNotFoundError as error:
+        if name != "dev":
+            raise
+        hint = "To take a tenth of train instead: --config.data.split_dev=0.1"
+        raise FileNotFoundError(f"{error}. {hint}") from None
+
+
+def _file(options: Mapping[str, Any], name: str) -> Split:
+    folder = options["dir"]
+    known = None if folder else options["name"]
+    return corpora.load(known, name, directory=folder, **_reading(options))
+
+
+def _check_no_dev(options: Mapping[str, Any]) -> None:
+    """Checks that nothing speaks against taking dev out of train."""
+    if options.get("contextual"):
+        raise InputError(
+            "--config.data.split_dev does not go with --config.data.contextual, whose "
+            "files have the vectors of whole splits; divide text and vectors beforehand"
+        )
+    try:
+        path = corpora.find(options["dir"] or options["name"], "dev")
+    except FileNotFoundError:
+        return
+    raise InputError(
+        f"There is a dev file, {path}: leave --config.data.split_dev out, or remove it"
+    )
+
+
+def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
+    """Returns the file of a split's precomputed vectors; None if the run has none.
+
+    Args:
+        options: The section `data` of a config: `contextual`, a path with {split} for
+            the name of the split, and `dir`. Tries the path itself, the corpus's
+            folder, and the data folder.
+        split: "train", "dev" or "test".
+
+    Raises:
+        FileNotFoundError: The file is missing.
+        InputError: The path is the same for all splits.
+    """
+    pattern = options.get("contextual")
+    if not pattern:
+        return None
+    if "{split}" not in pattern:
+        raise InputError(
+            "Expected {split} in --config.data.contextual, since each split has its "
+            f"own file, got {pattern!r}; an example is elmo/{{split}}.hdf5"
+        )
+    name, folder = pattern.replace("{split}", split), corpora.data_folder()
+    places = [Path(), folder / "vectors", folder]
+    if options.get("dir"):
+        places.insert(1, Path(options["dir"]))
+    tried = [place / name for place in places]
+    for path in tried:
+        if path.is_file():
+            return path
+    names = ", ".join(dict.fromkeys(map(str, tried)))
+    raise FileNotFoundError(f"No file of vectors for {split}; tried {names}")
+
+
+def _with_vectors(split: Split, path: str | Path | None) -> Split:
+    if path is None:
+        return split
+    sentences = [example.tokens for example in split.examples]
+    return dataclasses.replace(split, vectors=files.read_contextual(path, sentences))
+
+
+def splits_to_score(options: Mapping[str, Any], log: Log) -> tuple[str, ...]:
+    """Returns the splits to score at the end, without opening a file."""
+    try:
+        corpora.find(options["dir"] or options["name"], "test")
+        find_vectors(options, "test")
+    except FileNotFoundError as error:
+        log(f"No test split, so the run scores only dev at the end. {error}")
+        return ("dev",)
+    return ("dev", "test")
+
+
+# --- From files to ids ----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The data of a run.
+
+    Attributes:
+        vocabulary: Vocabulary of the training split and the vectors.
+        vectors: Vectors of the vocabulary's words, or None.
+        sentences: The training split.
+        labels: Label ids of each sentence.
+        dev: The split that picks the best epoch.
+        words: The distinct words of the training split.
+        record: Versions, devices, and hashes of the files; see `environment.describe`.
+    """
+
+    vocabulary: Vocabulary
+    vectors: WordVectors | None
+    sentences: list[Sentence]
+    labels: list[np.ndarray]
+    dev: Split
+    words: frozenset[str]
+    record: dict[str, Any]
+
+
+def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> Data:
+    """Returns the data of a run.
+
+    Args:
+        options: The section `data` of a config.
+        word_dim: Length of the model's word vectors; None if it has none.
+        log: Gets a line for each file, and warnings.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is malformed, or the vectors do not fit the model or the
+            corpus.
+    """
+    train, dev = (load_split(options, name) for name in ("train", "dev"))
+    log(f"{train.summary()}\n{dev.summary()}")
+    _warn([*audit.at_start(train), *audit.at_start(dev)], log)
+    _check_types(train, dev, log)
+    files: dict[str, Path | None] = {}
+    given = None
+    if options["vectors"]:
+        files["vectors"] = corpora.find_vectors(options["vectors"])
+        given = _read_vectors(files["vectors"], word_dim, log)
+    vocabulary, aligned = build_vocabulary(options, train, given)
+    if aligned is not None:
+        log(_matched(aligned))
+    _warn(_few_words(options, train, vocabulary), log)
+    vocabulary = with_inputs(vocabulary, options, train, dev, log)
+    sentences, labels = encode_split(train, vocabulary)
+    files |= {f"contextual {s}": find_vectors(options, s) for s in ("train", "dev")}
+    if folder := options.get("pretrained"):
+        for path in sorted(Path(folder).iterdir()):
+            if path.suffix in (".json", ".txt", ".safetensors"):
+                files[f"pretrained {path.name}"] = path
+    record = environment.describe([train, dev], files)
+    if options.get("split_dev"):
+        lines = [example.line for example in dev.examples]
+        record["data"]["dev taken from train"] = {
+            "path": str(dev.path),
+            "sha256": hashlib.sha256(json.dumps(lines).encode()).hexdigest(),
+            "share": options["split_dev"],
+            "seed": options["split_seed"],
+            "first_lines": lines,
+        }
+    return Data(vocabulary, aligned, sentences, labels, dev, train.words(), record)
+
+
+def _warn(findings: Iterable[audit.Finding], log: Log) -> None:
+    for finding in findings:
+        log(f"WARNING  {escape(str(finding))}")
+
+
+def _check_types(train: Split, dev: Split, log: Log) -> None:
+    has_tags, types = train.scheme == schemes.TAGS, train.types()
+    if has_tags and len(types) < 2:
+        raise InputError(
+            f"has only one tag, {types[0]}. Is --config.data.label_column right?",
+            train.path,
+        )
+    if not types:
+        raise InputError(
+            "has no entities: all its labels are O. Is --config.data.label_column "
+            "right?",
+            train.path,
+        )
+    _log_unseen(dev, types, "tags" if has_tags else "types", log)
+
+
+def log_unknown_tags(split: Split, vocabulary: Vocabulary, log: Log) -> None:
+    """Logs tags of a split that do not occur in training (a table shows types)."""
+    if vocabulary.scheme == schemes.TAGS:
+        _log_unseen(split, vocabulary.label_names, "tags", log)
+
+
+def _log_unseen(split: Split, known: Iterable[str], what: str, log: Log) -> None:
+    if unseen := sorted(set(split.types()) - set(known)):
+        name, names = split.split or split.name, ", ".join(unseen)
+        log(f"{name} has {what} that train lacks, which the tagger will miss: {names}")
+
+
+def _read_vectors(path: Path, word_dim: int | None, log: Log) -> Vectors:
+    """Returns the word vectors of a file, after checking their length."""
+    given = files.read(path)
+    size, dim = given.values.shape
+    if word_dim is None:
+        raise InputError(
+            f"The model has no words, so {path} is of no use: leave out "
+            "--config.data.vectors, or choose a config whose representation has words"
+        )
+    if word_dim != dim:
+        raise InputError(
+            f"{path} has vectors of {dim} dimensions, but the model expects "
+            f"{word_dim}. Set --config.model.representation.words.dim={dim}."
+        )
+    line = f"{path.name}: {counted(size, 'vector')} of {counted(dim, 'dimension')}"
+    if given.malformed or given.duplicates:
+        line += f"; skipped {counted(given.malformed, 'malformed row')} and "
+        line += counted(given.duplicates, "repeated word")
+    log("\n  ".join([line, *given.notes]))
+    return given
+
+
+def build_vocabulary(
+    options: Mapping[str, Any], train: Split, given: Vectors | None
+) -> tuple[Vocabulary, WordVectors | None]:
+    """Returns the vocabulary of the training split and the word vectors.
+
+    Args:
+        options: `min_vector_match`, the share of the distinct training words that must
+            have a vector; `unit`, "sentence" or "document"; and those of `build`:
+            `scheme`, `lowercase`, `lowercase_fallback`, `zero_digits`, `unescape`,
+            `min_count`, `train_words`, `alphabet`, `typed_unknowns`.
+        train: The training split.
+        given: Pretrained vectors.
+
+    Raises:
+        InputError: The vectors match too few words, or the vocabulary would be empty.
+    """
+    if given is None and not options["train_words"]:
+        raise InputError(
+            "Without pretrained or trained word vectors, every word is unknown: set "
+            "--config.data.vectors or --config.data.train_words=True."
+        )
+    look_up = {name: options[name] for name in _LOOK_UP}
+    look_up["min_count"] = _min_count(options)
+    vocabulary, aligned = build(
+        [example.tokens for example in train.examples],
+        train.types(),
+        scheme=options["scheme"],
+        vectors=given,
+        documents=options["unit"] == "document",
+        **look_up,
+    )
+    floor = options["min_vector_match"]
+    if aligned is not None and aligned.types_matched < floor:
+        raise InputError(
+            f"{_matched(aligned)}; expected at least {floor:.0%} of the words. "
+            "Do the vectors have the same language, and does --config.data.lowercase "
+            "suit them? --config.data.min_vector_match sets this minimum."
+        )
+    return vocabulary, aligned
+
+
+def _min_count(options: Mapping[str, Any]) -> int:
+    """Returns how often a word without a vector has to occur to be known."""
+    without = options.get("min_count_without_vectors")
+    return options["min_count"] if options["vectors"] or without is None else without
+
+
+def _few_words(
+    options: Mapping[str, Any], train: Split, vocabulary: Vocabulary
+) -> list[audit.Finding]:
+    """Warns if few of the training words are known."""
+    words = train.words()
+    known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
+    rule = f"{_min_count(options)}"
+    if not options["vectors"] and options.get("min_count_without_vectors") is not None:
+        rule += ", --config.data.min_count_without_vectors"
+    return audit.vocabulary(len(words), known, rule, str(train.path))
+
+
+def _matched(aligned: WordVectors) -> str:
+    return (
+        f"vectors: {aligned.types_matched:.1%} of the distinct training words and "
+        f"{aligned.tokens_matched:.1%} of the tokens have a vector; "
+        f"{len(aligned.frozen):,} known words occur only in the vector file"
+    )
+
+
+def with_inputs(
+    vocabulary: Vocabulary,
+    options: Mapping[str, Any],
+    train: Split,
+    dev: Split | None,
+    log: Log,
+) -> Vocabulary:
+    """Returns a vocabulary with the facts of precomputed vectors and word pieces.
+
+    Args:
+        vocabulary: Vocabulary of the words.
+        options: The section `data` of a config: `pretrained`, a Hugging Face folder.
+        train: Training split, with vectors if the run uses them.
+        dev: Dev split; its vectors, and test's, must have the sizes of train's.
+        log: Gets lines for the user.
+
+    Raises:
+        FileNotFoundError, ImportError, ValueError: As for `pretrained.sizes` and
+            `pieces.read`; or sizes do not fit.
+    """
+    if train.vectors is not None:
+        sizes = train.vectors.sizes
+        size = f"{counted(sizes[0], 'layer')} of {counted(sizes[1], 'dimension')}"
+        log(f"{train.vectors.path}: {size}")
+        vocabulary = dataclasses.replace(vocabulary, vector_sizes=sizes)
+        if dev is not None and dev.vectors is not None:
+            files.check_sizes(dev.vectors.path, dev.vectors.sizes, sizes)
+            if "test" in splits_to_score(options, lambda line: None):
+                path = find_vectors(options, "test")
+                assert path is not None
+                files.check_sizes(path, files.contextual_sizes(path), sizes)
+    folder = options.get("pretrained")
+    if not folder:
+        return vocabulary
+    sizes = pretrained.sizes(folder)
+    cut = pieces.read(folder, sizes["max_position_embeddings"])
+    there, known = len(cut.vocab), sizes["vocab_size"]
+    if there != known:
+        line = f"the vocabulary has {there:,} word pieces, config.json says {known:,}"
+        if there > known:
+            raise InputError(line, folder)
+        log(f"{folder}: {line}; the rest are not used")
+    case = "lower-cased" if cut.lowercase else "cased"
+    log(f"{folder}: BERT, {there:,} {case} word pieces")
+    attributes = tuple(sorted(sizes.items()))
+    return dataclasses.replace(vocabulary, pieces=cut, encoder_sizes=attributes)
+
+
+def encode_split(
+    split: Split, vocabulary: Vocabulary
+) -> tuple[list[Sentence], list[np.ndarray]]:
+    """Returns encoded sentences and labels, or documents if the vocabulary needs them.
+
+    Raises:
+        ValueError: The vocabulary needs documents, but the file does not mark them.
+    """
+    examples = split.to_scheme(vocabulary.scheme)
+    vectors = split.vectors or [None] * len(examples)
+    sentences = [
+        vocabulary.encode(example.tokens, given)
+        for example, given in zip(examples, vectors, strict=True)
+    ]
+    labels = [vocabulary.label_ids(example.labels or ()) for example in examples]
+    if not vocabulary.reads_documents:
+        return sentences, labels
+    numbers = [example.document for example in examples]
+    if not any(numbers):
+        raise InputError(
+            "does not mark where documents begin: no line -DOCSTART-. Put one before "
+            "each document, or set --config.data.unit=sentence.",
+            split.path,
+        )
+    separator = len(vocabulary.label_names) - 1
+    return batching.joined(numbers, sentences, labels, separator)
+
+
+def start_from(
+    trained: tuple[Weights, Vocabulary],
+    weights: Weights,
+    vocabulary: Vocabulary,
+    log: Log,
+) -> Weights:
+    """Returns weights copied from a trained run where names and shapes agree.
+
+    Heads keep their drawn weights if the labels differ. The optimizer starts fresh; in
+    the code of Strubell et al. (2017) it continues.
+
+    Args:
+        trained: Weights and vocabulary of that run.
+        weights: Freshly drawn weights.
+        vocabulary: Vocabulary of these weights.
+        log: Gets a line for the user.
+
+    Raises:
+        InputError: The trained run has other words or characters, or no weights agree.
+    """
+    source, old = trained
+    known = ("words", "chars", "pieces")
+    if any(getattr(old, name) != getattr(vocabulary, name) for name in known):
+        raise InputError(
+            f"The run in --config.init_from has other words or characters ({old!r}) "
+            f"than this run ({vocabulary!r}), so its weights do not fit. Train it on "
+            "the same data, with the same vectors and look-up rules."
+        )
+    if old.label_names != vocabulary.label_names:
+        params = {k: v for k, v in source["params"].items() if "head" not in k}
+        source = {**source, "params": params}
+    merged, kept = models.transfer(weights, source)
+    drawn = [name for name in kept if name.startswith("params/")]
+    if len(drawn) == len(jax.tree.leaves(weights["params"])):
+        raise InputError("No weights of the run in --config.init_from fit this model")
+    log(f"Started from trained weights; freshly drawn: {', '.join(drawn) or 'none'}")
+    return merged
+
+
+# --- On the devices -------------------------------------------------------------------
+
+
+class Arrays(NamedTuple):
+    """The training text, its sentences end to end.
+
+    Attributes:
+        words: Word ids.
+        caps: Capitalisation classes.
+        labels: Label ids.
+        chars: Characters of the distinct words; row 0 has none.
+        starts: First token of each sentence.
+        lengths: Tokens of each sentence; 0 for the last, which pads blocks.
+        vectors: Precomputed vectors, if they lie here.
+        pieces: Word pieces, their windows end to end, too.
+        windows: First window of each sentence, and their number, `[2, S]`.
+    """
+
+    words: Int[Array, " N"]
+    caps: Int[Array, " N"]
+    labels: Int[Array, " N"]
+    chars: Int[Array, "W C"]
+    starts: Int[Array, " S"]
+    lengths: Int[Array, " S"]
+    vectors: Float[Array, "N L D"] | None = None
+    pieces: Pieces | None = None
+    windows: Int[Array, "2 S"] | None = None
+
+
+class Block(NamedTuple):
+    """Sentences of a batch that go through the model together.
+
+    Attributes:
+        rows: The sentences; the last of the corpus, without tokens, is padding.
+        places: Index of each in its batch, which determines its dropout masks.
+        words: The distinct words of the block, as rows of the corpus's `chars`.
+        index: Which of them each token is.
+        vectors: Precomputed vectors of the tokens, if they do not lie on the device.
+    """
+
+    rows: Int[Array, " B"]
+    places: Int[Array, " B"]
+    words: Int[Array, " U"]
+    index: Int[Array, "B T"]
+    vectors: Float[Array, "B T L D"] | None = None
+
+
+class Size(NamedTuple):
+    """The padded size of a block: its shape, and that of its word pieces, if any."""
+
+    shape: batching.Shape
+    pieces: batching.PieceShape | None = None
+
+
+def flat(batches: Batches, has_vectors: bool = False) -> Arrays:
+    """Returns the arrays of a corpus, on the host.
+
+    Args:
+        batches: The sentences and labels.
+        has_vectors: Whether to include precomputed vectors.
+    """
+    sentences = batches.sentences
+    if not has_vectors:
+        sentences = [s._replace(vectors=None) for s in sentences]
+    whole = batching.end_to_end(sentences)
+    lengths = np.array([*map(len, batches.labels), 0], np.int32)
+    width = max(map(length, batches.words))
+    arrays = Arrays(
+        words=whole.words,
+        caps=whole.caps,
+        labels=np.concatenate(batches.labels).astype(np.int32),
+        chars=spell(batches.words, max(width, 1)),
+        starts=np.cumsum(lengths, dtype=np.int32) - lengths,
+        lengths=lengths,
+        vectors=whole.vectors,
+        pieces=whole.pieces,
+    )
+    if whole.pieces is None:
+        return arrays
+    counts = [len(s.pieces.windows) for s in sentences if s.pieces is not None]
+    counts = np.array([*counts, 0], np.int32)
+    firsts = np.cumsum(counts, dtype=np.int32) - counts
+    return arrays._replace(windows=np.stack([firsts, counts]))
+
+
+def take(
+    arrays: Arrays, block: Block, size: Size
+) -> tuple[Sentence, Int[Array, "B T"]]:
+    """Returns the padded sentences of a block and their labels; works under `jit`."""
+    places = jnp.arange(size.shape.tokens)
+    mask = places[None] < arrays.lengths[block.rows][:, None]
+    tokens = jnp.where(mask, arrays.starts[block.rows][:, None] + places[None], 0)
+    batch = Sentence(
+        _at(arrays.words, tokens, mask),
+        arrays.chars[block.words, : size.shape.chars],
+        block.index,
+        mask,
+        _at(arrays.caps, tokens, mask),
+        block.vectors,
+    )
+    if arrays.vectors is not None:
+        batch = batch._replace(vectors=_at(arrays.vectors, tokens, mask))
+    if arrays.pieces is not None and size.pieces is not None:
+        firsts, counts = arrays.windows[:, block.rows]
+        number = jnp.arange(size.pieces.windows)
+        is_window = number[None] < counts[:, None]
+        windows = jnp.where(is_window, firsts[:, None] + number[None], 0)
+        old, new = arrays.pieces.windows.shape[1], size.pieces.pieces
+        positions = _at(arrays.pieces.positions, tokens, mask, -1)
+        positions = positions[..., : size.pieces.longest]
+        own = positions // old - firsts[:, None, None]
+        moved = own * new + positions % old
+        pieces = Pieces(
+            _at(arrays.pieces.windows[:, :new], windows, is_window),
+            _at(arrays.pieces.mask[:, :new], windows, is_window, False),
+            jnp.where(positions < 0, -1, moved),
+        )
+        batch = batch._replace(pieces=pieces)
+    return batch, _at(arrays.labels, tokens, mask)
+
+
+def _at(
+    array: Array, index: Int[Array, "B T"], mask: Bool[Array, "B T"], empty: Any = 0
+) -> Array:
+    """Returns rows of an array, and `empty` where the mask is False."""
+    mask = mask.reshape(mask.shape + (1,) * (array.ndim - 1))
+    return jnp.where(mask, array[index], empty)
 
 
 class Corpus:
-    """Takes the steps of a run, or of several restarts at once.
+    """The training text on the devices, and its batches.
 
-    Its programs, one for each shape, compile when a step needs them for the first time.
-    Threads that compile all of them in the background would delay the first step by
-    half, and end the first epoch no sooner (see docs/speed.md).
+    Args:
+        sentences: Encoded sentences without padding.
+        labels: Label ids of each sentence.
+        model: Reads the sentences.
+        batch_size: Sentences in a batch.
+        num_blocks: Blocks of similar length in a batch.
+        num_shapes: Maximum number of padded sizes; each is compiled once.
+        unit: What a sentence is: a "sentence" or a "document".
+        vectors_on_device: Whether precomputed vectors lie on the device; None: if they
+            need at most a quarter of an accelerator's memory.
+        place: Placement of arrays.
 
     Attributes:
-        batches: The training corpus.
-        frozen: The frozen weights, placed.
-        place: Placement of arrays.
+        batches: The batches' sizes and order.
+        arrays: The text, placed.
+        sizes: Padded sizes of blocks.
     """
 
     def __init__(
         self,
-        batches: Batches,
-        recipe: step.Recipe,
-        frozen: Any,
+        sentences: Sequence[Sentence],
+        labels: Sequence[np.ndarray],
+        model: models.Model,
         *,
-        seed: int | Sequence[int],
-        table: Any = None,
+        batch_size: int,
+        num_blocks: int = 1,
+        num_shapes: int = 5,
+        unit: str = "sentence",
+        vectors_on_device: bool | None = None,
         place: Placement = ALONE,
     ):
-        """Prepares the steps; nothing is compiled yet.
-
-        Args:
-            batches: The training corpus.
-            recipe: Model, optimizer and objective.
-            frozen: The frozen weights.
-            seed: Seed of the run, or of each restart; determines masks and the order of
-                batches.
-            table: Precomputed vectors of the text, if they are on the device; see
-                `resident.split_off`.
-            place: Placement of arrays; `num_seeds` is the number of restarts.
-        """
-        self.batches = batches
-        self.place, self.frozen = place, place.frozen(frozen)
-        self._given = self.frozen
-        if table is not None:
-            table = place.everywhere(jnp.asarray(table))
-            self._given = {**self.frozen, resident.TABLE: table}
-        self._jits = step.programs(recipe, place)
-        self._seeds = (seed,) if isinstance(seed, int) else tuple(seed)
-        keys = [jax.random.fold_in(jax.random.key(s), 1) for s in self._seeds]
-        self._key = place.weights(jnp.stack(keys) if place.num_seeds else keys[0])
-        self._programs: dict[Shape | None, Any] = {}  # None: the optimizer's step
-        self._sums: step.Sums | None = None
-
-    def placed(self, tagger: Tagger) -> Tagger:
-        """Returns a tagger with the frozen weights of the steps."""
-        weights = {**tagger.weights, "frozen": self.frozen}
-        return dataclasses.replace(tagger, weights=weights)
-
-    def num_compiled(self) -> tuple[int, int]:
-        """Returns the numbers of compiled programs and of all programs."""
-        return len(self._programs), len(self.batches.shapes) + 1
+        self.batches = Batches.make(
+            sentences,
+            labels,
+            batch_size=batch_size,
+            num_blocks=num_blocks,
+            num_shapes=num_shapes,
+            chars=character_rows(model),
+            unit=unit,
+            parts=place.num_parts,
+            own_parts=place.own_parts,
+        )
+        has_vectors = sentences[0].vectors is not None
+        if vectors_on_device is None:
+            first = np.shape(sentences[0].vectors)[1:]
+            size = 4 * self.batches.num_tokens * int(np.prod(first))
+            vectors_on_device = size <= _SHARE * _memory()
+        arrays = flat(self.batches, has_vectors and vectors_on_device)
+        self._streams = has_vectors and not vectors_on_device
+        self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
+        given = [s.pieces for s in sentences if s.pieces is not None]
+        self.sizes = {
+            shape: Size(
+                shape,
+                batching.piece_shape(
+                    [p for p in given if len(p.positions) <= shape.tokens]
+                )
+                if given
+                else None,
+            )
+            for shape in self.batches.shapes
+        }
 
     def epoch(
-        self,
-        state: step.State,
-        epoch: int,
-        skip: int = 0,
-        compiling: Compiling = contextlib.nullcontext,
-    ) -> Iterator[tuple[step.State, int]]:
-        """Takes the steps of an epoch; donates `state`.
+        self, seeds: Sequence[int], epoch: int, skip: int = 0
+    ) -> Iterator[tuple[list[tuple[Size, Block]], int]]:
+        """Yields the blocks of each batch of an epoch, `[K, …]`, and its tokens.
 
         Args:
-            state: The state before the epoch.
-            epoch: Index of the epoch, from 0.
-            skip: Number of batches already taken, when a run resumes.
-            compiling: The context of each compilation. If it suppresses an exception
-                within, the epoch ends without that step.
-
-        Yields:
-            The state after each step, and its number of tokens in all restarts.
+            seeds: Seed of each restart, which determines the order.
+            epoch: Number of the epoch.
+            skip: Number of batches to skip, when a run resumes.
         """
-        order = [self.batches.draw(seed, epoch, skip=skip) for seed in self._seeds]
-        for drawn in zip(*order, strict=True):
+        orders = [self.batches.draw(seed, epoch, skip=skip) for seed in seeds]
+        for drawn in zip(*orders, strict=True):
             tokens = sum(len(self.batches.labels[i]) for one in drawn for i in one)
-            new = self._step(state, drawn, compiling)
-            if new is None:
-                return
-            state = new
-            yield state, tokens
+            yield self.blocks(drawn), tokens
 
-    def _step(self, state: step.State, drawn, compiling: Compiling):
-        """Returns the state after a step; None if a compilation was broken off."""
-        is_several = bool(self.place.num_seeds)
-        cut = self.batches.alike(drawn) if is_several else self.batches.blocks(drawn[0])
-        begin = self._jits.begin
-        sums = begin(state.params) if self._sums is None else self._sums
-        self._sums = None  # it is donated
-        for shape, block in cut:
-            block = self.place.batches(block)
-            given = state.params, self._given, block, state.step, self._key, sums
-            program = self._program(shape, self._jits.add, given, compiling)
-            if program is None:
-                return None
-            sums = program(*given)
-        program = self._program(None, self._jits.apply, (state, sums), compiling)
-        if program is None:
-            return None
-        state, self._sums = program(state, sums)
-        return state
+    def blocks(self, drawn: Sequence[np.ndarray]) -> list[tuple[Size, Block]]:
+        """Returns the blocks of a batch of each restart, `[K, …]`, of equal sizes."""
+        blocks = []
+        for cuts in zip(*map(self.batches.cut, drawn), strict=True):
+            pairs = list(zip(drawn, cuts, strict=True))
+            needs = [self.batches.size(one[rows]) for one, rows in pairs]
+            number = batching.fit(np.max(needs, axis=0).tolist(), self.batches.shapes)
+            shape = self.batches.shapes[number]
+            restarts = [self._block(one, rows, shape) for one, rows in pairs]
+            blocks.append((self.sizes[shape], batching.stack(restarts)))
+        return blocks
 
-    def _program(
-        self, shape: Shape | None, function: Any, given: tuple, compiling: Compiling
-    ):
-        """Returns a program, compiled before its first call.
-
-        Compiled apart from the call, it can be broken off: nothing is donated yet.
-        """
-        if shape not in self._programs:
-            with compiling(self._name(shape)):
-                self._programs[shape] = function.lower(*given).compile()
-        return self._programs.get(shape)
-
-    def _name(self, shape: Shape | None) -> str:
-        if shape is None:
-            return "Compiling the optimizer's step"
-        shapes = self.batches.shapes
-        return (
-            f"Compiling shape {shapes.index(shape) + 1} of {len(shapes)} "
-            f"({counted(self.batches.rows, self.batches.unit)} × "
-            f"{counted(shape.tokens, 'token')})"
+    def _block(self, drawn: np.ndarray, places: np.ndarray, shape: batching.Shape):
+        batches, members = self.batches, drawn[places]
+        count = batches.multiple(batches.rows)
+        index = np.zeros((count, shape.tokens), np.int32)
+        mask = np.zeros(index.shape, bool)
+        own = [batches.index[i] for i in members]
+        for k, numbers in enumerate(own):
+            index[k, : len(numbers)] = numbers
+            mask[k, : len(numbers)] = True
+        if batches.chars == "token":  # row 0 is for padding
+            words = np.append(0, index[mask])
+            index[mask] = np.arange(1, len(words))
+        else:
+            words, where = np.unique(np.append(index, 0), return_inverse=True)
+            index = where[:-1].reshape(index.shape).astype(np.int32)
+        vectors = None
+        if self._streams:
+            here = [batches.sentences[i] for i in members]
+            here = batching.without_far_vectors(
+                here, count, batches.parts, batches.own_parts
+            )
+            vectors = batching.pad(here, shape, count, index=own).vectors
+        return Block(
+            np.pad(
+                members, (0, count - len(members)), constant_values=len(batches.labels)
+            ),
+            np.pad(places, (0, count - len(places))),
+            np.pad(words, (0, shape.words - len(words))),
+            index,
+            vectors,
         )
+
+    def summary(self) -> str:
+        """Returns a line about batches and shapes."""
+        batches = self.batches
+        return (
+            f"{counted(batches.num_batches, 'batch', 'batches')} an epoch of "
+            f"{counted(batches.batch_size, batches.unit)}, "
+            f"{counted(len(self.sizes), 'shape')} to compile"
+        )
+
+    def describe(self, size: Size) -> str:
+        """Returns which of the padded sizes this is, and how large."""
+        return (
+            f"shape {[*self.sizes].index(size.shape) + 1} of {len(self.sizes)} "
+            f"({counted(self.batches.rows, self.batches.unit)} × "
+            f"{counted(size.shape.tokens, 'token')})"
+        )
+
+
+def character_rows(model: models.Model) -> str:
+    """Returns the rows of characters that a model needs, one of `batching.CHARS`."""
+    readers = models.character_readers(model)
+    if not readers:
+        return "none"
+    return "token" if any(getattr(r, "dropout", 0) for r in readers) else "distinct"
+
+
+def _memory() -> float:
+    """Returns the size of an accelerator's memory in bytes; 0 for a CPU."""
+    device = jax.local_devices()[0]
+    statistics = None if device.platform == "cpu" else device.memory_stats()
+    return float((statistics or {}).get("bytes_limit", 0))

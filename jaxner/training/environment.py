@@ -7,7 +7,7 @@ import hashlib
 import importlib.metadata
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +89,21 @@ def check_same_data(
         )
 
 
-def describe(splits: Iterable[Split], vectors: Path | None) -> dict[str, Any]:
-    """Returns commit, versions, devices and the hashes of the data."""
+def describe(
+    splits: Iterable[Split], files: Mapping[str, Path | None]
+) -> dict[str, Any]:
+    """Returns commit, versions, devices and the hashes of the data.
+
+    Args:
+        splits: The splits that were read.
+        files: Other files of the data, by what they are.
+    """
     data = {s.split: {"path": str(s.path), "sha256": s.sha256} for s in splits}
-    if vectors is not None:
-        with vectors.open("rb") as file:
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
-        data["vectors"] = {"path": str(vectors), "sha256": checksum}
+    for name, path in files.items():
+        if path is not None:
+            with path.open("rb") as file:
+                checksum = hashlib.file_digest(file, "sha256").hexdigest()
+            data[name] = {"path": str(path), "sha256": checksum}
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
         "commits": [commits.current()],

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console, RenderableType
@@ -25,6 +24,12 @@ from rich.text import Text
 
 from jaxner import errors
 from jaxner.wording import counted
+
+if TYPE_CHECKING:
+    from jaxner.training.corpus import Corpus, Size
+
+
+_DIVERGED, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
 
 
 @contextlib.contextmanager
@@ -44,11 +49,7 @@ def waiting(console: Console, what: str) -> Iterator[None]:
 
 
 class _InSteps(ProgressColumn):
-    """A column that is empty while the steps of training wait.
-
-    Args:
-        inner: What it shows otherwise.
-    """
+    """A column that is empty while the steps of training wait."""
 
     def __init__(self, inner: ProgressColumn):
         self._inner = inner
@@ -66,6 +67,10 @@ class Monitor:
         steps_per_epoch: Optimizer steps in an epoch.
         num_epochs: Epochs in the run, for the remaining time.
         tensorboard: Folder for TensorBoard's scalars, or None.
+
+    Attributes:
+        first_loss: Mean loss of the first epoch, or of the first step in this process.
+        is_compiled: Whether all programs are compiled.
 
     Raises:
         ImportError: `tensorboard` is set, but tensorboardX is not installed.
@@ -91,8 +96,11 @@ class Monitor:
             transient=True,
             disable=not console.is_terminal,
         )
+        self.first_loss: float | None = None
+        self.is_compiled = False
+        self._compiled: set[Any] = set()
         self._compiled_in = 0.0  # seconds
-        self._has_compiled = self._has_scored = False
+        self._has_scored = self._has_legend = False
         self._writer = None if tensorboard is None else _summary_writer(tensorboard)
 
     def __enter__(self) -> Monitor:
@@ -126,25 +134,27 @@ class Monitor:
             self._progress.update(number, description=text, waits=waits)
 
     @contextlib.contextmanager
-    def compiling(self, what: str) -> Iterator[None]:
-        """Shows that a program is being compiled, and counts the seconds.
+    def compiling(self, corpus: Corpus, size: Size | None = None) -> Iterator[None]:
+        """Shows that a program compiles, when it is called for the first time.
 
         Args:
-            what: Is compiled, such as "Compiling shape 2 of 5".
+            corpus: The batches.
+            size: Padded size of a block; None for the optimizer's step.
         """
+        if size in self._compiled:
+            yield
+            return
         start = time.perf_counter()
-        self._describe(what, waits=True)
+        what = "the optimizer's step" if size is None else corpus.describe(size)
+        self._describe(f"Compiling {what}", waits=True)
         yield
         self._compiled_in += time.perf_counter() - start
         self._describe(self._name)
-
-    def compiled(self, done: int, count: int) -> None:
-        """Prints once when all programs are compiled."""
-        if done == count and not self._has_compiled:
-            self._has_compiled = True
-            self._console.print(
-                f"Compiled {counted(count, 'program')} in {self._compiled_in:.1f} s"
-            )
+        self._compiled.add(size)
+        self.is_compiled = len(self._compiled) == len(corpus.sizes) + 1
+        if self.is_compiled:
+            count = counted(len(self._compiled), "program")
+            self._console.print(f"Compiled {count} in {self._compiled_in:.1f} s")
 
     @contextlib.contextmanager
     def scoring(self) -> Iterator[None]:
@@ -167,18 +177,22 @@ class Monitor:
             done: Steps of the epoch so far.
 
         Raises:
-            FloatingPointError: The loss is not finite.
+            FloatingPointError: The loss is not finite, or a thousand times the first.
         """
         self._tokens += tokens
         now = time.perf_counter()
         if now - self._shown < 0.5 and done < self._steps:
             return
         self._shown = now
-        loss = float(np.mean(total_loss)) / done
-        if not math.isfinite(loss):
+        losses = np.asarray(total_loss) / done
+        if self.first_loss is None:
+            self.first_loss = float(np.max(losses))
+        # Not above it either if it is not a number.
+        if not np.all(losses < _DIVERGED * max(self.first_loss, _SMALL)):
             raise FloatingPointError(
-                f"The loss is {loss} at or shortly before step {done} of the epoch. "
-                "Try a lower --config.optimizer.learning_rate or a lower "
+                f"The loss is {np.max(losses):.4g} at or shortly before step {done} of "
+                f"the epoch, and was {self.first_loss:.4g} at first. Try a lower "
+                "--config.optimizer.learning_rate or a lower "
                 "--config.optimizer.clip_norm. The last checkpoint is unchanged."
             )
         speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
@@ -186,7 +200,7 @@ class Monitor:
             self._progress.task_ids[0],
             completed=self._before + done,
             speed=speed,
-            loss=f"{loss:.3f}",
+            loss=f"{np.mean(losses):.3f}",
         )
 
     def report(self, metrics: dict[str, Any], scores: str, is_best: bool) -> None:
@@ -195,6 +209,9 @@ class Monitor:
             f"epoch {metrics['epoch']:3}  loss {metrics['loss']:6.4g}  "
             f"{metrics['seconds']:4.0f} s  dev {scores}{'  *' if is_best else ''}"
         )
+        if is_best and not self._has_legend:
+            self._has_legend = True
+            self._console.print("* the best dev score so far")
         if self._writer is not None:
             for name, value in metrics.items():
                 if value is not None:  # undefined: precision without predictions

@@ -21,7 +21,7 @@ from jaxner.evaluation import rules
 from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
 from jaxner.models import options
 from jaxner.models.options import Section
-from jaxner.training import optim
+from jaxner.training import optimizers
 from jaxner.training.objectives import Objective
 
 # Corpora whose labels are tags (parts of speech), not spans.
@@ -143,8 +143,8 @@ class Evaluation:
 
 
 OPTIMIZER = {
-    "name": options.choice(optim.OPTIMIZERS, "sgd", "The optimizer."),
-    **fields.of(optim.Options),
+    "name": options.choice(optimizers.OPTIMIZERS, "sgd", "The optimizer."),
+    **fields.of(optimizers.Options),
 }
 """The options of the section `optimizer`, and of each of its `parts`."""
 

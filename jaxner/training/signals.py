@@ -9,9 +9,8 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -47,11 +46,11 @@ class StopRequest:
         """Returns whether to stop after a step; all processes stop after the same one.
 
         A SIGTERM to any of several processes (clusters send it before they take a
-        machine away) stops all. JAX chooses a step that no process has passed.
+        machine away) stops all. JAX chooses a step that no process has passed, and
+        compares for equality: all processes must call this after each step.
 
         Args:
-            step: Number of optimizer steps so far. All processes must call this after
-                each call of the step.
+            step: Number of optimizer steps so far.
         """
         is_shared = jax.process_count() > 1
         if is_shared and multihost_utils.reached_preemption_sync_point(step):
@@ -61,7 +60,7 @@ class StopRequest:
     @contextlib.contextmanager
     def interrupting(self) -> Iterator[None]:
         """Leaves the block as soon as a request arrives; continues after the block."""
-        with contextlib.suppress(Stopped), _without_report():
+        with contextlib.suppress(Stopped):
             self._interrupts = True
             try:
                 yield
@@ -70,11 +69,16 @@ class StopRequest:
 
 
 @contextlib.contextmanager
-def stop_requests() -> Iterator[StopRequest]:
+def stop_requests(
+    log: Callable[[str], object] = lambda line: None,
+) -> Iterator[StopRequest]:
     """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
 
     Outside the main thread, no request ever arrives. With several processes, JAX
     handles SIGTERM, and the first Ctrl-C becomes one: all stop after the same step.
+
+    Args:
+        log: Gets a line at the first signal, even while XLA compiles.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -98,7 +102,7 @@ def stop_requests() -> Iterator[StopRequest]:
     # charge. A shell lets what runs in the background ignore Ctrl-C.
     is_command = before[signal.SIGINT] in (signal.SIG_DFL, signal.SIG_IGN)
     with (
-        _second_ends_the_process() if is_command else contextlib.nullcontext(),
+        _second_ends_the_process(log) if is_command else contextlib.nullcontext(),
         _shared_requests() if is_shared else contextlib.nullcontext(),
     ):
         for number in watched:
@@ -112,27 +116,7 @@ def stop_requests() -> Iterator[StopRequest]:
 
 
 @contextlib.contextmanager
-def _without_report() -> Iterator[None]:
-    """Hides the report of a `Stopped` that Python cannot pass on.
-
-    A handler may run within a callback of the garbage collector (JAX has one), which
-    cannot raise. Then the block goes on to its end, and the run stops after it.
-    """
-    before = sys.unraisablehook
-
-    def report(lost: Any) -> None:
-        if lost.exc_type is not Stopped:
-            before(lost)
-
-    sys.unraisablehook = report
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
-
-
-@contextlib.contextmanager
-def _second_ends_the_process() -> Iterator[None]:
+def _second_ends_the_process(log: Callable[[str], object]) -> Iterator[None]:
     """Ends the process at the second signal, even if XLA never returns.
 
     Python calls handlers in the main thread alone, between its own statements. While
@@ -146,6 +130,8 @@ def _second_ends_the_process() -> Iterator[None]:
             seen += number[0] in _WATCHED
             if seen == 2:
                 os._exit(128 + number[0])
+            if seen == 1:
+                log("Saving after this step, or compilation; Ctrl-C again ends at once")
         ours.close()
 
     ours, pythons = socket.socketpair()

@@ -1,24 +1,24 @@
 """Optimizer steps: the only place where training uses `jit`.
 
 A step adds the gradients of its batch's blocks, one block after another, and then
-updates the parameters once. Shape letters: `B` sentences, `T` tokens.
+updates the parameters once. Restarts (`K`, at least one) are a leading axis of the
+state, of the keys and of every block.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
-from jaxner import devices, models
-from jaxner.data.batching import Block
-from jaxner.training import objectives, resident
+from jaxner import models
+from jaxner.training import corpus as corpora
+from jaxner.training import objectives, optimizers
 from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import Sentence
 
@@ -31,26 +31,15 @@ class State(NamedTuple):
             batches.
         params: The trained arrays.
         opt_state: State of the optimizer.
-        loss: Sum of batch losses since the start of the epoch, in nats; on the device,
-            so that no step waits for the host.
+        sums: Metrics summed over the steps since the start of the epoch: the `loss` of
+            the batches in nats and, for the parts of an optimizer, `gradient_norm_…`.
+            They stay on the device, so that no step waits for the host.
     """
 
     step: Int[Array, ""]
     params: Any
     opt_state: Any
-    loss: Float[Array, ""]
-
-
-class Sums(NamedTuple):
-    """Sums over the blocks of a batch so far.
-
-    Attributes:
-        grads: Gradients, with the structure of the parameters.
-        loss: Loss in nats.
-    """
-
-    grads: Any
-    loss: Float[Array, ""]
+    sums: dict[str, Array]
 
 
 class Recipe(NamedTuple):
@@ -61,110 +50,70 @@ class Recipe(NamedTuple):
         tx: The optimizer.
         objective: Terms of the loss.
         sizes: Divisors of the sums over a batch.
+        parts: Paths of the parts of the optimizer.
     """
 
     model: models.Model
     tx: optax.GradientTransformation
     objective: objectives.Objective
     sizes: objectives.Sizes
+    parts: tuple[str, ...] = ()
 
 
-def character_rows(model: models.Model) -> str:
-    """Returns the rows of characters that a model needs, one of `batching.CHARS`."""
-    readers = models.character_readers(model)
-    if not readers:
-        return "none"
-    return "token" if any(getattr(r, "dropout", 0) for r in readers) else "distinct"
+def init(
+    params: Any, tx: optax.GradientTransformation, parts: tuple[str, ...] = ()
+) -> State:
+    """Returns the state before the first step, without the axis of restarts."""
+    names = [*parts, optimizers.REST] if parts else []
+    sums = {"loss": jnp.zeros(())}
+    sums |= {f"gradient_norm_{name}": jnp.zeros(()) for name in names}
+    return State(jnp.zeros((), jnp.int32), params, tx.init(params), sums)
 
 
-def init(params: Any, tx: optax.GradientTransformation) -> State:
-    """Returns the state before the first step."""
-    # Separate arrays, since a donated state must not contain a buffer twice.
-    return State(jnp.zeros((), jnp.int32), params, tx.init(params), jnp.zeros(()))
-
-
-def reset_loss(state: State) -> State:
-    """Returns the state at the beginning of an epoch."""
-    zeros = np.zeros(state.loss.shape, np.float32)
-    return state._replace(loss=devices.put_like(zeros, state.loss))
-
-
-def count(state: State) -> int:
-    """Returns the number of steps, which is the same for all restarts."""
-    return int(np.max(state.step))
-
-
-def no_sums(params: Any) -> Sums:
-    """Returns the sums before the first block."""
-    return Sums(jax.tree.map(jnp.zeros_like, params), jnp.zeros(()))
-
-
-def add_block(
+def loss_and_gradient(
     recipe: Recipe,
     params: Any,
     frozen: Any,
-    block: Block,
-    step: Int[Array, ""],
+    batch: Sentence,
+    labels: Int[Array, "B T"],
+    rows: Int[Array, " B"],
     key: Array,
-    sums: Sums,
-) -> Sums:
-    """Returns sums with the loss and the gradients of a block added.
+):
+    """Returns the loss of a batch or a block of it, and the gradient.
 
-    Args:
-        recipe: Model, optimizer and objective.
-        params: The trained arrays.
-        frozen: The frozen weights and, beside them, a table of precomputed vectors if
-            there is one (see `resident`).
-        block: Sentences of the batch.
-        step: Optimizer steps so far.
-        key: Key of the run, to be folded with the step.
-        sums: Sums over the earlier blocks.
+    Without the terms that depend on the weights alone, which `update` adds.
     """
 
-    weights, block = resident.looked_up(frozen, block)
-
     def loss_of(params):
+        weights = {"params": params, "frozen": frozen}
         return objectives.sentence_loss(
             recipe.model,
-            {"params": params, "frozen": weights},
-            *block,
-            jax.random.fold_in(key, step),
+            weights,
+            batch,
+            labels,
+            rows,
+            key,
             recipe.objective,
             recipe.sizes,
         )
 
-    loss, grads = jax.value_and_grad(loss_of)(params)
-    # XLA adds rows of a table in place, without a table of zeros.
-    return Sums(jax.tree.map(jnp.add, sums.grads, grads), sums.loss + loss)
+    return jax.value_and_grad(loss_of)(params)
 
 
-def apply(recipe: Recipe, state: State, sums: Sums) -> State:
+def update(recipe: Recipe, state: State, loss: Any, grads: Any) -> State:
     """Returns the state after an update with the sums over all blocks of a batch."""
     penalty, by_weights = jax.value_and_grad(objectives.weight_loss, argnums=1)(
         recipe.model, state.params, recipe.objective
     )
-    grads = jax.tree.map(jnp.add, sums.grads, by_weights)
+    grads = jax.tree.map(jnp.add, grads, by_weights)
+    new = {"loss": loss + penalty}
+    if recipe.parts:
+        norms = optimizers.part_norms(grads, recipe.parts)
+        new |= {f"gradient_norm_{name}": norm for name, norm in norms.items()}
     updates, opt_state = recipe.tx.update(grads, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
-    return State(state.step + 1, params, opt_state, state.loss + sums.loss + penalty)
-
-
-def update(
-    recipe: Recipe, state: State, frozen: Any, blocks: Sequence[Block], key: Array
-) -> State:
-    """Returns the state after an update on one batch.
-
-    Args:
-        recipe: Model, optimizer and objective.
-        state: State before the step.
-        frozen: The frozen weights.
-        blocks: The batch.
-        key: Key of the run, to be folded with the step.
-    """
-    sums = no_sums(state.params)
-    for block in blocks:
-        sums = add_block(recipe, state.params, frozen, block, state.step, key, sums)
-    return apply(recipe, state, sums)
+    sums = jax.tree.map(jnp.add, state.sums, new)
+    return State(state.step + 1, params, opt_state, sums)
 
 
 @functools.partial(
@@ -181,56 +130,100 @@ def train_step(
     *,
     objective: objectives.Objective,
 ) -> State:
-    """Returns the state after a compiled `update`, for your own loop; donates `state`.
+    """Returns the state after a step on one batch, for your own loop.
 
-    A mean divides by the sizes of the batch. The arguments are those of `Recipe` and
-    `update`.
+    Donates `state`, which has no axis of restarts. A mean divides by the sizes of the
+    batch. The key is the run's; it is folded with the step.
     """
-    sizes = objectives.sizes_of(batch)
-    block = Block(batch, labels, jnp.arange(labels.shape[0]))
-    return update(Recipe(model, tx, objective, sizes), state, frozen, [block], key)
+    recipe = Recipe(model, tx, objective, objectives.sizes_of(batch))
+    rows, key = jnp.arange(labels.shape[0]), jax.random.fold_in(key, state.step)
+    given = recipe, state.params, frozen, batch, labels, rows, key
+    return update(recipe, state, *loss_and_gradient(*given))
 
 
-class Programs(NamedTuple):
-    """The compiled parts of a run's steps.
-
-    Donation reuses memory: of the sums for the next block, of the state for the next
-    step, and of the sums for the next batch.
-
-    Attributes:
-        begin: `no_sums`.
-        add: `add_block`; donates the sums.
-        apply: `apply`, and empty sums; donates the state and the sums.
-    """
-
-    begin: Any
-    add: Any
-    apply: Any
-
-
-@functools.cache  # runs with equal recipes share traced programs
-def programs(recipe: Recipe, place: Placement = ALONE) -> Programs:
-    """Returns the programs of a run, or of several restarts at once.
+class Step:
+    """Takes the steps of a run, or of several restarts at once.
 
     Args:
         recipe: Model, optimizer and objective.
-        place: Placement of arrays. With an axis of seeds, every argument has this axis,
-            except `count` and frozen weights that all seeds share.
+        frozen: The frozen weights.
+        arrays: The corpus, on the devices.
+        keys: Key of each restart, `[K]`.
+        place: Placement of arrays.
+        is_shared: Whether the frozen weights are the same for all restarts, and have no
+            axis of them.
     """
 
-    def again(state: State, sums: Sums) -> tuple[State, Sums]:
-        return apply(recipe, state, sums), jax.tree.map(jnp.zeros_like, sums)
+    def __init__(
+        self,
+        recipe: Recipe,
+        frozen: Any,
+        arrays: corpora.Arrays,
+        keys: Array,
+        place: Placement = ALONE,
+        is_shared: bool = True,
+    ):
+        self._begin, self._add, self._update = _programs(recipe, place, is_shared)
+        self._given = frozen, arrays, keys
+        self._sums: Any = None  # zeros between steps, whose memory is used again
+        self._place = place
 
-    add, begin = functools.partial(add_block, recipe), no_sums
-    if place.num_seeds:
-        frozen = 0 if place.own_frozen else None
-        begin = jax.vmap(begin)
-        add = jax.vmap(add, in_axes=(0, frozen, 0, 0, 0, 0))
-        again = jax.vmap(again)
-    like_sums, like_state = place.shardings(), place.shardings(State)
-    both = None if place.mesh is None else (like_state, like_sums)
-    return Programs(
-        jax.jit(begin, out_shardings=like_sums),
-        jax.jit(add, donate_argnums=5, out_shardings=like_sums),
-        jax.jit(again, donate_argnums=(0, 1), out_shardings=both),
+    def add(self, state: State, size: corpora.Size, block: corpora.Block) -> None:
+        """Adds the loss and the gradients of a block of the next batch."""
+        if self._sums is None:
+            self._sums = self._begin(state.params)
+        block = self._place.batches(block)
+        sums, self._sums = self._sums, None  # they are donated
+        self._sums = self._add(
+            size, state.params, state.step, block, sums, *self._given
+        )
+
+    def update(self, state: State) -> State:
+        """Returns the state after an update with what was added; donates `state`."""
+        sums, self._sums = self._sums, None
+        state, self._sums = self._update(state, sums)
+        return state
+
+    def __call__(
+        self, state: State, blocks: Iterable[tuple[corpora.Size, corpora.Block]]
+    ) -> State:
+        """Returns the state after a step on the blocks of a batch; donates `state`."""
+        for size, block in blocks:
+            self.add(state, size, block)
+        return self.update(state)
+
+
+@functools.cache  # runs with equal recipes share compiled programs
+def _programs(recipe: Recipe, place: Placement, is_shared: bool):
+    """Returns the programs of a step: empty sums, the sums with a block, the update."""
+
+    def begin(params):
+        return jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+
+    def add(size, params, step, block, sums, frozen, arrays, key):
+        batch, labels = corpora.take(arrays, block, size)
+        key = jax.random.fold_in(key, step)
+        given = params, frozen, batch, labels, block.places, key
+        new = loss_and_gradient(recipe, *given)
+        # XLA adds rows of a table in place, without a table of zeros.
+        return jax.tree.map(jnp.add, sums, new)
+
+    def end(state, sums):
+        return update(recipe, state, *sums), jax.tree.map(jnp.zeros_like, sums)
+
+    def add_all(size, *given):
+        axes = (0, 0, 0, 0, None if is_shared else 0, None, 0)
+        mapped = jax.vmap(functools.partial(add, size), axes, **place.restarts)
+        return mapped(*given)
+
+    sums = place.of_weights
+    state = place.mesh and State(place.whole, sums, sums, place.whole)
+    return (
+        jax.jit(jax.vmap(begin), out_shardings=sums),
+        jax.jit(add_all, static_argnums=0, donate_argnums=4, out_shardings=sums),
+        jax.jit(
+            jax.vmap(end),
+            donate_argnums=(0, 1),
+            out_shardings=state and (state, sums),
+        ),
     )

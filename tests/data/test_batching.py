@@ -12,7 +12,7 @@ from jaxner.data import batching, splits
 from jaxner.data.batching import Batches, PieceShape, Shape
 from jaxner.data.vocabulary import build, length, spell
 from jaxner.errors import InputError
-from jaxner.training import prepare
+from jaxner.training import corpus as training_corpus
 from jaxner.types import Caps, Pieces, Sentence
 from tests.sentences import spelled
 
@@ -405,7 +405,9 @@ def read_split(folder, text):
 def test_a_split_is_encoded_as_documents(tmp_path):
     tokens = [["Rome", "wins"], ["Yes"], ["Oslo"]]
     vocabulary, _ = build(tokens, ["LOC"], scheme="BIO", documents=True)
-    sentences, labels = prepare.encode_split(read_split(tmp_path, TWO), vocabulary)
+    sentences, labels = training_corpus.encode_split(
+        read_split(tmp_path, TWO), vocabulary
+    )
     ids = [vocabulary.word_id(word) for word in ("Rome", "wins", "Yes", "Oslo")]
     expected = [[0, *ids[:2], 0, ids[2], 0], [0, ids[3], 0]]
     assert [s.words.tolist() for s in sentences] == expected
@@ -415,8 +417,8 @@ def test_a_split_is_encoded_as_documents(tmp_path):
     ]
     # Sentences before the first mark are a document.
     mixed = read_split(tmp_path, "Yes O\n\nYes O\n\n-DOCSTART- O\n\nOslo B-LOC\n")
-    sentences, _ = prepare.encode_split(mixed, vocabulary)
+    sentences, _ = training_corpus.encode_split(mixed, vocabulary)
     assert [len(s.words) for s in sentences] == [5, 3]
     bare = read_split(tmp_path, TWO.replace("-DOCSTART- O\n\n", ""))
     with pytest.raises(InputError, match=r"train\.conll: does not mark .*-DOCSTART-"):
-        prepare.encode_split(bare, vocabulary)
+        training_corpus.encode_split(bare, vocabulary)

@@ -17,7 +17,7 @@ from jaxner import inference, models
 from jaxner.data import schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.data.batching import Shape, pad
-from jaxner.training import objectives, optim, step
+from jaxner.training import objectives, optimizers, step
 from jaxner.types import batch_axes
 from tests.marks import slow
 
@@ -202,7 +202,7 @@ def others():
 
 def learn_and_label(model, weights, batch, gold):
     """One step, and the potentials of the first sentence after it."""
-    tx = optim.build({"name": "sgd", "learning_rate": 0.1}, 1)
+    tx = optimizers.build({"name": "sgd", "learning_rate": 0.1}, 1)
     after = step.train_step(
         model,
         tx,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.training import objectives, optim
+from jaxner.training import objectives, optimizers
 from jaxner.types import Potentials, WordVectors
 from tests.marks import slow
 from tests.sentences import spelled
@@ -282,7 +282,7 @@ def test_one_optimizer_for_each_part_and_one_clip_for_both():
         "encoder": {"w": jnp.array([30.0, 0.0])},
         "refinement": {"w": jnp.array([40.0])},
     }
-    tx = optim.build(
+    tx = optimizers.build(
         {
             "name": "sgd",
             "learning_rate": 0.1,
@@ -335,7 +335,7 @@ def test_one_optimizer_for_each_part_and_one_clip_for_both():
 def test_wrong_parts_and_schedules(options, message):
     given = {"name": "sgd", "learning_rate": 0.1, **options}
     with pytest.raises(ValueError, match=message):
-        optim.build(given, 1, 2).init({"encoder": {"w": jnp.ones(1)}})
+        optimizers.build(given, 1, 2).init({"encoder": {"w": jnp.ones(1)}})
 
 
 @pytest.mark.parametrize(

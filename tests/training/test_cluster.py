@@ -15,7 +15,7 @@ import pytest
 import jaxner
 from jaxner import devices, tagging
 from jaxner.data import corpora, vectors
-from jaxner.training import cluster, run, seeds, signals
+from jaxner.training import cluster, signals, train
 from jaxner.workdir import Workdir
 from tests import tiny
 
@@ -61,7 +61,7 @@ def config_of(corpus, epochs=3, **options):
 def alone(corpus, tmp_path_factory):
     """The folder of a run on one device."""
     folder = tmp_path_factory.mktemp("runs") / "alone"
-    run.main_run(config_of(corpus, num_devices=1), folder)
+    train.main_run(config_of(corpus, num_devices=1), folder)
     return folder
 
 
@@ -131,7 +131,7 @@ def read_until(text, process):
 @pytest.mark.slow
 def test_two_devices_train_as_one(alone, corpus, tmp_path):
     config = config_of(corpus, num_devices=2)
-    run.main_run(config, tmp_path / "run")
+    train.main_run(config, tmp_path / "run")
     assert_same(tmp_path / "run", alone)
 
 
@@ -140,7 +140,7 @@ def test_restarts_are_split_over_devices(alone, corpus, tmp_path):
     options = {"num_devices": 2, "num_seeds": 2, "restarts": "together"}
     place = cluster.placement(2, num_seeds=2)
     assert place.mesh.shape == {"seed": 2, "data": 1}
-    seeds.main_run(config_of(corpus, **options), tmp_path / "run")
+    train.main_run(config_of(corpus, **options), tmp_path / "run")
     assert_same(tmp_path / "run" / "seed-0", alone)
 
 
@@ -250,10 +250,10 @@ def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
     finish(start(eight, 8))
     local = ["examples/launch/local.py", 2, *arguments_of(corpus, folder, 2)]
     assert "Resumed at step 10" in finish(start(local, 2))
-    run.main_run(config_of(corpus, 3, num_devices=1), folder)
+    train.main_run(config_of(corpus, 3, num_devices=1), folder)
     back = ["-m", "jaxner", *arguments_of(corpus, folder, 4), "--config.num_devices=8"]
     assert "Resumed at step 30" in finish(start(back, 8))
-    run.main_run(config_of(corpus, 4, num_devices=1), tmp_path / "whole")
+    train.main_run(config_of(corpus, 4, num_devices=1), tmp_path / "whole")
     assert_same(folder, tmp_path / "whole")
 
 
@@ -269,7 +269,7 @@ def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
 
     monkeypatch.setattr(signals.StopRequest, "reached", reached)
     with pytest.raises(SystemExit) as stop:
-        run.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
+        train.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
     assert stop.value.code == 128 + signal.SIGTERM
     assert asked == [*range(1, 8)]
     assert Workdir(tmp_path / "run").latest().step == 7

@@ -11,10 +11,10 @@ import pytest
 import jaxner
 import train
 from jaxner import models, pretrained, tagging
-from jaxner.data import batching, corpora
+from jaxner.data import corpora
 from jaxner.data import vectors as token_vectors
-from jaxner.training import inputs, prepare, resident
-from jaxner.types import Sentence, batch_axes
+from jaxner.training import corpus as training_corpus
+from jaxner.types import batch_axes
 from jaxner.workdir import Workdir
 from tests import tiny
 from tests.golden import make_bert
@@ -137,9 +137,11 @@ def test_training_begins_with_the_weights_of_the_folder(bert, short):
 
 def build(config):
     options = config.data.to_dict()
-    split = prepare.load_split(options, "train")
-    vocabulary, _ = prepare.build_vocabulary(options, split, None)
-    vocabulary = inputs.complete(vocabulary, options, split, lambda line: None)
+    split = training_corpus.load_split(options, "train")
+    vocabulary, _ = training_corpus.build_vocabulary(options, split, None)
+    vocabulary = training_corpus.with_inputs(
+        vocabulary, options, split, None, lambda line: None
+    )
     return vocabulary, tagging.build_model(vocabulary, config.model.to_dict())
 
 
@@ -149,7 +151,7 @@ def test_documents_keep_the_windows_of_their_sentences(bert, short):
     config.data.unit = "document"
     vocabulary, model = build(config)
     weights = pretrained.fill(models.init(model, jax.random.key(0)), bert)
-    split = prepare.load_split(config.data.to_dict(), "test")
+    split = training_corpus.load_split(config.data.to_dict(), "test")
     tagger = tagging.Tagger(weights, model, vocabulary)
     compute = potentials_of(model, weights)
     joined = tagging.over_batches(compute, tagger, split)
@@ -193,7 +195,9 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     text = sentences(short, "test")
     given = [np.load(vectors / "test.npz")[str(i)] for i in range(len(text))]
     labels = jaxner.tag(params, text, vectors=given)
-    split = prepare.load_split(vector_config(short, vectors).data.to_dict(), "test")
+    split = training_corpus.load_split(
+        vector_config(short, vectors).data.to_dict(), "test"
+    )
     assert tagging.label_split(params, split)[1] == labels
     assert jaxner.tag(params, text[0], vectors=given[0]) == labels[0]
     encoded = jaxner.encode(params, text, vectors=given)
@@ -224,16 +228,6 @@ def test_vectors_on_the_device_train_as_streamed_ones(
     pair = map(jaxner.load, folders)
     for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
-
-
-def test_vectors_lie_on_a_device_that_has_room(monkeypatch):
-    ids = np.array([1, 2])
-    one = Sentence(ids, ids, ids, ids > 0, vectors=np.ones((2, 3, 4)))
-    assert resident.split_off([one], None)[1] is None  # a CPU
-    needed = 4 * 3 * 3 * 4
-    for room, fits in ((needed - 1, False), (needed, True)):
-        monkeypatch.setattr(resident, "_memory", lambda room=room: room / 0.25)
-        assert (resident.split_off([one], None)[1] is not None) == fits
 
 
 def test_files_are_scored_with_their_own_vectors(
@@ -270,7 +264,7 @@ def test_vectors_that_do_not_suit_the_sentences(vector_run):
     with pytest.raises(ValueError, match="one array of vectors per sentence, 2, got 1"):
         jaxner.tag(params, [["a"], ["b"]], vectors=[right])
     encoded = jaxner.encode(params, ["a", "b"], vectors=right)
-    with pytest.raises(TypeError, match="encoded sentences contain their vectors"):
+    with pytest.raises(TypeError, match="vectors"):
         jaxner.tag(params, encoded, vectors=right)
 
 
@@ -279,56 +273,62 @@ def test_a_tagger_without_vectors_takes_none(params):
         jaxner.tag(params, ["a", "b"], vectors=np.zeros((2, 5)))
 
 
-def blocks_of(batches):
-    return [b for drawn in batches.draw(0, 0) for b in batches.blocks(drawn)]
+def taken(config, **options):
+    """Yields all padded blocks of an epoch, as a step takes them."""
+    vocabulary, model = build(config)
+    split = training_corpus.load_split(config.data.to_dict(), "train")
+    encoded, labels = training_corpus.encode_split(split, vocabulary)
+    options = {"batch_size": 5, "num_blocks": 2, "num_shapes": 3, **options}
+    corpus = training_corpus.Corpus(encoded, labels, model, **options)
+    for blocks, _ in corpus.epoch([0], 0):
+        for size, block in blocks:
+            block = jax.tree.map(lambda array: array[0], block)
+            batch, _ = training_corpus.take(corpus.arrays, block, size)
+            yield size, [encoded[i] for i in block.rows if i < len(encoded)], batch
 
 
-def test_programs_are_compiled_for_the_word_pieces_of_their_batches(bert, short):
-    config = bert_config(short, bert)
-    vocabulary, _ = build(config)
-    split = prepare.load_split(config.data.to_dict(), "train")
-    encoded, labels = prepare.encode_split(split, vocabulary)
-    batches = batching.Batches.make(
-        encoded, labels, batch_size=5, num_blocks=2, num_shapes=3
-    )
-    sizes = {}
-    for shape, (batch, _, _) in blocks_of(batches):
-        assert batch.pieces.positions.shape[:2] == batch.words.shape
-        size = jax.tree.map(np.shape, batch)
-        assert sizes.setdefault(shape, size) == size
+def test_blocks_have_the_word_pieces_of_their_sentences(bert, short):
+    sizes, count = {}, 0
+    for size, sentences, batch in taken(bert_config(short, bert)):
+        shape = jax.tree.map(np.shape, batch)
+        assert sizes.setdefault(size, shape) == shape
+        most, width = size.pieces.windows, size.pieces.pieces
+        for k, sentence in enumerate(sentences):
+            count += 1
+            windows, mask, positions = sentence.pieces
+            real = np.asarray(batch.pieces.mask[k])
+            assert real.shape == (most, width)
+            assert real.sum() == mask.sum()
+            flat = np.asarray(batch.pieces.windows[k]).ravel()
+            here = np.asarray(batch.pieces.positions[k, : len(positions)])
+            here = here[:, : positions.shape[1]]
+            np.testing.assert_array_equal(here < 0, positions < 0)
+            own = windows.ravel()[positions[positions >= 0]]
+            np.testing.assert_array_equal(flat[here[here >= 0]], own)
+    assert count == 12
 
 
-def test_epochs_read_the_vectors_of_their_batches(vectors, short):
+@pytest.mark.parametrize("on_device", [False, True])
+def test_blocks_have_the_vectors_of_their_sentences(on_device, vectors, short):
+    count = 0
     config = vector_config(short, vectors)
-    vocabulary, _ = build(config)
-    split = prepare.load_split(config.data.to_dict(), "train")
-    encoded, labels = prepare.encode_split(split, vocabulary)
-    batches = batching.Batches.make(
-        encoded, labels, batch_size=5, num_blocks=2, num_shapes=2
-    )
-    found, sizes = {}, {}
-    for shape, (batch, _, _) in blocks_of(batches):
-        # What a program was compiled for is what it is given.
-        size = jax.tree.map(np.shape, batch)
-        assert sizes.setdefault(shape, size) == size
-        assert batch.vectors.shape == (*batch.words.shape, 3, 5)
-        assert not batch.vectors[~batch.mask].any()
-        for words, mask, array in zip(
-            batch.words, batch.mask, batch.vectors, strict=True
-        ):
-            if mask.any():
-                found[tuple(words[mask].tolist())] = array[mask]
-    for sentence in encoded:
-        key = tuple(sentence.words.tolist())
-        np.testing.assert_array_equal(found[key], np.asarray(sentence.vectors))
+    for _, sentences, batch in taken(config, vectors_on_device=on_device):
+        given = np.asarray(batch.vectors)
+        assert given.shape == (*batch.words.shape, 3, 5)
+        assert not given[~np.asarray(batch.mask)].any()
+        for k, sentence in enumerate(sentences):
+            count += 1
+            own = np.asarray(sentence.vectors)
+            np.testing.assert_array_equal(given[k, : len(own)], own)
+    assert count == 12
 
 
 def test_documents_have_no_vectors_at_their_separators(vectors, short):
     config = vector_config(short, vectors)
     config.data.unit = "document"
     vocabulary, _ = build(config)
-    split = prepare.load_split(config.data.to_dict(), "dev")
-    documents, _ = prepare.encode_split(split, vocabulary)
+    split = training_corpus.load_split(config.data.to_dict(), "dev")
+    documents, _ = training_corpus.encode_split(split, vocabulary)
     joined = np.concatenate([d.vectors[d.words != 0] for d in documents])
     alone = np.concatenate([np.asarray(v) for v in split.vectors])
     np.testing.assert_array_equal(joined, alone)
@@ -339,10 +339,10 @@ def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
     config = vector_config(short, vectors)
     config.data.contextual = "elmo/train.hdf5"
     with pytest.raises(ValueError, match=r"\{split\} in --config\.data\.contextual"):
-        inputs.find(config.data.to_dict(), "train")
+        training_corpus.find_vectors(config.data.to_dict(), "train")
     config.data.contextual = "nowhere/{split}.hdf5"
     with pytest.raises(FileNotFoundError, match=r"vectors for dev; tried .*dev\.hdf5"):
-        inputs.find(config.data.to_dict(), "dev")
+        training_corpus.find_vectors(config.data.to_dict(), "dev")
     config = vector_config(short, vectors)
     config.model.representation.vectors = None
     with pytest.raises(ValueError, match=r"inputs for representation\.vectors, but it"):
@@ -364,9 +364,9 @@ def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
     sizes["vocab_size"] = 1234
     (tmp_path / "config.json").write_text(json.dumps(sizes))
     told, options = [], config.data.to_dict()
-    split = prepare.load_split(options, "train")
-    vocabulary, _ = prepare.build_vocabulary(options, split, None)
-    found = inputs.complete(vocabulary, options, split, told.append)
+    split = training_corpus.load_split(options, "train")
+    vocabulary, _ = training_corpus.build_vocabulary(options, split, None)
+    found = training_corpus.with_inputs(vocabulary, options, split, None, told.append)
     assert found.pieces is not None
     size = len(found.pieces.vocab)
     assert f"has {size:,} word pieces, config.json says 1,234" in told[0]
@@ -381,7 +381,9 @@ def test_all_splits_have_vectors_of_the_same_sizes(other, short, vectors, tmp_pa
         token_vectors.write_contextual(tmp_path / f"{split}.npz", arrays, text)
     for folder, fits in ((vectors, True), (tmp_path, False)):
         options = vector_config(short, folder).data.to_dict()
-        load = functools.partial(prepare.load_data, options, word_dim=None, log=print)
+        load = functools.partial(
+            training_corpus.load_data, options, word_dim=None, log=print
+        )
         if fits:
             assert load().vocabulary.vector_sizes == (3, 5)
         else:
@@ -397,22 +399,31 @@ def test_the_test_split_needs_its_vectors_too(short, vectors):
     config = vector_config(short, vectors)
     told = []
     options = config.data.to_dict()
-    assert prepare.splits_to_score(options, told.append) == ("dev", "test")
+    assert training_corpus.splits_to_score(options, told.append) == ("dev", "test")
     options["contextual"] = "nowhere/{split}.npz"
-    assert prepare.splits_to_score(options, told.append) == ("dev",)
+    assert training_corpus.splits_to_score(options, told.append) == ("dev",)
     assert "No file of vectors for test" in told[0]
 
 
 def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch):
     """Of a block of six rows over two devices, the second has the last three."""
     config = vector_config(short, vectors)
-    vocabulary, _ = build(config)
-    split = prepare.load_split(config.data.to_dict(), "train")
-    encoded, labels = prepare.encode_split(split, vocabulary)
+    vocabulary, model = build(config)
+    split = training_corpus.load_split(config.data.to_dict(), "train")
+    encoded, labels = training_corpus.encode_split(split, vocabulary)
+
+    class Half:
+        num_parts, own_parts = 2, frozenset({1})
+        everywhere = staticmethod(lambda arrays: arrays)
+
     make = functools.partial(
-        batching.Batches.make, encoded, labels, batch_size=6, num_shapes=1, parts=2
+        training_corpus.Corpus,
+        *(encoded, labels, model),
+        batch_size=6,
+        num_shapes=1,
+        vectors_on_device=False,
     )
-    whole, own = make(), make(own_parts=frozenset({1}))
+    whole, own = make(), make(place=Half())
     read = []
     original = token_vectors.TokenVectors.__array__
 
@@ -421,11 +432,10 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch
         return original(self, *args, **kwargs)
 
     monkeypatch.setattr(token_vectors.TokenVectors, "__array__", counted)
-    for (_, one), (_, part) in zip(blocks_of(whole), blocks_of(own), strict=True):
-        assert len(one.rows) == 6
-        assert not part.sentences.vectors[:3].any()
-        np.testing.assert_array_equal(
-            part.sentences.vectors[3:], one.sentences.vectors[3:]
-        )
-        np.testing.assert_array_equal(part.sentences.words, one.sentences.words)
-    assert len(read) == len(encoded) + len(encoded) // 2
+    drawn = [np.arange(6)]
+    ((_, one),) = whole.blocks(drawn)
+    assert len(read) == 6
+    ((_, part),) = own.blocks(drawn)
+    assert len(read) == 6 + 3
+    assert not part.vectors[0, :3].any()
+    np.testing.assert_array_equal(part.vectors[0, 3:], one.vectors[0, 3:])

@@ -36,25 +36,51 @@ def test_a_wait_is_a_line_in_a_log():
     assert shown.file.getvalue() == "Reading the data …\n"
 
 
+class Corpus:
+    """Stands in for a corpus with two padded sizes."""
+
+    sizes = (40, 80)
+
+    def describe(self, size):
+        return f"shape of {size} tokens"
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_compiling_and_scoring_are_shown(terminal):
     shown = console(terminal)
     with monitor.Monitor(shown, steps_per_epoch=4, num_epochs=2) as show:
         show.begin(0, 0)
-        with show.compiling("Compiling shape 2 of 3 (10 sentences × 40 tokens)"):
-            time.sleep(0.3)
-        show.advance(100, 8.0, 4)
-        show.compiled(3, 3)
-        show.compiled(3, 3)
+        for size in (40, 80, 40, None):
+            with show.compiling(Corpus(), size):
+                time.sleep(0.3)
+        show.advance(100, [8.0], 4)
         with show.scoring():
             time.sleep(0.3)
         with show.scoring():
             pass
     text = shown.file.getvalue()
-    assert len(re.findall(r"Compiled 3 programs in 0\.[345] s", text)) == 1
+    assert len(re.findall(r"Compiled 3 programs in [01]\.\d s", text)) == 1
     assert text.count("Scored dev in") == 1
-    assert ("Compiling shape 2 of 3 (10 sentences × 40 tokens)" in text) is terminal
+    assert ("Compiling shape of 40 tokens" in text) is terminal
     assert ("Scoring dev" in text) is terminal
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), 2001.0])
+def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss):
+    with monitor.Monitor(console(False), steps_per_epoch=2, num_epochs=1) as show:
+        show.begin(0, 0)
+        show.advance(1, [2.0], 1)
+        with pytest.raises(FloatingPointError, match="learning_rate"):
+            show.advance(1, [2 * loss], 2)
+
+
+def test_the_first_loss_of_an_earlier_process_counts():
+    with monitor.Monitor(console(False), steps_per_epoch=2, num_epochs=2) as show:
+        show.first_loss = 2.0
+        show.begin(1, 0)
+        show.advance(1, [1000.0], 1)
+        with pytest.raises(FloatingPointError):
+            show.advance(1, [4002.0], 2)
 
 
 def test_the_line_of_an_epoch_fits_80_columns():
@@ -63,10 +89,13 @@ def test_the_line_of_an_epoch_fits_80_columns():
     scores = score(wide, [["I-PER", "I-LOC"]] * 70)
     metrics = {"epoch": 120, "loss": 123.45678, "seconds": 1234.6, "step": 7}
     with monitor.Monitor(shown, 4, 120) as show:
-        show.report(metrics, report.short_line(scores), is_best=True)
-    (line,) = shown.file.getvalue().splitlines()
+        for _ in range(2):
+            show.report(metrics, report.short_line(scores), is_best=True)
+    line, legend, other = shown.file.getvalue().splitlines()
+    assert line == other
+    assert legend.startswith("*")
     assert len(line) <= 80
-    assert line.endswith("140 ill-formed  *")
+    assert "140 ill-formed  *" in line
 
 
 def test_plurals_are_right():

@@ -7,7 +7,7 @@ import pytest
 
 from jaxner import models
 from jaxner.data.batching import Shape, pad
-from jaxner.training import objectives, optim, step
+from jaxner.training import objectives, optimizers, step
 from jaxner.training.objectives import Objective
 from tests.marks import slow
 from tests.sentences import spelled
@@ -136,7 +136,7 @@ def test_unknown_values():
 
 def test_a_step_changes_every_parameter_and_counts(setting):
     model, weights, sentences, labels = setting
-    tx = optim.build({"name": "sgd", "learning_rate": 0.1}, 1)
+    tx = optimizers.build({"name": "sgd", "learning_rate": 0.1}, 1)
     state = step.init(jax.tree.map(jnp.copy, weights["params"]), tx)
     batch = batch_of(sentences, labels, 2)
     after = step.train_step(

@@ -19,7 +19,7 @@ from jaxner.models.chain import Chain
 from jaxner.models.refinement import Refinement
 from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
 from jaxner.models.transformer import TwoStream
-from jaxner.training import checks, optim, schema
+from jaxner.training import checks, optimizers, schema
 from jaxner.training.objectives import Objective
 
 # Together they have every part of the library, and so every option.
@@ -86,7 +86,7 @@ def test_no_module_has_a_number_without_a_range():
     kinds = {*models.ENCODERS.values(), *models.CHARACTERS.values()}
     kinds |= {kind for kind, _ in models.HEADS.values()}
     kinds |= {Words, Capitalisation, Representation, Vectors, WordPieces, Refinement}
-    kinds |= {TwoStream, models.MCDropout, Objective, optim.Options}
+    kinds |= {TwoStream, models.MCDropout, Objective, optimizers.Options}
     for kind in kinds:
         for name, field in fields.of(kind).items():
             assert not bare_numbers(field.hint), f"{kind.__name__}.{name}"
@@ -220,11 +220,11 @@ def test_the_switch_of_the_issue():
 
 def test_optimizers_have_the_arguments_of_their_makers():
     made = itertools.chain(
-        *(inspect.signature(make).parameters for make in optim.OPTIMIZERS.values())
+        *(inspect.signature(make).parameters for make in optimizers.OPTIMIZERS.values())
     )
     ours = {"decay", "warmup", "clip_norm", "clip"}
     not_for_flags = {"mu_dtype", "accumulator_dtype", "mask"}
-    assert set(fields.of(optim.Options)) == {*made} - not_for_flags | ours
+    assert set(fields.of(optimizers.Options)) == {*made} - not_for_flags | ours
 
 
 def test_a_config_of_an_older_version_is_completed():

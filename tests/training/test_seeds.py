@@ -13,7 +13,7 @@ import jaxner
 from jaxner import inference, models, tagger, tagging
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, schemes
-from jaxner.training import monitor, run, seeds
+from jaxner.training import monitor, seeds, train
 from jaxner.workdir import Workdir
 from tests import tiny
 
@@ -29,7 +29,7 @@ def config_of(corpus, **options):
 def together(corpus, tmp_path_factory):
     """Two restarts in one program; their folder and result."""
     folder = tmp_path_factory.mktemp("runs") / "together"
-    return folder, seeds.main_run(config_of(corpus, restarts="together"), folder)
+    return folder, train.main_run(config_of(corpus, restarts="together"), folder)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def alone(corpus, tmp_path_factory):
     config = tiny.config(corpus, num_epochs=3)
     config.seed = 4
     folder = tmp_path_factory.mktemp("runs") / "alone"
-    run.main_run(config, folder)
+    train.main_run(config, folder)
     return folder
 
 
@@ -107,9 +107,9 @@ def test_stopped_restarts_resume_where_they_were(
     config = config_of(corpus, restarts="together")
     for _ in range(2):
         with pytest.raises(SystemExit) as stop:
-            seeds.main_run(config, tmp_path / "run")
+            train.main_run(config, tmp_path / "run")
         assert stop.value.code == 143
-    seeds.main_run(config, tmp_path / "run")
+    train.main_run(config, tmp_path / "run")
     for seed in (3, 4):
         assert_close(tmp_path / "run" / f"seed-{seed}", together[0] / f"seed-{seed}")
 
@@ -117,7 +117,7 @@ def test_stopped_restarts_resume_where_they_were(
 def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys):
     config = config_of(corpus)
     assert not seeds.is_together(config)  # on a CPU
-    result = seeds.main_run(config, tmp_path / "run")
+    result = train.main_run(config, tmp_path / "run")
     assert list(result["seeds"]) == ["3", "4"]
     assert_close(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)
     assert losses(tmp_path / "run" / "seed-4") == losses(alone)
@@ -130,7 +130,7 @@ def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys)
 def test_each_seed_has_its_patience(corpus, tmp_path):
     config = config_of(corpus, restarts="together", num_epochs=9, patience=1)
     config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
-    result = seeds.main_run(config, tmp_path / "run")
+    result = train.main_run(config, tmp_path / "run")
     assert [own["best_epoch"] for own in result["seeds"].values()] == [1, 1]
     assert len(figures(tmp_path / "run" / "seed-3")) == 2
     with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
@@ -149,7 +149,7 @@ def test_unusable_values_are_refused(name, value, message, corpus, tmp_path):
     config = config_of(corpus, restarts="together")
     setattr(config, name, value)
     with pytest.raises(ValueError, match=message):
-        seeds.main_run(config, tmp_path / "run")
+        train.main_run(config, tmp_path / "run")
     assert not (tmp_path / "run" / "result.json").exists()
 
 
@@ -172,9 +172,8 @@ def test_restarts_may_have_frozen_weights_of_their_own(corpus, tmp_path):
     config.data.vectors = str(tmp_path / "vectors.txt")
     config.data.min_vector_match = 0.0
     config.data.standardise_vectors = True
-    seeds.main_run(config, tmp_path / "run")
-    own = dict(seeds.own_configs(config))[4]
-    run.main_run(own, tmp_path / "alone")
+    train.main_run(config, tmp_path / "run")
+    train.main_run(seeds.configs_of(config)[1], tmp_path / "alone")
     assert_close(tmp_path / "run" / "seed-4", tmp_path / "alone")
     found = [jaxner.load(tmp_path / "run" / f"seed-{s}").weights for s in (3, 4)]
     tables = [jax.tree.leaves(weights["frozen"])[0] for weights in found]

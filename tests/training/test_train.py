@@ -21,8 +21,7 @@ from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, readers
 from jaxner.data.readers import conll
 from jaxner.evaluation import predictions, rules, scoring
-from jaxner.training import cluster, commits, environment, monitor
-from jaxner.training import run as train
+from jaxner.training import cluster, commits, environment, monitor, train
 from jaxner.workdir import Workdir
 from reproduce import plan, results
 from tests import tiny
@@ -231,7 +230,7 @@ def test_prolonged_run_equals_a_long_one(finished, corpus, tmp_path):
 
 def test_finished_run_trains_no_more(finished, corpus, monkeypatch):
     before = metrics_without_times(finished)
-    monkeypatch.setattr(train.Corpus, "epoch", None)
+    monkeypatch.setattr(train.corpora.Corpus, "epoch", None)
     train.main_run(tiny.config(corpus), finished)
     assert metrics_without_times(finished) == before
 
@@ -270,9 +269,9 @@ def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
         assert "test" not in opened
         return original_epoch(*arguments)
 
-    original_epoch = train.train_epoch
+    original_epoch = train.corpora.Corpus.epoch
     monkeypatch.setattr(readers, "read", read)
-    monkeypatch.setattr(train, "train_epoch", epoch)
+    monkeypatch.setattr(train.corpora.Corpus, "epoch", epoch)
     train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
     assert opened[-1] == "test"
 
@@ -354,20 +353,20 @@ def test_early_stopping(corpus, tmp_path):
     assert len(metrics_without_times(tmp_path / "run")) == 3
 
 
-def test_compilations_are_bounded_and_told(corpus, tmp_path, monkeypatch, capsys):
-    compiled, name = [], train.Corpus._name
-    monkeypatch.setattr(
-        train.Corpus, "_name", lambda *a: compiled.append(a[1]) or name(*a)
-    )
+def test_the_screen_says_what_is_trained_and_what_comes_next(corpus, tmp_path, capsys):
     config = tiny.config(corpus, num_epochs=2)
     config.data.num_shapes = 3
-    train.main_run(config, tmp_path / "run")
-    told = capsys.readouterr().out
-    (count,) = re.findall(r"(\d) shapes? to compile, \d+\.\d% padding", told)
-    assert 1 <= len({*compiled} - {None}) <= int(count) <= 3
-    assert len({*compiled}) == len(compiled)
-    assert ("Compiled " in told) == (len(compiled) == int(count) + 1)
-    assert len(re.findall(r"Scored dev in \d+\.\d s, compilation", told)) == 1
+    train.main_run(config, tmp_path / "run", "my_config")
+    lines = capsys.readouterr().out.splitlines()
+    (head,) = (line for line in lines if line.startswith("my_config"))
+    for part in ("seed 0", "rate 0.1", str(tmp_path / "run")):
+        assert part in head
+    assert any(re.search(r"^12 batches.* shapes? to compile$", line) for line in lines)
+    assert sum("Scored dev in" in line for line in lines) == 1
+    best = Workdir(tmp_path / "run").read_json("result.json")["best_epoch"]
+    (end,) = (line for line in lines if line.startswith("Best: epoch"))
+    assert f"epoch {best}," in end
+    assert f"evaluate --workdir {tmp_path / 'run'}" in end
 
 
 def test_tensorboard_scalars(corpus, tmp_path):
@@ -406,6 +405,19 @@ def test_divergence_is_an_error(corpus, tmp_path):
     config.optimizer.clip_norm = 1e30
     with pytest.raises(FloatingPointError, match=r"Try a lower .*learning_rate"):
         train.main_run(config, tmp_path / "run")
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path):
+    command = ["train.py", "--config=configs/grn.py", f"--workdir={tmp_path / 'run'}"]
+    command += [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
+    command += [f"--config.data.dir={corpus}", "--config.optimizer.clip_norm=1e30"]
+    done = run_script(*command, "--config.optimizer.learning_rate=1e30")
+    assert done.returncode == 1
+    last = (done.stdout + done.stderr).splitlines()[-1]
+    assert "loss" in last
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def vectors_file(folder, dim=8, words=("the", "of", "said", "Estravia")):

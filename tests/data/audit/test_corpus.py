@@ -6,7 +6,7 @@ import pytest
 
 from jaxner.data import audit, conll, corpora, dividing, readers
 from jaxner.data.readers import Example, spans
-from jaxner.training import loading, prepare
+from jaxner.training import corpus
 from tests import tiny
 
 
@@ -23,7 +23,7 @@ def folder(tmp_path):
 def load(folder, **changes):
     """Returns the lines that a run prints, and its data."""
     lines = []
-    data = prepare.load_data(options(folder, **changes), word_dim=8, log=lines.append)
+    data = corpus.load_data(options(folder, **changes), word_dim=8, log=lines.append)
     return lines, data
 
 
@@ -138,17 +138,15 @@ def test_dev_is_taken_from_train(folder):
         taken = {e.document for e in data.dev.examples}
         left = {
             e.document
-            for e in loading.load_split(
-                options(folder, split_dev=0.2), "train"
-            ).examples
+            for e in corpus.load_split(options(folder, split_dev=0.2), "train").examples
         }
         assert not taken & left
     assert "seed 0" in lines[0]
     record = data.record["data"]["dev taken from train"]
     assert record["first_lines"] == [e.line for e in data.dev.examples]
-    again = loading.load_split(options(folder, split_dev=0.2), "dev")
+    again = corpus.load_split(options(folder, split_dev=0.2), "dev")
     assert again.examples == data.dev.examples
-    other = loading.load_split(options(folder, split_dev=0.2, split_seed=1), "dev")
+    other = corpus.load_split(options(folder, split_dev=0.2, split_seed=1), "dev")
     assert other.examples != data.dev.examples
 
 

@@ -1,11 +1,11 @@
-"""The papers' optimizers, built from Optax's parts."""
+"""The papers' optimizers, from Optax's parts."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import jax
@@ -13,7 +13,12 @@ import jax.numpy as jnp
 import optax
 
 from jaxner.fields import Momentum, OneOf, Positive, Share, Weight
-from jaxner.training import clipping
+
+CLIPS = ("joint", "parts")
+"""Clip gradients by their global norm, or each part of an optimizer by its own."""
+
+REST = "rest"
+"""The parameters below the path of no part."""
 
 
 def adam_eps_hat(
@@ -89,12 +94,6 @@ def nadam(
 def _adam_like(learning_rate, b1, b2, eps, nesterov):
     """Returns Adam in the form whose only bias correction is that of α."""
 
-    def init(params):
-        zeros = optax.tree.zeros_like
-        return optax.ScaleByAdamState(
-            jnp.zeros((), jnp.int32), mu=zeros(params), nu=zeros(params)
-        )
-
     def update(updates, state, params=None):
         del params
         count = optax.safe_increment(state.count)
@@ -111,7 +110,7 @@ def _adam_like(learning_rate, b1, b2, eps, nesterov):
         return steps, optax.ScaleByAdamState(count, mu=mu, nu=nu)
 
     return optax.chain(
-        optax.GradientTransformation(init, update),
+        optax.GradientTransformation(optax.scale_by_adam().init, update),
         optax.scale_by_learning_rate(learning_rate),
     )
 
@@ -133,10 +132,12 @@ class Options:
 
     Attributes:
         learning_rate: Initial rate; with a warm-up, the highest rate.
-        decay: Decay of the rate over epochs; see `inverse_epoch_decay`.
-        warmup: Share of the steps in which the rate rises; see `warmup_linear`.
+        decay: Decay of the rate over epochs; the rate of an epoch (from 0) is
+            learning_rate / (1 + decay · epoch).
+        warmup: Share of the steps in which the rate rises linearly, before it falls
+            linearly to zero.
         clip_norm: Maximum norm of the gradient; 0 for no limit.
-        clip: One of `clipping.CLIPS`: clip all parts of the optimizer together (the
+        clip: One of `CLIPS`: clip all parts of the optimizer together (the
             default), or each part separately.
         weight_decay: Weight of the parameters added to the clipped gradient; for
             "adamw", added to the step.
@@ -152,7 +153,7 @@ class Options:
     decay: Weight | None = None
     warmup: Share | None = None
     clip_norm: Weight | None = None
-    clip: Annotated[str, OneOf(clipping.CLIPS)] | None = None
+    clip: Annotated[str, OneOf(CLIPS)] | None = None
     weight_decay: Weight | None = None
     momentum: Momentum | None = None
     nesterov: bool | None = None
@@ -162,44 +163,36 @@ class Options:
     eps_root: Weight | None = None
 
 
-def inverse_epoch_decay(
-    learning_rate: float, decay: float, steps_per_epoch: int
+def schedule(
+    rate: float,
+    steps_per_epoch: int,
+    num_epochs: int | None = None,
+    decay: float | None = None,
+    warmup: float | None = None,
 ) -> optax.Schedule:
-    """Returns the schedule learning_rate / (1 + decay · epoch), epochs from 0.
+    """Returns the rate by step; the arguments are those of `Options` and `build`.
+
+    Raises:
+        ValueError: There is a warm-up, and a decay or no number of epochs.
 
     Example:
-        >>> schedule = inverse_epoch_decay(0.02, 0.02, steps_per_epoch=10)
-        >>> [round(float(schedule(step)), 6) for step in (0, 9, 10, 500)]
+        >>> decayed = schedule(0.02, steps_per_epoch=10, decay=0.02)
+        >>> [round(float(decayed(step)), 6) for step in (0, 9, 10, 500)]
         [0.02, 0.02, 0.019608, 0.01]
-    """
-
-    def schedule(step):
-        return learning_rate / (1 + decay * jnp.floor_divide(step, steps_per_epoch))
-
-    return schedule
-
-
-def warmup_linear(learning_rate: float, warmup: float, num_steps: int):
-    """Returns a schedule that rises linearly to a rate, then falls linearly to zero.
-
-    Args:
-        learning_rate: Highest rate.
-        warmup: Share of the steps in which the rate rises.
-        num_steps: Number of steps in the run.
-
-    Example:
-        >>> schedule = warmup_linear(1.0, 0.2, num_steps=10)
-        >>> [float(schedule(step)) for step in (0, 1, 2, 6, 10)]
+        >>> warm = schedule(1.0, steps_per_epoch=5, num_epochs=2, warmup=0.2)
+        >>> [float(warm(step)) for step in (0, 1, 2, 6, 10)]
         [0.0, 0.5, 1.0, 0.5, 0.0]
     """
+    if warmup is None:
+        decay = decay or 0.0
+        return lambda step: rate / (1 + decay * jnp.floor_divide(step, steps_per_epoch))
+    if decay or num_epochs is None:
+        raise ValueError("optimizer.warmup needs a number of epochs, and no decay")
+    num_steps = steps_per_epoch * num_epochs
     rise = round(warmup * num_steps)
-    return optax.join_schedules(
-        [
-            optax.linear_schedule(0.0, learning_rate, rise),
-            optax.linear_schedule(learning_rate, 0.0, num_steps - rise),
-        ],
-        [rise],
-    )
+    up = optax.linear_schedule(0.0, rate, rise)
+    down = optax.linear_schedule(rate, 0.0, num_steps - rise)
+    return optax.join_schedules([up, down], [rise])
 
 
 def build(
@@ -209,7 +202,7 @@ def build(
 
     Args:
         options: `name`, those of `Options`, and `parts`, such options for the
-            parameters below a path ("refinement", "bert").
+            parameters below a path ("refinement", "bert"). All parts share `clip_norm`.
         steps_per_epoch: Number of batches.
         num_epochs: Epochs of the run; needed for `warmup`.
 
@@ -221,13 +214,13 @@ def build(
         >>> tx = build({"name": "sgd", "learning_rate": 0.1, "momentum": 0.9}, 10)
         >>> state = tx.init({"w": 1.0})
     """
-    return _build(_freeze(options), steps_per_epoch, num_epochs)
+    return _build(_frozen(options), steps_per_epoch, num_epochs)
 
 
-def _freeze(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Returns options in a hashable form, without those that are None."""
     return tuple(
-        (name, _freeze(value) if isinstance(value, Mapping) else value)
+        (name, _frozen(value) if isinstance(value, Mapping) else value)
         for name, value in sorted(options.items())
         if value is not None
     )
@@ -237,68 +230,90 @@ def _freeze(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
     clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
-    clip = options.pop("clip", clipping.CLIPS[0])
-    if clip not in clipping.CLIPS:
-        known = ", ".join(clipping.CLIPS)
-        raise ValueError(f"Unknown optimizer.clip {clip!r}; known: {known}")
-    if clip == "parts" and not (parts and clip_norm):
+    is_separate = options.pop("clip", CLIPS[0]) == "parts"
+    if is_separate and not (parts and clip_norm):
         raise ValueError(
             "optimizer.clip='parts' needs optimizer.parts and optimizer.clip_norm"
         )
-    make = functools.partial(_one, steps_per_epoch=steps_per_epoch, epochs=num_epochs)
-    optimizer = make("optimizer", options)
+    clip = optax.clip_by_global_norm(clip_norm) if clip_norm else optax.identity()
+
+    def one(section, options):
+        tx = _single(section, options, steps_per_epoch, num_epochs)
+        return optax.chain(clip, tx) if is_separate else tx
+
+    tx = one("optimizer", options)
     if parts:
-        own = {
-            path: make(f"optimizer.parts.{path}", dict(part))
-            for path, part in parts.items()
-        }
-        choose = functools.partial(clipping.part_of_each, paths=tuple(parts))
-        optimizer = optax.partition({**own, clipping.REST: optimizer}, choose)
-        clipped = clipping.clip_parts(tuple(parts), clip_norm, clip, steps_per_epoch)
-        return optax.chain(clipped, optimizer)
-    if not clip_norm:
-        return optimizer
-    return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
+        others = {p: one(f"optimizer.parts.{p}", dict(o)) for p, o in parts.items()}
+        choose = functools.partial(part_of_each, paths=tuple(parts))
+        tx = optax.partition({**others, REST: tx}, choose)
+    return tx if is_separate or not clip_norm else optax.chain(clip, tx)
 
 
-def _one(
-    section: str, options: dict[str, Any], steps_per_epoch: int, epochs: int | None
-):
+def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epochs):
     """Returns the optimizer of one section, without clipping."""
-    name, rate = options.pop("name"), options.pop("learning_rate")
+    name = options.pop("name")
     if name not in OPTIMIZERS:
         known = ", ".join(sorted(OPTIMIZERS))
         raise ValueError(f"Unknown optimizer {name!r}; known: {known}")
-    known = list(inspect.signature(OPTIMIZERS[name]).parameters)[1:]
-    schedule = _schedule(section, rate, options, steps_per_epoch, epochs)
-    if section != "optimizer" and "clip_norm" in options:
-        raise ValueError(
-            f"{section}.clip_norm: all parts share one limit; set optimizer.clip_norm, "
-            "and optimizer.clip='parts' to clip each part separately"
-        )
-    decay = 0.0 if "weight_decay" in known else options.pop("weight_decay", 0.0)
+    taken = inspect.signature(OPTIMIZERS[name]).parameters
+    rate = schedule(
+        options.pop("learning_rate"),
+        steps_per_epoch,
+        num_epochs,
+        options.pop("decay", None),
+        options.pop("warmup", None),
+    )
+    # AdamW has its own; elsewhere, decay is part of the clipped gradient.
+    decay = 0.0 if "weight_decay" in taken else options.pop("weight_decay", 0.0)
     for option in options:
-        if option not in known:
-            own = [n for n in known if n not in ("weight_decay", "mask", "mu_dtype")]
+        if option not in taken:
+            known = {*taken} & {field.name for field in dataclasses.fields(Options)}
             raise ValueError(
-                f"Unknown option {section}.{option} of {name}; known: learning_rate, "
-                "decay, warmup, weight_decay, clip_norm, clip, parts, "
-                f"{', '.join(own)}"
+                f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
+                f"weight_decay, clip_norm, clip, parts, {', '.join(sorted(known))}"
             )
-    optimizer = OPTIMIZERS[name](schedule, **options)
-    if not decay:
-        return optimizer
-    return optax.chain(optax.add_decayed_weights(decay), optimizer)
+    tx = OPTIMIZERS[name](rate, **options)
+    return optax.chain(optax.add_decayed_weights(decay), tx) if decay else tx
 
 
-def _schedule(section, rate, options, steps_per_epoch, epochs):
-    decay, warmup = options.pop("decay", None), options.pop("warmup", None)
-    if warmup is None:
-        return inverse_epoch_decay(rate, decay or 0.0, steps_per_epoch)
-    if decay or not 0 <= warmup <= 1 or epochs is None:
+def part_of_each(params: Any, paths: Sequence[str]) -> Any:
+    """Returns the part of every parameter: the longest path above it, or `REST`.
+
+    A path may begin anywhere in the tree: "bert" matches the representation's, and that
+    of a refinement with its own representation.
+
+    Raises:
+        ValueError: The model has no parameters below a path.
+    """
+    used = set()
+
+    def part(path, leaf):
+        del leaf
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        above = [p for p in paths if f"/{p}/" in f"/{name}"]
+        used.update(above)
+        return max(above, key=len, default=REST)
+
+    labels = jax.tree_util.tree_map_with_path(part, params)
+    if missing := [path for path in paths if path not in used]:
         raise ValueError(
-            f"{section}.warmup is a share of all steps: expected a number from 0 to 1, "
-            f"a number of epochs, and no decay; got warmup={warmup}, decay={decay} and "
-            f"{epochs} epochs"
+            f"optimizer.parts has {missing[0]!r}, but the model has no parameters "
+            f"below this path; its top level has {', '.join(sorted(params))}"
         )
-    return warmup_linear(rate, warmup, steps_per_epoch * epochs)
+    return labels
+
+
+def part_norms(grads: Any, paths: Sequence[str]) -> dict[str, jax.Array]:
+    """Returns the gradient's norm for each part and `REST`, before clipping.
+
+    Example:
+        >>> grads = {"a": {"w": jnp.array([3.0, 4.0])}, "b": jnp.array([0.5])}
+        >>> {name: float(norm) for name, norm in part_norms(grads, ("a",)).items()}
+        {'a': 5.0, 'rest': 0.5}
+    """
+    labels = jax.tree.leaves(part_of_each(grads, paths))
+    pairs = list(zip(jax.tree.leaves(grads), labels, strict=True))
+    return {
+        path: optax.tree.norm([leaf for leaf, part in pairs if part == path])
+        for path in (*paths, REST)
+    }
