@@ -30,7 +30,7 @@ from jaxner.arguments import check_documents, check_tagger, shown
 from jaxner.checked import checked
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import (
     SEPARATOR,
     Vocabulary,

@@ -22,7 +22,7 @@ from typing import Any
 from jaxner import tagging
 from jaxner.analysis import drafts, heatmaps, lengths, parts
 from jaxner.data import schemes
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import plots, predictions
 from jaxner.terminal import LineConsole

@@ -13,9 +13,8 @@ import pytest
 import jaxner
 import train
 from jaxner import models, tagging
-from jaxner.data import batching, corpora, schemes, splits
+from jaxner.data import batching, corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
-from jaxner.data.readers import conll
 from jaxner.training import corpus as training_corpus
 from jaxner.training import objectives
 from jaxner.training import train as training
@@ -279,7 +278,7 @@ def test_potentials_depend_on_the_sentence_before(head):
 def write(path, *, marked):
     mark = "-DOCSTART- O\n\n" if marked else ""
     path.write_text(f"{mark}cue S-A\n\nx S-A\n\n{mark}x O\n", encoding="utf-8")
-    return splits.read(path)
+    return corpora.read(path)
 
 
 def test_documents_of_a_file(cued, tmp_path):
@@ -420,7 +419,10 @@ def test_evaluating_a_run_on_documents(document_run, marked, evaluated, tmp_path
     scores = evaluated(f"--workdir={document_run}", f"--output={predicted}")
     result = Workdir(document_run).read_json("result.json")["test"]
     assert {k: json.loads(json.dumps(scores[k])) for k in result} == result
-    gold, found = conll.read(marked / "test.conll"), conll.read(predicted)
+    gold, found = (
+        formats.read(marked / "test.conll").examples,
+        formats.read(predicted).examples,
+    )
     assert [e.tokens for e in found] == [e.tokens for e in gold]
     assert [e.document for e in found] == [e.document for e in gold]
     labels = jaxner.tag(

@@ -9,8 +9,7 @@ import pytest
 
 import jaxner
 from jaxner.commands import evaluate
-from jaxner.data import corpora, schemes, splits
-from jaxner.data.readers import conll
+from jaxner.data import corpora, formats, schemes
 from jaxner.evaluation import predictions, scoring
 from jaxner.workdir import Workdir
 from tests.marks import slow
@@ -43,13 +42,13 @@ def test_predictions_of_a_file(finished, params, corpus, tmp_path):
     data = corpus / "dev.conll"
     done = run("--workdir", finished, "--data", data, "--output", tmp_path / "p.conll")
     assert done.returncode == 0, done.stderr
-    gold = conll.read(data)
-    predicted = conll.read(tmp_path / "p.conll")
+    gold = formats.read(data).examples
+    predicted = formats.read(tmp_path / "p.conll").examples
     assert [e.tokens for e in predicted] == [e.tokens for e in gold]
     expected = jaxner.tag(params, [list(e.tokens) for e in gold])
     for example, labels in zip(predicted, expected, strict=True):
         assert list(example.labels) == labels
-    again = conll.read(tmp_path / "p.conll", label_column=1)
+    again = formats.read(tmp_path / "p.conll", label_column=1).examples
     scheme = params.vocabulary.scheme
     assert [e.labels for e in again] == [
         tuple(schemes.convert(e.labels, scheme)) for e in gold
@@ -57,7 +56,7 @@ def test_predictions_of_a_file(finished, params, corpus, tmp_path):
 
 
 def test_ill_formed_predictions_stay_as_they_are(corpus, tmp_path):
-    split = splits.read(corpus / "dev.conll")
+    split = corpora.read(corpus / "dev.conll")
     predicted = [["E-LOC", "I-PER", "O"] * 40 for _ in split.examples]
     predicted = [
         labels[: len(example.tokens)]
@@ -65,16 +64,16 @@ def test_ill_formed_predictions_stay_as_they_are(corpus, tmp_path):
     ]
     gold = [example.labels for example in split.to_scheme("BIOES")]
     predictions.write(str(tmp_path / "p"), split, gold, predicted)
-    found = [list(example.labels) for example in conll.read(tmp_path / "p")]
+    found = [list(example.labels) for example in formats.read(tmp_path / "p").examples]
     assert found == predicted
 
 
 def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):
     examples = corpora.load(None, "dev", directory=corpus).to_scheme("IOB1")
     rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
-    conll.write(tmp_path / "iob1.conll", rows)
+    formats.write_columns(tmp_path / "iob1.conll", rows)
     found = [
-        evaluate.score(params, splits.read(path), rule="seqeval", constrained=False)
+        evaluate.score(params, corpora.read(path), rule="seqeval", constrained=False)
         for path in (tmp_path / "iob1.conll", corpus / "dev.conll")
     ]
     assert found[0] == found[1]
@@ -95,7 +94,7 @@ def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n", encoding="utf-8")
     scores, _ = evaluate.score(
         params,
-        splits.read(tmp_path / "new.conll"),
+        corpora.read(tmp_path / "new.conll"),
         rule="seqeval",
         constrained=False,
     )

@@ -21,7 +21,7 @@ import pytest
 import jaxner
 from jaxner import __main__ as program
 from jaxner import streaming, tagging
-from jaxner.data import corpora, readers, streams
+from jaxner.data import corpora, formats, streams
 from jaxner.data import vocabulary as vocab
 from jaxner.workdir import Workdir
 
@@ -363,5 +363,5 @@ def test_documents_of_columns_as_json(finished, tmp_path):
         (1, ["Rome"]),
         (2, ["Yes"]),
     ]
-    read = readers.read(tmp_path / "out.jsonl").examples
+    read = formats.read(tmp_path / "out.jsonl").examples
     assert [e.document for e in read] == [1, 2]

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from configs import cross_bilstm, grn, idcnn, uanet
-from jaxner.data import corpora
-from jaxner.data.readers import conll
+from jaxner.data import corpora, formats
 
 # What makes the GRN's config small. Scripts are given the same, as flags: so they find
 # the programs compiled that the tests have run already.
@@ -29,7 +28,7 @@ def write_corpus(folder: Path, sentences: int = 48, documents: bool = False) -> 
         examples = corpora.load("sample", split).examples[:sentences]
         rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
         numbers = [e.document for e in examples] if documents else None
-        conll.write(folder / f"{split}.conll", rows, documents=numbers)
+        formats.write_columns(folder / f"{split}.conll", rows, documents=numbers)
     return folder
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array
 from jaxner import tagging
 from jaxner.answers import entity_arrays
 from jaxner.data import schemes
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.evaluation import calibration, errors
 from jaxner.evaluation.describing import Prediction, Value
 from jaxner.tagger import Tagger

@@ -24,7 +24,7 @@ from jaxtyping import Array
 
 from jaxner import inference, models, tagging
 from jaxner.analysis import sweeps
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.evaluation import detection
 from jaxner.models.lan import LabelAttention
 from jaxner.models.mc_dropout import Keys

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxner import tagging
 from jaxner.data import schemes
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.evaluation import chunks
 from jaxner.evaluation.chunks import Recall
 from jaxner.models.attention import SelfAttention

@@ -19,7 +19,7 @@ import numpy as np
 from jaxner import tagging
 from jaxner.analysis import certainty, drafts, heatmaps, parts, sweeps
 from jaxner.data import schemes
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.evaluation import breakdowns, describing, intervals
 from jaxner.evaluation.describing import Prediction, Training, Value
 from jaxner.evaluation.detection import Changes

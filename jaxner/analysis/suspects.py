@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxner import inference, tagging
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 
@@ -64,7 +64,7 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
     marginals = tagging.over(_marginals, params, split, passes=passes)
     found = []
     for example, given in zip(examples, marginals, strict=True):
-        labels = example.labels or ()
+        labels = example.labels
         ids = np.array([known.get(label, -1) for label in labels], np.int32)
         best = given.argmax(-1)
         # Labels unknown to the tagger have no probability, so they are not suspects.
@@ -72,7 +72,7 @@ def find(params: Tagger, split: Split) -> list[Suspect]:
         for start, end in _runs((best != ids) & (ids >= 0)):
             predicted = vocabulary.decode(best[start:end])
             least = float(probability[start:end].min())
-            facts = (example.line_of(start), example.tokens, start, end)
+            facts = (example.lines[start], example.tokens, start, end)
             its = tuple(labels[start:end]), tuple(predicted)
             found.append(Suspect(least, *facts, *its, str(split.path)))
     return sorted(found)

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from jaxner import inference, models, tagging
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.evaluation import detection
 from jaxner.evaluation.tasks import Task

@@ -17,7 +17,7 @@ import numpy as np
 from jaxner import inference, tagging
 from jaxner.answers import entity_arrays
 from jaxner.data import schemes
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.evaluation.calibration import (
     Calibration,
     ThresholdCurve,

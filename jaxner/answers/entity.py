@@ -21,7 +21,7 @@ from jaxner.answers.entity_arrays import (
 )
 from jaxner.checked import checked
 from jaxner.data import tokens
-from jaxner.data.label_spans import LabelTypes
+from jaxner.data.schemes import LabelTypes
 from jaxner.data.tokens import Token
 from jaxner.fields import Labellings, Passes
 from jaxner.tagger import Tagger

@@ -17,7 +17,7 @@ from jaxner import inference, tagging
 from jaxner.answers.probabilities import count_passes
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes
-from jaxner.data.label_spans import LabelTypes, label_types
+from jaxner.data.schemes import LabelTypes, label_types
 from jaxner.tagger import Ensemble, Tagger
 
 

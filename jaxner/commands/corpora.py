@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields, writing
 from jaxner.commands import Folder, Output
-from jaxner.data import readers, schemes
-from jaxner.data.readers import spans
+from jaxner.data import formats, schemes, tokens
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
-    from jaxner.data.audit.findings import Finding
-    from jaxner.data.splits import Split
+    from jaxner.data.audit import Finding
+    from jaxner.data.corpora import Split
 
-Format = Annotated[str, fields.OneOf(readers.FORMATS)]
+Format = Annotated[str, fields.OneOf(tuple(formats.FORMATS))]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -33,6 +32,7 @@ class Reading:
         tags: Labels are tags, not spans.
         token_column: Column of tokens, from 0; default: first.
         label_column: Column of labels, from 0; default: last.
+        label_names: What numbers as labels stand for, as in O,B-PER,I-PER.
         comments: How comment lines begin; default: none.
         encoding: Text encoding; default: utf-8.
         unfit: What to do with spans within a token; default: error.
@@ -44,20 +44,19 @@ class Reading:
     tags: bool = False
     token_column: fields.Column | None = None
     label_column: fields.Column | None = None
+    label_names: str | None = None
     comments: str | None = None
     encoding: fields.Encoding | None = None
-    unfit: Annotated[str, fields.OneOf(spans.UNFIT)] | None = None
-    tokenizer: Annotated[str, fields.OneOf(spans.TOKENISERS)] | None = None
+    unfit: Annotated[str, fields.OneOf(formats.UNFIT)] | None = None
+    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | None = None
     sentences: bool = False
 
     def keywords(self) -> dict[str, Any]:
-        """Returns what was set, as keywords of `splits.read`."""
+        """Returns what was set, as keywords of `corpora.read`."""
         values = dataclasses.asdict(self)
         values["format"] = values.pop("from_")
         values["scheme"] = schemes.TAGS if values.pop("tags") else None
-        tokenizer = values.pop("tokenizer")
-        values["tokenise"] = tokenizer and spans.TOKENISERS[tokenizer]
-        values["sentences"] = spans.sentences if self.sentences else None
+        values["split_sentences"] = values.pop("sentences") or None
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -89,7 +88,7 @@ def convert(
         scheme: Label scheme to write; default: that of the source.
         reading: How to read the source.
     """
-    from jaxner.data import splits
+    from jaxner.data import corpora
     from jaxner.terminal import LineConsole
 
     is_piped = str(target) == "-"
@@ -98,15 +97,15 @@ def convert(
         raise InputError("brat's format is a folder: expected its name, got -")
     if not (target.is_dir() or is_piped):
         writing.check(target, source)
-    if not (to or target.is_dir() or readers.is_known(target)):
+    if not (to or target.is_dir() or formats.is_known(target)):
         raise InputError(
             f"The name {target.name!r} does not show a format to write: give --to, one "
-            f"of {', '.join(readers.FORMATS)}; or end the name with "
-            f"{', '.join(readers.ENDINGS)}"
+            f"of {', '.join(formats.FORMATS)}; or end the name with "
+            f"{', '.join(formats.ENDINGS)}"
         )
-    if reading.from_ is None and not source.is_dir() and not readers.is_known(source):
+    if reading.from_ is None and not source.is_dir() and not formats.is_known(source):
         console.print(f"Reading {source} as columns (--from conll)", markup=False)
-    split = splits.read(source, **reading.keywords())
+    split = corpora.read(source, **reading.keywords())
     console.print(split.summary(), markup=False)
     has_tags = split.scheme == schemes.TAGS
     examples = split.examples
@@ -118,11 +117,11 @@ def convert(
             count = counted(split.ill_formed, "ill-formed label")
             console.print(f"Made {count} well-formed")
     file = sys.stdout if is_piped else target
-    readers.write(file, examples, format=to, tags=has_tags)
+    formats.write(file, examples, to, tags=has_tags)
     if not is_piped:
         console.print(f"Written: {target}", markup=False)
-    if to in readers.SPANS_ONLY:
-        console.print("To read it back with the same tokens: --tokenizer blanks")
+    if to and formats.FORMATS[to].has_spans:
+        console.print("To read it back with the same tokens: --tokenizer whitespace")
 
 
 def check(
@@ -168,6 +167,8 @@ def check(
         raise InputError("Expected a FILE or FOLDER to check, or --workdir of a run")
     if paths and split:
         raise InputError("--split is for the run of --workdir: leave out the files")
+    from jaxner.data import audit, corpora
+
     options = reading.keywords()
     splits: list[Split] = []
     findings: list[Finding] = []
@@ -183,19 +184,23 @@ def check(
             config = Workdir(workdir).read_json("config.json")
             splits.append(corpus.load_split(config["data"] | options, split or "dev"))
     for path in paths:
-        read, problems = check_path(path, options)
+        read, problems = audit.findings(path, **options)
         splits += read.values()
         findings += problems
     for output in (json, html):
         writing.check(output, *(read.path for read in splits))
     if vectors and splits:
-        findings += coverage(splits, vectors)
+        from jaxner.data import vectors as tables
+
+        file = corpora.find_vectors(str(vectors))
+        known = set(tables.read(file).words)
+        findings += [audit.coverage(read, file.name, known) for read in splits]
     suspects = improbable(params, splits) if params is not None else []
     show(splits, findings, limit)
     show_suspects(suspects, limit)
     content = {
         "splits": [_facts(read) for read in splits],
-        "findings": [finding.to_dict() for finding in findings],
+        "findings": [dataclasses.asdict(finding) for finding in findings],
         "suspects": [suspect._asdict() for suspect in suspects],
     }
     if json:
@@ -213,66 +218,6 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def check_path(
-    path: Path, reading: dict[str, Any]
-) -> tuple[dict[str, Split], list[Finding]]:
-    """Checks a file, or the splits in a folder.
-
-    Returns:
-        The readable splits by name, and the findings.
-    """
-    from jaxner.data import audit, corpora
-    from jaxner.data.audit.findings import Finding
-
-    is_corpus = path.is_dir() and not (
-        any(path.glob("*.ann")) or any(path.glob("*_conll"))
-    )
-    if not is_corpus:
-        split, findings = audit.of_file(path, **reading)
-        return {} if split is None else {path.name: split}, findings
-    splits: dict[str, Split] = {}
-    findings = []
-    for name in corpora.SPLITS:
-        try:
-            file = corpora.find(path, name)
-        except FileNotFoundError:
-            message = f"there is no {name} file"
-            findings.append(Finding("warning", "splits", message, str(path)))
-        except (OSError, ValueError) as error:
-            findings.append(Finding("error", "splits", str(error), str(path)))
-        else:
-            split, more = audit.of_file(file, **reading, split=name)
-            findings += more
-            if split is not None:
-                splits[name] = split
-    if not splits and not any(finding.level == "error" for finding in findings):
-        message = "expected train, dev or test files, got none"
-        findings = [Finding("error", "splits", message, str(path))]
-    return splits, findings + audit.of_splits(splits)
-
-
-def coverage(splits: Sequence[Split], name: Path) -> list[Finding]:
-    """Returns the share of words with a vector in each split, as findings."""
-    from jaxner.data import corpora, vectors
-    from jaxner.data.audit.findings import Finding
-
-    path = corpora.find_vectors(str(name))
-    known = set(vectors.read(path).words)
-    findings = []
-    for split in splits:
-        tokens = Counter(token for e in split.examples for token in e.tokens)
-        having = {w: n for w, n in tokens.items() if w in known or w.lower() in known}
-        types = len(having) / max(len(tokens), 1)
-        share = sum(having.values()) / max(sum(tokens.values()), 1)
-        message = (
-            f"{types:.1%} of the distinct words and {share:.1%} of the tokens have a "
-            f"vector in {path.name}, as they are or in lower case"
-        )
-        level = "note" if types >= 0.5 else "warning"
-        findings.append(Finding(level, "vectors", message, str(split.path)))
-    return findings
-
-
 def improbable(params: Any, splits: Sequence[Split]) -> list[Any]:
     """Returns labels that a run's tagger considers improbable, the likeliest first."""
     from jaxner.analysis import suspects
@@ -284,7 +229,7 @@ def show(splits: Sequence[Split], findings: Sequence[Finding], limit: int) -> No
     """Prints a summary of each split, and the findings, the gravest first."""
     from rich.text import Text
 
-    from jaxner.data.audit.findings import LEVELS
+    from jaxner.data.audit import LEVELS
     from jaxner.terminal import LineConsole
 
     console = LineConsole()
@@ -294,13 +239,8 @@ def show(splits: Sequence[Split], findings: Sequence[Finding], limit: int) -> No
     shown = 0
     for level in LEVELS:
         same = [finding for finding in findings if finding.level == level]
-        remedy = ""
         for finding in same[: max(limit - shown, 1)]:
-            # A remedy is told once, not after each of a hundred lines.
-            is_new = finding.remedy != remedy
-            told = finding if is_new else dataclasses.replace(finding, remedy="")
-            remedy = finding.remedy
-            console.print(Text.assemble((f"{level}: ", styles[level]), str(told)))
+            console.print(Text.assemble((f"{level}: ", styles[level]), str(finding)))
         shown += len(same)
     counts = Counter(finding.level for finding in findings)
     parts = [counted(counts[level], level) for level in LEVELS]

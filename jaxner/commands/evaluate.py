@@ -12,12 +12,12 @@ from jaxner import fields, writing
 from jaxner.commands import Folder, Output
 from jaxner.commands.training import Processes
 from jaxner.data import schemes
-from jaxner.data.readers.spans import UNFIT
+from jaxner.data.formats import UNFIT
 from jaxner.errors import InputError
 from jaxner.evaluation import rules
 
 if TYPE_CHECKING:
-    from jaxner.data.splits import Split
+    from jaxner.data.corpora import Split
     from jaxner.tagger import Tagger
 
 
@@ -33,6 +33,7 @@ class Source:
         unfit: What happens to spans within a token; default: the run's choice.
         token_column: Column of tokens in --data; default: the run's.
         label_column: Column of labels in --data; default: the run's.
+        label_names: What numbers as labels in --data stand for, as in O,B-PER,I-PER.
         comments: How comment lines in --data begin; default: the run's.
         encoding: Encoding of --data; default: the run's.
     """
@@ -44,6 +45,7 @@ class Source:
     unfit: Annotated[str, fields.OneOf(UNFIT)] | None = None
     token_column: fields.Column | None = None
     label_column: fields.Column | None = None
+    label_names: str | None = None
     comments: str | None = None
     encoding: fields.Encoding | None = None
 

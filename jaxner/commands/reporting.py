@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jaxner import tagging
 from jaxner.analysis import reporting
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.evaluation import comparing, describing, pages, tally
 from jaxner.evaluation.describing import Prediction, Value
 from jaxner.evaluation.scoring import jaxner_version

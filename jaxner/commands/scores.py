@@ -60,14 +60,14 @@ class Scoring:
         Raises:
             InputError: The file is malformed.
         """
-        from jaxner.data.readers.examples import ConllError
         from jaxner.evaluation import predictions
 
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
         try:
             examples = predictions.examples(path, **reading)
-        except ConllError as error:  # no option chooses the columns
-            raise InputError(f"{error.problems[0]}. {_COLUMNS}") from None
+        except InputError as error:  # no option chooses the columns
+            message = f"{error.message}. {_COLUMNS}"
+            raise InputError(message, error.path, error.line) from None
         gold = [example.tokens for example in examples]
         predicted = [example.labels or () for example in examples]
         if not self.tags:
@@ -108,7 +108,7 @@ def _malformed(path: Path, examples: Any) -> InputError:
                     return InputError(
                         f"{kind}: {error}. {_COLUMNS} If labels are tags, add --tags.",
                         example.path or path,
-                        example.line_of(i),
+                        example.lines[i],
                     )
     return InputError("the labels have no scheme", path)
 

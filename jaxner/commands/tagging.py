@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxner import fields, writing
 from jaxner.commands import Folder, Output
-from jaxner.data import streams
-from jaxner.data.readers import spans
+from jaxner.data import formats, streams, tokens
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from jaxner.answers.entity import Entity
 
-Tokenizer = Annotated[str, fields.OneOf(spans.TOKENISERS)]
+Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -39,7 +38,7 @@ class Reading:
         sentences: Split each text into sentences.
     """
 
-    from_: Annotated[str, fields.OneOf(streams.FORMATS)] | None = None
+    from_: Annotated[str, fields.OneOf(formats.RAW)] | None = None
     token_column: fields.Column | None = None
     comments: str | None = None
     encoding: fields.Encoding | None = None
@@ -75,7 +74,7 @@ def tag(
     input: Path,
     output: str,
     reading: Reading,
-    to: Annotated[str, fields.OneOf(streams.OUTPUTS)] | None = None,
+    to: Annotated[str, fields.OneOf(formats.OUTPUTS)] | None = None,
     constrained: bool = False,
     rejects: str | None = None,
     shard: str | None = None,
@@ -114,9 +113,9 @@ def tag(
     bad = _target(rejects, index, input) if rejects else None
     if count > 1 and target == output and shard is None:
         raise InputError("Several processes need --output with {shard} in its name")
-    source = reading.from_ or streams.guess(str(input))
+    source = reading.from_ or formats.guess_raw(str(input))
     reading.check(source)
-    to = to or streams.guess_output(target, source)
+    to = to or formats.guess_output(target, source)
     params = tagging.load(str(workdir))
     columns = reading.of_run(workdir)
     # What must stay the same when a run continues.
@@ -136,8 +135,8 @@ def tag(
         records = streams.Source(
             file,
             source,
-            spans.TOKENISERS[reading.tokenizer or "words"],
-            spans.sentences if reading.sentences else None,
+            reading.tokenizer,
+            reading.sentences,
             **columns,
         )
         sink = streams.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
@@ -281,12 +280,11 @@ def show(
 
     params = tagger.load(str(workdir))
     text = _read(file)
-    cut = spans.TOKENISERS[tokenizer or "words"]
     found = entities(
         params,
         text,
         min_probability=min_probability,
-        tokeniser=_by_line(cut) if one_sentence_a_line else tokenizer and cut,
+        tokeniser=_by_line(tokenizer) if one_sentence_a_line else tokenizer,
     )
     shown = highlighted(text, found, entity_types(params))
     if html:
@@ -317,13 +315,14 @@ def _read(path: Path | None) -> str:
         ) from None
 
 
-def _by_line(tokenise: Any) -> Any:
+def _by_line(tokenizer: str | None) -> Any:
     """Returns a tokenizer that reads each line as a sentence."""
 
     def read(text: str) -> list[list[tuple[int, int]]]:
         sentences, start = [], 0
         for line in text.splitlines(keepends=True):
-            if places := [(a + start, b + start) for a, b in tokenise(line)]:
+            for sentence in tokens.read(line, tokenizer, split_sentences=False):
+                places = [(t.start + start, t.end + start) for t in sentence]
                 sentences.append(places)
             start += len(line)
         return sentences

@@ -1,23 +1,328 @@
-"""Known corpora: their files, columns, schemes, sizes and sources.
+"""Corpora: splits of labelled sentences, and where the files of known corpora lie.
 
 A corpus is a folder with one file per split. This module lists columns, scheme and
 published sizes of known corpora, and compares loaded files with them. Any other folder
 with train, dev and test files works too.
 """
 
+from __future__ import annotations
+
+import dataclasses
 import difflib
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxner.data import readers, schemes, splits
-from jaxner.data.splits import Sizes, Split
+import numpy as np
+
+from jaxner.data import batching, formats, schemes
+from jaxner.data.formats import Contents, Example
+from jaxner.errors import InputError
 from jaxner.wording import counted
 
 DATA_VARIABLE = "JAXNER_DATA"
 SPLITS = ("train", "dev", "test")
+Sizes = tuple[int, ...]
+COUNTED = (("sentence", "sentences"), ("token", "tokens"), ("entity", "entities"))
+"""What `Split.sizes` counts: singular and plural."""
+# Control characters, formats such as U+200B, all spaces and line ends.
+_INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """One split of a corpus.
+
+    Attributes:
+        name: Name of the corpus, or of its folder.
+        split: `train`, `dev` or `test`.
+        path: The file.
+        examples: Sentences, with the labels of the file; IO labels have the prefix I.
+        scheme: The corpus's scheme if the labels fit it, else the one they fit best;
+            `schemes.TAGS` if they are tags.
+        sha256: Checksum of the decompressed file.
+        ill_formed: Number of labels that break the scheme.
+        notes: Ill-formed labels, what the reader changed, and differences from the
+            published corpus.
+        vectors: Precomputed vectors of each sentence, or None.
+        last_line: The file's last line if it has no line end.
+        ill_formed_note: The one of `notes` that counts ill-formed labels, or None.
+    """
+
+    name: str
+    split: str
+    path: Path
+    examples: tuple[Example, ...]
+    scheme: str
+    sha256: str
+    ill_formed: int = 0
+    notes: tuple[str, ...] = ()
+    vectors: Any = None
+    last_line: str | None = None
+    ill_formed_note: str | None = None
+
+    def to_scheme(self, scheme: str) -> tuple[Example, ...]:
+        """Returns the sentences with well-formed labels in another scheme.
+
+        Raises:
+            InputError: The conversion is from tags to spans or from spans to tags.
+        """
+        if (scheme == schemes.TAGS) != (self.scheme == schemes.TAGS):
+            what = "tags" if self.scheme == schemes.TAGS else f"spans ({self.scheme})"
+            raise InputError(
+                f"the labels are {what} and cannot be converted to {scheme}; for tags, "
+                "train and tag with the scheme tags (--config.data.scheme=tags)",
+                self.path,
+            )
+        if scheme == schemes.TAGS:
+            return self.examples
+        return tuple(
+            dataclasses.replace(e, labels=tuple(schemes.convert(e.labels, scheme)))
+            for e in self.examples
+        )
+
+    def types(self) -> tuple[str, ...]:
+        """Returns the entity types or the tags, sorted."""
+        names = {label for example in self.examples for label in example.labels}
+        if self.scheme == schemes.TAGS:
+            return tuple(sorted(names))
+        return tuple(sorted({schemes.parse(name)[1] for name in names - {"O"}}))
+
+    def words(self) -> frozenset[str]:
+        """Returns the distinct tokens."""
+        return frozenset(token for e in self.examples for token in e.tokens)
+
+    def sizes(self) -> Sizes:
+        """Returns the numbers of sentences, tokens and (without tags) entities."""
+        tokens = sum(len(example.tokens) for example in self.examples)
+        if self.scheme == schemes.TAGS:
+            return len(self.examples), tokens
+        entities = sum(len(schemes.to_spans(e.labels)) for e in self.examples)
+        return len(self.examples), tokens, entities
+
+    def summary(self) -> str:
+        """Returns a line about the split's content, and a line for each note."""
+        pairs = zip(self.sizes(), COUNTED, strict=False)  # tags: no entities
+        what = ", ".join(counted(number, *nouns) for number, nouns in pairs)
+        has_tags = self.scheme == schemes.TAGS
+        kinds = counted(len(self.types()), "tag" if has_tags else "type")
+        kinds += "" if has_tags else f", {self.scheme}"
+        line = f"{f'{self.name} {self.split}'.strip()}: {what} of {kinds}"
+        return "\n  ".join([line, *self.notes])
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    split: str = "",
+    scheme: str | None = None,
+    **options: Any,
+) -> Split:
+    """Returns the sentences of one file, with the labels unchanged.
+
+    Args:
+        path: The file, or a folder of brat or CoNLL-2012 files.
+        name: Name of the corpus; None for the file's name.
+        split: Name of the split.
+        scheme: Declared scheme of the labels; None to detect a scheme of spans.
+            `schemes.TAGS` accepts any labels.
+        **options: `format`, and those of `formats.Options`.
+
+    Raises:
+        InputError: A line or a label is malformed.
+        FileNotFoundError: The file is missing.
+    """
+    path = Path(path)
+    has_tags = scheme == schemes.TAGS
+    contents = formats.read(path, tags=has_tags, **options)
+    return split_of(path, contents, name=name, split=split, scheme=scheme)
+
+
+def split_of(
+    path: Path,
+    contents: Contents,
+    *,
+    name: str | None = None,
+    split: str = "",
+    scheme: str | None = None,
+    errors: list[InputError] | None = None,
+) -> Split:
+    """Returns the split of a file that `formats.read` read; see `read`.
+
+    Args:
+        path: The file.
+        contents: Its content.
+        name: As in `read`.
+        split: As in `read`.
+        scheme: As in `read`.
+        errors: Gets an error for each malformed label, and their sentences are left
+            out; None: the first error is raised.
+    """
+    examples, notes = contents.examples, list(contents.notes)
+    has_tags = scheme == schemes.TAGS
+    names = {label for example in examples for label in example.labels}
+    if not has_tags and schemes.is_io(names):
+        types = ", ".join(sorted(names - {"O"})[:3])
+        notes.append(f"labels have no prefixes (IO): {types} … are read as I-{types}")
+        examples = tuple(
+            dataclasses.replace(e, labels=tuple(schemes.from_io(e.labels)))
+            for e in examples
+        )
+        names = set(schemes.from_io(names))
+    wrong = {n: problem for n in names if (problem := _problem(n, has_tags))}
+    if wrong:
+        examples = _well_labelled(path, examples, wrong, errors)
+    lines: tuple[int, ...] = ()
+    if not has_tags:
+        declared = scheme
+        scheme, lines = _detect(scheme, examples)
+        if declared and scheme != declared:
+            notes.append(f"labels are {scheme}, not {declared} as published")
+    note = None
+    if lines:
+        first = ", ".join(map(str, lines[:5]))
+        where = f"first in lines {first}" if lines[1:] else f"in line {first}"
+        broken = "labels break" if lines[1:] else "label breaks"
+        note = f"{len(lines):,} {broken} {scheme}, {where}"
+        notes.append(note)
+    return Split(
+        path.name if name is None else name,
+        split,
+        path,
+        examples,
+        scheme or "",
+        contents.sha256,
+        len(lines),
+        tuple(notes),
+        last_line=contents.last_line,
+        ill_formed_note=note,
+    )
+
+
+def _detect(
+    declared: str | None, examples: Sequence[Example]
+) -> tuple[str, tuple[int, ...]]:
+    """Returns the scheme, and the lines of labels that break it."""
+
+    def breaches(scheme: str) -> tuple[int, ...]:
+        pairs = ((e, schemes.violations(e.labels, scheme)) for e in examples)
+        return tuple(e.lines[i] for e, positions in pairs for i in positions)
+
+    detected = schemes.detect(example.labels for example in examples)
+    if not declared or declared == detected:
+        return detected, breaches(detected)
+    lines = breaches(declared)
+    fewer = breaches(detected) if lines else lines
+    return (detected, fewer) if len(fewer) < len(lines) else (declared, lines)
+
+
+def _problem(label: str, has_tags: bool) -> str:
+    """Returns what is wrong with a label; empty if it is well-formed."""
+    hidden = [char for char in label if is_invisible(char)]
+    if hidden or label != label.strip(" "):
+        code = f"U+{ord((hidden or ' ')[0]):04X}"
+        return f"Label {label!r} contains an invisible character ({code}); remove it"
+    if not has_tags:
+        try:
+            schemes.parse(label)
+        except InputError as error:
+            return error.message
+    return ""
+
+
+def _well_labelled(
+    path: Path,
+    examples: Sequence[Example],
+    wrong: Mapping[str, str],
+    errors: list[InputError] | None,
+) -> tuple[Example, ...]:
+    """Returns the sentences without wrong labels; raises or collects the others'."""
+    tokens = [token for example in examples[:100] for token in example.tokens]
+    like_labels = sum(t == "O" or (t[1:2] == "-" and t[0] in "BIESLU") for t in tokens)
+    is_plain = not any("; " in problem for problem in wrong.values())
+    hint = ""
+    if like_labels > len(tokens) / 2:
+        hint = "; are the columns swapped? Set token_column and label_column"
+    elif is_plain and all(label.isdigit() for label in wrong):
+        hint = "; labels are names, not numbers"
+    elif is_plain:
+        hint = "; is it the right column (label_column)? Or are they tags, without "
+        hint += "spans (scheme tags)?"
+    good = []
+    for example in examples:
+        bad = [i for i, label in enumerate(example.labels) if label in wrong]
+        for i in bad:
+            message = wrong[example.labels[i]] + hint
+            error = InputError(message, example.path or path, example.lines[i])
+            if errors is None:
+                raise error
+            errors.append(error)
+        if not bad:
+            good.append(example)
+    return tuple(good)
+
+
+def is_invisible(char: str) -> bool:
+    r"""Returns whether a character is invisible and not a plain space.
+
+    Example:
+        >>> is_invisible("\xa0"), is_invisible("\u200b"), is_invisible("x")
+        (True, True, False)
+    """
+    return char != " " and unicodedata.category(char) in _INVISIBLE
+
+
+def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
+    """Takes a random dev split out of the training split.
+
+    Takes whole documents if the file marks them, otherwise sentences.
+
+    Args:
+        train: The training split.
+        share: Share of the sentences (or documents) for dev, within (0, 1); dev gets at
+            least one.
+        seed: Seed of the draw, which depends only on it, the share and the text.
+
+    Returns:
+        The rest of train, and dev, both in the order of the file.
+
+    Raises:
+        InputError: The share is not within (0, 1), or train has only one sentence (or
+            document).
+
+    Example:
+        >>> train, dev = divide(load("sample", "train"), 0.1, seed=0)
+        >>> len(train.examples) + len(dev.examples)
+        1500
+    """
+    if not 0 < share < 1:
+        raise InputError(f"Expected a share within (0, 1) for dev, got {share}")
+    has_documents = len({example.document for example in train.examples}) > 1
+    what = "documents" if has_documents else "sentences"
+    groups = batching.groups(
+        [e.document if has_documents else i for i, e in enumerate(train.examples)]
+    )
+    if len(groups) < 2:
+        raise InputError("expected several sentences, to take dev from", train.path)
+    count = min(max(1, round(share * len(groups))), len(groups) - 1)
+    drawn = np.random.default_rng(seed).permutation(len(groups))[:count]
+    chosen = {i for group in drawn for i in groups[group]}
+    pairs = list(enumerate(train.examples))
+    rest = tuple(example for i, example in pairs if i not in chosen)
+    taken = tuple(example for i, example in pairs if i in chosen)
+    note = f"{count:,} of {len(groups):,} {what} of {train.path.name}, seed {seed}"
+    notes = (*train.notes, f"without {note}")
+    replace = dataclasses.replace
+    return (
+        replace(train, examples=rest, notes=notes),
+        replace(train, split="dev", examples=taken, notes=(note,), last_line=None),
+    )
+
+
+# Known corpora
 
 _ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl")
 _STEMS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
@@ -34,7 +339,7 @@ _FILES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Corpus:
     """The facts of a known corpus."""
 
@@ -42,8 +347,10 @@ class Corpus:
     source: str  # where to get it
     scheme: str | None = None  # as published
     # File names of each split, with or without .gz.
-    files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _FILES)
-    sizes: Mapping[str, Sizes] = field(default_factory=dict)  # as published
+    files: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=lambda: _FILES
+    )
+    sizes: Mapping[str, Sizes] = dataclasses.field(default_factory=dict)  # as published
 
 
 def _per_split(*values: Any) -> dict[str, Any]:
@@ -131,7 +438,7 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
 
     Raises:
         FileNotFoundError: The file is missing; the message says where to get it.
-        ValueError: The name or the split is unknown, or several files match.
+        InputError: The name or the split is unknown, or several files match.
     """
     is_folder = str(name_or_dir) not in CORPORA and Path(name_or_dir).is_dir()
     name, folder = (None, name_or_dir) if is_folder else (str(name_or_dir), None)
@@ -144,7 +451,7 @@ def load(
     *,
     directory: str | os.PathLike[str] | None = None,
     scheme: str | None = None,
-    **reading: Any,
+    **options: Any,
 ) -> Split:
     """Returns one split of a corpus, with the labels unchanged.
 
@@ -156,33 +463,28 @@ def load(
         directory: Folder of the files; None for `data_folder()` / name.
         scheme: Declared scheme of the labels, such as `schemes.TAGS` if `label_column`
             holds parts of speech; None for the corpus's.
-        **reading: Options for reading the file; see `readers.read`.
+        **options: As in `read`.
 
     Raises:
-        ConllError: The reader cannot parse the file, or labels are malformed.
         FileNotFoundError: The file is missing.
-        ValueError: The corpus or the split is unknown, or several files match.
+        InputError: The file is malformed, the corpus or the split is unknown, or
+            several files match.
 
     Example:
         >>> load("sample", "dev").scheme
         'BIO'
     """
     corpus, folder = _place(name, directory)
-    found = splits.read(
-        _find(corpus, folder, split),
-        name=corpus.name,
-        split=split,
-        scheme=scheme or corpus.scheme,
-        **reading,
-    )
+    path, scheme = _find(corpus, folder, split), scheme or corpus.scheme
+    found = read(path, name=corpus.name, split=split, scheme=scheme, **options)
     notes, sizes = list(found.notes), found.sizes()
     known = corpus.sizes.get(split, sizes)
     # Not strict: tags have no count of entities.
-    for nouns, expected, got in zip(splits.COUNTED, known, sizes, strict=False):
-        if expected != got:
+    for nouns, expected, size in zip(COUNTED, known, sizes, strict=False):
+        if expected != size:
             what = counted(expected, *nouns)
-            notes.append(f"expected {what} as published, got {got:,}")
-    return replace(found, notes=tuple(notes))
+            notes.append(f"expected {what} as published, got {size:,}")
+    return dataclasses.replace(found, notes=tuple(notes))
 
 
 def find_vectors(name: str | os.PathLike[str]) -> Path:
@@ -212,24 +514,24 @@ def _place(
         folder = Path(directory)
         return Corpus(folder.resolve().name, "This is a corpus of your own."), folder
     if name is None or name not in CORPORA:
-        raise ValueError(_unknown("corpus", name, CORPORA) + "; or a directory")
+        raise InputError(_unknown("corpus", name, CORPORA) + "; or a directory")
     inside = Path(__file__).parent if name == "sample" else data_folder()
     return CORPORA[name], Path(directory or inside / name)
 
 
 def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if split not in SPLITS:
-        raise ValueError(_unknown("split", split, SPLITS))
+        raise InputError(_unknown("split", split, SPLITS))
     wanted = corpus.files[split]
     names = [f"{n}{end}" for n in wanted if n[-1] != "/" for end in ("", ".gz")]
     tried = [folder / name for name in names]
     found = (path for pattern in tried for path in sorted(folder.glob(pattern.name)))
     there = [path for path in found if path.is_file()]
     folders = (folder / name[:-1] for name in wanted if name[-1] == "/")
-    there += [path for path in folders if path.is_dir() and readers.holds_any(path)]
+    there += [path for path in folders if path.is_dir() and formats.is_folder(path)]
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
-        raise ValueError(f"Several {split} files in {folder}: {files}; keep only one")
+        raise InputError(f"Several {split} files in {folder}: {files}; keep only one")
     if not folder.is_dir() and folder.exists():
         raise NotADirectoryError(
             f"{folder} is a file; expected the folder that contains it"

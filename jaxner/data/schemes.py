@@ -4,13 +4,14 @@ One rule reads labels of all schemes (`to_spans`, the rule of the CoNLL shared t
 conlleval), so ill-formed labels have spans too. Each scheme has one way to write spans
 (`to_labels`) and one strict grammar (`violations`, `allowed`). Another scheme, `TAGS`,
 is for labels without spans, such as parts of speech: any strings, in any order, which
-are never converted.
+are never converted. IO labels, bare types such as `PER`, are read as `I-PER`.
 
 Source: Tjong Kim Sang and De Meulder (2003) for IOB1 and the scorer's rule; Tjong Kim
 Sang and Veenstra (1999) for IOE1 and IOE2; Ratinov and Roth (2009) for BILOU, of which
 BIOES is a respelling.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -19,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxner.errors import InputError
 from jaxner.wording import counted, shown
 
 SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU", "IOE1", "IOE2")
@@ -41,6 +43,10 @@ _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
 # Only all-O labels are well-formed in two schemes; we take them for BIO, the usual one.
 _DETECTION_ORDER = ("BIO", "IOB1", "BIOES", "BILOU", "IOE2", "IOE1")
 _READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
+# Misspelt labels: B_PER, b-PER, PER-B.
+_PREFIX_FIRST = re.compile("([bieslu])[-_/:.|](.+)", re.IGNORECASE)
+_PREFIX_LAST = re.compile("(.+)[-_/:.|]([BIESLU])")
+_MAX_IO_TYPES = 64
 
 
 class Span(NamedTuple):
@@ -56,7 +62,7 @@ def parse(label: str) -> tuple[str, str]:
     """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`.
 
     Raises:
-        ValueError: The label is neither `O` nor B, I, E, S, L or U, a hyphen and a
+        InputError: The label is neither `O` nor B, I, E, S, L or U, a hyphen and a
             type.
 
     Example:
@@ -67,11 +73,53 @@ def parse(label: str) -> tuple[str, str]:
         return "O", ""
     prefix, _, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
     if prefix == "O" or prefix not in _READ_AS or not kind:
-        raise ValueError(
+        raise InputError(
             f"Label {label!r} is neither 'O' nor PREFIX-TYPE with a prefix B, I, E, S, "
-            "L or U, such as 'B-PER'"
+            f"L or U, such as 'B-PER'{_correction(label)}"
         )
     return prefix, kind
+
+
+def _correction(label: object) -> str:
+    if not isinstance(label, str):
+        return ""
+    if label == "o":
+        return "; write O, in upper case"
+    if match := _PREFIX_FIRST.fullmatch(label):
+        return f"; write {match[1].upper()}-{match[2]}"
+    if match := _PREFIX_LAST.fullmatch(label):
+        return f"; write {match[2]}-{match[1]}"
+    return ""
+
+
+def is_io(labels: Iterable[str]) -> bool:
+    """Returns whether labels are bare types such as `PER`, and `O`, without prefixes.
+
+    Labels of any column of words or tags are not, since they lack `O` or are too many.
+
+    Args:
+        labels: The labels of a file, in any order.
+
+    Example:
+        >>> is_io(["PER", "O"]), is_io(["B-PER", "O"]), is_io(["NNP", "VBZ"])
+        (True, False, False)
+    """
+    names = set(labels)
+    if "O" not in names or not 1 < len(names) <= 1 + _MAX_IO_TYPES:
+        return False
+    names = names - {"O"}
+    odd = re.compile(r".?[-_]|\d+$")
+    return not any(_correction(name) or odd.match(name) for name in names)
+
+
+def from_io(labels: Iterable[str]) -> list[str]:
+    """Returns IO labels with the prefix I: tokens in a row of one type are an entity.
+
+    Example:
+        >>> from_io(["PER", "PER", "O"])
+        ['I-PER', 'I-PER', 'O']
+    """
+    return [label if label == "O" else f"I-{label}" for label in labels]
 
 
 def to_spans(labels: Sequence[str]) -> list[Span]:
@@ -137,17 +185,17 @@ def to_labels(
     last = Span(0, 0, "")
     for span in sorted(Span(*span) for span in spans):
         if not 0 <= span.start < span.end <= length:
-            raise ValueError(
+            raise InputError(
                 f"{span} does not fit a sentence of {counted(length, 'token')}: "
                 f"expected 0 <= start < end <= {length}"
             )
         if span.start < last.end:
-            raise ValueError(
+            raise InputError(
                 f"{last} and {span} overlap; keep one of them, since a token has one "
                 "label"
             )
         if not span.type:
-            raise ValueError(f"{span} has no type; give it one, such as 'PER'")
+            raise InputError(f"{span} has no type; give it one, such as 'PER'")
         touches = last.end == span.start and last.type == span.type
         if scheme == "IOE1" and touches:  # an E only where the next span touches
             labels[span.start - 1] = f"E-{span.type}"
@@ -259,7 +307,7 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     _check_scheme(scheme)
     kinds = sorted(set(types))
     if "" in kinds:
-        raise ValueError(
+        raise InputError(
             f"An entity type is empty: {kinds}; give it a name, such as 'PER'"
         )
     if scheme == TAGS:
@@ -289,6 +337,54 @@ def detect(sequences: Iterable[Sequence[str]]) -> str:
         return sum(n for step, n in steps.items() if _breaks(*step, scheme))
 
     return min(_DETECTION_ORDER, key=breaches)
+
+
+class LabelTypes(NamedTuple):
+    """The spans of `to_spans`, as arrays over `L` labels and `K` types.
+
+    Attributes:
+        names: The K types, sorted; a type's index is its id.
+        types: The type id of each label, `[L]`; -1 outside all spans.
+        goes_on: Whether label j (column) after label i (row) continues the span of i,
+            `[L, L]`.
+    """
+
+    names: tuple[str, ...]
+    types: np.ndarray
+    goes_on: np.ndarray
+
+
+def label_types(label_names: Sequence[str]) -> LabelTypes:
+    """Returns the span types of labels in any scheme, well-formed or not.
+
+    A span begins at a label that is not `O` and does not continue the previous label's
+    span. It ends before the first label that does not continue it.
+
+    Args:
+        label_names: The labels; a label's index is its id.
+
+    Raises:
+        ValueError: A label is malformed, or is a tag, which has no span.
+
+    Example:
+        >>> found = label_types(("O", "B-PER", "I-PER"))
+        >>> found.names, found.types.tolist(), found.goes_on[1].tolist()
+        (('PER',), [-1, 0, 0], [False, False, True])
+    """
+    parsed = [parse(name) for name in label_names]
+    names = tuple(sorted({kind for _, kind in parsed} - {""}))
+    types = [names.index(kind) if kind else -1 for _, kind in parsed]
+    # Two adjacent labels of one type form one span or two.
+    goes_on = [
+        [
+            kind != "" and kind == after and len(to_spans([a, b])) == 1
+            for b, (_, after) in zip(label_names, parsed, strict=True)
+        ]
+        for a, (_, kind) in zip(label_names, parsed, strict=True)
+    ]
+    size = len(label_names)
+    array = np.array(goes_on, bool).reshape(size, size)
+    return LabelTypes(names, np.array(types, np.int32), array)
 
 
 def _written(length: int, scheme: str, touches: bool) -> str:
@@ -330,20 +426,20 @@ def _check(labels: Sequence[str]) -> None:
     for position, label in enumerate(labels):
         try:
             parse(label if isinstance(label, str) else repr(label))
-        except ValueError as error:
-            raise ValueError(f"Position {position}: {error}") from None
+        except InputError as error:
+            raise InputError(f"Position {position}: {error.message}") from None
 
 
 def _check_scheme(scheme: str) -> None:
     if scheme not in (*SCHEMES, TAGS):
         hint = f"; {scheme} is {_ALIASES[scheme]}" if scheme in _ALIASES else ""
         known = ", ".join((*SCHEMES, TAGS))
-        raise ValueError(f"Unknown scheme {scheme!r}; known: {known}{hint}")
+        raise InputError(f"Unknown scheme {scheme!r}; known: {known}{hint}")
 
 
 def _check_has_spans(scheme: str) -> None:
     _check_scheme(scheme)
     if scheme == TAGS:
-        raise ValueError(
+        raise InputError(
             f"The scheme {TAGS!r} has no spans; schemes of spans: {', '.join(SCHEMES)}"
         )

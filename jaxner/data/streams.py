@@ -16,14 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jaxner.data import schemes
-from jaxner.data.formats import FORMATS as FORMATS
-from jaxner.data.formats import OUTPUTS as OUTPUTS
-from jaxner.data.formats import guess as guess
-from jaxner.data.formats import guess_output as guess_output
-from jaxner.data.readers import conll, files, json_fields, jsonl, spans
-from jaxner.data.readers.examples import Report
-from jaxner.data.readers.spans import Cut, Fitter
+from jaxner.data import formats, schemes
+from jaxner.data.formats import DOCSTART, RAW
+from jaxner.data.tokens import Tokenizer
 from jaxner.wording import counted
 
 MAX_LINE = 1 << 26
@@ -88,8 +83,7 @@ class Record(NamedTuple):
 def opened(path: str) -> Iterator[io.BufferedIOBase]:
     """Opens a file, or standard input for `-`, for reading; unpacks gzip."""
     if path != "-":
-        # Not limited, since the file is never in memory as a whole.
-        with files.open_binary(path, limited=False) as file:
+        with formats.open_binary(path) as file:
             yield file
         return
     source: Any = sys.stdin.buffer
@@ -106,9 +100,9 @@ class Source:
 
     Attributes:
         file: A decompressed file, open for reading bytes.
-        format: One of `FORMATS`.
-        tokenise: Finds the tokens of a text.
-        sentences: Finds the sentences of a text; None: each text is a sentence.
+        format: One of `RAW`.
+        tokenizer: Finds the tokens of a text; see `tokens.resolve`.
+        split_sentences: Whether to split a text into sentences.
         token_column: Column of the tokens, from 0; for `conll`.
         comments: Prefix of comment lines before a sentence; for `conll`.
         encoding: Encoding of the text, in which a line end is one byte.
@@ -121,28 +115,27 @@ class Source:
 
     file: Any
     format: str
-    tokenise: Cut = spans.words
-    sentences: Cut | None = None
+    tokenizer: str | Tokenizer | None = None
+    split_sentences: bool = False
     token_column: int = 0
     comments: str | None = None
     encoding: str = "utf-8"
     max_line: int = MAX_LINE
     checksum: int = field(default=0, init=False)
     _document: int = field(default=0, init=False)
+    _name: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise ValueError(
-                f"Unknown format {self.format!r}; known: {', '.join(FORMATS)}"
-            )
+        if self.format not in RAW:
+            raise ValueError(f"Unknown format {self.format!r}; known: {', '.join(RAW)}")
         if "\n".encode(self.encoding) != b"\n":
             raise ValueError(
                 f"{self.encoding} cannot be read line by line: convert the text to "
                 f"UTF-8, for example with iconv -f {self.encoding} -t utf-8"
             )
-        fitter = Fitter(Report(""), "drop")
-        cuts = (self.tokenise, self.sentences)
-        self._reader = jsonl.Records(fitter, *cuts, wants_labels=False)
+        self._options = formats.Options(
+            tokenizer=self.tokenizer, split_sentences=self.split_sentences
+        )
 
     def __iter__(self) -> Iterator[Record | Bad]:
         """Yields the records, and updates `checksum` before each."""
@@ -194,7 +187,7 @@ class Source:
         """Groups lines by sentence; a line that begins a document is a group."""
         start, block = 0, []
         for number, data in self._each_line():
-            mark = data[:11].rstrip(b" \t") == conll.DOCSTART.encode()
+            mark = data[:11].rstrip(b" \t") == DOCSTART.encode()
             if block and (mark or not data.strip(b" \t")):
                 yield start, block
                 block = []
@@ -208,13 +201,12 @@ class Source:
             yield start, block
 
     def _text(self, index: int, line: int, texts: list[str]) -> Record:
-        (text,) = texts
-        pieces = self._reader.fitter.cut(text, (), self.tokenise, self.sentences)
-        its = tuple(Piece(p.tokens, p.start, p.offsets) for p in pieces)
-        return Record(index, line, text, its)
+        found = formats.pieces(texts[0], self._options)
+        pieces = tuple(Piece(s.tokens, s.start, s.offsets) for s in found)
+        return Record(index, line, texts[0], pieces)
 
     def _columns(self, index: int, line: int, texts: list[str]) -> Record:
-        if texts[0][:11].rstrip(" \t") == conll.DOCSTART:
+        if texts[0][:11].rstrip(" \t") == DOCSTART:
             self._document += 1
             return Record(index, line, texts, (), self._document)
         tokens = []
@@ -238,19 +230,14 @@ class Source:
         return Record(index, line, texts, pieces, self._document)
 
     def _json(self, index: int, line: int, texts: list[str]) -> Record:
-        record = json_fields.load(texts[0])
-        examples = self._reader.examples(line, texts[0])
-        pieces, last = [], 0
-        for example in examples:
-            start = last
-            if example.offsets is not None:
-                start = record["text"].index(example.text, last)
-                last = start + len(example.text or "")
-            pieces.append(Piece(example.tokens, start, example.offsets))
-        document = examples[0].document if examples else self._document
-        is_first = document != self._document
-        self._document = document
-        return Record(index, line, record, tuple(pieces), document, is_first)
+        record = formats.load_json(texts[0])
+        found = formats.json_pieces(record, self._options)
+        pieces = tuple(Piece(s.tokens, s.start, s.offsets) for s in found)
+        name = formats.json_document(record)
+        is_first = name is not None and name != self._name
+        if is_first:
+            self._name, self._document = name, self._document + 1
+        return Record(index, line, record, pieces, self._document, is_first)
 
 
 def shard_of(record: Record | Bad, count: int, by_document: bool) -> int:
@@ -271,7 +258,7 @@ class Sink:
     """Formats records with their labels.
 
     Attributes:
-        source: Format of the input, one of `FORMATS`.
+        source: Format of the input, one of `RAW`.
         format: Format of the output: `conll` or `jsonl`.
         has_tags: Whether labels are tags, not spans.
     """
@@ -296,7 +283,7 @@ class Sink:
         if not record.pieces and self.source == "conll":
             yield "".join(f"{line}\n" for line in record.source) + "\n"
         if record.is_first:
-            yield f"{conll.DOCSTART}\n\n"
+            yield f"{DOCSTART}\n\n"
         for piece, its in zip(record.pieces, labels, strict=True):
             rows: Sequence[str] = piece.tokens
             separator = "\t"
@@ -316,7 +303,7 @@ class Sink:
         found: dict[str, Any] = {}
         if self.source == "jsonl":
             counts = sum(len(piece.tokens) for piece in pieces)
-            found = json_fields.without_labels(record.source, counts)
+            found = formats.without_labels(record.source, counts)
         elif self.source == "text":
             found = {"text": record.source}
         elif record.document:

@@ -30,7 +30,7 @@ from typing import Any, overload
 import numpy as np
 
 from jaxner import errors
-from jaxner.data.readers.files import DAMAGED_GZIP, open_binary
+from jaxner.data.formats import DAMAGED_GZIP, open_binary
 from jaxner.errors import InputError
 from jaxner.wording import counted
 

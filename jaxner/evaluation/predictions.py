@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from jaxner.data.readers import conll
-from jaxner.data.readers.examples import Example
-from jaxner.data.splits import Split
+from jaxner.data import formats
+from jaxner.data.corpora import Split
+from jaxner.data.formats import Example
+from jaxner.errors import InputError
 
 Labels = Sequence[Sequence[str]]
 
@@ -32,7 +33,8 @@ def write(
     ]
     blank = any(" " in token for example in split.examples for token in example.tokens)
     documents = [example.document for example in split.examples]
-    conll.write(path, rows, separator="\t" if blank else " ", documents=documents)
+    separator = "\t" if blank else " "
+    formats.write_columns(path, rows, separator=separator, documents=documents)
 
 
 def tokens(
@@ -47,10 +49,10 @@ def tokens(
     """
     options: dict[str, Any] = {"comments": comments, "encoding": encoding}
     try:
-        conll.read(path, token_column=-3, label_column=None, **options)
-    except conll.ConllError:  # no third column
+        formats.read(path, "conll", token_column=-3, **options)
+    except InputError:  # no third column
         return None
-    return [e.tokens for e in conll.read(path, label_column=None, **options)]
+    return [e.tokens for e in formats.read(path, "conll", **options).examples]
 
 
 def read(
@@ -70,11 +72,11 @@ def read(
         The gold and the predicted labels of each sentence.
 
     Raises:
-        ConllError: The file is malformed.
+        InputError: The file is malformed.
         FileNotFoundError: The file is missing.
     """
     found = examples(path, comments=comments, encoding=encoding)
-    return [e.tokens for e in found], [e.labels or () for e in found]
+    return [e.tokens for e in found], [e.labels for e in found]
 
 
 def examples(
@@ -84,6 +86,5 @@ def examples(
     encoding: str = "utf-8",
 ) -> Sequence[Example]:
     """Reads gold labels as tokens, since a file need not have tokens; see `read`."""
-    return conll.read(
-        path, token_column=-2, label_column=-1, comments=comments, encoding=encoding
-    )
+    options: dict[str, Any] = {"comments": comments, "encoding": encoding}
+    return formats.read(path, "conll", token_column=-2, **options).examples

@@ -25,10 +25,10 @@ from jaxtyping import Array, Bool, Float, Int
 from rich.markup import escape
 
 from jaxner import models, pretrained
-from jaxner.data import audit, batching, corpora, dividing, pieces, schemes, splits
+from jaxner.data import audit, batching, corpora, pieces, schemes
 from jaxner.data import vectors as files
 from jaxner.data.batching import Batches
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
@@ -41,7 +41,10 @@ from jaxner.workdir import Workdir
 Log = Callable[[str], object]
 """Gets lines for the user."""
 
-READING = ("format", "token_column", "label_column", "comments", "encoding", "unfit")
+READING = (
+    *("format", "token_column", "label_column", "comments", "encoding", "unfit"),
+    "label_names",
+)
 """Options of a config for reading files."""
 
 _LOOK_UP = (
@@ -76,11 +79,11 @@ def load_file(
         path: The file.
         vectors: File with precomputed vectors of its tokens; None for none.
     """
-    return _with_vectors(splits.read(path, **_reading(options)), vectors)
+    return _with_vectors(corpora.read(path, **_reading(options)), vectors)
 
 
 def reading_of(folder: str) -> dict[str, Any]:
-    """Returns how a run reads its files, as keywords of `splits.read`.
+    """Returns how a run reads its files, as keywords of `corpora.read`.
 
     Without the format, which is that of its own files alone. Empty for a folder of
     `jaxner.save`.
@@ -115,7 +118,7 @@ def _split(options: Mapping[str, Any], name: str) -> Split:
     if share and name in ("train", "dev"):
         _check_no_dev(options)
         train = _file(options, "train")
-        return dividing.divide(train, share, options["split_seed"])[name == "dev"]
+        return corpora.divide(train, share, options["split_seed"])[name == "dev"]
     try:
         return _file(options, name)
     except FileNotFoundError as error:
@@ -454,7 +457,7 @@ def encode_split(
         vocabulary.encode(example.tokens, given)
         for example, given in zip(examples, vectors, strict=True)
     ]
-    labels = [vocabulary.label_ids(example.labels or ()) for example in examples]
+    labels = [vocabulary.label_ids(example.labels) for example in examples]
     if not vocabulary.reads_documents:
         return sentences, labels
     numbers = [example.document for example in examples]

@@ -15,7 +15,7 @@ import jax
 
 from jaxner import integrity
 from jaxner.data import agreement
-from jaxner.data.splits import Split
+from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.training import commits, schema
 from jaxner.workdir import Workdir

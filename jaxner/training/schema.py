@@ -15,8 +15,7 @@ from typing import Annotated, Any
 from jaxner import fields
 from jaxner.data import schemes
 from jaxner.data.batching import UNITS
-from jaxner.data.readers import FORMATS
-from jaxner.data.readers.spans import UNFIT
+from jaxner.data.formats import FORMATS, UNFIT
 from jaxner.evaluation import rules
 from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
 from jaxner.models import options
@@ -79,6 +78,7 @@ class Data:
         comments: How comment lines begin; None: there are none.
         encoding: Encoding of the text.
         unfit: What happens to spans that match no tokens.
+        label_names: What numbers in place of labels stand for, as in `O,B-PER,I-PER`.
         scheme: Scheme of the model's labels; "tags" are labels without spans.
         lowercase: Whether to look up all words in lower case.
         lowercase_fallback: Whether to look up unknown words in lower case.
@@ -110,6 +110,7 @@ class Data:
     comments: str | None = None
     encoding: Encoding = "utf-8"
     unfit: Annotated[str, OneOf(UNFIT)] = "error"
+    label_names: str | None = None
     scheme: Annotated[str, OneOf((*schemes.SCHEMES, schemes.TAGS))] = "BIOES"
     lowercase: bool = False
     lowercase_fallback: bool = True

@@ -13,7 +13,7 @@ import jaxner
 from jaxner import __main__ as commands
 from jaxner import models, tagging
 from jaxner.analysis import sweeps
-from jaxner.data import splits
+from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import detection, plots, scoring
 from jaxner.tagger import Tagger, build_model
@@ -22,7 +22,7 @@ from jaxner.tagger import Tagger, build_model
 @pytest.fixture(scope="session")
 def dev(corpus):
     """Sentences of two padded shapes, each with its own program."""
-    split = splits.read(corpus / "dev.conll")
+    split = corpora.read(corpus / "dev.conll")
     short = tuple(e for e in split.examples if len(e.tokens) <= 12)
     return dataclasses.replace(split, examples=short)
 

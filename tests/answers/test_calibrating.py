@@ -12,8 +12,7 @@ import jaxner
 from jaxner import __main__, inference, models
 from jaxner.answers import calibrating
 from jaxner.commands import uncertainty
-from jaxner.data import batching, corpora, schemes, splits
-from jaxner.data.readers import conll
+from jaxner.data import batching, corpora, formats, schemes
 from jaxner.evaluation import calibration
 from jaxner.workdir import Workdir
 from tests.test_decoding import tiny
@@ -41,8 +40,8 @@ def drawn_split(params, temperature, folder, count=400):
         zip(tokens, params.vocabulary.decode(row[: len(tokens)].tolist()), strict=True)
         for tokens, row in zip(sentences, np.asarray(ids), strict=True)
     ]
-    conll.write(folder / "drawn.conll", rows)
-    return splits.read(folder / "drawn.conll", scheme=params.vocabulary.scheme)
+    formats.write_columns(folder / "drawn.conll", rows)
+    return corpora.read(folder / "drawn.conll", scheme=params.vocabulary.scheme)
 
 
 @pytest.mark.parametrize("head", ["crf", "softmax"])
@@ -122,8 +121,8 @@ def test_documents_are_fitted_as_one(tmp_path):
     weights = jaxner.init(model, jax.random.key(3))
     tagger = jaxner.Tagger(weights, model, vocabulary)
     rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
-    conll.write(tmp_path / "a.conll", rows, documents=[1, 1, 2])
-    split = splits.read(tmp_path / "a.conll")
+    formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
+    split = corpora.read(tmp_path / "a.conll")
     total = 0.0
     for members in ((0, 1), (2,)):
         parts = [split.to_scheme("BIOES")[i] for i in members]
@@ -163,11 +162,11 @@ def test_entities_are_measured(params, corpus):
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n\nRome B-LOC\n")
-    found = calibrating.fit(params, splits.read(tmp_path / "new.conll"))
+    found = calibrating.fit(params, corpora.read(tmp_path / "new.conll"))
     assert (found.sentences, found.left_out) == (1, 1)
     (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
     with pytest.raises(ValueError, match="nothing to fit a temperature on"):
-        calibrating.fit(params, splits.read(tmp_path / "none.conll"))
+        calibrating.fit(params, corpora.read(tmp_path / "none.conll"))
 
 
 def test_a_temperature_that_makes_probabilities_worse_is_told():

@@ -9,7 +9,7 @@ import pytest
 
 from jaxner import __main__ as program
 from jaxner.analysis import suspects
-from jaxner.data import conll, corpora, splits
+from jaxner.data import corpora, formats
 from jaxner.workdir import Workdir
 
 GOOD = "Rome B-LOC\nwins O\n"
@@ -55,7 +55,6 @@ def test_bad_labels_do_not_end_the_check(tmp_path, capsys):
     told = capsys.readouterr().out
     for line in (1, 2, 8):
         assert f"error: {path}:{line}: Label" in told
-    assert told.count("Is it the right column?") == 1
     assert f"warning: {path}:6: 1 token without" in told
     assert "2 sentences, 2 tokens" in told
     assert "sentences with such labels are left out of all further checks" in told
@@ -134,12 +133,12 @@ def test_a_tagger_lists_probable_errors(finished, tmp_path, capsys):
         for e, p in zip(examples, predicted, strict=True)
     ]
     path = tmp_path / "a.conll"
-    conll.write(path, rows)
-    agreed = suspects.find(params, splits.read(path, scheme="BIOES"))
+    formats.write_columns(path, rows)
+    agreed = suspects.find(params, corpora.read(path, scheme="BIOES"))
     word, label = rows[7][0]
     other = "S-LOC" if label != "S-LOC" else "S-PER"
     rows[7][0] = (word, other)
-    conll.write(path, rows)
+    formats.write_columns(path, rows)
     assert run("--workdir", finished, path, "--json", tmp_path / "a.json") == 0
     told = capsys.readouterr().out
     assert "that the tagger labels otherwise, best first" in told
@@ -172,8 +171,10 @@ def test_probabilities_are_those_of_the_tagger(finished, tmp_path):
 
     params = dataclasses.replace(jaxner.load(finished), temperature=2.5)
     tokens = corpora.load("sample", "train").examples[0].tokens
-    conll.write(tmp_path / "a.conll", [[(token, "S-LOC") for token in tokens]])
-    split = splits.read(tmp_path / "a.conll", scheme="BIOES")
+    formats.write_columns(
+        tmp_path / "a.conll", [[(token, "S-LOC") for token in tokens]]
+    )
+    split = corpora.read(tmp_path / "a.conll", scheme="BIOES")
     column = params.vocabulary.label_names.index("S-LOC")
     for tagger in (params, jaxner.tagger.ensemble([params, params])):
         wanted = np.asarray(jaxner.marginals(tagger, [list(tokens)])[0])[:, column]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jaxner import __main__ as program
-from jaxner.data import readers, splits
+from jaxner.data import corpora, formats
 
 TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nMilan I-ORG\nAjax B-ORG\n"
 
@@ -47,7 +47,7 @@ def test_sentences_before_the_first_document_stay_before_it(tmp_path, name):
     text = "Anna B-PER\n\n-DOCSTART- O\n\nBob B-PER\n\nleft O\n\n"
     (tmp_path / "pre.conll").write_text(text)
     run(tmp_path / "pre.conll", tmp_path / name)
-    found = [e.document for e in readers.read(tmp_path / name).examples]
+    found = [e.document for e in formats.read(tmp_path / name).examples]
     assert found == ([1, 2, 2] if name == "a_conll" else [0, 1, 1])
 
 
@@ -73,9 +73,9 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, capsys):
     (tmp_path / "a.tsv").write_text(f"token\tlabel\n{text}")
     for form in ("brat", "jsonl-spans"):
         run(tmp_path / "a.tsv", tmp_path / form, f"--to={form}")
-        assert "the same tokens: --tokenizer blanks" in capsys.readouterr().out
+        assert "the same tokens: --tokenizer whitespace" in capsys.readouterr().out
         given = "--from=brat" if form == "brat" else "--from=jsonl"
-        run(tmp_path / form, tmp_path / "b.tsv", given, "--tokeniser=blanks")
+        run(tmp_path / form, tmp_path / "b.tsv", given, "--tokenizer=whitespace")
         back = (tmp_path / "b.tsv").read_text()
         assert all(f"{row}\n" in back for row in text.splitlines())
         assert len(back.strip().splitlines()) == 4  # with the header
@@ -85,7 +85,7 @@ def test_tags(tmp_path):
     (tmp_path / "a.txt").write_text("Rome NNP\nwins VBZ\n")
     run(tmp_path / "a.txt", tmp_path / "b.conllu", "--tags")
     run(tmp_path / "b.conllu", tmp_path / "c.jsonl", "--tags")
-    assert readers.read(tmp_path / "c.jsonl").examples[0].labels == ("NNP", "VBZ")
+    assert formats.read(tmp_path / "c.jsonl").examples[0].labels == ("NNP", "VBZ")
 
 
 @pytest.mark.parametrize(
@@ -122,40 +122,11 @@ def test_what_cannot_be_done_is_told(source, monkeypatch, capsys, arguments, mes
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "a B-ORG\nb I-ORG\xa0\n",
-            r":2: Label .* invisible character \(U\+00A0\)\nRemove",
-        ),
-        ("a B-ORG\nb B-OR\u200bG\n", r":2: Label .* \(U\+200B\)"),
-        ("a\tB-ORG\nb\tB-ORG \n", r":2: Label 'B-ORG ' contains .* \(U\+0020\)"),
-        ("a b-per\nb o\n", "Prefixes and O are upper-case: write B-per"),
-        ("a 1\nb 0\n", "Labels must not be numbers: write their names"),
-        ("a NN\nb VB\n", "Are they tags without spans"),
-    ],
-)
-def test_labels_that_look_right_are_told(tmp_path, text, message):
-    path = tmp_path / "a.conll"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message) as caught:
-        splits.read(path)
-    assert ("tags" in str(caught.value)) == ("NN" in text)
-
-
-def test_hidden_characters_are_told_in_tags_too(tmp_path):
-    path = tmp_path / "a.conll"
-    path.write_text("a NN\xa0\n")
-    with pytest.raises(ValueError, match="contains an invisible character"):
-        splits.read(path, scheme="tags")
-
-
 def test_spans_that_do_not_fit_are_noted_in_a_split(tmp_path):
     record = {"text": "Romans", "spans": [[0, 4, "LOC"]]}
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([json.dumps(record)] * 9))
-    split = splits.read(path, unfit="widen")
+    split = corpora.read(path, unfit="widen")
     assert split.notes[0] == "9 spans do not match the tokens; the first:"
     assert len(split.notes) == 6
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxner.data import batching, splits
+from jaxner.data import batching, corpora
 from jaxner.data.batching import Batches, PieceShape, Shape
 from jaxner.data.vocabulary import build, length, spell
 from jaxner.errors import InputError
@@ -399,7 +399,7 @@ TWO = "-DOCSTART- O\n\nRome B-LOC\nwins O\n\nYes O\n\n-DOCSTART- O\n\nOslo B-LOC
 def read_split(folder, text):
     path = folder / "train.conll"
     path.write_text(text, encoding="utf-8")
-    return splits.read(path)
+    return corpora.read(path)
 
 
 def test_a_split_is_encoded_as_documents(tmp_path):

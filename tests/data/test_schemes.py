@@ -10,6 +10,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from jaxner.data import schemes
 from jaxner.data.schemes import SCHEMES, Span
+from jaxner.errors import InputError
 
 TYPES = ["PER", "PER-x", "événement", "S-B", "O", "组织"]
 
@@ -197,13 +198,49 @@ def test_of_ill_formed_labels_the_scheme_with_fewest_breaches_is_found():
 
 @pytest.mark.parametrize("bad", ["X-PER", "B-", "B", "", "b-PER", "O-PER", "BPER"])
 def test_malformed_labels_are_named_with_their_position(bad):
-    message = re.escape(f"Position 1: Label {bad!r} is neither 'O' nor PREFIX-TYPE")
-    for function in (schemes.to_spans, lambda labels: schemes.detect([labels])):
-        with pytest.raises(ValueError, match=message):
-            function(["O", bad])
-    for function in (schemes.convert, schemes.violations, schemes.allowed):
-        with pytest.raises(ValueError, match=message):
-            function(["O", bad], "BIO")
+    for call in (
+        schemes.to_spans,
+        lambda labels: schemes.detect([labels]),
+        lambda labels: schemes.convert(labels, "BIO"),
+        lambda labels: schemes.violations(labels, "BIO"),
+        lambda labels: schemes.allowed(labels, "BIO"),
+    ):
+        with pytest.raises(InputError, match=re.escape(f"Position 1: Label {bad!r}")):
+            call(["O", bad])
+
+
+def test_labels_without_prefixes_are_known_from_other_columns():
+    assert schemes.is_io(["O", "PER", "PERSON-NAME", "O"])
+    assert schemes.from_io(["PER", "O"]) == ["I-PER", "O"]
+    for other in ("B-PER", "B_PER", "PER-B", "X-PER", "o", "B-"):
+        assert not schemes.is_io(["O", "PER", other])
+    assert not schemes.is_io(["NNP", "VBZ"])
+    assert not schemes.is_io(["O"])
+    assert not schemes.is_io(["O", *map(str, range(100, 200))])
+
+
+NAMES = ("S-B", "O", *(f"{p}-{k}" for k in ("A", "A-x") for p in "BIESLU"))
+
+
+@given(st.lists(st.sampled_from(NAMES), max_size=9))
+def test_walking_along_the_arrays_reads_the_spans(labels):
+    kinds, types, goes_on = schemes.label_types(NAMES)
+    assert kinds == ("A", "A-x", "B")
+    ids = [NAMES.index(label) for label in labels]
+    found = []
+    for t, y in enumerate(ids):
+        if t and goes_on[ids[t - 1], y]:
+            found[-1] = found[-1]._replace(end=t + 1)
+        elif types[y] >= 0:
+            found.append(Span(t, t + 1, kinds[types[y]]))
+    assert found == schemes.to_spans(labels)
+
+
+def test_arrays_of_no_labels_and_no_spans():
+    assert schemes.label_types(()).goes_on.shape == (0, 0)
+    assert schemes.label_types(("O",)).names == ()
+    with pytest.raises(InputError):
+        schemes.label_types(("O", "NOUN"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from jaxner.data import streams
+from jaxner.data import formats, streams
 from jaxner.data.streams import Bad, Record, Sink, Source
 
 
@@ -33,7 +33,7 @@ def test_lines_of_text():
         (3, "  Ajax  too"),
     ]
     assert found[1].pieces[0].offsets == ((2, 6), (8, 11))
-    (two,) = records("Yes. No.", "text", sentences=lambda text: [(0, 4), (5, 8)])
+    (two,) = records("Yes. No.", "text", split_sentences=True)
     assert [(p.start, p.tokens) for p in two.pieces] == [
         (0, ("Yes", ".")),
         (5, ("No", ".")),
@@ -49,8 +49,8 @@ def test_what_becomes_of_text():
             {"start": 13, "end": 17, "label": "X"},
         ],
     }
-    cut = [(0, 3), (4, 9)]
-    two = written("A B C D E", "text", "jsonl", sentences=lambda text: cut)
+    cut = [["A", "B"], ["C", "D", "E"]]
+    two = written("A B C D E", "text", "jsonl", tokenizer=lambda text: cut)
     assert [(s["start"], s["end"]) for s in json.loads(two)["spans"]] == [
         (2, 3),
         (6, 7),
@@ -143,7 +143,7 @@ def test_line_ends_of_several_bytes_are_refused():
             '{"text": "a"}\n{"x": 1}\n{"text": "b"}',
             "jsonl",
             2,
-            "expected the tokens or",
+            "expected tokens and labels, or",
         ),
     ],
 )
@@ -167,7 +167,7 @@ def test_sentences_without_end_are_not_held(monkeypatch):
 
 def test_formats_are_told_by_names():
     names = ["-", "a.txt", "a.jsonl.gz", "a.conll", "eng.testb"]
-    assert [streams.guess(name) for name in names] == [
+    assert [formats.guess_raw(name) for name in names] == [
         "text",
         "text",
         "jsonl",

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxner import inference
 from jaxner.data import schemes
-from jaxner.data.label_spans import label_types
+from jaxner.data.schemes import label_types
 from jaxner.inference import Constraints, LabelSpans
 from jaxner.types import Potentials
 

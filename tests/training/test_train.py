@@ -18,8 +18,8 @@ import pytest
 import jaxner
 from jaxner import models, tagging
 from jaxner.checkpoints import Checkpoints
-from jaxner.data import corpora, readers
-from jaxner.data.readers import conll
+from jaxner.data import corpora, formats
+from jaxner.errors import InputError
 from jaxner.evaluation import predictions, rules, scoring
 from jaxner.training import cluster, commits, environment, monitor, train
 from jaxner.workdir import Workdir
@@ -259,7 +259,7 @@ def test_a_run_of_more_epochs_is_not_taken_for_one_of_fewer(corpus, tmp_path, fi
 
 
 def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
-    opened, original = [], readers.read
+    opened, original = [], formats.read
 
     def read(path, **options):
         opened.append(Path(path).stem)
@@ -270,7 +270,7 @@ def test_test_split_is_not_opened_while_training(corpus, tmp_path, monkeypatch):
         return original_epoch(*arguments)
 
     original_epoch = train.corpora.Corpus.epoch
-    monkeypatch.setattr(readers, "read", read)
+    monkeypatch.setattr(formats, "read", read)
     monkeypatch.setattr(train.corpora.Corpus, "epoch", epoch)
     train.main_run(tiny.config(corpus, num_epochs=1), tmp_path / "run")
     assert opened[-1] == "test"
@@ -299,7 +299,7 @@ def test_a_malformed_test_split_costs_no_dev_score(corpus, tmp_path):
     folder = tmp_path / "corpus"
     shutil.copytree(corpus, folder)
     (folder / "test.conll").write_text("a O\nb\n")
-    with pytest.raises(conll.ConllError, match=r"test\.conll:2"):
+    with pytest.raises(InputError, match=r"test\.conll:2"):
         train.main_run(tiny.config(folder, num_epochs=1), tmp_path / "run")
     assert Workdir(tmp_path / "run").read_json("result.json")["dev"]["gold"] > 0
 

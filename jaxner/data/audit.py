@@ -1,0 +1,436 @@
+"""Finds errors and probable mistakes in labelled text, as `jaxner check` shows them.
+
+Examples are tokens that are not words, contradictory labels, and splits that share
+sentences. A run reports the gravest findings when it starts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import statistics
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from jaxner.data import corpora, formats, schemes
+from jaxner.data.corpora import Split, is_invisible
+from jaxner.data.formats import Example
+from jaxner.errors import InputError
+from jaxner.wording import counted
+
+LEVELS = ("error", "warning", "note")
+"""With an error, a file cannot be read; a warning is probably a mistake."""
+_SHOWN = 5  # cases in a message
+_LONG_TOKEN = 100  # characters
+_LONG_SENTENCE = 500  # tokens
+_LONG_MEDIAN = 60  # tokens
+_MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\ufffd")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """An error or a probable mistake.
+
+    Attributes:
+        level: One of `LEVELS`.
+        check: Name of the check.
+        message: What is wrong, and what to do.
+        file: The file.
+        line: Line of the first case, from 1; None if it has none.
+        count: Number of cases.
+    """
+
+    level: str
+    check: str
+    message: str
+    file: str
+    line: int | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        return str(InputError(self.message, self.file, self.line))
+
+
+def findings(
+    path: str | Path, **reading: Any
+) -> tuple[dict[str, Split], list[Finding]]:
+    """Checks a file, or the splits in the folder of a corpus and what they share.
+
+    Args:
+        path: The file or folder.
+        **reading: As in `corpora.read`.
+
+    Returns:
+        The readable splits by name, and the findings.
+    """
+    path = Path(path)
+    if not path.is_dir() or any(path.glob("*.ann")) or any(path.glob("*_conll")):
+        split, found = of_file(path, **reading)
+        return ({path.name: split} if split else {}), found
+    splits: dict[str, Split] = {}
+    found = []
+    for name in corpora.SPLITS:
+        try:
+            file = corpora.find(path, name)
+        except FileNotFoundError:
+            message = f"there is no {name} file"
+            found.append(Finding("warning", "splits", message, str(path)))
+        except (OSError, ValueError) as error:
+            found.append(Finding("error", "splits", str(error), str(path)))
+        else:
+            split, own = of_file(file, **reading, split=name)
+            found += own
+            splits |= {name: split} if split else {}
+    if not splits and not any(finding.level == "error" for finding in found):
+        message = "expected train, dev or test files, got none"
+        found = [Finding("error", "splits", message, str(path))]
+    return splits, found + of_splits(splits)
+
+
+def of_file(
+    path: str | Path, *, scheme: str | None = None, split: str = "", **options: Any
+) -> tuple[Split | None, list[Finding]]:
+    """Reads a file, and returns errors and probable mistakes.
+
+    Args:
+        path: The file, or a folder of files that are read as one.
+        scheme: As in `corpora.read`.
+        split: Name of the split.
+        **options: As in `corpora.read`.
+
+    Returns:
+        The split, without sentences whose labels are malformed, or None if the file
+        cannot be read; and the findings: each malformed line and label, and all other
+        problems.
+    """
+    path = Path(path)
+    errors: list[InputError] = []
+    has_tags = scheme == schemes.TAGS
+    try:
+        contents = formats.read(path, tags=has_tags, errors=errors, **options)
+    except (OSError, ValueError) as error:
+        return None, [Finding("error", "format", str(error), str(path))]
+    is_readable = not errors
+    read = corpora.split_of(path, contents, split=split, scheme=scheme, errors=errors)
+    if not is_readable:
+        errors.sort(key=lambda error: (str(error.path), error.line or 0))
+    found = [
+        Finding("error", "format", error.message, str(error.path or path), error.line)
+        for error in errors
+    ]
+    if not is_readable or not read.examples:
+        return None, found
+    if found:
+        message = "sentences with such labels are left out of all further checks"
+        found.append(Finding("note", "format", message, str(path)))
+    notes = [
+        Finding("note", "reading", note, str(path))
+        for note in read.notes
+        if note != read.ill_formed_note  # the check of the scheme reports these
+    ]
+    return read, [*found, *of_split(read), *notes]
+
+
+def of_split(split: Split) -> list[Finding]:
+    """Returns probable mistakes within one split.
+
+    Example:
+        >>> found = of_split(corpora.load("sample", "dev"))
+        >>> [finding.check for finding in found if finding.level != "note"]
+        []
+    """
+    return [finding for check in _CHECKS for finding in check(split)]
+
+
+def at_start(split: Split) -> list[Finding]:
+    """Returns the gravest probable mistakes, for the start of a run."""
+    found = (finding for check in _GRAVE for finding in check(split))
+    return [finding for finding in found if finding.level == "warning"]
+
+
+def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
+    """Returns probable mistakes between the splits of a corpus.
+
+    Args:
+        splits: The splits by name; empty result without "train".
+    """
+    if "train" not in splits:
+        return []
+    train = splits["train"]
+    known, words = {example.tokens for example in train.examples}, train.words()
+    found = []
+    for name, split in splits.items():
+        if name == "train":
+            continue
+        long = [example for example in split.examples if len(example.tokens) > 3]
+        if both := [example for example in long if example.tokens in known]:
+            share = len(both) / len(long)
+            what = f"{counted(len(both), 'sentence')} of {name} ({share:.1%} of those"
+            what += " with 4 tokens or more) also in train; scores on them say nothing "
+            what += "about new text"
+            level = "warning" if share > 0.05 else "note"
+            found.append(_at(split, both[0], 0, level, "overlap", what, len(both)))
+        if missing := sorted(set(split.types()) - set(train.types())):
+            what = f"train lacks {counted(len(missing), 'type')} of {name}: "
+            what += ", ".join(missing)
+            found.append(Finding("warning", "unseen types", what, str(split.path)))
+        tokens = [token for example in split.examples for token in example.tokens]
+        share = sum(token not in words for token in tokens) / max(len(tokens), 1)
+        what = f"{share:.1%} of the tokens of {name} are not in train"
+        found.append(Finding("note", "out of vocabulary", what, str(split.path)))
+    return found
+
+
+def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
+    """Warns if the vocabulary contains fewer than half of the training words.
+
+    Args:
+        words: Number of distinct training words.
+        known: Number of those in the vocabulary.
+        rule: Minimum count of words without a vector.
+        file: File of the training split.
+    """
+    if known >= 0.5 * words:
+        return []
+    message = f"only {known:,} of {words:,} distinct training words are known; give "
+    message += "vectors (--config.data.vectors), or keep rarer words "
+    message += f"(--config.data.min_count is {rule})"
+    return [Finding("warning", "vocabulary", message, file)]
+
+
+def coverage(split: Split, name: str, known: Set[str]) -> Finding:
+    """Returns the share of a split's words that have a vector.
+
+    Args:
+        split: The split.
+        name: Name of the vectors.
+        known: The words that have a vector.
+    """
+    counts = Counter(token for e in split.examples for token in e.tokens)
+    having = {w: n for w, n in counts.items() if w in known or w.lower() in known}
+    types = len(having) / max(len(counts), 1)
+    share = sum(having.values()) / max(sum(counts.values()), 1)
+    message = f"{types:.1%} of the distinct words and {share:.1%} of the tokens have a "
+    message += f"vector in {name}, as they are or in lower case"
+    level = "note" if types >= 0.5 else "warning"
+    return Finding(level, "vectors", message, str(split.path))
+
+
+# The checks of one split
+
+
+def _at(
+    split: Split,
+    example: Example,
+    position: int,
+    level: str,
+    check: str,
+    message: str,
+    count: int = 1,
+) -> Finding:
+    """Returns a finding at a token."""
+    file = example.path or str(split.path)
+    return Finding(level, check, message, file, example.lines[position], count)
+
+
+_ODDITIES = {
+    "blank": ("without visible characters", "remove or replace them"),
+    "control": ("with a control character, such as NUL", "is the file damaged?"),
+    "hidden": (
+        "with an invisible character",
+        "such tokens look like other words; remove the characters",
+    ),
+    "long": (
+        f"of more than {_LONG_TOKEN} characters",
+        "is a space missing, or are these data, not words?",
+    ),
+    "encoding": (
+        "that may have been read in the wrong encoding",
+        "set encoding to that of the file, or fix the file",
+    ),
+}
+
+
+@functools.lru_cache(1 << 16)
+def _oddity(token: str) -> str:
+    if all(char == " " or is_invisible(char) for char in token):
+        return "blank"
+    if any(unicodedata.category(char) == "Cc" for char in token):
+        return "control"
+    if len(token) > _LONG_TOKEN:
+        return "long"
+    if any(pair in token for pair in _MOJIBAKE):
+        return "encoding"
+    # Soft hyphens and joiners are part of the words of some languages.
+    if any(is_invisible(char) and char not in "\xad\u200c\u200d" for char in token):
+        return "hidden"
+    return ""
+
+
+def _odd_tokens(split: Split) -> Iterator[Finding]:
+    """Finds tokens that are blank, very long, or have wrong characters."""
+    kinds: dict[str, list[tuple[Example, int]]] = defaultdict(list)
+    for example in split.examples:
+        for position, token in enumerate(example.tokens):
+            if kind := _oddity(token):
+                kinds[kind].append((example, position))
+    for kind, cases in kinds.items():
+        what, remedy = _ODDITIES[kind]
+        shown = []
+        for example, position in cases[:_SHOWN]:
+            token = example.tokens[position]
+            token = token if len(token) <= 30 else f"{token[:30]}…"
+            shown.append(f"{token!r} in line {example.lines[position]}")
+        more = " …" if len(cases) > _SHOWN else ""
+        message = f"{counted(len(cases), 'token')} {what}: {', '.join(shown)}{more}"
+        message = f"{message}; {remedy}"
+        yield _at(split, *cases[0], "warning", f"{kind} tokens", message, len(cases))
+
+
+def _numbers(split: Split) -> Iterator[Finding]:
+    """Finds tokens that count from 0 or 1: the column of the words' numbers."""
+    long = [example.tokens for example in split.examples if len(example.tokens) > 2]
+    counts = (
+        tokens in (tuple(map(str, range(n, n + len(tokens)))) for n in (0, 1))
+        for tokens in long
+    )
+    is_counting = bool(long) and sum(counts) > 0.9 * len(long)
+    tokens = [t for example in split.examples[:50] for t in example.tokens][:500]
+    if len(tokens) >= 5 and all(t.isascii() and t.isdigit() for t in tokens):
+        # Numbers that continue from sentence to sentence.
+        steps = [int(b) - int(a) for a, b in pairwise(tokens)]
+        is_counting = is_counting or steps.count(1) > 0.9 * len(steps)
+    if is_counting:
+        message = "the tokens are running numbers, not words; set token_column to the "
+        message += "column of the words"
+        first = split.examples[0]
+        yield _at(split, first, 0, "warning", "running numbers", message)
+
+
+def _long_sentences(split: Split) -> Iterator[Finding]:
+    """Finds sentences that are probably several, without blank lines between them."""
+    lengths = [len(example.tokens) for example in split.examples]
+    longest = max(range(len(lengths)), key=lengths.__getitem__)
+    usual = statistics.median(lengths)
+    count, most = len(lengths), lengths[longest]
+    is_outlier = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
+    if is_outlier and count == 1:
+        message = f"the only sentence has {most:,} tokens"
+    elif is_outlier:
+        padding = 1 - sum(lengths) / (most * count)
+        message = f"a sentence has {most:,} tokens, the median {usual:g}; in one "
+        message += f"batch, {padding:.0%} are padding"
+    elif count > 1 and usual > _LONG_MEDIAN:
+        message = f"half of the sentences have {usual:g} tokens or more"
+    else:
+        return
+    message += "; are blank lines between sentences missing?"
+    example = split.examples[longest]
+    yield _at(split, example, 0, "warning", "long sentences", message)
+
+
+def _cut_end(split: Split) -> Iterator[Finding]:
+    """Finds a last line that may be cut off."""
+    if not split.last_line or not split.examples:
+        return
+    last = split.examples[-1]
+    counts = Counter(label for e in split.examples for label in e.labels)
+    if counts[last.labels[-1]] == 1:
+        message = "the file ends without a line end, in the label "
+        message += f"{last.labels[-1]!r} of no other token; is it complete?"
+        place = len(last.tokens) - 1
+        yield _at(split, last, place, "warning", "cut end", message)
+
+
+def _similar_types(split: Split) -> Iterator[Finding]:
+    """Finds types that differ by case or a letter from a far more frequent type."""
+    counts: Counter[str] = Counter()
+    first: dict[str, tuple[Example, int]] = {}
+    for example, start, _, kind in _entities(split):
+        counts[kind] += 1
+        first.setdefault(kind, (example, start))
+    for name, count in sorted(counts.items()):
+        closer = [n for n in counts if n != name and counts[n] >= 20 * count]
+        same = [n for n in closer if n.casefold() == name.casefold()]
+        similar = difflib.get_close_matches(name, closer, 1, 0.8) if count < 3 else []
+        if other := next(iter(same or similar), None):
+            message = f"the type {name!r} ({count:,}) looks like {other!r} "
+            message += f"({counts[other]:,}); is it a misspelling?"
+            yield _at(split, *first[name], "warning", "similar types", message)
+
+
+def _entities(split: Split) -> Iterator[tuple[Example, int, int, str]]:
+    if split.scheme != schemes.TAGS:
+        for example in split.examples:
+            for start, end, kind in schemes.to_spans(example.labels):
+                yield example, start, end, kind
+
+
+def _labels(split: Split) -> Iterator[Finding]:
+    """Finds labels that violate their scheme, and files without entities."""
+    if split.scheme == schemes.TAGS:
+        return
+    broken = [
+        (example, position)
+        for example in split.examples
+        for position in schemes.violations(example.labels, split.scheme)
+    ]
+    if broken:
+        lines = ", ".join(str(e.lines[i]) for e, i in broken[:_SHOWN])
+        message = f"{counted(len(broken), 'label')} against the scheme {split.scheme}, "
+        message += f"in line {lines}{' …' if len(broken) > _SHOWN else ''}; `jaxner "
+        message += f"convert … --scheme {split.scheme}` writes well-formed ones"
+        yield _at(split, *broken[0], "warning", "scheme", message, len(broken))
+    if not split.types():
+        message = "there is no entity: all labels are O; is it the right column "
+        message += "(label_column) or field?"
+        yield Finding("warning", "labels", message, str(split.path))
+
+
+def _repeated(split: Split) -> Iterator[Finding]:
+    """Finds sentences that occur several times, and those with different labels."""
+    groups: dict[tuple[str, ...], list[Example]] = defaultdict(list)
+    for example in split.examples:
+        if len(example.tokens) > 3:
+            groups[example.tokens].append(example)
+    again = [group for group in groups.values() if len(group) > 1]
+    differ = [group for group in again if len({e.labels for e in group}) > 1]
+    for group in differ[:_SHOWN]:
+        lines = ", ".join(str(e.line) for e in group[:_SHOWN])
+        text = " ".join(group[0].tokens)[:60]
+        message = f"the same sentence has different labels in lines {lines}: {text!r}"
+        yield _at(split, group[0], 0, "warning", "contradictions", message)
+    if again:
+        count = sum(len(group) - 1 for group in again)
+        message = f"{counted(count, 'sentence')} of 4 tokens or more occurred before"
+        yield _at(split, again[0][1], 0, "note", "repetitions", message, count)
+
+
+def _ambiguous(split: Split) -> Iterator[Finding]:
+    """Finds entities whose text has several types, most frequent first."""
+    types: dict[str, Counter[str]] = defaultdict(Counter)
+    for example, start, end, kind in _entities(split):
+        types[" ".join(example.tokens[start:end])][kind] += 1
+    several = [(text, kinds) for text, kinds in types.items() if len(kinds) > 1]
+    # The more frequent the second type, the graver the ambiguity.
+    several.sort(key=lambda pair: -pair[1].most_common(2)[1][1])
+    if several:
+        shown = [
+            f"{text!r} ({', '.join(f'{kind} {n}' for kind, n in kinds.most_common())})"
+            for text, kinds in several[:10]
+        ]
+        message = f"{counted(len(several), 'text')} with several types: "
+        message += ", ".join(shown)
+        file, count = str(split.path), len(several)
+        yield Finding("note", "several types", message, file, None, count)
+
+
+_Check = Callable[[Split], Iterator[Finding]]
+_GRAVE: Sequence[_Check] = (_numbers, _long_sentences, _odd_tokens, _cut_end)
+_GRAVE = (*_GRAVE, _similar_types)
+_CHECKS: Sequence[_Check] = (*_GRAVE, _labels, _repeated, _ambiguous)

@@ -1,0 +1,188 @@
+"""Probable mistakes in files, between splits, and at the start of a run."""
+
+import dataclasses
+import json
+
+import pytest
+
+from jaxner.data import audit, corpora, formats
+from jaxner.data.formats import Example
+from tests import tiny
+
+GOOD = "Rome B-LOC\nwins O\n\nAjax B-ORG\nwins O\nagain O\n\n"
+LONG = "word O\n" * 4782
+
+# Content, level, line of the finding, and what it says.
+ODD = [
+    ("a B-X\nb O\nc I-X\nd B-X\n", "warning", 3, "1 label against the scheme BIO"),
+    ("a O\nb O\n", "warning", None, "there is no entity"),
+    (GOOD * 20 + "Oslo B-Loc\n", "warning", 141, "'Loc' (1) looks like 'LOC' (20)"),
+    (
+        "a B-PERSON\n\n" * 40 + "b B-PERSONN\n",
+        "warning",
+        81,
+        "'PERSONN' (1) looks like 'PERSON' (40)",
+    ),
+    (GOOD + "Rome B-LO", "warning", 8, "the file ends without a line end"),
+    ("a B-X\n\xa0 O\n", "warning", 2, "1 token without"),
+    ("a B-X\nb\0 O\n", "warning", 2, "with a control character"),
+    ("a B-X\nb\u200b O\n", "warning", 2, "an invisible"),
+    ("a B-X\n" + "x" * 44_000 + " O\n", "warning", 2, "100 char"),
+    ("a B-X\nMÃ¼ller O\n", "warning", 2, "the wrong encod"),
+    ("a B-X\nM\ufffdller O\n", "warning", 2, "the wrong encod"),
+    (
+        "1 Rome B-LOC\n2 is O\n3 old O\n\n1 Yes O\n2 it O\n3 is O\n",
+        "warning",
+        1,
+        "running numbers, not words; set token_column",
+    ),
+    (
+        "".join(f"{i} w B-X\n" + "\n" * (i % 9 == 0) for i in range(100, 160)),
+        "warning",
+        1,
+        "running numbers",
+    ),
+    (LONG, "warning", 1, "the only sentence has 4,782 tokens"),
+    (GOOD * 9 + LONG, "warning", 64, "a sentence has 4,782 tokens, the"),
+    (
+        "Mr B-X\nA I-X\nwent O\nhome O\n\nMr O\nA B-X\nwent O\nhome O\n",
+        "warning",
+        1,
+        "different labels in lines 1, 6: 'Mr A went home'",
+    ),
+    (
+        "Milan B-LOC\n\nMilan B-ORG\n\nMilan B-ORG\n\nOslo B-LOC\n",
+        "note",
+        None,
+        "'Milan' (ORG 2, LOC 1)",
+    ),
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="a.conll"):
+        path = tmp_path / name
+        path.write_text(content)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(("content", "level", "line", "message"), ODD)
+def test_probable_mistakes(file, content, level, line, message):
+    path = file(content)
+    split, findings = audit.of_file(path)
+    assert split is not None
+    found = [(f.level, f.line) for f in findings if message in f.message]
+    assert found == [(level, line)], [str(finding) for finding in findings]
+    assert all(finding.file == str(path) for finding in findings)
+
+
+def test_a_good_file_has_no_findings(file):
+    split, findings = audit.of_file(file(GOOD))
+    assert split.sizes() == (2, 5, 2)
+    assert findings == []
+
+
+U = "{}\ta\t_\tX\t_\t_\t_\t_\t_\t_\n"
+MIXED = {
+    "a.conll": ("a B-X\nb X-Y\n\nc O O\nd Z-Y\ne O\n\nf I-\n", [2, 4, 5, 8]),
+    "a.tsv": ("token\tlabel\na\tX-Y\nb\nc\tO\nd\tZ-Y\n\ne\tI-\n", [2, 3, 5, 7]),
+    "a.conllu": (
+        U.format(1) + "2 x\n" + U.format(3) + "\n" + U.format(1),
+        [1, 2, 3, 5],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_all_bad_lines_and_labels_are_listed_by_line(file, name):
+    content, lines = MIXED[name]
+    split, findings = audit.of_file(file(content, name))
+    assert split is None
+    assert [(f.level, f.line) for f in findings] == [("error", n) for n in lines]
+
+
+def test_bad_labels_do_not_end_the_check(file):
+    path = file("Rome Q-LOC\nx ZZ\n\nOslo B-LOC\n\n\xa0 O\n\ny !!\n")
+    split, findings = audit.of_file(path)
+    assert split.sizes() == (2, 2, 1)
+    assert [f.line for f in findings if f.level == "error"] == [1, 2, 8]
+    assert [f.line for f in findings if f.level == "warning"] == [6]
+
+
+def test_notes_of_the_reader_are_findings(file):
+    path = file(json.dumps({"text": "a break", "spans": [[0, 4, "X"]]}), "a.jsonl")
+    split, findings = audit.of_file(path, unfit="widen")
+    assert [f.message for f in findings if f.check == "reading"] == list(split.notes)
+
+
+def test_a_folder_is_a_corpus(tmp_path):
+    folder = tiny.write_corpus(tmp_path / "corpus", documents=True)
+    splits, findings = audit.findings(folder)
+    assert list(splits) == ["train", "dev", "test"]
+    assert ("note", "out of vocabulary") in {(f.level, f.check) for f in findings}
+    (folder / "dev.conll").unlink()
+    _, findings = audit.findings(folder)
+    assert ("warning", "there is no dev file") in [
+        (f.level, f.message) for f in findings
+    ]
+    (tmp_path / "none").mkdir()
+    splits, (finding,) = audit.findings(tmp_path / "none")
+    assert (splits, finding.level) == ({}, "error")
+
+
+def test_splits_that_share_sentences_or_have_new_types(tmp_path):
+    splits = {name: corpora.load("sample", name) for name in corpora.SPLITS}
+    splits["test"] = dataclasses.replace(splits["train"], split="test")
+    odd = Example(("x",), ("B-NEW",), 0, (1,))
+    splits["dev"] = dataclasses.replace(splits["dev"], examples=(odd,))
+    warnings = {f.check: f for f in audit.of_splits(splits) if f.level == "warning"}
+    assert warnings["overlap"].line == splits["train"].examples[0].line
+    assert "100.0%" in warnings["overlap"].message
+    assert warnings["unseen types"].message == "train lacks 1 type of dev: NEW"
+    assert audit.of_splits({"dev": splits["dev"]}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.rstrip() + "\nRome B-LOCAL", "ends without a line end"),
+        (lambda d: LONG + d, "are blank lines between"),
+        (
+            lambda d: "-DOCSTART- O\n\n" + ("Rome B-LOC\n" * 75 + "\n") * 100,
+            "half of the sentences have 75 tokens or more",
+        ),
+        (lambda d: d.replace("the ", "the\0 ", 1), "1 token with a control ch"),
+    ],
+)
+def test_a_run_begins_with_the_gravest(file, change, message):
+    path = file("")
+    formats.write(path, corpora.load("sample", "dev").examples)
+    findings = audit.at_start(corpora.read(file(change(path.read_text()))))
+    assert any(message in finding.message for finding in findings)
+    assert audit.at_start(corpora.load("sample", "dev")) == []
+
+
+def test_the_share_of_words_with_a_vector():
+    split = corpora.load("sample", "dev")
+    words = {word.lower() for word in split.words()}
+    assert audit.coverage(split, "v.txt", words).level == "note"
+    assert audit.coverage(split, "v.txt", set()).level == "warning"
+
+
+def test_a_vocabulary_of_few_words():
+    assert audit.vocabulary(10, 5, "1", "a") == []
+    (finding,) = audit.vocabulary(10, 4, "1", "a")
+    assert finding.level == "warning"
+    assert str(finding).startswith("a: only 4 of 10")
+
+
+def test_formats_of_text_are_audited_as_one(tmp_path):
+    (tmp_path / "a.txt").write_text("Rome wins\n")
+    (tmp_path / "a.ann").write_text("T1\tLOC 0 4\tRome\n")
+    splits, findings = audit.findings(tmp_path)
+    assert [split.sizes() for split in splits.values()] == [(1, 2, 1)]
+    assert formats.guess(tmp_path) == "brat"
+    assert findings == []
