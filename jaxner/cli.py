@@ -400,14 +400,14 @@ def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> No
         (hint,) = typing.get_args(hint)
     if "output" in typing.get_args(hint):
         parser.outputs.add(name)
-    words, metavar = _words(hint)
+    read, metavar, words = _kind(hint)
     if words:
         meaning += f" One of {', '.join(words)}."
     is_needed = default is dataclasses.MISSING
     if not is_needed and default and "default" not in meaning.lower():
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
         meaning += f" Default: {shown}."
-    options: dict[str, Any] = {"type": _reader(hint), "help": meaning}
+    options: dict[str, Any] = {"type": read, "help": meaning}
     if name in parser.positional:
         several = {(): "*", dataclasses.MISSING: None}.get(default, "?")
         parser.add_argument(name, nargs=several, metavar=name.upper(), **options)
@@ -428,37 +428,22 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
-def _words(hint: Any) -> tuple[Sequence[str], str]:
-    """Returns the words that an option may be, and what its value is called."""
-    inner = typing.get_args(hint)
-    if typing.get_origin(hint) is typing.Literal:
-        return inner, "NAME"
-    if typing.get_origin(hint) is tuple:
-        _, name = _words(inner[0])
-        return (), f"{name},…"
-    if typing.get_origin(hint) is Annotated:
-        for rule in inner[1:]:
-            if type(rule) is fields.OneOf:
-                return rule.known, "NAME"
-        if inner[0] is Path:
-            return (), "FOLDER" if "folder" in inner else "FILE"
-        hint = inner[0]
-    return (), {Path: "FILE", int: "N", float: "X"}.get(hint, "TEXT")
-
-
-def _reader(hint: Any) -> Callable[[str], Any]:
-    """Returns a function from text to a value, for argparse's `type`."""
+def _kind(hint: Any) -> tuple[Callable[[str], Any], str, Sequence[str]]:
+    """Returns a reader of texts, the name of a value, and the words that it may be."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        read = _reader(inner[0])
-        return lambda text: tuple(read(part) for part in text.split(","))
+        read, name, _ = _kind(inner[0])
+        return lambda text: tuple(map(read, text.split(","))), f"{name},…", ()
     if origin is typing.Literal:
-        return fields.argument(Annotated[str, fields.OneOf(inner)])
-    if hint is Path or (origin is Annotated and inner[0] is Path):
-        return lambda text: _path(text, is_folder="folder" in inner)
-    if hint is str:
-        return str
-    return fields.argument(hint)
+        hint, inner = Annotated[str, fields.OneOf(inner)], (str, fields.OneOf(inner))
+    base, *rules = inner or (hint,)
+    if base is Path:
+        is_folder = "folder" in rules
+        name = "FOLDER" if is_folder else "FILE"
+        return lambda text: _path(text, is_folder), name, ()
+    words = next((rule.known for rule in rules if type(rule) is fields.OneOf), ())
+    name = "NAME" if words else {int: "N", float: "X"}.get(base, "TEXT")
+    return str if hint is str else fields.argument(hint), name, words
 
 
 def _path(text: str, is_folder: bool) -> Path:
