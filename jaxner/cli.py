@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-from jaxner import fields, writing
+from jaxner import cache, fields, writing
 from jaxner.errors import InputError
 
 COMMANDS = {
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str]) -> None:
 def call(function: Callable, arguments: Sequence[str]) -> Any:
     """Calls a command's function with the values of a command line."""
     positional, values = parser_of(function).parse(arguments)
-    use_cache(values.pop("cache"))
+    cache.use(values.pop("cache"))
     del values["verbosity"]
     with _quiet():
         return function(*positional, **values)
@@ -175,58 +175,6 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.set_verbosity(before)
-
-
-# --- Compiled programs ----------------------------------------------------------------
-
-
-def cache_folder() -> Path:
-    """Returns the default folder of compiled programs: the system's for user caches.
-
-    `$XDG_CACHE_HOME` overrides it on every system.
-    """
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen) / "jaxner"
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData/Local") / "jaxner"
-    caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    return Path.home() / caches / "jaxner"
-
-
-def use_cache(choice: str | None) -> None:
-    """Makes JAX keep compiled programs between commands.
-
-    Args:
-        choice: A folder, or "off". None for the folder of `JAX_COMPILATION_CACHE_DIR`,
-            else `cache_folder()`; if that is not writable, nothing is stored.
-
-    Raises:
-        OSError: The chosen folder cannot be created.
-    """
-    if choice == "off":
-        _set_jax("jax_enable_compilation_cache", False)
-        return
-    if choice is None and os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return
-    try:
-        path = writing.expanded(choice) if choice else cache_folder()
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: no home folder
-        if choice:
-            raise
-        return
-    _set_jax("jax_compilation_cache_dir", str(path.absolute()))
-    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
-        _set_jax("jax_persistent_cache_min_compile_time_secs", 0.5)
-
-
-def _set_jax(option: str, value: Any) -> None:
-    """Sets an option of JAX without importing it."""
-    if "jax" in sys.modules:
-        sys.modules["jax"].config.update(option, value)
-    else:
-        os.environ[option.upper()] = str(value)
 
 
 # --- From a signature to options ------------------------------------------------------

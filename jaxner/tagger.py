@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxner import arguments, calibrations, integrity, models
+from jaxner import arguments, cache, calibrations, integrity, models
 from jaxner.building import build as build
 from jaxner.building import build_model as build_model
 from jaxner.building import changed, check_sizes
@@ -248,6 +248,7 @@ def load(
         >>> load("runs/grn").vocabulary.scheme
         'BIOES'
     """
+    cache.use()
     arguments.check_folder(workdir)
     if isinstance(changes, models.Model):
         raise TypeError("Pass a model by name: jaxner.load(folder, model=model).")

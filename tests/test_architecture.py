@@ -10,7 +10,7 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
-    *("types", "errors", "ranges", "fields", "wording", "writing", "terminal"),
+    *("types", "errors", "ranges", "fields", "wording", "writing", "cache", "terminal"),
     *("saving", "devices", "integrity", "arguments", "checked", "data", "inference"),
     *("models", "checkpoints", "runs", "workdir", "evaluation", "building"),
     *("calibrations", "pretrained", "tagger", "tagging"),

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import jax
 import pytest
 
-from jaxner import __main__, cli, fields
+from jaxner import __main__, cache, cli, fields
 from jaxner.commands import Folder, Output
 
 ROOT = Path(__file__).parents[1]
@@ -291,13 +291,13 @@ def as_before(monkeypatch):
 
 def test_the_cache_is_where_the_system_keeps_caches(as_before, tmp_path):
     as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cli.cache_folder() == tmp_path / "jaxner"
+    assert cache.folder() == tmp_path / "jaxner"
     as_before.delenv("XDG_CACHE_HOME")
     as_before.setattr(sys, "platform", "win32")
     as_before.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cli.cache_folder() == tmp_path / "local" / "jaxner"
+    assert cache.folder() == tmp_path / "local" / "jaxner"
     as_before.setattr(sys, "platform", "darwin")
-    assert cli.cache_folder() == Path.home() / "Library/Caches/jaxner"
+    assert cache.folder() == Path.home() / "Library/Caches/jaxner"
 
 
 def test_a_choice_goes_before_the_variable_of_jax_and_this_before_the_default(
@@ -306,24 +306,25 @@ def test_a_choice_goes_before_the_variable_of_jax_and_this_before_the_default(
     as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
     as_before.setenv("JAX_COMPILATION_CACHE_DIR", "given")
     before = jax.config.jax_compilation_cache_dir
-    cli.use_cache(None)
+    cache.use(None)
     assert jax.config.jax_compilation_cache_dir == before
     as_before.delenv("JAX_COMPILATION_CACHE_DIR")
-    cli.use_cache(None)
+    jax.config.update("jax_compilation_cache_dir", None)
+    cache.use(None)
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "jaxner")
-    cli.use_cache(str(tmp_path / "mine"))
+    cache.use(str(tmp_path / "mine"))
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "mine")
     assert (tmp_path / "mine").is_dir()
-    cli.use_cache("off")
+    cache.use("off")
     assert not jax.config.jax_enable_compilation_cache
 
 
 def test_a_cache_that_cannot_be_made(as_before, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
-        cli.use_cache(str(tmp_path / "file" / "x"))
+        cache.use(str(tmp_path / "file" / "x"))
     as_before.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     as_before.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     jax.config.update("jax_compilation_cache_dir", None)
-    cli.use_cache(None)  # goes without
+    cache.use(None)  # goes without
     assert jax.config.jax_compilation_cache_dir is None

@@ -2,7 +2,10 @@
 
 import dataclasses
 import functools
+import os
 import shutil
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -312,6 +315,23 @@ def test_loading_writes_and_removes_nothing(finished, tmp_path):
 def test_loading_again_labels_the_same(params, finished, sentences, labels):
     assert jaxner.tag(jaxner.load(finished), sentences) == labels
     assert jaxner.tag(jaxner.load(str(finished)), sentences) == labels
+
+
+CACHED = """
+import sys, jax, jaxner
+jax.jit(lambda x: x + 1)(1.0)  # a program that is compiled before there is a folder
+jaxner.tag(jaxner.load(sys.argv[1]), ["Rome", "fell"])
+"""
+
+
+@pytest.mark.slow
+def test_python_keeps_compiled_programs_as_commands_do(finished, tmp_path):
+    names = "JAX_COMPILATION_CACHE_DIR", "XDG_CACHE_HOME"
+    environment = {k: v for k, v in os.environ.items() if k not in names}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", CACHED, str(finished)]
+    subprocess.run(command, env=environment, check=True)
+    assert any((tmp_path / "jaxner").iterdir())
 
 
 # --- Batches -------------------------------------------------------------------------
