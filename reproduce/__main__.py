@@ -16,8 +16,8 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from jaxner import writing
@@ -28,7 +28,7 @@ from reproduce.queue import PLATFORMS, ROOT, STATES, Queue
 from reproduce.results import Results
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Runs a command line; returns the exit status."""
     parser = argparse.ArgumentParser(
         "python -m reproduce",
@@ -52,9 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv[:1] == ["figures"]:
         from reproduce import figures
 
-        parser = argparse.ArgumentParser("python -m reproduce figures")
-        figures.declare(parser)
-        figures.show(parser.parse_args(argv[1:]))
+        figures.main(argv[1:])
         return 0
     options = parser.parse_args(argv)
     published, results = Published.load(), Results(options.results)
@@ -77,7 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]
     queue = Queue(plan, results, options.runs, options.device)
     if not options.list:
-        return queue.work(jobs, options.hours, options.retry)
+        queue.work(jobs, options.hours, options.retry)
+        return 0
     by_cell: dict[str, dict[tuple[str, str], list[str]]] = {}
     for job in jobs:
         states = by_cell.setdefault(job.cell.id, {})
@@ -113,7 +112,11 @@ def show_tables(published: Published, results: Results, write: bool) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())
+    except KeyboardInterrupt:
+        print("Stopped; the same command continues from here")
+        sys.exit(130)
     except InputError as error:
         sys.exit(f"reproduce: {error}")

@@ -11,6 +11,7 @@ import functools
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ import filelock
 
 from jaxner import configuration
 from jaxner.data import corpora
-from jaxner.training import commits, corpus, signals
+from jaxner.training import commits, corpus
 from jaxner.workdir import Workdir
 from reproduce import results
 from reproduce.plan import Cell, Job, Plan
@@ -35,7 +36,7 @@ LOG = "train.log"
 
 
 def train(
-    job: Job, flags: Sequence[str], folder: Path, device: str | None, must_stop: Any
+    job: Job, flags: Sequence[str], folder: Path, device: str | None, seconds: float
 ) -> tuple[int, str]:
     """Trains or resumes a run in another process, with its output in `train.log`.
 
@@ -44,11 +45,13 @@ def train(
         flags: Overrides of its config.
         folder: Its folder.
         device: A key of `PLATFORMS`; None for JAX's choice.
-        must_stop: Returns whether the run must stop; called twice a second.
+        seconds: When to stop the run.
 
     Returns:
-        The exit status (negative: the signal that killed the run), and what went wrong,
-        in one line.
+        The exit status (negative: the signal that killed the run), and the last line.
+
+    Raises:
+        KeyboardInterrupt: After the run has stopped, too.
     """
     environment = dict(os.environ)
     # All seeds of a cell share compiled programs.
@@ -58,7 +61,6 @@ def train(
         environment["JAX_PLATFORMS"] = PLATFORMS[device]
     command = ["-m", "jaxner", "train", "--config", job.cell.config, *flags]
     with (folder / LOG).open("ab") as log:
-        begin = log.tell()  # after the output of earlier attempts
         process = subprocess.Popen(
             [sys.executable, *command, "--workdir", str(folder)],
             cwd=ROOT,
@@ -68,26 +70,20 @@ def train(
             start_new_session=True,  # we pass Ctrl-C on, not the shell
         )
         try:
-            is_asked = False
-            while process.poll() is None:
-                if not is_asked and must_stop():
-                    process.terminate()
-                    is_asked = True
-                time.sleep(0.5)
-        except BaseException:
+            status = process.wait(min(seconds, threading.TIMEOUT_MAX))
+        except subprocess.TimeoutExpired:
             process.terminate()
+            status = process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
             raise
-    status = process.wait()
-    if status < 0:
-        return status, f"killed by signal {-status}; out of memory?"
-    text = (folder / LOG).read_bytes()[begin:].decode("utf-8", "replace")
-    lines = [line for line in text.splitlines() if line.strip()] or ["no message"]
-    said = [line for line in lines if line.startswith("jaxner train: ")]
-    error = (said or lines)[-1].removeprefix("jaxner train: ")[:500]
+    lines = (folder / LOG).read_text("utf-8", "replace").split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "no message")
     for path, name in {str(ROOT): ".", os.environ.get("JAXNER_DATA"): "data"}.items():
         if path:  # no machine's paths in the results
-            error = error.replace(path, name)
-    return status, error
+            last = last.replace(path, name)
+    return status, f"killed by signal {-status}" if status < 0 else last[:500]
 
 
 @dataclasses.dataclass
@@ -121,7 +117,7 @@ class Queue:
         changed |= self.plan.devices.get(self.device or "", {}).get("overrides", {})
 
         def value(name: str) -> Any:
-            section = config
+            section: Any = config
             for part in name.split("."):
                 section = section.get(part) if hasattr(section, "get") else None
             return section
@@ -159,41 +155,29 @@ class Queue:
 
     def work(
         self, jobs: Sequence[Job], hours: float | None = None, retry: bool = False
-    ) -> int:
-        """Runs all missing jobs; returns an exit status.
+    ) -> None:
+        """Runs all missing jobs.
 
         Args:
             jobs: Jobs by descending priority.
             hours: Stops the current run after this many hours; a later call resumes it.
             retry: Whether to start failed runs again.
-
-        Returns:
-            0, or the exit status for the signal that stopped the queue.
         """
         end = time.monotonic() + 3600 * hours if hours else float("inf")
         logged: set[str] = set()
-        with signals.stop_requests() as stop:
-
-            def must_stop() -> bool:
-                return bool(stop) or time.monotonic() >= end
-
-            for job in jobs:
-                if must_stop():
-                    break
-                state, why = self.state(job)
-                if state in (SKIPPED, WAITING) and job.cell.id not in logged:
-                    logged.add(job.cell.id)
-                    self.log(f"{job.cell.id}: {state}, {why}")
-                if state == MISSING:
-                    job = self._joined(job, jobs)
-                is_wanted = state == MISSING or (retry and state == FAILED)
-                if is_wanted and self._run(job, must_stop) in STOPPED:
-                    break
-            else:
-                self.log("No jobs left")
-                return 0
-        self.log("Stopped; the same command continues from here")
-        return stop.exit_status if stop else 0
+        for job in jobs:
+            state, why = self.state(job)
+            if state in (SKIPPED, WAITING) and job.cell.id not in logged:
+                logged.add(job.cell.id)
+                self.log(f"{job.cell.id}: {state}, {why}")
+            if state == MISSING:
+                job = self._joined(job, jobs)
+            if state == MISSING or (retry and state == FAILED):
+                left = end - time.monotonic()
+                if left <= 0 or self._run(job, left) in STOPPED:
+                    self.log("Stopped; the same command continues from here")
+                    return
+        self.log("No jobs left")
 
     def _joined(self, job: Job, jobs: Iterable[Job]) -> Job:
         """Returns a job with all seeds of its cell if none has begun to train alone."""
@@ -205,20 +189,20 @@ class Queue:
                 return job
         return job._replace(num_seeds=len(mine))
 
-    def _run(self, job: Job, must_stop: Callable[[], bool]) -> int:
+    def _run(self, job: Job, seconds: float) -> int:
         folder = self._folder(job)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with filelock.FileLock(folder / ".queue", timeout=0):
                 # If a queue is killed, the run that it started goes on.
                 if not Workdir(folder).is_locked():
-                    return self._run_locked(job, folder, must_stop)
+                    return self._run_locked(job, folder, seconds)
         except filelock.Timeout:
             pass
         self.log(f"{job}: another process is training it")
         return 0
 
-    def _run_locked(self, job: Job, folder: Path, must_stop: Callable[[], bool]) -> int:
+    def _run_locked(self, job: Job, folder: Path, seconds: float) -> int:
         overrides = self.overrides(job.cell)
         begun = "resumed" if Workdir(folder).is_begun() else "begun"
         listed = ", ".join(f"{k}={v}" for k, v in overrides.items())
@@ -231,7 +215,7 @@ class Queue:
         if job.cell.begins_with:
             options["init_from"] = self._first_weights(job)
         flags = [f"--config.{name}={value}" for name, value in options.items()]
-        status, error = self.train(job, flags, folder, self.device, must_stop)
+        status, error = self.train(job, flags, folder, self.device, seconds)
         if status in STOPPED:
             return status
         for seed in range(job.seed, job.seed + job.num_seeds):
