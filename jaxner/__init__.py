@@ -7,8 +7,8 @@ TYPE_CHECKING = False  # that of typing takes longer to import than this module
 if TYPE_CHECKING:
     from typing import Any
 
-    from jaxner.analysis.heatmaps import attention as attention
-    from jaxner.analysis.heatmaps import relations as relations
+    from jaxner.analysis.inside import attention as attention
+    from jaxner.analysis.inside import relations as relations
     from jaxner.answers.dropout_passes import Uncertainty as Uncertainty
     from jaxner.answers.dropout_passes import sample as sample
     from jaxner.answers.dropout_passes import uncertainty as uncertainty
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from jaxner.training.objectives import batch_loss as loss  # noqa: F401
 
 _HOMES = {
-    "attention": "analysis.heatmaps",
-    "relations": "analysis.heatmaps",
+    "attention": "analysis.inside",
+    "relations": "analysis.inside",
     "Batches": "data.batching",
     "Vocabulary": "data.vocabulary",
     "build_vocabulary": "data.vocabulary:build",

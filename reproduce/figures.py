@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from jaxner import tagging
-from jaxner.analysis import drafts, heatmaps, lengths, parts
+from jaxner.analysis import inside, refinement
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
-from jaxner.evaluation import plots, predictions
+from jaxner.evaluation import drawings, errors, predictions, scoring
+from jaxner.evaluation.scoring import Counts
 from jaxner.training import corpus
 from jaxner.workdir import Workdir
 from reproduce.plan import HERE
@@ -34,19 +35,24 @@ Row = dict[str, Any]
 def by_length(options: argparse.Namespace) -> list[Row]:
     """Returns scores by the length of sentences or mentions, a column for each run."""
     is_mentions = options.figure == "mention-length"
-    score: Any = lengths.by_mention if is_mentions else lengths.by_sentence
     rows: dict[str, Row] = {}
     for folder in options.workdir:
         run = Workdir(folder)
         labels = predictions.read(run.predictions(options.split))
-        scores = score(*labels, scheme=run.vocabulary().scheme)
+        scheme = run.vocabulary().scheme
         if is_mentions:
-            scores = [*scores, lengths.multi_token(scores)]
-        for part in scores:
-            row = rows.setdefault(part.name, {"tokens": part.name, "items": part.items})
-            if row["items"] != part.items:
+            pairs = errors.pairs(*labels, scheme=scheme)
+            groups = errors.by_length(pairs, errors.MENTIONS)
+            longer = sum((row.counts for row in groups[1:]), Counts())
+            groups.append(errors.Row("2+", longer, longer.gold))
+        else:
+            counts = scoring.count(*labels, scheme=scheme)
+            groups = errors.by_sentence_length(counts, labels[0])
+        for name, counts, items in groups:
+            row = rows.setdefault(name, {"tokens": name, "items": items})
+            if row["items"] != items:
                 raise InputError("scored on other sentences than the first run", folder)
-            row[folder] = part.percent
+            row[folder] = float("nan") if counts.f1 is None else 100 * counts.f1
     return list(rows.values())
 
 
@@ -55,7 +61,7 @@ def changes(options: argparse.Namespace) -> list[Row]:
     params, split = tagging.load(options.workdir[0]), split_of(options)
     examples = split.to_scheme(params.vocabulary.scheme)
     gold = [example.labels or () for example in examples]
-    table = drafts.table1(gold, drafts.traces(params, split))
+    table = refinement.table1(gold, refinement.traces(params, split))
     rows = []
     for where, changed in (("all", table.changes), ("above Γ", table.final)):
         for name, drafted in (("broken", "right"), ("mended", "wrong")):
@@ -71,7 +77,7 @@ def tokens(options: argparse.Namespace) -> list[Row]:
     """Returns draft and refinement of each token (UANet, Table 7)."""
     params, split = tagging.load(options.workdir[0]), split_of(options)
     rows = []
-    traces = drafts.traces(params, split)
+    traces = refinement.traces(params, split)
     for example, trace in zip(split.examples, traces, strict=True):
         columns = {"token": example.tokens, "gold": example.labels or example.tokens}
         columns |= {"draft": trace.draft, "refined": trace.refined}
@@ -83,11 +89,11 @@ def tokens(options: argparse.Namespace) -> list[Row]:
 
 def chunk_recall(options: argparse.Namespace) -> list[Row]:
     """Returns recalls of chunk labels, in percent, with all parts and each alone."""
-    recalls = parts.recalls(tagging.load(options.workdir[0]), split_of(options))
+    recalls = inside.chunk_recalls(tagging.load(options.workdir[0]), split_of(options))
     return [
         {"label": label, "tokens": whole.gold}
         | {part: 100 * (each[label].share or 0.0) for part, each in recalls.items()}
-        for label, whole in recalls[parts.WHOLE].items()
+        for label, whole in recalls[inside.WHOLE].items()
     ]
 
 
@@ -96,13 +102,13 @@ def heat_map(options: argparse.Namespace) -> list[Row]:
     params, split = tagging.load(options.workdir[0]), split_of(options)
     words = list(split.examples[0].tokens)
     vectors = None if split.vectors is None else split.vectors[0]
-    if parts.is_attentive(params):
-        weights = heatmaps.attention(params, words, vectors=vectors)
+    if inside.is_attentive(params):
+        weights = inside.attention(params, words, vectors=vectors)
         maps = {f"head {i}": weight for i, weight in enumerate(weights, 1)}
     else:
-        maps = {"relations": heatmaps.relations(params, words, vectors=vectors)}
+        maps = {"relations": inside.relations(params, words, vectors=vectors)}
     if options.plot:
-        plots.heat_maps(options.plot, maps, words, words, "weight, 0 to 1")
+        drawings.heat_maps(maps, words, words, "weight, 0 to 1", options.plot)
     return [
         {"map": title, "word": word, "weights": [round(float(x), 3) for x in line]}
         for title, matrix in maps.items()

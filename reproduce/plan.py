@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxner.errors import InputError
-from jaxner.evaluation import rules
+from jaxner.evaluation import scoring
 
 HERE = Path(__file__).parent
 
@@ -72,7 +72,7 @@ class Published(NamedTuple):
             cell = Cell(**table | entry)
             if cell.id in cells:
                 raise InputError(f"the cell {cell.id} occurs twice", path)
-            expected = ("accuracy",) if cell.figure == "accuracy" else rules.RULES
+            expected = ("accuracy",) if cell.figure == "accuracy" else scoring.RULES
             known(f"rule of {cell.id}", cell.rule, expected)
             cells[cell.id] = cell
         return cls(cells, tables, content["claim"], content["reference"])

@@ -16,7 +16,7 @@ import numpy as np
 from jaxner import writing
 from jaxner.data import schemes
 from jaxner.errors import InputError
-from jaxner.evaluation import predictions, rules
+from jaxner.evaluation import predictions, scoring
 from jaxner.workdir import Workdir
 from reproduce.plan import Cell, Job
 
@@ -152,8 +152,8 @@ def sentence_counts(cell: Cell, rule: str, folder: Path, split: str) -> np.ndarr
     scheme = run.vocabulary().scheme
     gold, predicted = predictions.read(run.predictions(split))
     if cell.figure == "accuracy" or scheme == schemes.TAGS:
-        return rules.tokens_per_sentence(gold, predicted)
-    return rules.per_sentence(gold, predicted, rule, scheme)
+        scheme = schemes.TAGS
+    return scoring.count(gold, predicted, rule, scheme).sum(1)
 
 
 def _figures(
@@ -166,7 +166,7 @@ def _figures(
     if cell.figure == "accuracy":
         return {cell.rule: round(result[split]["accuracy"], 4)}
     figures = {}
-    strict = [STRICT] if rules.reads(STRICT, run.vocabulary().scheme) else []
+    strict = [STRICT] if scoring.reads(STRICT, run.vocabulary().scheme) else []
     for rule in dict.fromkeys((cell.rule, CONLLEVAL, *strict)):
         correct, predicted, gold = sentence_counts(cell, rule, run.path, split).sum(0)
         f1 = 2 * correct / (predicted + gold) if predicted + gold else 0.0

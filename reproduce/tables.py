@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jaxner.errors import InputError
-from jaxner.evaluation import comparing, tally
+from jaxner.evaluation import stats
 from reproduce import results
 from reproduce.plan import Cell, Published
 from reproduce.results import CONLLEVAL, COUNTS, DONE, FAILED, STRICT, Line
@@ -215,7 +215,7 @@ def verdict(
     p, test, word, gap = None, "Welch", "not yet decidable", ""
     is_decidable = min(map(len, sides)) >= MIN_RUNS
     if is_decidable:
-        p = comparing.welch(*([x["test"][rule] for x in side] for side in sides))
+        p = stats.welch(*([x["test"][rule] for x in side] for side in sides))
     elif all(sides):
         for pair in _pairs(*sides):
             if (name := _pair_name(*pair, rule)) in compared:
@@ -258,11 +258,13 @@ def compare(
                 values[name] = known[name]
                 break
             if all(COUNTS in line for side in pair for line in side):
+                columns = ("correct", "predicted", "gold")
                 better, worse = (
-                    [tally.of_counts(results.counts(line, rule)) for line in side]
+                    [stats.Tally(results.counts(line, rule), columns) for line in side]
                     for side in pair
                 )
-                values[name] = comparing.bootstrap(better, worse, "f1", rounds=ROUNDS)
+                p = stats.compare(better, worse, rounds=ROUNDS)["f1"].bootstrap
+                values[name] = float("nan") if p is None else p
                 break
     return values
 

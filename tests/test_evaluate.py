@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jaxner
-from jaxner.commands import evaluate
+from jaxner.analysis import describe
 from jaxner.data import corpora, formats, schemes
 from jaxner.evaluation import predictions, scoring
 from jaxner.workdir import Workdir
@@ -73,26 +73,32 @@ def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):
     rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
     formats.write_columns(tmp_path / "iob1.conll", rows)
     found = [
-        evaluate.score(params, corpora.read(path), rule="seqeval", constrained=False)
+        describe.score(params, corpora.read(path), rule="seqeval", constrained=False)
         for path in (tmp_path / "iob1.conll", corpus / "dev.conll")
     ]
-    assert found[0] == found[1]
+    assert found[0][0].to_dict() == found[1][0].to_dict()
+    assert found[0][1] == found[1][1]
     assert found[0][0].overall.gold > 0
 
 
 def test_strict_counts_no_more_than_seqeval(params, corpus):
     split = corpora.load(None, "dev", directory=corpus)
-    loose, labels = evaluate.score(params, split, rule="seqeval", constrained=False)
-    strict, _ = evaluate.score(params, split, rule="strict", constrained=False)
+    loose, labels = describe.score(params, split, rule="seqeval", constrained=False)
+    strict, _ = describe.score(params, split, rule="strict", constrained=False)
     assert strict.rule == "strict"
     assert strict.overall.predicted <= loose.overall.predicted
     gold = [e.labels for e in split.to_scheme("BIOES")]
-    assert strict == scoring.score(gold, labels, rule="strict", scheme="BIOES")
+    expected = scoring.score(gold, labels, rule="strict", scheme="BIOES")
+    assert strict.to_dict() == expected.to_dict()
 
 
-def test_types_that_training_never_saw_are_missed_not_fatal(params, tmp_path):
+def test_types_that_training_never_saw_are_missed_not_fatal(
+    params, finished, evaluated, tmp_path, capsys
+):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n", encoding="utf-8")
-    scores, _ = evaluate.score(
+    evaluated(f"--workdir={finished}", f"--data={tmp_path / 'new.conll'}")
+    assert "the tagger will miss: DRAGON" in capsys.readouterr().out
+    scores, _ = describe.score(
         params,
         corpora.read(tmp_path / "new.conll"),
         rule="seqeval",

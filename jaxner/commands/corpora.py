@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from jaxner import fields, writing
 from jaxner.commands import Folder, Output
 from jaxner.data import formats, schemes, tokens
-from jaxner.errors import InputError
+from jaxner.errors import InputError, needs
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
@@ -220,9 +220,9 @@ def _encodable(text: str) -> str:
 
 def improbable(params: Any, splits: Sequence[Split]) -> list[Any]:
     """Returns labels that a run's tagger considers improbable, the likeliest first."""
-    from jaxner.analysis import suspects
+    from jaxner.analysis import describe
 
-    return sorted(place for split in splits for place in suspects.find(params, split))
+    return sorted(x for split in splits for x in describe.suspects(params, split))
 
 
 def show(splits: Sequence[Split], findings: Sequence[Finding], limit: int) -> None:
@@ -277,7 +277,7 @@ def page(content: dict[str, Any]) -> str:
     try:
         import jinja2
     except ImportError:
-        raise ImportError("--html needs jinja2: pip install jinja2") from None
+        raise needs("--html", "jinja2") from None
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True)
     return environment.get_template("check.html.jinja").render(**content)

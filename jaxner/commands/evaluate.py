@@ -14,7 +14,7 @@ from jaxner.commands.training import Processes
 from jaxner.data import schemes
 from jaxner.data.formats import UNFIT
 from jaxner.errors import InputError
-from jaxner.evaluation import rules
+from jaxner.evaluation.scoring import RULES
 
 if TYPE_CHECKING:
     from jaxner.data.corpora import Split
@@ -79,7 +79,7 @@ class Labelling:
         restart: For a folder of restarts: a seed, or all, to average them.
     """
 
-    rule: Annotated[str, fields.OneOf(("seqeval", *rules.RULES))] | None = None
+    rule: Annotated[str, fields.OneOf(("seqeval", *RULES))] | None = None
     constrained: bool | None = None
     decoding: Literal[
         "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
@@ -176,7 +176,8 @@ def evaluate(
     Returns:
         The scores; with `report`, its content if there are several runs.
     """
-    from jaxner.evaluation import pages, predictions
+    from jaxner.analysis import describe
+    from jaxner.evaluation import page, predictions
     from jaxner.evaluation import report as tables
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
@@ -197,7 +198,7 @@ def evaluate(
     for path in (output, json):
         writing.check(path, split.path)
     if report:
-        pages.check(report, split.path)
+        page.check(report, split.path)
     console.print(split.summary())
     if params.vocabulary.reads_documents and not any(
         e.document for e in split.examples
@@ -208,10 +209,10 @@ def evaluate(
         console.print(
             "The training file is missing: no separate accuracy for known words"
         )
-    corpus.log_unknown_tags(split, params.vocabulary, console.print)
+    corpus.log_unknown_types(split, params.vocabulary, console.print)
     rule, constrained = labelling.of_run(config, has_tags)
     with monitor.waiting(console, "Scoring"):
-        scores, predicted = score(
+        scores, predicted = describe.score(
             params,
             split,
             rule=rule,
@@ -230,7 +231,10 @@ def evaluate(
     result = {**scores.to_dict(), "decoding": labelling.decoding}
     result |= {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
     gold = [example.labels or () for example in split.to_scheme(scheme)]
-    result["figures"] = _figures(gold, predicted, rule, scheme, console.print)
+    rule = "conlleval" if rule == "seqeval" else rule
+    measured = tables.measure(tables.Prediction(None, gold, predicted, scheme, rule))
+    result["figures"] = measured["figures"]
+    console.print(tables.interval_line(measured))
     if chunks:
         result["chunk_recall"] = _chunk_recall(gold, predicted, console.print)
     if console.quiet:
@@ -247,7 +251,7 @@ def evaluate(
 
 def _check(workdir, source, output, json, report, labelling, chunks) -> None:
     """Checks that options fit together, before anything is read."""
-    from jaxner.evaluation import pages
+    from jaxner.evaluation import page
 
     if len(workdir) > 1 and not report:
         raise InputError("Several runs in --workdir are for --report")
@@ -265,101 +269,41 @@ def _check(workdir, source, output, json, report, labelling, chunks) -> None:
     for path in (output, json):
         writing.check(path, source.data)
     if report:
-        pages.check(report, source.data)
-
-
-def score(
-    params: Tagger,
-    split: Split,
-    *,
-    rule: str,
-    constrained: bool,
-    known_words: frozenset[str] | None = None,
-    decoding: str = "viterbi",
-    n: int = 10,
-    seed: int = 0,
-):
-    """Returns the scores of a tagger on a split, and its labels.
-
-    Args:
-        params: What `jaxner.load` returned.
-        split: Sentences with gold labels, in any scheme.
-        rule: One of `rules.RULES`, or "seqeval".
-        constrained: As in `jaxner.tag`.
-        known_words: The distinct words of the training text; tags of other words are
-            also counted separately.
-        decoding: As in `jaxner.tag`; or "n_best": of the n best labellings of each
-            sentence, the one that is nearest to the gold one (an oracle's choice).
-        n: Number of labellings for "n_best".
-        seed: Seed of the draws for "sampled".
-
-    Returns:
-        The scores, and the predicted labels of each sentence in the tagger's scheme.
-    """
-    import jax
-
-    from jaxner import tagging
-    from jaxner.answers import probabilities
-    from jaxner.evaluation.tasks import Task
-
-    if decoding == "n_best":
-        gold, predicted = probabilities.oracle_split(
-            params, split, n, constrained=constrained
-        )
-    else:
-        key = jax.random.key(seed) if decoding == "sampled" else None
-        choice: dict[str, Any] = {"decoding": decoding, "constrained": constrained}
-        gold, predicted = tagging.label_split(params, split, key=key, **choice)
-    task = Task(params.vocabulary.scheme, known_words)
-    tokens = [example.tokens for example in split.examples]
-    return task.score(tokens, gold, predicted, rule=rule), predicted
-
-
-def _figures(gold, predicted, rule: str, scheme: str, log) -> dict[str, Any]:
-    """Returns all figures with their intervals; logs that of the main one."""
-    from jaxner.evaluation import summary
-    from jaxner.evaluation.tasks import Task
-
-    rule = "conlleval" if rule == "seqeval" else rule
-    figures = summary.with_intervals(gold, predicted, rule, scheme)
-    key = Task(scheme).main_figure
-    log(summary.interval_line({"f1": "F1"}.get(key, key), figures[key]))
-    return figures
+        page.check(report, source.data)
 
 
 def _chunk_recall(gold, predicted, log) -> dict[str, Any]:
     """Logs the recall of each chunk label, and returns it in percent."""
-    from jaxner.evaluation import chunks
-    from jaxner.evaluation.counts import percent
+    from jaxner.evaluation import errors, report, scoring
 
-    recalls = chunks.recalls(gold, predicted)
-    log(chunks.table(recalls, "chunk labels"))
-    return {prefix: percent(recall.share) for prefix, recall in recalls.items()}
+    recalls = errors.chunk_recall(gold, predicted)
+    log(report.chunks_table(recalls, "chunk labels"))
+    return {prefix: scoring.percent(x.share) for prefix, x in recalls.items()}
 
 
 def write_report(
     report: Path, folders: Sequence[Path], source: Source, labelling: Labelling
 ) -> dict[str, Any]:
     """Writes `--report` of one run or several; returns what it holds."""
-    from jaxner.commands import reporting
-    from jaxner.evaluation import pages
+    from jaxner.analysis import describe
+    from jaxner.evaluation import page
     from jaxner.terminal import LineConsole
     from jaxner.workdir import Workdir
 
-    def load(name: str, folder: str) -> reporting.Scored:
+    def load(name: str, folder: str) -> describe.Run:
         params = labelling.load(Path(folder))
         config = Workdir(folder).read_json("config.json")
         has_tags = params.vocabulary.scheme == schemes.TAGS
         rule, constrained = labelling.of_run(config, has_tags)
         split = source.load(config)
-        pages.check(report, split.path)
+        page.check(report, split.path)
         if (restart := read_restart(labelling.restart)) is not None:
             if restart == "all":
                 name += f", ensemble of {len(params)}"
             else:
                 name += f", restart {restart}"
                 folder = str(Workdir(folder).seed(int(restart)).path)
-        return reporting.Scored(
+        return describe.Run(
             name,
             folder,
             params,
@@ -370,7 +314,7 @@ def write_report(
             seed=labelling.seed or 0,
         )
 
-    return reporting.write(str(report), [*map(str, folders)], load, LineConsole().print)
+    return describe.write(str(report), [*map(str, folders)], load, LineConsole().print)
 
 
 def read_change(text: str) -> tuple[str, Any]:

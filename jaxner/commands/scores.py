@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json as jsons
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields, writing
 from jaxner.commands import Output
 from jaxner.data import schemes
 from jaxner.errors import InputError
-from jaxner.evaluation import rules
+from jaxner.evaluation.scoring import RULES
 from jaxner.wording import counted
 
-HEADLINES = ("precision", "recall", "f1", "macro f1", "weighted f1", "token accuracy")
+if TYPE_CHECKING:
+    from jaxner.evaluation.report import Prediction
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class Scoring:
         seed: Seed of these draws; default: 0.
     """
 
-    rule: Annotated[str, fields.OneOf(rules.RULES)] = "conlleval"
+    rule: Annotated[str, fields.OneOf(RULES)] = "conlleval"
     scheme: Annotated[str, fields.OneOf(schemes.SCHEMES)] | None = None
     tags: bool = False
     comments: str | None = None
@@ -46,21 +46,14 @@ class Scoring:
                 "--rule and --scheme are for spans: leave them or --tags out"
             )
 
-    @property
-    def told(self) -> str:
-        """The name of the rule, and of the matches' rule if it differs."""
-        if self.tags:
-            return "tags"
-        has_lengths = self.rule in rules.WITH_LENGTHS
-        return f"{self.rule} rule" + ("" if has_lengths else " (matches: conlleval's)")
-
-    def read(self, path: Path) -> tuple[Any, Any]:
-        """Returns the gold and the predicted labels in a file of predictions.
+    def read(self, path: Path) -> Prediction:
+        """Returns the labels in a file of predictions, and their own scheme.
 
         Raises:
             InputError: The file is malformed.
         """
         from jaxner.evaluation import predictions
+        from jaxner.evaluation.report import Prediction
 
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
         try:
@@ -70,25 +63,15 @@ class Scoring:
             raise InputError(message, error.path, error.line) from None
         gold = [example.tokens for example in examples]
         predicted = [example.labels or () for example in examples]
+        scheme = schemes.TAGS
         if not self.tags:
             try:
-                schemes.detect([*gold, *predicted])
+                schemes.detect(predicted)
+                scheme = self.scheme or schemes.detect(gold)
             except ValueError:
                 raise _malformed(path, examples) from None
-        return gold, predicted
-
-    def scheme_of(self, gold: Any) -> str:
-        """Returns the scheme of some gold labels."""
-        return schemes.TAGS if self.tags else self.scheme or schemes.detect(gold)
-
-    def tally(self, gold: Any, predicted: Any, types: Sequence[str] | None = None):
-        """Returns the counts of each sentence, of which all figures are functions."""
-        from jaxner.evaluation import tally
-
-        if self.tags:
-            return tally.of_tags(gold, predicted)
-        scheme = self.scheme_of(gold)
-        return tally.of_spans(gold, predicted, self.rule, scheme, types or ())
+        tokens = predictions.tokens(path, **reading)
+        return Prediction(tokens, gold, predicted, scheme, self.rule)
 
 
 _COLUMNS = (
@@ -135,64 +118,28 @@ def score(
         json: File to write all figures to, as JSON.
         report: File to write the report to: .html, also .json and .csv.
     """
-    from jaxner.evaluation import intervals, pages, summary
+    from jaxner.evaluation import page, stats
     from jaxner.evaluation import report as tables
-    from jaxner.evaluation import scoring as spans
-    from jaxner.evaluation import tags as tagging_scores
     from jaxner.terminal import LineConsole
 
     log = LineConsole().print
     if report:
-        pages.check(report, file)
-    gold, predicted = scoring.read(file)
-    rounds = scoring.rounds or intervals.ROUNDS
-    tally = scoring.tally(gold, predicted)
-    figures = intervals.bootstrap(tally, rounds=rounds, seed=scoring.seed)
-    result: dict[str, Any] = {"file": str(file)}
-    if scoring.tags:
-        scores = tagging_scores.score(gold, predicted)
-        log(tables.per_type_table(scores, file.name))
-        log(summary.headline_table(figures, intervals.LEVEL))
-    else:
-        scheme = scoring.scheme_of(gold)
-        scores = spans.score(gold, predicted, rule=scoring.rule, scheme=scheme)
-        about = tables.caption(scores)
-        about = about.replace(f"{scoring.rule} rule", scoring.told)
-        log(tables.per_type_table(scores, file.name))
-        chosen = {
-            name: figure
-            for name, figure in figures.items()
-            if name in HEADLINES or _is_match(name) or name.startswith("chunk recall")
-        }
-        log(summary.headline_table(chosen, intervals.LEVEL, about))
-        by_rule = summary.by_rule(gold, predicted, scheme)
-        log(summary.rules_table(by_rule, f"{scheme}; {about.split('; ')[1]}"))
-        result["by_rule"] = by_rule
-    result |= scores.to_dict()
-    result["figures"] = {x: summary.in_percent(each) for x, each in figures.items()}
+        page.check(report, file)
+    describe = tables.describe if report else tables.measure
+    rounds = scoring.rounds or stats.ROUNDS
+    run = describe(scoring.read(file), rounds=rounds, seed=scoring.seed)
+    log(tables.types_table({"scores": run["scores"]}, file.name))
+    log(tables.figures_table(run, headline=True))
+    if not scoring.tags:
+        log(tables.rules_table(run))
     if json:
+        result = {"file": str(file), **run["scores"]}
+        result |= {key: run[key] for key in ("figures", "by_rule") if key in run}
         writing.write_text(json, jsons.dumps(result, indent=2) + "\n")
     if report:
-        _write_report(report, file, gold, predicted, scoring, rounds, log)
-
-
-def _write_report(report, file: Path, gold, predicted, scoring, rounds, log) -> None:
-    """Writes what a report says of labels alone."""
-    from jaxner.evaluation import describing, pages, predictions
-
-    tokens = predictions.tokens(
-        file, comments=scoring.comments, encoding=scoring.encoding
-    )
-    scheme = scoring.scheme_of(gold)
-    run = describing.Prediction(tokens, gold, predicted, scheme, scoring.rule)
-    described = {"name": file.name, **describing.describe(run, rounds=rounds)}
-    written = pages.write(report, {"title": file.name, "runs": [described]})
-    log(f"Report written to {', '.join(map(str, written))}")
-
-
-def _is_match(name: str) -> bool:
-    """Returns whether a figure is a partial match that differs from F1."""
-    return name.endswith("match f1") and not name.startswith("strict")
+        content = {"title": file.name, "runs": [{"name": file.name, **run}]}
+        written = page.write(report, content)
+        log(f"Report written to {', '.join(map(str, written))}")
 
 
 def compare(
@@ -224,7 +171,7 @@ def compare(
         all: Show every figure, not only the main ones.
         json: File to write all figures to, as JSON.
     """
-    from jaxner.evaluation import comparing, intervals, summary
+    from jaxner.evaluation import report, stats
     from jaxner.terminal import LineConsole
 
     sides = [first, second]
@@ -234,57 +181,31 @@ def compare(
         if len({path.resolve() for path in side}) < len(side):
             text = ",".join(map(str, side))
             raise InputError(f"One run counts once, but {text} repeats one")
-    labels = [
+    runs = [
         [scoring.read(predictions_of(path, split or "test")) for path in side]
         for side in sides
     ]
-    types = sorted(
-        {
-            label.split("-", 1)[-1]
-            for side in labels
-            for pair in side
-            for rows in pair
-            for row in rows
-            for label in row
-            if label != "O"
-        }
-    )
-    tallies = [[scoring.tally(*pair, types) for pair in side] for side in labels]
-    rounds = scoring.rounds or comparing.ROUNDS
-    differences = comparing.compare(*tallies, rounds=rounds, seed=scoring.seed)
+    rounds = scoring.rounds or stats.TEST_ROUNDS
+    found = report.compare(*runs, rounds=rounds, seed=scoring.seed)
     shown = {
         name: difference
-        for name, difference in differences.items()
-        if all or name in HEADLINES or _is_match(name) or "accuracy" in name
+        for name, difference in found["figures"].items()
+        if all
+        or name in report.COMPARED
+        or "accuracy" in name
+        or (name.endswith("match f1") and not name.startswith("strict"))
     }
     names = [",".join(map(str, side)) for side in sides]
-    numbers = [f"{len(side):,}" for side in sides]
-    caption = (
-        f"{scoring.told}{_ill_formed(labels, scoring)}; a: {names[0]}, b: {names[1]} "
-        f"(runs: {numbers[0]} and {numbers[1]}); {counted(rounds, 'round')}"
-    )
-    LineConsole().print(summary.difference_table(shown, intervals.LEVEL, caption))
+    note = "a: {}, b: {} (runs: {} and {})".format(*names, *found["numbers"])
+    note += f"; {counted(rounds, 'round')}"
+    if not scoring.tags:
+        broken = "ill-formed labels: {:,} and {:,}".format(*found["ill_formed"])
+        note = f"{scoring.rule} rule; {broken}; {note}"
+    LineConsole().print(report.differences_table({"figures": shown}, note=note))
     if json:
         about = {"first": [*map(str, first)], "second": [*map(str, second)]}
-        about |= {"rounds": rounds, "rule": scoring.told, "seed": scoring.seed}
-        figures = {name: each._asdict() for name, each in differences.items()}
-        about |= {"unit": "fraction", "figures": figures}
-        writing.write_text(json, jsons.dumps(about, indent=2) + "\n")
-
-
-def _ill_formed(labels: Any, scoring: Scoring) -> str:
-    """Tells the ill-formed labels of each side, each run by its own scheme."""
-    if scoring.tags:
-        return ""
-    counts = [
-        sum(
-            len(schemes.violations(row, scoring.scheme_of(gold)))
-            for gold, predicted in side
-            for row in predicted
-        )
-        for side in labels
-    ]
-    return f"; ill-formed labels: {counts[0]:,} and {counts[1]:,}"
+        about["rule"] = "tags" if scoring.tags else scoring.rule
+        writing.write_text(json, jsons.dumps(about | found, indent=2) + "\n")
 
 
 def predictions_of(path: Path, split: str) -> Path:

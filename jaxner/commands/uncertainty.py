@@ -13,7 +13,7 @@ from jaxner.errors import InputError
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
-    from jaxner.analysis import sweeps
+    from jaxner.analysis import refinement
     from jaxner.answers.calibrating import Measured
 
 
@@ -206,25 +206,25 @@ def sweep(
         json: File to write the figures to, as JSON.
     """
     from jaxner import tagging
-    from jaxner.analysis import sweeps
-    from jaxner.evaluation import plots
+    from jaxner.analysis import refinement
+    from jaxner.evaluation import drawings, report
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus, monitor
     from jaxner.workdir import Workdir
 
     console = LineConsole()
     if plot:
-        plots.check(plot)
+        drawings.check(str(plot))
     params = tagging.load(str(workdir))
     config = Workdir(workdir).read_json("config.json")
     scored = corpus.load_split(config["data"], split)
     console.print(scored.summary())
     with monitor.waiting(console, "Labelling with each Γ and M"):
-        swept = sweeps.sweep(
+        swept = refinement.sweep(
             params,
             scored,
-            thresholds=sorted({*(thresholds or sweeps.THRESHOLDS)}),
-            samples=sorted({*(samples or sweeps.SAMPLES)}),
+            thresholds=sorted({*(thresholds or refinement.THRESHOLDS)}),
+            samples=sorted({*(samples or refinement.SAMPLES)}),
         )
     title = f"{scored.name} {split}"
     if swept.by_threshold:
@@ -243,15 +243,15 @@ def sweep(
     if json:
         about = {"workdir": str(workdir), "split": split, "sha256": scored.sha256}
         about |= {"own": config["model"].get("mc_dropout"), "ratio": detection.ratio}
-        text = jsons.dumps(_plain(swept._asdict() | about), indent=2) + "\n"
+        text = jsons.dumps(report.plain(swept._asdict() | about), indent=2) + "\n"
         writing.write_text(json, text)
     if plot:
-        curves = swept.by_threshold, swept.by_samples
-        plots.sweep(str(plot), *curves, swept.figure, title)
+        up = f"{'F1' if swept.figure == 'f1' else swept.figure} (%)"
+        drawings.sweep(str(plot), refinement.panels(swept), up, title)
         console.print(f"Plot written to {plot}")
 
 
-def _passes_table(points: Sequence[sweeps.Point], figure: str, title: str) -> Any:
+def _passes_table(points: Sequence[refinement.Point], figure: str, title: str) -> Any:
     from rich.table import Table
 
     table = Table(title=f"{title}: {figure} by M", caption="M: passes with dropout")
@@ -262,7 +262,9 @@ def _passes_table(points: Sequence[sweeps.Point], figure: str, title: str) -> An
     return table
 
 
-def _sweep_table(points: Sequence[sweeps.Point], varied: str, figure: str, title: str):
+def _sweep_table(
+    points: Sequence[refinement.Point], varied: str, figure: str, title: str
+):
     from rich.table import Table
 
     table = Table(title=f"{title}: {figure} by {varied}")
@@ -286,16 +288,3 @@ def _sweep_table(points: Sequence[sweeps.Point], varied: str, figure: str, title
             f"{changes.broken_uncertainty:.3f}",
         )
     return table
-
-
-def _plain(value: Any) -> Any:
-    """Returns nested named tuples as dicts, for JSON; nan becomes null."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value

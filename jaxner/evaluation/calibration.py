@@ -1,4 +1,4 @@
-"""Calibration of probabilities: reliability, calibration error, and thresholds.
+"""Calibration of probabilities, thresholds, and detection of errors by uncertainty.
 
 A prediction is a probability and whether it was correct. For a token: whether its
 predicted label is the gold label; for an entity: whether it is a gold entity.
@@ -10,6 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from jaxner.errors import InputError
+
+_BINS = 15
 
 
 class Reliability(NamedTuple):
@@ -48,7 +52,7 @@ class Reliability(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """How well probabilities match outcomes.
+    """How well probabilities match outcomes; nan without predictions.
 
     Attributes:
         reliability: Confidence and accuracy by bin.
@@ -73,13 +77,57 @@ class Calibration(NamedTuple):
         bins = self.reliability._asdict()
         return {
             "count": int(self.reliability.counts.sum()),
-            "expected_calibration_error": _plain(self.error),
-            "maximum_calibration_error": _plain(self.reliability.largest_error),
-            "brier": _plain(self.brier),
-            "mean_probability": _plain(self.mean),
-            "share_right": _plain(self.share),
-            "bins": {name: [_plain(x) for x in bins[name]] for name in bins},
+            "expected_calibration_error": _defined(self.error),
+            "maximum_calibration_error": _defined(self.reliability.largest_error),
+            "brier": _defined(self.brier),
+            "mean_probability": _defined(self.mean),
+            "share_right": _defined(self.share),
+            "bins": {name: [_defined(x) for x in bins[name]] for name in bins},
         }
+
+
+def calibration(
+    probabilities: Sequence[float] | np.ndarray,
+    correct: Sequence[bool] | np.ndarray,
+    num_bins: int = _BINS,
+) -> Calibration:
+    """Measures how well probabilities match outcomes.
+
+    Args:
+        probabilities: Probability of each prediction, from 0 to 1.
+        correct: Whether each prediction is correct.
+        num_bins: Number of bins of equal width, K. A probability on an edge falls into
+            the lower bin; 0 into the first.
+
+    Returns:
+        Calibration error by bin, Brier score and means.
+
+    Raises:
+        InputError: The arguments differ in length, a probability is outside [0, 1], or
+            `num_bins` is below 1.
+
+    Example:
+        >>> found = calibration([0.9, 0.8, 0.1], [True, False, False], num_bins=2)
+        >>> found.reliability.counts.tolist(), found.reliability.accuracy.tolist()
+        ([1, 2], [0.0, 0.5])
+        >>> round(found.error, 4)
+        0.2667
+    """
+    chances, came_true = _checked(probabilities, correct)
+    if num_bins < 1:
+        raise InputError(f"Expected at least one bin, got {num_bins}")
+    edges = np.linspace(0.0, 1.0, num_bins + 1)
+    places = np.searchsorted(edges[1:-1], chances)
+    counts, sums, right = (
+        np.bincount(places, weights=weights, minlength=num_bins)
+        for weights in (None, chances, came_true)
+    )
+    with np.errstate(invalid="ignore"):
+        bins = Reliability(edges, counts, sums / counts, right / counts)
+    if not len(chances):
+        return Calibration(bins, *[float("nan")] * 3)
+    brier = float(np.mean((chances - came_true) ** 2))
+    return Calibration(bins, brier, float(chances.mean()), float(came_true.mean()))
 
 
 class ThresholdCurve(NamedTuple):
@@ -107,107 +155,27 @@ class ThresholdCurve(NamedTuple):
         return np.where(total == 0, 0.0, product / np.where(total == 0, 1.0, total))
 
     def for_precision(self, wanted: float) -> float | None:
-        """Returns the lowest threshold with at least this precision; None without one.
+        """Returns the lowest threshold with at least this precision, from 0 to 1.
 
-        It keeps the most entities.
-
-        Args:
-            wanted: Precision, from 0 to 1.
+        It keeps the most entities. None if no threshold has it.
         """
-        return self._last(self.precision >= wanted)
+        places = np.flatnonzero(self.precision >= wanted)
+        return float(self.thresholds[places[-1]]) if len(places) else None
 
     def for_recall(self, wanted: float) -> float | None:
-        """Returns the highest threshold with at least this recall; None without one.
+        """Returns the highest threshold with at least this recall, from 0 to 1.
 
-        It keeps the fewest entities.
-
-        Args:
-            wanted: Recall, from 0 to 1.
+        It keeps the fewest entities. None if no threshold has it.
         """
         places = np.flatnonzero(self.recall >= wanted)
         return float(self.thresholds[places[0]]) if len(places) else None
 
-    def _last(self, fits: np.ndarray) -> float | None:
-        places = np.flatnonzero(fits)
-        return float(self.thresholds[places[-1]]) if len(places) else None
-
     def to_dict(self) -> dict[str, list[float | None]]:
         """Returns the curve as JSON values; nan becomes None."""
         return {
-            name: [_plain(x) for x in column] for name, column in self._asdict().items()
+            name: [_defined(x) for x in column]
+            for name, column in self._asdict().items()
         }
-
-
-def _plain(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def reliability(
-    probabilities: Sequence[float] | np.ndarray,
-    correct: Sequence[bool] | np.ndarray,
-    num_bins: int = 15,
-) -> Reliability:
-    """Sorts predictions into bins of equal width.
-
-    Args:
-        probabilities: Probability of each prediction, from 0 to 1.
-        correct: Whether each prediction is correct.
-        num_bins: Number of bins, K. A probability on an edge falls into the lower bin;
-            0 into the first.
-
-    Returns:
-        Confidence and accuracy of each bin.
-
-    Raises:
-        ValueError: The arguments differ in length, a probability is outside [0, 1], or
-            `num_bins` is below 1.
-
-    Example:
-        >>> found = reliability([0.9, 0.8, 0.1], [True, False, False], num_bins=2)
-        >>> found.counts.tolist(), found.accuracy.tolist(), round(found.error, 4)
-        ([1, 2], [0.0, 0.5], 0.2667)
-    """
-    chances, came_true = _checked(probabilities, correct)
-    if num_bins < 1:
-        raise ValueError(f"Expected at least one bin, got {num_bins}")
-    edges = np.linspace(0.0, 1.0, num_bins + 1)
-    places = np.searchsorted(edges[1:-1], chances)
-    counts = np.bincount(places, minlength=num_bins)
-    sums = np.bincount(places, weights=chances, minlength=num_bins)
-    right = np.bincount(places, weights=came_true, minlength=num_bins)
-    with np.errstate(invalid="ignore"):
-        return Reliability(edges, counts, sums / counts, right / counts)
-
-
-def calibration(
-    probabilities: Sequence[float] | np.ndarray,
-    correct: Sequence[bool] | np.ndarray,
-    num_bins: int = 15,
-) -> Calibration:
-    """Measures how well probabilities match outcomes.
-
-    Args:
-        probabilities: Probability of each prediction, from 0 to 1.
-        correct: Whether each prediction is correct.
-        num_bins: As in `reliability`.
-
-    Returns:
-        Calibration error by bin, Brier score and means; nan without predictions.
-
-    Raises:
-        ValueError: As `reliability`.
-
-    Example:
-        >>> found = calibration([0.5, 0.5], [True, False])
-        >>> found.error, found.brier
-        (0.0, 0.25)
-    """
-    chances, came_true = _checked(probabilities, correct)
-    bins = reliability(chances, came_true, num_bins)
-    if not len(chances):
-        return Calibration(bins, *[float("nan")] * 3)
-    brier = float(np.mean((chances - came_true) ** 2))
-    return Calibration(bins, brier, float(chances.mean()), float(came_true.mean()))
 
 
 def threshold_curve(
@@ -223,7 +191,7 @@ def threshold_curve(
         num_gold: Number of gold entities.
 
     Raises:
-        ValueError: As `reliability`; or more entities are right than there are.
+        InputError: As `calibration`; or more entities are right than there are.
 
     Example:
         >>> curve = threshold_curve([0.9, 0.6, 0.4], [True, True, False], num_gold=4)
@@ -232,7 +200,7 @@ def threshold_curve(
     """
     chances, came_true = _checked(probabilities, correct)
     if np.sum(came_true) > num_gold:
-        raise ValueError(
+        raise InputError(
             f"Expected at most {num_gold} right entities, as many as are gold, got "
             f"{np.sum(came_true)}."
         )
@@ -265,26 +233,87 @@ def match(
         >>> match([[(0, 1, "LOC")]], [[(0, 1, "LOC"), (1, 2, "PER")]]).tolist()
         [True, False]
     """
-    found = [
-        tuple(span) in right
-        for right, own in (
-            ({tuple(span) for span in g}, p)
-            for g, p in zip(gold, predicted, strict=True)
-        )
-        for span in own
-    ]
+    found: list[bool] = []
+    for right, guessed in zip(gold, predicted, strict=True):
+        expected = {tuple(span) for span in right}
+        found += [tuple(span) in expected for span in guessed]
     return np.array(found, bool)
 
 
-def _checked(probabilities, correct) -> tuple[np.ndarray, np.ndarray]:
+class Detection(NamedTuple):
+    """How well an uncertainty separates wrong from right tokens.
+
+    Attributes:
+        wrong: Number of wrong tokens.
+        right: Number of right tokens.
+        mean_wrong: Mean uncertainty of wrong tokens, in the unit of the input; nan
+            without wrong tokens.
+        mean_right: Mean uncertainty of right tokens; nan without right tokens.
+        auroc: Area under the ROC curve: the probability that a wrong token is more
+            uncertain than a right one, ties counting half; nan unless both exist.
+    """
+
+    wrong: int
+    right: int
+    mean_wrong: float
+    mean_right: float
+    auroc: float
+
+    @property
+    def ratio(self) -> float:
+        """Mean uncertainty of wrong tokens over that of right tokens."""
+        return self.mean_wrong / self.mean_right if self.mean_right else np.nan
+
+
+def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
+    """Returns how well uncertainty detects wrong tokens.
+
+    Args:
+        uncertainty: Uncertainty of each token, `[N]`, in any unit.
+        wrong: Whether each token's label is wrong, `[N]`.
+
+    Raises:
+        InputError: The lengths differ.
+
+    Example:
+        >>> found = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
+        >>> round(found.ratio, 2), found.auroc
+        (6.0, 1.0)
+    """
+    wrong = np.asarray(wrong, bool)
+    if len(uncertainty) != len(wrong):
+        raise InputError(
+            f"Expected as many uncertainties as tokens, got {len(uncertainty)} and "
+            f"{len(wrong)}"
+        )
+    numbers = int(wrong.sum()), int((~wrong).sum())
+    means = [
+        float(np.mean(uncertainty[x])) if x.any() else float("nan")
+        for x in (wrong, ~wrong)
+    ]
+    if not all(numbers):
+        return Detection(*numbers, *means, float("nan"))
+    # The Mann–Whitney U statistic: ranks from 1, ties share their mean rank.
+    _, places, counts = np.unique(uncertainty, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places.ravel()]
+    least = numbers[0] * (numbers[0] + 1) / 2
+    auroc = float((ranks[wrong].sum() - least) / (numbers[0] * numbers[1]))
+    return Detection(*numbers, *means, auroc)
+
+
+def _defined(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:
     chances = np.asarray(probabilities, float).ravel()
     came_true = np.asarray(correct, bool).ravel()
     if len(chances) != len(came_true):
-        raise ValueError(
+        raise InputError(
             f"Expected as many outcomes as probabilities, got {len(came_true)} and "
             f"{len(chances)}"
         )
     wrong = chances[~((chances >= 0) & (chances <= 1))]
     if len(wrong):
-        raise ValueError(f"Expected probabilities from 0 to 1, got {wrong[0]}")
+        raise InputError(f"Expected probabilities from 0 to 1, got {wrong[0]}")
     return chances, came_true.astype(float)

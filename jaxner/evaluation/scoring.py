@@ -1,27 +1,235 @@
-"""Entity-level precision, recall and F1, and the number of ill-formed labels.
+"""Scores of entities and of tags: spans by the rules of the papers' scorers.
 
-Scorers disagree about ill-formed labels, so every result includes its rule and the
-number of ill-formed predictions. If that number is 0, the rules agree.
+A rule is a function from the labels of a sentence to its spans. The rules agree on
+well-formed labels but differ on ill-formed ones, so every score names its rule and the
+number of ill-formed predictions.
 
-Source: the CoNLL shared tasks' scorer conlleval; seqeval 1.2.2 for its strict mode.
+conlleval   every chunk: the scorer of the CoNLL shared tasks, seqeval's default mode
+strict      only well-formed spans (Li et al., 2020; seqeval's strict mode)
+idcnn       as conlleval, but a predicted span never counts as correct if an I or L of
+            another type follows directly (Strubell et al., 2017)
+ncrfpp      from a B to the next E, whatever is between; the types of I and E are
+            ignored (NCRF++, and UANet of Gui et al., 2020)
+
+Tags, such as parts of speech, are spans of one token each. All scores are functions of
+counts: correct, predicted and gold spans of each sentence and type.
+
+Source: conlleval.pl; seqeval 1.2.2; `src/eval_f1.py` of iesl/dilated-cnn-ner,
+`utils/metric.py` of jiesutd/NCRFpp.
 """
 
+from __future__ import annotations
+
+import dataclasses
+import operator
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence, Set
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ClassVar, NamedTuple
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxner.data.schemes import detect
-from jaxner.evaluation import coded, reading, rules
-from jaxner.evaluation.coded import Labels
-from jaxner.evaluation.counts import Counts as Counts
-from jaxner.evaluation.counts import percent, ratio
+from jaxner.data import schemes
+from jaxner.data.schemes import TAGS, Span
+from jaxner.errors import InputError
+from jaxner.wording import counted, shown
 
-# seqeval's default mode knows BIOES but not BILOU, which only renames two prefixes.
+Labels = Sequence[Sequence[str]]
+Rule = Callable[[Sequence[str]], list[Span]]
+
+ALONE = 0
+"""The end of a span that has only a start (ncrfpp)."""
+LOST = -1
+"""The end of a span that counts as predicted but never as correct (idcnn)."""
+
+# --- Rules ----------------------------------------------------------------------------
+
+
+def strict(labels: Sequence[str], scheme: str) -> list[Span]:
+    """Returns the spans that seqeval's strict mode reads from labels of a scheme.
+
+    Example:
+        >>> strict(["B-A", "E-A", "O", "B-A"], "BIOES")
+        [Span(start=0, end=2, type='A')]
+    """
+    found, start = [], None
+    for i, (before, label) in enumerate(pairwise(["O", *labels, "O"])):
+        begins, continues, ends = _step(before, label, scheme)
+        if start is not None and not continues:
+            if ends:
+                found.append(Span(start, i, schemes.parse(before)[1]))
+            start = None
+        if start is None and begins:
+            start = i
+    return found
+
+
+# The starts, insides and ends of spans: the prefixes of two neighbours, and whether
+# their types must be equal (=), must differ (!) or may be any (*); a dot is any prefix.
+_STRICT = {
+    "IOB1": ("OI* II! BI* IB= BB=", "BI= II=", "II! IO* IB* BO* BI! BB="),
+    "BIO": (".B*", "BI= II=", "II! IO* IB* BO* BI! BB*"),
+    "BIOES": (".B* .S*", "BI= BE= II= IE=", "S.* E.*"),
+    "BILOU": (".B* .U*", "BI= BL= II= IL=", "U.* L.*"),
+    "IOE1": ("OI* II! EI* EE=", "II= IE=", "II! IO* IE! EI= EE="),
+    "IOE2": ("OI* OE* EI* EE* II! IE!", "IE= II=", "E.*"),
+}
+
+
+@lru_cache(maxsize=1 << 16)
+def _step(before: str, label: str, scheme: str) -> list[bool]:
+    """Returns whether a span starts, goes on and ends between two labels."""
+    (a, first), (b, second) = schemes.parse(before), schemes.parse(label)
+    same = "=" if first == second else "!"
+    fitting = {f"{a}{b}*", f".{b}*", f"{a}.*", f"{a}{b}{same}"}
+    return [not fitting.isdisjoint(x.split()) for x in _STRICT[scheme]]
+
+
+def idcnn(labels: Sequence[str]) -> list[Span]:
+    """Returns the spans that the program of Strubell et al. reads.
+
+    It turns L into I and U into B, so only an O, a start or another type ends a span.
+
+    Example:
+        >>> [span.end for span in idcnn(["U-A", "I-B", "O"])] == [LOST, 2]
+        True
+    """
+    merged = [_MERGED[label[0]] + label[1:] for label in labels]
+    after = [*merged[1:], "O"]
+    return [
+        span._replace(end=LOST) if after[span.end - 1][0] == "I" else span
+        for span in schemes.to_spans(merged)
+    ]
+
+
+_MERGED = {"O": "O", "B": "B", "I": "I", "E": "I", "L": "I", "S": "B", "U": "B"}
+
+
+def ncrfpp(labels: Sequence[str]) -> list[Span]:
+    """Returns the spans that NCRF++ reads: only B, S and E matter.
+
+    Example:
+        >>> [(span.start, span.end) for span in ncrfpp(["B-A", "O", "E-B", "S-A"])]
+        [(0, 3), (3, 0)]
+    """
+    prefixes = [_RESPELT.get(label[0], label[0]) for label in labels]
+    marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
+    found = []
+    for mark, after in zip(marks, [*marks[1:], None], strict=False):
+        if prefixes[mark] == "E":
+            continue
+        end = ALONE
+        if prefixes[mark] == "B" and after is not None:
+            end = after + 1 if prefixes[after] == "E" else after
+        found.append(Span(mark, end, labels[mark][2:]))
+    return found
+
+
 _RESPELT = {"L": "E", "U": "S"}
+
+
+def each_token(labels: Sequence[str]) -> list[Span]:
+    """Returns a span for each token, whose type is its tag."""
+    return [Span(i, i + 1, label) for i, label in enumerate(labels)]
+
+
+RULES = ("conlleval", "strict", "idcnn", "ncrfpp")
+"""The names of the rules."""
+WITH_LENGTHS = ("conlleval", "strict")
+"""Rules under which every span has a length."""
+
+
+def reader(rule: str, scheme: str) -> Rule:
+    """Returns the function that reads the spans of a sentence, by a rule.
+
+    Args:
+        rule: One of `RULES`; unused for tags.
+        scheme: Scheme of the labels, or `schemes.TAGS`.
+
+    Raises:
+        InputError: The rule is unknown, or cannot read labels of the scheme.
+
+    Example:
+        >>> labels = ["B-PER", "O", "E-LOC"]
+        >>> [(span.start, span.end) for span in reader("conlleval", "BIOES")(labels)]
+        [(0, 1), (2, 3)]
+    """
+    check_rule(rule, scheme)
+    if scheme == TAGS:
+        return each_token
+    if rule == "strict":
+        return partial(strict, scheme=scheme)
+    return {"conlleval": schemes.to_spans, "idcnn": idcnn, "ncrfpp": ncrfpp}[rule]
+
+
+def reads(rule: str, scheme: str) -> bool:
+    """Returns whether a rule is defined for labels of a scheme."""
+    limited = {"ncrfpp": ("BIOES", "BILOU"), "strict": schemes.SCHEMES}
+    return scheme in limited.get(rule, (scheme,))
+
+
+def check_rule(rule: str, scheme: str) -> None:
+    """Raises `InputError` if a rule is unknown or cannot read labels of a scheme."""
+    if rule not in RULES:
+        raise InputError(f"Unknown rule {rule!r}; known: {', '.join(RULES)}")
+    if scheme not in (*schemes.SCHEMES, TAGS):
+        schemes.label_names((), scheme)  # raises the error of unknown schemes
+    if scheme != TAGS and not reads(rule, scheme):
+        raise InputError(
+            f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in other schemes no "
+            "label ends a span; convert the labels, or take rule 'conlleval'"
+        )
+
+
+# --- Counts ---------------------------------------------------------------------------
+
+
+class Counts(NamedTuple):
+    """Counts of spans (or tags), and precision, recall and F1.
+
+    The figures are fractions from 0 to 1, None where undefined: precision without
+    predictions, recall without gold spans, F1 without either. `+` adds the counts.
+
+    Attributes:
+        correct: Predicted spans with the boundaries and type of a gold span.
+        predicted: Predicted spans.
+        gold: Gold spans.
+
+    Example:
+        >>> (Counts(1, 2, 3) + Counts(2, 2, 3)).precision
+        0.75
+        >>> Counts(0, 0, 3).precision, Counts(0, 0, 3).f1
+        (None, 0.0)
+    """
+
+    correct: int = 0
+    predicted: int = 0
+    gold: int = 0
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the predicted spans that are correct."""
+        return ratio(self.correct, self.predicted)
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the gold spans that were found."""
+        return ratio(self.correct, self.gold)
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of precision and recall."""
+        return ratio(2 * self.correct, self.predicted + self.gold)
+
+    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
+        return Counts(*map(sum, zip(self, other, strict=True)))
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Returns the counts, and the figures in percent, not rounded."""
+        figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+        return {name: percent(x) for name, x in figures.items()} | self._asdict()
 
 
 class Averages(NamedTuple):
@@ -32,30 +240,146 @@ class Averages(NamedTuple):
     f1: float | None
 
 
-def _averages(by_type: dict[str, Counts], weight: Callable[[Counts], int]) -> Averages:
-    weights = [weight(counts) for counts in by_type.values()]
-    sums = [
-        sum(w * (getattr(counts, name) or 0.0) for w, counts in pairs)
-        for name in Averages._fields
-        for pairs in [zip(weights, by_type.values(), strict=True)]
-    ]
-    return Averages(*(ratio(total, sum(weights)) for total in sums))
+def ratio(part: int | float, whole: int | float) -> float | None:
+    """Returns part / whole; None where whole is 0."""
+    return part / whole if whole else None
 
 
-@dataclass(frozen=True)
+def percent(figure: int | float | None) -> int | float | None:
+    """Returns a fraction in percent; None stays None."""
+    return None if figure is None else 100 * figure
+
+
+def count(
+    gold: Labels,
+    predicted: Labels,
+    rule: str = "conlleval",
+    scheme: str = "BIOES",
+    types: Sequence[str] | None = None,
+) -> np.ndarray:
+    """Returns the span counts of each sentence and type, by a rule.
+
+    Args:
+        gold: The gold labels of each sentence.
+        predicted: The predicted labels of each sentence.
+        rule: One of `RULES`; unused for tags.
+        scheme: Scheme of the labels, or `schemes.TAGS`.
+        types: The types, in order; by default, those of the labels, sorted.
+
+    Returns:
+        Correct, predicted and gold spans, `[sentences, types, 3]`.
+
+    Raises:
+        InputError: As `score`.
+
+    Example:
+        >>> gold, predicted = [["B-PER", "E-PER"]], [["B-PER", "E-LOC"]]
+        >>> [int(count(gold, predicted, rule)[..., 0].sum()) for rule in RULES]
+        [0, 0, 0, 1]
+    """
+    read = reader(rule, scheme)
+    kinds = check_labels(gold, predicted, scheme) if types is None else types
+    if rule == "strict" and scheme != TAGS:
+        _check_prefixes(gold, predicted, scheme)
+    column = {kind: i for i, kind in enumerate(kinds)}
+    shape = len(gold), max(len(column), 1), 3
+    cells: list[int] = []
+    for row, sides in enumerate(zip(gold, predicted, strict=True)):
+        expected = guessed = read(sides[0])
+        if not all(map(operator.eq, *sides)):
+            guessed = read(sides[1])
+        known = set(expected)
+        correct = [s for s in guessed if s in known and s.end != LOST]
+        for place, spans in enumerate((correct, guessed, expected)):
+            cells += [(row * shape[1] + column[s.type]) * 3 + place for s in spans]
+    size = shape[0] * shape[1] * shape[2]
+    return np.bincount(np.array(cells, np.int64), minlength=size).reshape(shape)
+
+
+def total(counts: np.ndarray) -> Counts:
+    """Returns the sum of counts `[..., 3]`."""
+    return Counts(*counts.reshape(-1, 3).sum(0).tolist())
+
+
+def check_labels(
+    gold: Labels, predicted: Labels, scheme: str | None = None
+) -> tuple[str, ...]:
+    """Checks the labels of both sides, and returns their types, sorted.
+
+    Raises:
+        TypeError: A side is not a list of sentences.
+        InputError: The sides differ in their numbers of sentences or tokens, or a label
+            is malformed and no tag.
+    """
+    for name, side in (("gold", gold), ("predicted", predicted)):
+        if not hasattr(side, "__len__"):
+            raise TypeError(
+                f"Expected {name} as a list of sentences, got {shown(side)}"
+            )
+    if len(gold) != len(predicted):
+        raise InputError(
+            f"Expected as many predicted as gold sentences, got {len(gold)} gold and "
+            f"{len(predicted)} predicted; score the same split, in the same order"
+        )
+    for i, (right, guessed) in enumerate(zip(gold, predicted, strict=True)):
+        if len(right) != len(guessed):
+            raise InputError(
+                f"Sentence {i} (counted from 0): gold has "
+                f"{counted(len(right), 'label')}, predicted {len(guessed)}; expected "
+                "one label per token on both sides"
+            )
+    names = set(chain.from_iterable(gold)).union(chain.from_iterable(predicted))
+    if scheme == TAGS:
+        return tuple(sorted(names))
+    try:
+        parsed = {schemes.parse(name) for name in names}
+    except ValueError:
+        raise _malformed(gold, predicted) from None
+    return tuple(sorted({kind for _, kind in parsed if kind}))
+
+
+def _check_prefixes(gold: Labels, predicted: Labels, scheme: str) -> None:
+    names = set(chain.from_iterable(gold)).union(chain.from_iterable(predicted))
+    known = {name[0] for name in schemes.label_names(["x"], scheme)}
+    if foreign := sorted({name[0] for name in names} - known):
+        raise InputError(
+            f"Rule 'strict' reads gold and predicted labels as {scheme}, which has no "
+            f"label {foreign[0]}-…; convert the labels, or name their scheme"
+        )
+
+
+def _malformed(gold: Labels, predicted: Labels) -> InputError:
+    """Returns the error of the first malformed label, with its position."""
+    for i, sides in enumerate(zip(gold, predicted, strict=True)):
+        for name, labels in zip(("gold", "predicted"), sides, strict=True):
+            for position, label in enumerate(labels):
+                try:
+                    schemes.parse(label)
+                except ValueError as error:
+                    where = f"Sentence {i} (counted from 0), {name}"
+                    return InputError(f"{where}: Position {position}: {error}")
+    raise AssertionError("Expected a malformed label")
+
+
+# --- Scores ---------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of predictions against gold labels.
+    """The scores of predictions against gold labels, as functions of counts.
 
     Attributes:
-        overall: Counts over all types; its figures are the micro averages.
-        by_type: Counts per entity type of either side, types sorted.
-        tokens: Number of tokens.
-        correct_tokens: Tokens whose label equals the gold label as a string.
-        sentences: Number of sentences.
-        ill_formed: Positions where predictions violate the grammar of `scheme`.
-        ill_formed_sentences: Sentences with such a position.
+        counts: Correct, predicted and gold spans, `[sentences, types, 3]`; in one row
+            for all sentences if seqeval counted them.
+        types: Types of either side, sorted.
+        right: Tokens of each sentence whose label equals the gold label as a string.
+        lengths: Tokens of each sentence.
+        broken: Positions of each sentence where predictions violate `scheme`.
         rule: Rule for reading spans.
-        scheme: Expected scheme of the predictions.
+        scheme: Expected scheme of the predictions, or `schemes.TAGS`.
+        oov: For tags, those tokens of each sentence with the gold tag whose word,
+            spelled exactly so, is not in the training text, and all such tokens,
+            `[sentences, 2]`; None if that text is unknown.
 
     Example:
         >>> scores = score([["B-PER", "O"]], [["B-PER", "B-LOC"]])
@@ -63,17 +387,56 @@ class Scores:
         (0.5, 1.0, 0.5)
     """
 
-    overall: Counts
-    by_type: dict[str, Counts]
-    tokens: int
-    correct_tokens: int
-    sentences: int
-    ill_formed: int
-    ill_formed_sentences: int
+    counts: np.ndarray
+    types: tuple[str, ...]
+    right: np.ndarray
+    lengths: np.ndarray
+    broken: np.ndarray
     rule: str
     scheme: str
+    oov: np.ndarray | None = None
 
-    main_figure: ClassVar[str] = "f1"
+    @property
+    def has_tags(self) -> bool:
+        """Whether labels are tags instead of spans."""
+        return self.scheme == TAGS
+
+    @property
+    def overall(self) -> Counts:
+        """Counts over all types; its figures are the micro averages."""
+        return total(self.counts)
+
+    @property
+    def by_type(self) -> dict[str, Counts]:
+        """Counts per type with a span on either side, types sorted."""
+        sums = self.counts.sum(0).tolist()
+        each = zip(self.types, (Counts(*x) for x in sums), strict=False)
+        return {kind: x for kind, x in each if x.predicted or x.gold}
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens."""
+        return int(self.lengths.sum())
+
+    @property
+    def correct_tokens(self) -> int:
+        """Number of tokens with the gold label."""
+        return int(self.right.sum())
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences."""
+        return len(self.lengths)
+
+    @property
+    def ill_formed(self) -> int:
+        """Number of positions where predictions violate the grammar of the scheme."""
+        return int(self.broken.sum())
+
+    @property
+    def ill_formed_sentences(self) -> int:
+        """Number of sentences with such a position."""
+        return int((self.broken > 0).sum())
 
     @property
     def precision(self) -> float | None:
@@ -93,7 +456,7 @@ class Scores:
     @property
     def macro(self) -> Averages:
         """Means over the types; undefined figures count as 0, as in seqeval."""
-        return _averages(self.by_type, lambda counts: 1)
+        return self._averages([1] * len(self.by_type))
 
     @property
     def weighted(self) -> Averages:
@@ -101,31 +464,74 @@ class Scores:
 
         Undefined figures count as 0, as in seqeval.
         """
-        return _averages(self.by_type, lambda counts: counts.gold)
+        return self._averages([counts.gold for counts in self.by_type.values()])
+
+    def _averages(self, weights: Sequence[int]) -> Averages:
+        pairs = list(zip(weights, self.by_type.values(), strict=True))
+        sums = [
+            sum(weight * (getattr(counts, name) or 0.0) for weight, counts in pairs)
+            for name in Averages._fields
+        ]
+        return Averages(*(ratio(x, sum(weights)) for x in sums))
 
     @property
     def accuracy(self) -> float | None:
-        """Share of tokens with the gold label, 0 to 1; high because most are O."""
+        """Share of tokens with the gold label, 0 to 1."""
         return ratio(self.correct_tokens, self.tokens)
 
+    @property
+    def oov_tokens(self) -> int | None:
+        """Number of tokens whose word is not in the training text, if that is known."""
+        return None if self.oov is None else int(self.oov[:, 1].sum())
+
+    @property
+    def correct_oov_tokens(self) -> int | None:
+        """Number of those with the gold tag."""
+        return None if self.oov is None else int(self.oov[:, 0].sum())
+
+    @property
+    def oov_accuracy(self) -> float | None:
+        """Accuracy on words not in the training text; None without such words."""
+        return ratio(self.correct_oov_tokens or 0, self.oov_tokens or 0)
+
+    @property
+    def known_accuracy(self) -> float | None:
+        """Accuracy on words of the training text; None without such words."""
+        if self.oov is None:
+            return None
+        right, tokens = (self.oov.sum(0)).tolist()
+        return ratio(self.correct_tokens - right, self.tokens - tokens)
+
     def figures(self) -> dict[str, float | int | None]:
-        """Returns the figures of an epoch in percent, and the ill-formed labels."""
-        figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
-        its: dict[str, float | int | None]
-        its = {name: percent(figure) for name, figure in figures.items()}
-        return its | {"ill_formed": self.ill_formed}
+        """Returns the figures of an epoch in percent, and the ill-formed labels.
+
+        For tags, these are the defined accuracies.
+        """
+        names = ("precision", "recall", "f1")
+        if self.has_tags:
+            names = ("accuracy", "known_accuracy", "oov_accuracy")
+        figures = {name: percent(getattr(self, name)) for name in names}
+        if self.has_tags:
+            return {name: x for name, x in figures.items() if x is not None}
+        return figures | {"ill_formed": self.ill_formed}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all values as JSON, and jaxner's version; figures in percent."""
+        names = ["tokens", "correct_tokens", "sentences"]
+        found: dict[str, Any] = {}
+        if self.has_tags:
+            found |= self.figures()
+            names += ["oov_tokens", "correct_oov_tokens"]
+        else:
+            found |= self.overall.to_dict() | {"accuracy": percent(self.accuracy)}
+            for name, means in (("macro", self.macro), ("weighted", self.weighted)):
+                for figure, value in means._asdict().items():
+                    found[f"{name}_{figure}"] = percent(value)
+            names += ["ill_formed", "ill_formed_sentences", "rule"]
+        found |= {name: getattr(self, name) for name in names}
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
-        means = {
-            f"{name}_{figure}": percent(value)
-            for name, its in (("macro", self.macro), ("weighted", self.weighted))
-            for figure, value in its._asdict().items()
-        }
-        rest = {"accuracy": percent(self.accuracy), "jaxner": jaxner_version()} | means
-        plain = self.overall.to_dict() | rest | vars(self) | {"by_type": by_type}
-        return {name: x for name, x in plain.items() if name != "overall"}
+        about = {"scheme": self.scheme, "jaxner": jaxner_version()}
+        return found | {"by_type": by_type} | about
 
 
 def score(
@@ -134,25 +540,30 @@ def score(
     *,
     rule: str = "conlleval",
     scheme: str | None = None,
+    tokens: Labels | None = None,
+    known_words: Set[str] | None = None,
 ) -> Scores:
-    """Returns the scores of predicted labels against gold labels, by entity.
+    """Returns the scores of predicted labels against gold labels, by entity or tag.
 
     A predicted span counts if a gold span has the same boundaries and the same type.
-    `rules` describes how each rule reads ill-formed labels; with `conlleval`, the two
-    sides may have different schemes.
+    The module describes how each rule reads ill-formed labels; with `conlleval`, the
+    two sides may have different schemes. A gold tag unknown to the tagger counts as
+    missed.
 
     Args:
         gold: The gold labels of each sentence.
         predicted: The predicted labels of each sentence.
-        rule: One of `rules.RULES`.
+        rule: One of `RULES`; unused for tags.
         scheme: Scheme of the predictions, for counting ill-formed labels; by default,
-            detected from `gold`.
+            detected from `gold`. `schemes.TAGS`: the labels are tags.
+        tokens: The words of each sentence, to separate known and unknown words of tags.
+        known_words: The distinct words of the training text.
 
     Returns:
         The counts, overall and per type.
 
     Raises:
-        ValueError: The two sides differ in their number of sentences or tokens, a label
+        InputError: The two sides differ in their number of sentences or tokens, a label
             is malformed, rule or scheme is unknown, or the rule cannot read the labels.
 
     Example:
@@ -161,37 +572,35 @@ def score(
         (1.0, 1)
         >>> score([["B-PER"]], [["I-PER"]], rule="strict").f1
         0.0
+        >>> score([["DET", "NOUN"]], [["DET", "VERB"]], scheme="tags").accuracy
+        0.5
     """
-    rules.known(rule)
-    labels = coded.code(gold, predicted)
-    return score_coded(labels, rule, detect(gold) if scheme is None else scheme)
-
-
-def score_coded(labels: coded.Coded, rule: str, scheme: str) -> Scores:
-    """Returns the scores of labels from `coded.code`; see `score` for arguments."""
-    broken = reading.ill_formed(labels.predicted, labels.layout, scheme)
-    gold, predicted, correct = reading.in_both(labels, rule, scheme)
-    size = len(labels.types)
-    numbers = [
-        np.bincount(kinds, minlength=size).tolist()
-        for kinds in (predicted.type[correct], predicted.type, gold.type)
+    check_rule(rule, "BIOES")
+    types = check_labels(gold, predicted, scheme)
+    scheme = schemes.detect(gold) if scheme is None else scheme
+    counts = count(gold, predicted, rule, scheme, types)
+    same = [
+        sum(map(operator.eq, *sides)) for sides in zip(gold, predicted, strict=True)
     ]
-    by_type = {
-        kind: Counts(*its)
-        for kind, *its in zip(labels.types, *numbers, strict=True)
-        if its[1] or its[2]
-    }
-    return Scores(
-        overall=sum(by_type.values(), Counts()),
-        by_type=by_type,
-        tokens=len(labels.gold.ids),
-        correct_tokens=int((labels.gold.ids == labels.predicted.ids).sum()),
-        sentences=len(labels.layout.lengths),
-        ill_formed=int(broken.sum()),
-        ill_formed_sentences=len(np.unique(labels.layout.sentence[broken])),
-        rule=rule,
-        scheme=scheme,
+    broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
+    oov = None
+    if scheme == TAGS and tokens is not None and known_words is not None:
+        oov = _new_words(gold, predicted, tokens, known_words)
+    right, lengths, broken = (
+        np.array(x, np.int64) for x in (same, list(map(len, gold)), broken)
     )
+    return Scores(counts, types, right, lengths, broken, rule, scheme, oov)
+
+
+def _new_words(
+    gold: Labels, predicted: Labels, tokens: Labels, known: Set[str]
+) -> np.ndarray:
+    """Returns right and all tokens of each sentence with a new word, `[S, 2]`."""
+    rows = []
+    for words, *sides in zip(tokens, gold, predicted, strict=True):
+        new = [a == b for w, a, b in zip(words, *sides, strict=True) if w not in known]
+        rows.append((sum(new), len(new)))
+    return np.array(rows, np.int64).reshape(-1, 2)
 
 
 def score_with_seqeval(
@@ -212,7 +621,7 @@ def score_with_seqeval(
         and ill-formed labels come from `score`.
 
     Raises:
-        ValueError: As in `score`.
+        InputError: As in `score`.
 
     Example:
         >>> score_with_seqeval([["B-PER", "O"]], [["B-PER", "B-LOC"]]).precision
@@ -230,18 +639,71 @@ def score_with_seqeval(
     found = [Counter(kind for kind, *_ in seqeval.get_entities(side)) for side in sides]
     options: dict[str, Any] = {"average": None, "zero_division": 0}  # as in Counts
     _, recall, _, support = seqeval.precision_recall_fscore_support(*sides, **options)
+    types = tuple(sorted(found[0] | found[1]))
     # seqeval does not return the number of correct spans: recall times support.
     correct = np.rint(np.multiply(recall, support)).astype(int).tolist()
-    by_type = {
-        kind: Counts(number, found[1][kind], found[0][kind])
-        for kind, number in zip(sorted(found[0] | found[1]), correct, strict=True)
-    }
-    return replace(
-        ours,
-        overall=sum(by_type.values(), Counts()),
-        by_type=by_type,
-        rule="conlleval",
-    )
+    rows = [(n, found[1][x], found[0][x]) for n, x in zip(correct, types, strict=True)]
+    counts = np.array(rows, np.int64).reshape(1, -1, 3)
+    return dataclasses.replace(ours, counts=counts, types=types)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """How to score predictions: by spans or by tags, depending on the label scheme.
+
+    Attributes:
+        scheme: The tagger's scheme: one of `schemes.SCHEMES`, or `schemes.TAGS`.
+        known_words: The distinct words of the training text, or None; tags of other
+            words are also counted separately.
+        rule: Default rule for reading spans, one of `RULES`; unused for tags.
+
+    Raises:
+        InputError: The rule is unknown, or cannot read labels of the scheme.
+
+    Example:
+        >>> Task("BIOES").main_figure, Task("tags").main_figure
+        ('f1', 'accuracy')
+        >>> Task("tags").score([["a", "b"]], [["X", "Y"]], [["X", "X"]]).accuracy
+        0.5
+    """
+
+    scheme: str
+    known_words: Set[str] | None = None
+    rule: str = "conlleval"
+
+    def __post_init__(self):
+        check_rule(self.rule, self.scheme)
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether labels are tags instead of spans."""
+        return self.scheme == TAGS
+
+    @property
+    def main_figure(self) -> str:
+        """The name of the figure that chooses the best epoch."""
+        return "accuracy" if self.has_tags else "f1"
+
+    def score(
+        self, tokens: Labels, gold: Labels, predicted: Labels, rule: str | None = None
+    ) -> Scores:
+        """Returns the scores of predicted labels.
+
+        Args:
+            tokens: The words of each sentence.
+            gold: The gold labels of each sentence.
+            predicted: The predicted labels of each sentence.
+            rule: Rule for reading spans: one of `RULES`, or "seqeval" for a second
+                opinion on "conlleval"; None for the task's rule.
+
+        Raises:
+            InputError: As `score`.
+        """
+        if rule == "seqeval" and not self.has_tags:
+            return score_with_seqeval(gold, predicted, scheme=self.scheme)
+        rule = self.rule if rule in (None, "seqeval") else rule
+        words = {"tokens": tokens, "known_words": self.known_words}
+        return score(gold, predicted, rule=rule, scheme=self.scheme, **words)
 
 
 def jaxner_version() -> str:

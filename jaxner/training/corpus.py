@@ -294,10 +294,13 @@ def _check_types(train: Split, dev: Split, log: Log) -> None:
     _log_unseen(dev, types, "tags" if has_tags else "types", log)
 
 
-def log_unknown_tags(split: Split, vocabulary: Vocabulary, log: Log) -> None:
-    """Logs tags of a split that do not occur in training (a table shows types)."""
+def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
+    """Logs types of entities, or tags, of a split that do not occur in training."""
     if vocabulary.scheme == schemes.TAGS:
         _log_unseen(split, vocabulary.label_names, "tags", log)
+    else:
+        known = {schemes.parse(label)[1] for label in vocabulary.label_names}
+        _log_unseen(split, known, "types", log)
 
 
 def _log_unseen(split: Split, known: Iterable[str], what: str, log: Log) -> None:

@@ -16,7 +16,7 @@ from jaxner import fields
 from jaxner.data import schemes
 from jaxner.data.batching import UNITS
 from jaxner.data.formats import FORMATS, UNFIT
-from jaxner.evaluation import rules
+from jaxner.evaluation import scoring
 from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
 from jaxner.models import options
 from jaxner.models.options import Section
@@ -140,7 +140,7 @@ class Evaluation:
     """
 
     constrained: bool = False
-    rule: Annotated[str, OneOf(rules.RULES)] = "conlleval"
+    rule: Annotated[str, OneOf(scoring.RULES)] = "conlleval"
 
 
 OPTIMIZER = {

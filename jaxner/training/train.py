@@ -18,7 +18,7 @@ from jaxner import models, pretrained, tagger, tagging
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, report
-from jaxner.evaluation.tasks import Task
+from jaxner.evaluation.scoring import Task
 from jaxner.integrity import DamagedFileError
 from jaxner.models import options
 from jaxner.tagger import Tagger
@@ -526,7 +526,7 @@ def final_scores(
     for name in names:
         split = corpora.load_split(config.data.to_dict(), name)
         console.print(split.summary())
-        corpora.log_unknown_tags(split, params.vocabulary, console.print)
+        corpora.log_unknown_types(split, params.vocabulary, console.print)
         with monitor.waiting(console, f"Scoring {name}"):
             labels = tagging.label_split(
                 params, split, constrained=config.evaluation.constrained

@@ -8,7 +8,7 @@ import pytest
 import jaxner
 from jaxner import tagging
 from jaxner.data import corpora
-from jaxner.evaluation import detection
+from jaxner.evaluation import calibration
 
 KEY = jax.random.key(3)
 SENTENCES = [["Ms", "Preston", "left", "Lakeside"], ["Rain", "fell"], []]
@@ -127,7 +127,7 @@ def test_wrong_tokens_are_more_uncertain_than_right_ones(refined):
     assert 100 < wrong.sum() < len(wrong) - 100
     for name in ("entropy", "mutual_information"):
         values = np.concatenate([getattr(u, name) for u in found])
-        its = detection.detect(values, wrong)
+        its = calibration.detect(values, wrong)
         assert its.ratio > 1.5, name
         assert its.auroc > 0.7, name
 

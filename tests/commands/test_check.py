@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxner import __main__ as program
-from jaxner.analysis import suspects
+from jaxner.analysis import describe
 from jaxner.data import corpora, formats
 from jaxner.workdir import Workdir
 
@@ -134,7 +134,7 @@ def test_a_tagger_lists_probable_errors(finished, tmp_path, capsys):
     ]
     path = tmp_path / "a.conll"
     formats.write_columns(path, rows)
-    agreed = suspects.find(params, corpora.read(path, scheme="BIOES"))
+    agreed = describe.suspects(params, corpora.read(path, scheme="BIOES"))
     word, label = rows[7][0]
     other = "S-LOC" if label != "S-LOC" else "S-PER"
     rows[7][0] = (word, other)
@@ -178,7 +178,7 @@ def test_probabilities_are_those_of_the_tagger(finished, tmp_path):
     column = params.vocabulary.label_names.index("S-LOC")
     for tagger in (params, jaxner.tagger.ensemble([params, params])):
         wanted = np.asarray(jaxner.marginals(tagger, [list(tokens)])[0])[:, column]
-        found = suspects.find(tagger, split)
+        found = describe.suspects(tagger, split)
         assert found
         for its in found:
             least = wanted[its.start : its.end].min()

@@ -6,6 +6,7 @@ import pytest
 
 from jaxner import __main__ as cli
 from jaxner.data import schemes
+from jaxner.evaluation import stats
 from tests.evaluation.test_scoring import random_corpus
 
 
@@ -45,7 +46,7 @@ def test_score(files, capsys):
         assert f"{found['by_rule'][rule]['f1']:.2f}" in text
     its = found["figures"]["f1"]
     assert its["low"] <= its["value"] == found["f1"] <= its["high"]
-    assert "partial match f1" in text
+    assert "partial match F1" in text
     assert "chunk recall B" in text
 
 
@@ -91,6 +92,30 @@ def test_compare(files, capsys):
     other.write_bytes(given[1].read_bytes())
     run("compare", f"{given[1]},{other}", given[0], "--rounds", 50)
     assert "(runs: 2 and 1)" in capsys.readouterr().out
+
+
+def test_each_side_of_a_comparison_has_its_own_scheme(files, capsys):
+    """Its ill-formed labels were once counted by the scheme of the first side."""
+    gold, _ = random_corpus("BIOES", sentences=60)
+    gold = [schemes.convert(labels, "BIO") for labels in gold]
+    bio = write(files / "bio.conll", gold, gold)
+    for pair in ((files / "b.conll", bio), (bio, files / "b.conll")):
+        run("compare", *pair, "--rounds", 20)
+        assert "ill-formed labels: 0 and 0;" in capsys.readouterr().out
+
+
+def test_tables_are_whole_in_a_pipe(files, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    run("compare", files / "b.conll", files / "a.conll", "--rounds", 20, "--all")
+    text = capsys.readouterr().out
+    assert "…" not in text
+    assert "partial match precision" in text
+
+
+def test_help_names_the_rounds_that_are_run(capsys):
+    run("compare", "--help")
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"{stats.TEST_ROUNDS:,} for comparisons" in text
 
 
 @pytest.mark.parametrize(

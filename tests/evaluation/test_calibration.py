@@ -5,7 +5,11 @@ import json
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import brier_score_loss, precision_recall_curve
+from sklearn.metrics import (
+    brier_score_loss,
+    precision_recall_curve,
+    roc_auc_score,
+)
 
 from jaxner.evaluation import calibration as honest
 
@@ -19,7 +23,7 @@ def predictions():
 
 def test_bins_are_those_of_sklearn(predictions):
     chances, correct = predictions
-    found = honest.reliability(chances, correct, num_bins=8)
+    found = honest.calibration(chances, correct, num_bins=8).reliability
     share, mean = calibration_curve(correct, chances, n_bins=8)
     filled = found.counts > 0
     np.testing.assert_allclose(found.accuracy[filled], share)
@@ -49,8 +53,8 @@ def test_honest_predictions_have_a_small_error():
 
 
 def test_edges_belong_to_the_lower_bin():
-    found = honest.reliability([0.0, 0.5, 1.0, 1.0], [False, True, True, True], 2)
-    assert found.counts.tolist() == [2, 2]
+    found = honest.calibration([0.0, 0.5, 1.0, 1.0], [False, True, True, True], 2)
+    assert found.reliability.counts.tolist() == [2, 2]
     assert found.error == pytest.approx(0.125)
 
 
@@ -120,9 +124,22 @@ def test_spans_are_matched_sentence_by_sentence():
 )
 def test_wrong_input_says_what_is_wrong(arguments, message):
     with pytest.raises(ValueError, match=message):
-        honest.reliability(*arguments)
+        honest.calibration(*arguments)
 
 
 def test_no_more_is_right_than_gold():
     with pytest.raises(ValueError, match="at most 1 right entities"):
         honest.threshold_curve([0.9, 0.8], [True, True], num_gold=1)
+
+
+def test_auroc_is_that_of_sklearn():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 5, 400).astype(float)  # with ties
+    wrong = rng.random(400) < 0.4
+    found = honest.detect(values, wrong)
+    assert found.auroc == pytest.approx(roc_auc_score(wrong, values), rel=1e-12)
+    assert found.ratio == pytest.approx(values[wrong].mean() / values[~wrong].mean())
+    found = honest.detect(np.array([0.1, 0.2]), np.array([False, False]))
+    assert np.isnan([found.auroc, found.mean_wrong]).all()
+    with pytest.raises(ValueError, match="as many uncertainties as tokens, got 1 and"):
+        honest.detect(np.array([0.1]), np.array([False, False]))

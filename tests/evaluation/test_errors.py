@@ -1,14 +1,17 @@
-"""Kinds of errors and groups of entities, counted by hand and against the scorer."""
+"""Pairs of spans, kinds of errors, groups and tokens: by hand, and slowly."""
 
 import collections
 
 import numpy as np
 import pytest
+from hypothesis import given
 
+from jaxner.data import schemes
 from jaxner.data.schemes import Span
-from jaxner.evaluation import breakdowns, errors, scoring
-from jaxner.evaluation.counts import Counts
-from tests.evaluation.test_scoring import random_corpus
+from jaxner.evaluation import errors, scoring
+from jaxner.evaluation.errors import Recall
+from jaxner.evaluation.scoring import Counts
+from tests.evaluation.test_scoring import SENTENCES, random_corpus
 
 GOLD = [
     ["B-A", "E-A", "O", "S-B", "B-A", "I-A", "E-A"],
@@ -32,52 +35,137 @@ def test_each_kind_is_found():
     assert pairs[0] == (0, Span(0, 2, "A"), Span(0, 2, "A"))
     assert errors.counts(pairs) == dict.fromkeys(errors.KINDS, 1)
     assert errors.largest(pairs)[0] == ("boundary and type: B as A", 1)
-
-
-def test_confusion_counts_types_and_o():
-    table = errors.confusion(errors.pairs(GOLD, FOUND), ["A", "B"])
+    table = errors.confusion(pairs, ["A", "B"])
     np.testing.assert_array_equal(table, [[2, 0, 1], [2, 0, 0], [0, 1, 0]])
 
 
-@pytest.mark.parametrize("rule", ["conlleval", "strict"])
-def test_pairs_are_those_that_are_scored(rule):
+@pytest.mark.parametrize(
+    ("gold", "predicted", "strict", "exact", "overlap", "same"),
+    [
+        # The scenarios of the task: all right, spurious, missed, wrong type, wrong
+        # boundary, both wrong.
+        ("B-A E-A", "B-A E-A", 1, 1, 1, 1),
+        ("O O", "B-A E-A", 0, 0, 0, 0),
+        ("B-A E-A", "O O", 0, 0, 0, 0),
+        ("B-A E-A", "B-B E-B", 0, 1, 1, 0),
+        ("B-A I-A E-A", "O B-A E-A", 0, 0, 1, 1),
+        ("B-A I-A E-A", "O B-B E-B", 0, 0, 1, 0),
+        # Of two that overlap with one gold span, only one has it as a partner.
+        ("B-A I-A E-A", "S-A O S-A", 0, 0, 1, 1),
+        # The one of its type before the one that comes first.
+        ("B-A I-A E-A", "S-B O S-A", 0, 0, 1, 1),
+        # One with equal boundaries before one that overlaps.
+        ("S-A B-A E-A", "B-A E-A O", 0, 0, 1, 1),
+    ],
+)
+def test_matches(gold, predicted, strict, exact, overlap, same):
+    pairs = errors.pairs([gold.split()], [predicted.split()])
+    found = {name: int(x[0]) for name, x in errors.matches(pairs, 1).items()}
+    assert found == {
+        "strict": strict,
+        "exact": exact,
+        "overlap": overlap,
+        "type": same,
+        "predicted": len(schemes.to_spans(predicted.split())),
+        "gold": len(schemes.to_spans(gold.split())),
+    }
+
+
+def slowly(gold, predicted):
+    """Pairs spans one after the other, by the rule of the module's docstring."""
+    free, partners = list(gold), {}
+    overlaps = lambda a, b: a.start < b.end and b.start < a.end  # noqa: E731
+    for fits in (
+        lambda a, b: (a.start, a.end) == (b.start, b.end),
+        lambda a, b: overlaps(a, b) and a.type == b.type,
+        overlaps,
+    ):
+        for span in predicted:
+            near = [x for x in free if fits(span, x)]
+            if span not in partners and near:
+                partners[span] = near[0]
+                free.remove(near[0])
+    return [partners.get(span) for span in predicted]
+
+
+@given(SENTENCES)
+def test_partners_are_those_of_a_slow_reading(predicted):
+    for labels in predicted:
+        sides = schemes.to_spans(labels[::-1]), schemes.to_spans(labels)
+        assert errors.align(*sides) == slowly(*sides)
+
+
+@pytest.mark.parametrize("rule", scoring.WITH_LENGTHS)
+def test_groups_add_up_to_what_is_scored(rule):
     gold, predicted = random_corpus("BIOES", sentences=300)
-    found = errors.pairs(gold, predicted, rule, "BIOES")
-    overall = scoring.score(gold, predicted, rule=rule, scheme="BIOES").overall
-    assert sum(p.kind is None for p in found) == overall.correct
-    assert sum(p.gold is not None for p in found) == overall.gold
-    assert sum(p.predicted is not None for p in found) == overall.predicted
-    assert found == sorted(found, key=lambda p: p.sentence)
-    lengths = breakdowns.by_length(found)
+    pairs = errors.pairs(gold, predicted, rule, "BIOES")
+    scores = scoring.score(gold, predicted, rule=rule, scheme="BIOES")
+    assert pairs == sorted(pairs, key=lambda p: p.sentence)
+    lengths = errors.by_length(pairs)
     assert [row.group for row in lengths] == ["1", "2", "3+"]
-    assert sum((row.counts for row in lengths), Counts()) == overall
-    rows = breakdowns.by_sentence_length(found, gold, [2, 5])
-    assert sum((row.counts for row in rows), Counts()) == overall
-
-
-def test_rules_without_lengths_are_refused():
-    with pytest.raises(ValueError, match="take one of conlleval, strict"):
-        errors.pairs(GOLD, FOUND, "ncrfpp")
-
-
-TOKENS = [
-    ["New", "York", "and", "Rome", "Old", "New", "Rome"],
-    ["a", "b", "c", "d", "e"],
-]
+    assert sum((row.counts for row in lengths), Counts()) == scores.overall
+    assert sum(row.items for row in lengths) == scores.overall.gold
+    rows = errors.by_sentence_length(scores.counts, gold, [2, 5])
+    assert sum((row.counts for row in rows), Counts()) == scores.overall
+    short = [i for i, labels in enumerate(gold) if len(labels) <= 2]
+    alone = [[side[i] for i in short] for side in (gold, predicted)]
+    assert rows[0].items == len(short)
+    assert rows[0].counts == scoring.total(scoring.count(*alone, rule, "BIOES"))
 
 
 def test_groups_by_training():
-    known = breakdowns.mentions(
+    tokens = [
+        ["New", "York", "and", "Rome", "Old", "New", "Rome"],
+        ["a", "b", "c", "d", "e"],
+    ]
+    known = errors.mentions(
         [["New", "York"], ["Rome"]] * 2, [["B-A", "E-A"], ["S-B"]] * 2
     )
     assert known == collections.Counter({"New York": 2, "Rome": 2})
-    found = errors.pairs(GOLD, FOUND)
-    rows = dict(breakdowns.by_frequency(found, TOKENS, known, [0, 1]))
-    assert rows["2+"] == Counts(1, 2, 2)
+    pairs = errors.pairs(GOLD, FOUND)
+    rows = {row.group: row.counts for row in errors.by_frequency(pairs, tokens, known)}
+    assert rows["2–4"] == Counts(1, 2, 2)
     assert rows["1"] == Counts(0, 0, 0)
     assert rows["0"] == Counts(0, 3, 3)
     words = {"New", "York", "Rome", "b"}
-    rows = dict(breakdowns.by_known_words(found, TOKENS, words, {*words, "Old", "d"}))
+    found = errors.by_known_words(pairs, tokens, words, {*words, "Old", "d"})
+    rows = {row.group: row.counts for row in found}
     assert rows["in training"] == Counts(1, 3, 3)
     assert rows["in the vectors only"] == Counts(0, 0, 1)
     assert rows["in neither"] == Counts(0, 2, 1)
+
+
+def test_what_cannot_be_counted_is_refused():
+    with pytest.raises(ValueError, match="ascending bounds from 1"):
+        errors.by_sentence_length(np.zeros((1, 1, 3), int), [["O"]], [3, 2])
+    with pytest.raises(ValueError, match="take one of conlleval, strict"):
+        errors.pairs(GOLD, FOUND, "ncrfpp")
+    with pytest.raises(ValueError, match="uncertainties, got 3, 3, 2, 3"):
+        errors.changes(["ABC"], ["ACB"], ["BB"], np.zeros(3))
+
+
+def test_chunk_recall_by_hand():
+    gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
+    # Types do not matter, prefixes do.
+    found = [["B-L", "O", "E-P", "O", "B-L"], ["S-P", "B-O", "O"], ["S-M", "S-M"]]
+    recalls = errors.chunk_recall(gold, found)
+    assert recalls == {
+        "O": Recall(3, 1),
+        "S": Recall(2, 1),
+        "B": Recall(2, 2),
+        "I": Recall(1, 0),
+        "E": Recall(2, 1),
+    }
+    assert list(recalls) == ["O", "S", "B", "I", "E"]  # the order of the paper's table
+    assert recalls["O"].share == 1 / 3
+    assert errors.chunk_recall([["O"]], [["B-X"]]) == {"O": Recall(1, 0)}
+    assert errors.chunk_recall([], []) == {}
+
+
+def test_changes_count_tokens_by_what_they_were_and_became():
+    gold = [["A", "A"], ["B", "B", "B"]]
+    before = [["A", "B"], ["B", "A", "A"]]
+    after = [["B", "A"], ["B", "A", "C"]]
+    found = errors.changes(gold, before, after, np.array([0.1, 0.9, 0.2, 0.3, 0.4]))
+    assert found[:3] == (1, 1, 1)
+    assert (found.mended_uncertainty, found.broken_uncertainty) == (0.9, 0.1)

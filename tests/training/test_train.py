@@ -20,7 +20,7 @@ from jaxner import models, tagging
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
-from jaxner.evaluation import predictions, rules, scoring
+from jaxner.evaluation import predictions, scoring
 from jaxner.training import cluster, commits, environment, monitor, train
 from jaxner.workdir import Workdir
 from reproduce import plan, results
@@ -98,7 +98,7 @@ def test_predictions_are_kept_as_the_tagger_gave_them(finished, corpus, params):
         assert list(gold) == [e.labels for e in split.to_scheme("BIOES")]
         tokens = [list(example.tokens) for example in split.examples]
         assert [list(labels) for labels in predicted] == jaxner.tag(params, tokens)
-        f1 = 100 * rules.count(gold, predicted, "conlleval").f1
+        f1 = 100 * scoring.score(gold, predicted).f1
         assert f1 == pytest.approx(folder.read_json("result.json")[name]["f1"])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__, tagging
-from jaxner.analysis import certainty, reporting
+from jaxner.analysis import describe
 from jaxner.data import corpora, schemes
 from jaxner.workdir import Workdir, names_of
 from tests.marks import slow
@@ -24,15 +24,15 @@ def dev(corpus):
 def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
     tokens = [list(example.tokens) for example in dev.examples]
     for constrained in (False, True):
-        found = certainty.label(params, dev, constrained=constrained)
-        assert found.labels == jaxner.tag(params, tokens, constrained=constrained)
+        found = describe.predict(params, dev, constrained=constrained)
+        assert found.predicted == jaxner.tag(params, tokens, constrained=constrained)
         spans = [
             (i, *span)
-            for i, labels in enumerate(found.labels)
+            for i, labels in enumerate(found.predicted)
             for span in schemes.to_spans(labels)
         ]
-        assert sorted(found.entities) == sorted(spans)
-        assert all(0 <= chance <= 1 for chance in found.entities.values())
+        assert sorted(found.entity_certainty) == sorted(spans)
+        assert all(0 <= chance <= 1 for chance in found.entity_certainty.values())
         assert all(0 < chance <= 1 for row in found.certainty for chance in row)
     assert [len(row) for row in found.certainty] == [len(row) for row in tokens]
 
@@ -124,11 +124,11 @@ def test_the_report_is_of_the_decoding(decoding, finished, evaluated, tmp_path):
 )
 def test_labels_of_each_decoding_are_those_of_tag(decoding, params, dev):
     key = jax.random.key(1) if decoding == "sampled" else None
-    found = certainty.label(params, dev, decoding=decoding, key=key)
+    found = describe.predict(params, dev, decoding=decoding, key=key)
     _, labels = tagging.label_split(params, dev, decoding=decoding, key=key)
-    assert found.labels == list(map(list, labels))
+    assert found.predicted == list(map(list, labels))
     spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
-    assert sorted(found.entities) == sorted(spans)
+    assert sorted(found.entity_certainty) == sorted(spans)
     with pytest.raises(ValueError, match="3 best labellings are not those of"):
         jaxner.entities(params, ["Rome"], decoding=decoding, key=key, n_best=3)
 
@@ -191,7 +191,7 @@ def test_names_tell_runs_apart():
 
 @pytest.mark.slow
 def test_attention_is_shown(attending, dev):
-    found, _ = reporting.describe(jaxner.load(attending), dev, rounds=5)
+    found, _ = describe.describe(jaxner.load(attending), dev, rounds=5)
     (picture,) = found["pictures"]
     assert picture["title"] == "Attention"
     assert len(picture["maps"]) > 1
@@ -200,7 +200,7 @@ def test_attention_is_shown(attending, dev):
 
 
 def test_drafts_are_shown(refining, dev):
-    found, _ = reporting.describe(jaxner.load(refining), dev, rounds=5)
+    found, _ = describe.describe(jaxner.load(refining), dev, rounds=5)
     assert [x["across"] for x in found["pictures"]] == [
         "threshold Γ (nats)",
         "passes M",

@@ -1,4 +1,4 @@
-"""Sweeps over Γ and M of a trained UANet: in Python, on the command line, as a plot."""
+"""Refinements: sweeps over Γ and M, changed tokens, and the drafts of a LAN."""
 
 import dataclasses
 import json
@@ -12,11 +12,12 @@ import pytest
 import jaxner
 from jaxner import __main__ as commands
 from jaxner import models, tagging
-from jaxner.analysis import sweeps
+from jaxner.analysis import refinement
 from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
-from jaxner.evaluation import detection, plots, scoring
+from jaxner.evaluation import drawings, scoring
 from jaxner.tagger import Tagger, build_model
+from tests.marks import slow
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +30,7 @@ def dev(corpus):
 
 @pytest.fixture(scope="session")
 def found(refining, dev):
-    return sweeps.sweep(
+    return refinement.sweep(
         jaxner.load(refining), dev, thresholds=(0.0, 0.3, 5.0), samples=(1, 3, 8)
     )
 
@@ -78,7 +79,7 @@ def test_detection_of_the_sweep_is_that_of_uncertainty(refining, dev, found):
 
 @pytest.mark.slow
 def test_a_tagger_without_refinement_has_passes_alone(finished, dev):
-    found = sweeps.sweep(jaxner.load(finished), dev, samples=(1, 2))
+    found = refinement.sweep(jaxner.load(finished), dev, samples=(1, 2))
     assert not found.by_threshold
     for point in found.by_samples:
         assert point.score == point.draft == point.refined
@@ -128,7 +129,7 @@ def drawn(dev, documents=False, head="softmax", **options):
 def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
     """With CRFs, without passes, and in documents, whose separators are known."""
     params = drawn(dev, documents, head, **options)
-    found = sweeps.sweep(params, dev, thresholds=(2.2,), samples=(1,))
+    found = refinement.sweep(params, dev, thresholds=(2.2,), samples=(1,))
     (point,) = found.by_threshold
     gold, predicted = tagging.label_split(params, dev)
     assert point.score == pytest.approx(
@@ -145,7 +146,7 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
 @pytest.mark.parametrize("samples", [(), (0, 2)])
 def test_numbers_of_passes_that_are_none(refining, dev, samples):
     with pytest.raises(ValueError, match="numbers of passes ≥ 1"):
-        sweeps.sweep(jaxner.load(refining), dev, samples=samples)
+        refinement.sweep(jaxner.load(refining), dev, samples=samples)
 
 
 # --- The command -------------------------------------------------------------------
@@ -207,36 +208,79 @@ def test_wrong_numbers_are_told_by_the_parser(capsys, flag):
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
-        plots.check("a.png")
+        drawings.check("a.png")
 
 
-# --- Host ----------------------------------------------------------------------------
+# --- Drafts -----------------------------------------------------------------------
 
 
-def test_auroc_is_the_share_of_pairs_in_the_right_order():
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 5, 40).astype(float)
-    wrong = rng.random(40) < 0.4
-    pairs = [(a > b) + (a == b) / 2 for a in values[wrong] for b in values[~wrong]]
-    its = detection.detect(values, wrong)
-    assert its.auroc == pytest.approx(np.mean(pairs))
-    assert its.ratio == pytest.approx(values[wrong].mean() / values[~wrong].mean())
+@pytest.fixture(scope="module")
+def split():
+    found = corpora.load("sample", "dev")
+    return dataclasses.replace(found, examples=found.examples[:3])
 
 
-def test_detection_without_wrong_tokens_has_no_auroc():
-    its = detection.detect(np.array([0.1, 0.2]), np.array([False, False]))
-    assert np.isnan(its.auroc)
-    assert np.isnan(its.mean_wrong)
-    with pytest.raises(
-        ValueError, match="as many uncertainties as tokens, got 1 and 2"
-    ):
-        detection.detect(np.array([0.1]), np.array([False, False]))
+@pytest.fixture(scope="module")
+def lan(split):
+    vocabulary, _ = vocab.build([e.tokens for e in split.examples], ["PER", "LOC"])
+    model = jaxner.build(
+        vocabulary,
+        representation={"words": {"dim": 6}, "chars": None},
+        encoder={"name": "lan", "hidden_dim": 4, "num_layers": 3, "num_heads": 2},
+        head={"name": "scores"},
+    )
+    weights = jaxner.init(model, jax.random.key(3))
+    # Label vectors begin almost equal; larger ones make labels differ.
+    weights = jax.tree.map(lambda leaf: leaf * 3, weights)
+    return jaxner.Tagger(weights, model, vocabulary)
 
 
-def test_changes_count_tokens_by_what_they_were_and_became():
-    gold = [["A", "A"], ["B", "B", "B"]]
-    before = [["A", "B"], ["B", "A", "A"]]
-    after = [["B", "A"], ["B", "A", "C"]]
-    found = detection.changes(gold, before, after, np.array([0.1, 0.9, 0.2, 0.3, 0.4]))
-    assert found[:3] == (1, 1, 1)
-    assert (found.mended_uncertainty, found.broken_uncertainty) == (0.9, 0.1)
+def attention(lan, tokens):
+    sentence = jax.tree.map(jnp.asarray, lan.vocabulary.encode(tokens))
+    out = models.apply_with_intermediates(lan.model, lan.weights, sentence)[1]
+    return np.asarray(out["label_attention"], np.float64)[:, :, : len(tokens)]
+
+
+@pytest.mark.parametrize("layer", [*slow(1, 2), None])
+def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(
+    lan, split, layer
+):
+    found = refinement.traces(lan, split, samples=0, layer=layer)
+    expected = jaxner.tag(lan, [e.tokens for e in split.examples])
+    assert [trace.final for trace in found] == expected
+    for trace, example in zip(found, split.examples, strict=True):
+        chances = attention(lan, example.tokens)[(layer or 2) - 1].mean(axis=0)
+        np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+        entropy = -(chances * np.log(chances)).sum(axis=1)
+        np.testing.assert_allclose(trace.uncertainty, entropy, rtol=1e-4)
+        labels = lan.vocabulary.decode(chances.argmax(axis=1).tolist())
+        assert trace.draft == labels
+
+
+def test_passes_with_dropout_depend_on_the_key_alone(lan, split):
+    runs = [
+        refinement.traces(lan, split, samples=3, key=jax.random.key(seed))
+        for seed in (0, 0, 1)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_a_layer_that_is_not_there(lan, split):
+    with pytest.raises(ValueError, match=r"layer from 1 to 2 .*got 3"):
+        refinement.traces(lan, split, layer=3)
+
+
+def test_table_1_counts_each_kind_of_change():
+    gold = [["A", "B", "C", "A"]]
+    trace = refinement.Trace(
+        draft=["A", "A", "A", "B"],
+        refined=["B", "B", "B", "B"],
+        uncertainty=[0.5, 0.7, 0.1, 0.3],
+        final=["A", "B", "A", "B"],
+    )
+    table = refinement.table1(gold, [trace])
+    assert table.changes[:3] == (1, 1, 1)
+    assert table.final[:3] == (1, 0, 0)
+    assert (table.detection.wrong, table.detection.right) == (3, 1)
+    assert table.detection.auroc == pytest.approx(1 / 3)

@@ -1,6 +1,7 @@
 """Reports show the counts, load no other files, and escape all text."""
 
 import csv
+import dataclasses
 import json
 import re
 import shutil
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 
 from jaxner.data import schemes
-from jaxner.evaluation import comparing, describing, errors, pages, scoring, tally
-from jaxner.evaluation.describing import Prediction, Training
+from jaxner.evaluation import errors, report, scoring
+from jaxner.evaluation import page as pages
+from jaxner.evaluation.report import Prediction, Training, describe
 from tests.evaluation.test_scoring import random_corpus
 
 HOSTILE = "<script>alert('x')</script>"
@@ -53,7 +55,7 @@ def run_of(its, name="runs/one"):
     hot = {"": [[0.0, 1.0], [0.5, 0.2]]}
     return {
         "name": name,
-        **describing.describe(its, rounds=20),
+        **describe(its, rounds=20),
         "calibration": {"tokens": honest, "entities": honest},
         "calibration_before": {"tokens": honest, "entities": honest},
         "temperature": [1.25],
@@ -96,22 +98,16 @@ def its():
 
 
 @pytest.fixture(scope="module")
-def report(its):
+def content(its):
     one = its.tokens[0]
     hostile = [[HOSTILE, *one[1:]], *its.tokens[1:]]
-    other = describing.dataclasses.replace(its, tokens=hostile)
-    tallies = [
-        tally.of_spans(x.gold, x.predicted, scheme="BIOES") for x in (its, other)
-    ]
-    found = comparing.compare(tallies[:1], tallies[1:], rounds=20)
+    other = dataclasses.replace(its, tokens=hostile)
+    found = report.compare([its], [other], rounds=20)
     return {
         "title": f"test {HOSTILE}",
         "runs": [run_of(other, f"runs/{HOSTILE}"), run_of(its, "runs/two")],
         "comparisons": [
-            {
-                **{"first": "a", "second": "b"},
-                "figures": {name: x._asdict() for name, x in found.items()},
-            }
+            {"first": "a", "second": "b", **found},
         ],
     }
 
@@ -152,8 +148,8 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-def test_nothing_is_fetched_or_run_and_all_is_escaped(report):
-    text = pages.html(report)
+def test_nothing_is_fetched_or_run_and_all_is_escaped(content):
+    text = pages.html(content)
     page = Page(text)
     assert "script" not in page.tags
     assert HOSTILE in " ".join(page.text)
@@ -168,8 +164,8 @@ def test_nothing_is_fetched_or_run_and_all_is_escaped(report):
     assert "$x$·" in "".join(page.text)  # is no formula
 
 
-def test_the_page_says_what_was_counted(report, its):
-    text = " ".join(Page(pages.html(report)).text)
+def test_the_page_says_what_was_counted(content, its):
+    text = " ".join(Page(pages.html(content)).text)
     scores = scoring.score(its.gold, its.predicted, scheme="BIOES")
     for figure in (scores.f1, scores.macro.f1, scores.by_type["LOC"].recall):
         assert f"{100 * figure:.2f}" in text
@@ -182,14 +178,14 @@ def test_the_page_says_what_was_counted(report, its):
         assert name in text
 
 
-def test_json_and_csv_say_the_same(report, tmp_path):
-    report = describing.plain(report)
-    written = pages.write(tmp_path / "report.html", report)
+def test_json_and_csv_say_the_same(content, tmp_path):
+    content = report.plain(content)
+    written = pages.write(tmp_path / "report.html", content)
     assert [file.suffix for file in written] == [".html", ".json", ".csv"]
-    assert json.loads(written[1].read_text("utf-8")) == report
+    assert json.loads(written[1].read_text("utf-8")) == content
     rows = list(csv.DictReader(written[2].read_text("utf-8").splitlines()))
     of = {(r["run"], r["table"], r["row"], r["column"]): r["value"] for r in rows}
-    run = report["runs"][1]
+    run = content["runs"][1]
     assert float(of["runs/two", "figures", "f1", "value"]) == run["scores"]["f1"]
     part = run["breakdowns"][0]
     key = ("runs/two", part["name"], "1", "gold")
@@ -198,7 +194,7 @@ def test_json_and_csv_say_the_same(report, tmp_path):
 
 
 def test_examples_show_gold_beside_predicted(its):
-    found = describing.describe(its, rounds=2)
+    found = describe(its, rounds=2)
     for kind, examples in found["errors"]["examples"].items():
         for one in examples:
             assert one["error"].startswith(kind)
@@ -221,15 +217,15 @@ def test_tags_and_files_without_tokens_have_pages_too():
     gold, predicted = [["NN", "VB"], ["NN"]], [["NN", "NN"], ["NN"]]
     known = Training({"a"}, set(), Counter())
     its = Prediction([["a", "b"], ["c"]], gold, predicted, "tags", training=known)
-    found = describing.describe(its, rounds=5)
+    found = describe(its, rounds=5)
     assert found["errors"]["largest"][0]["error"] == "VB as NN"
     text = pages.html({"title": "t", "runs": [{"name": "x", **found}]})
     assert "out of vocabulary" in text
     assert "66.67" in text
     one = Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO")
-    found = describing.describe(one, rounds=5)
+    found = describe(one, rounds=5)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **found}]})
-    empty = describing.describe(Prediction([], [], [], "BIO"), rounds=2)
+    empty = describe(Prediction([], [], [], "BIO"), rounds=2)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
 
 
@@ -250,11 +246,11 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_in_a_browser(width, report, tmp_path):
+def test_in_a_browser(width, content, tmp_path):
     """The page is as wide as the window, and has no scripts to wait for."""
     page, picture = tmp_path / "report.html", tmp_path / "page.png"
     probe = "<script>document.title=document.documentElement.scrollWidth</script>"
-    text = pages.html(report)
+    text = pages.html(content)
     page.write_text(text.replace("</body>", f"{probe}</body>"), "utf-8")
     options = [
         "--headless",

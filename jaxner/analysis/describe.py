@@ -1,0 +1,548 @@
+"""Scores and reports of trained taggers, and labels that they consider improbable.
+
+`evaluation.report` describes labels. This module adds a tagger's probabilities, its
+run, and, if the model has them, the papers' pictures: relations (Chen et al., 2019,
+Figure 4); attention, and chunk recall with parts of it zeroed (Li et al., 2020); Γ and
+M, and draft, refined label and uncertainty of each token (Gui et al., 2020, Figure 4
+and Table 7).
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxner import inference, tagging
+from jaxner.analysis import inside, refinement
+from jaxner.answers import entity_arrays, probabilities
+from jaxner.data import schemes
+from jaxner.data.corpora import Split
+from jaxner.data.schemes import TAGS
+from jaxner.errors import InputError
+from jaxner.evaluation import errors, page, report, stats
+from jaxner.evaluation.report import Prediction, Training, Value
+from jaxner.evaluation.scoring import Scores, Task, jaxner_version
+from jaxner.tagger import Ensemble, Tagger
+from jaxner.training import corpus
+from jaxner.types import Sentence
+from jaxner.workdir import Workdir, names_of
+
+_EXAMPLE = (5, 14)  # minimum and maximum tokens of the sentence in heat maps
+_TRACED = 2  # number of sentences traced token by token
+_MAPS = 6  # maximum number of attention heads in heat maps
+
+
+def score(
+    params: Tagger,
+    split: Split,
+    *,
+    rule: str | None = None,
+    constrained: bool = False,
+    known_words: frozenset[str] | None = None,
+    decoding: str = "viterbi",
+    n: int = 10,
+    seed: int = 0,
+) -> tuple[Scores, list[Sequence[str]]]:
+    """Returns the scores of a tagger on a split, and its labels.
+
+    Args:
+        params: What `jaxner.load` returned.
+        split: Sentences with gold labels, in any scheme.
+        rule: One of `scoring.RULES`, or "seqeval"; None for "conlleval".
+        constrained: As in `jaxner.tag`.
+        known_words: The distinct words of the training text; tags of other words are
+            also counted separately.
+        decoding: As in `jaxner.tag`; or "n_best": of the n best labellings of each
+            sentence, the one that is nearest to the gold one (an oracle's choice).
+        n: Number of labellings for "n_best".
+        seed: Seed of the draws for "sampled".
+
+    Returns:
+        The scores, and the predicted labels of each sentence in the tagger's scheme.
+    """
+    how: Value = {"constrained": constrained}
+    if decoding == "n_best":
+        labels = probabilities.oracle_split(params, split, n, **how)
+    else:
+        key = jax.random.key(seed) if decoding == "sampled" else None
+        labels = tagging.label_split(params, split, key=key, decoding=decoding, **how)
+    task = Task(params.vocabulary.scheme, known_words)
+    tokens = [example.tokens for example in split.examples]
+    return task.score(tokens, *labels, rule=rule), list(labels[1])
+
+
+def predict(
+    params: Tagger,
+    split: Split,
+    *,
+    rule: str = "conlleval",
+    training: Training | None = None,
+    **how: Any,
+) -> Prediction:
+    """Labels a split, with exact probabilities if the head has any.
+
+    Args:
+        params: What `load` returned.
+        split: Sentences with gold labels, in any scheme.
+        rule: Rule for reading spans, one of `scoring.RULES`.
+        training: Facts about the training text, if known.
+        how: `decoding`, `constrained` and `key` as in `jaxner.tag`.
+
+    Example:
+        >>> from jaxner.data import corpora
+        >>> found = predict(tagging.load("runs/grn"), corpora.load("sample", "dev"))
+        >>> all(0 <= p <= 1 for p in found.entity_certainty.values())
+        True
+    """
+    scheme, tokens = params.vocabulary.scheme, [list(e.tokens) for e in split.examples]
+    gold = [list(e.labels or ()) for e in split.to_scheme(scheme)]
+    facts: Value = {"rule": rule, "training": training}
+    numbers = [example.document for example in split.examples]
+    given: Value = {"documents": numbers if any(numbers) else None}
+    try:
+        found = entity_arrays.arrays(
+            params, tokens, vectors=split.vectors, **given, **how
+        )
+    except ValueError:  # an autoregressive head has no marginals
+        labels = [list(row) for row in tagging.label_split(params, split, **how)[1]]
+        return Prediction(tokens, gold, labels, scheme, **facts)
+    labels = [params.vocabulary.decode(one.labels.tolist()) for one in found]
+    facts["certainty"] = [
+        np.clip(one.label_probability, 0.0, 1.0).tolist() for one in found
+    ]
+    if scheme != TAGS:
+        facts["entity_certainty"] = {
+            (i, *span): chance
+            for i, one in enumerate(found)
+            for span, chance in entity_arrays.spans_of(params, one).items()
+        }
+    return Prediction(tokens, gold, labels, scheme, **facts)
+
+
+def describe(
+    params: Tagger,
+    split: Split,
+    train: Split | None = None,
+    *,
+    has_vectors: bool = False,
+    rule: str = "conlleval",
+    decoding: str = "viterbi",
+    constrained: bool = False,
+    seed: int = 0,
+    rounds: int = stats.ROUNDS,
+) -> tuple[Value, Prediction]:
+    """Describes a tagger on a split.
+
+    Args:
+        params: What `load` returned.
+        split: Sentences with gold labels, in any scheme.
+        train: The training text, if available.
+        has_vectors: Whether words outside the training text may have vectors.
+        rule: Rule for reading spans, one of `scoring.RULES`.
+        decoding: As in `jaxner.tag`.
+        constrained: As in `jaxner.tag`.
+        seed: Seed of the draws for the decoding "sampled".
+        rounds: Rounds of the bootstrap.
+
+    Returns:
+        JSON values for `page`, and the prediction that they describe.
+
+    Example:
+        >>> from jaxner.data import corpora
+        >>> dev = corpora.load("sample", "dev")
+        >>> found, _ = describe(tagging.load("runs/grn"), dev, rounds=10)
+        >>> sorted(found["calibration"])
+        ['entities', 'tokens']
+    """
+    key = jax.random.key(seed) if decoding == "sampled" else None
+    how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
+    training = None if train is None else _training(params, split, train, has_vectors)
+    prediction = predict(params, split, rule=rule, training=training, **how)
+    found = report.describe(prediction, rounds=rounds)
+    degrees = np.atleast_1d(params.temperature)
+    if prediction.certainty is not None and not (degrees == 1.0).all():
+        plain = dataclasses.replace(params, temperature=1.0)
+        before = report.calibrated(predict(plain, split, rule=rule, **how))
+        found["temperature"] = degrees.tolist()
+        found["calibration_before"] = before["calibration"]
+    found["speed"] = [["tagging, tokens a second", _speed(params, split, how)]]
+    found["decoding"] = {"name": decoding, "constrained": constrained}
+    if decoding == "sampled":
+        found["decoding"]["seed"] = seed
+    if isinstance(params, Ensemble):
+        found["inside_note"] = (
+            f"This is an ensemble of {len(params)} taggers: a report of one of them "
+            "(--restart SEED) shows what is inside."
+        )
+    elif params.vocabulary.scheme != TAGS:
+        found |= _inside(params, split, prediction)
+        if decoding != "viterbi":
+            found["inside_note"] = "The labels of this part are those by Viterbi."
+    return report.plain(found), prediction
+
+
+def _training(
+    params: Tagger, split: Split, train: Split, has_vectors: bool
+) -> Training:
+    spelled = sorted({token for e in split.examples for token in e.tokens})
+    known: set[str] = set()
+    if has_vectors:
+        ids = params.vocabulary.encode(spelled).words
+        known = {word for word, i in zip(spelled, ids, strict=False) if i > 1}
+    mentions: collections.Counter[str] = collections.Counter()
+    if params.vocabulary.scheme != TAGS:
+        labels = [e.labels or () for e in train.examples]
+        mentions = errors.mentions([e.tokens for e in train.examples], labels)
+    return Training(train.words(), known, mentions)
+
+
+def _speed(params: Tagger, split: Split, how: Value) -> str:
+    """Returns the speed in tokens per second, without compilation."""
+    tokens = sum(len(example.tokens) for example in split.examples)
+    tagging.label_split(params, split, **how)
+    start = time.perf_counter()
+    tagging.label_split(params, split, **how)
+    return f"{tokens / max(time.perf_counter() - start, 1e-9):,.0f}"
+
+
+# --- The inside of a model ------------------------------------------------------------
+
+
+def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
+    """Returns pictures and tables of the model's inside."""
+    pictures, tables = _maps(params, split), []
+    if params.model.refinement is not None:
+        pictures += _swept(params, split)
+    if refinement.has_drafts(params):
+        traces = refinement.traces(params, split)
+        tables += [_changed(prediction, traces), *_traced(prediction, traces)]
+    if inside.is_attentive(params):
+        tables.append(_zeroed(params, split))
+    return {"pictures": pictures, "tables": tables}
+
+
+def _maps(params: Tagger, split: Split) -> list[Value]:
+    """Returns heat maps of a sentence with entities; empty if the encoder has none."""
+    least, most = _EXAMPLE
+    fitting = [e for e in split.examples if least <= len(e.tokens) <= most]
+    fitting = fitting or [e for e in split.examples if len(e.tokens) <= 2 * most]
+    if not fitting or split.vectors is not None:
+        return []
+    example = max(fitting, key=lambda e: len(schemes.to_spans(e.labels or ())))
+    words = list(example.tokens)
+    found = []
+    names = {"relations": ("Relations of the GRN", "strength")}
+    names["attention"] = ("Attention", "weight")
+    maps = inside.maps(params, words)
+    for name in [name for name in names if name in maps]:
+        title, what = names[name]
+        heads = {f"head {i + 1}": x for i, x in enumerate(maps[name][:_MAPS])}
+        found.append(
+            {
+                "kind": "heat maps",
+                "title": title,
+                "note": f"Row i, column j: how much of token i's context is token j's "
+                f"({what}, 0 to 1).",
+                "maps": {"": maps[name]} if maps[name].ndim == 2 else heads,
+                "rows": words,
+                "columns": words,
+                "label": what,
+            }
+        )
+    return found
+
+
+def _swept(params: Tagger, split: Split) -> list[Value]:
+    """Returns F1 over Γ and over M."""
+    swept = refinement.sweep(params, split, samples=[1, 2, 4, 8])
+    return [
+        {
+            "kind": "curves",
+            "title": f"{swept.figure.upper()} over the {across.split(' (')[0]}",
+            "note": "Gui et al. (2020), Figure 4.",
+            "lines": {name: lines[name] for name in ("draft", "mixed by Γ")},
+            "across": across,
+            "up": f"{swept.figure} (%)",
+        }
+        for lines, across in refinement.panels(swept)
+    ]
+
+
+def _changed(prediction: Prediction, traces: list[refinement.Trace]) -> Value:
+    """Returns what refining changes (UANet, Table 1)."""
+    table = refinement.table1(prediction.gold, traces)
+    names = [name.replace("_", ", ") for name in errors.Changes._fields]
+    return {
+        "title": "What refining changes",
+        "note": "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), "
+        "Table 1.",
+        "columns": ["", *names],
+        "rows": [
+            ["refined everywhere", *table.changes],
+            ["as the tagger does", *table.final],
+        ],
+    }
+
+
+def _traced(prediction: Prediction, traces: list[refinement.Trace]) -> list[Value]:
+    """Returns the sentences that refining changes most, token by token."""
+    moved = [
+        sum(a != b for a, b in zip(trace.draft, trace.final, strict=True))
+        for trace in traces
+    ]
+    tables = []
+    for i in sorted(range(len(traces)), key=lambda i: -moved[i])[:_TRACED]:
+        draft, refined, uncertainty, final = traces[i]
+        columns = {
+            "token": prediction.words[i],
+            "gold": prediction.gold[i],
+            "draft": draft,
+            "uncertainty (nats)": uncertainty,
+            "refined": refined,
+            "final": final,
+        }
+        tables.append(
+            {
+                "title": f"Token by token, sentence {i + 1}",
+                "note": "Gui et al. (2020), Table 7.",
+                "columns": list(columns),
+                "rows": [list(row) for row in zip(*columns.values(), strict=True)],
+            }
+        )
+    return tables
+
+
+def _zeroed(params: Tagger, split: Split) -> Value:
+    """Returns chunk recall with all parts of the attention zeroed but one."""
+    found = inside.chunk_recalls(params, split)
+    labels = list(found[inside.WHOLE])
+    rows: list[list[Any]] = []
+    for part, recalls in found.items():
+        shares = [recalls[x].share if x in recalls else None for x in labels]
+        rows.append([part, *(None if x is None else 100 * x for x in shares)])
+    return {
+        "title": "Chunk recall with one part of the attention",
+        "note": "All other parts are zeroed; percent. Li et al. (2020).",
+        "columns": ["part kept", *labels],
+        "rows": rows,
+    }
+
+
+# --- Reports of runs ------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """A run to report, and how it is scored.
+
+    Attributes:
+        name: Name of the run, or of one of its restarts.
+        folder: Folder of the tagger.
+        tagger: What `jaxner.load` returned.
+        split: Sentences with gold labels.
+        rule: Rule for reading spans.
+        decoding: As in `jaxner.tag`.
+        constrained: As in `jaxner.tag`.
+        seed: Seed of the draws for the decoding "sampled".
+    """
+
+    name: str
+    folder: str
+    tagger: Tagger
+    split: Split
+    rule: str
+    decoding: str = "viterbi"
+    constrained: bool = False
+    seed: int = 0
+
+
+def write(
+    path: str,
+    folders: Sequence[str],
+    load: Callable[[str, str], Run],
+    log: Callable[[str], object],
+) -> Value:
+    """Writes the report of some runs as a page, and the same content as JSON and CSV.
+
+    Args:
+        path: The file of the page.
+        folders: The folders of the runs.
+        load: Maps a name and a folder to the run, and how to score it.
+        log: Gets lines for the user.
+
+    Returns:
+        The content of the report, as JSON values.
+
+    Raises:
+        InputError: The runs are scored on different sentences, or a run is named twice.
+    """
+    page.check(path)
+    runs, predictions = [], []
+    for name, folder in zip(names_of(folders), folders, strict=True):
+        run = load(name, folder)
+        value, prediction = of_run(run)
+        if predictions and prediction.tokens != predictions[0].tokens:
+            raise InputError(
+                f"{run.name} and {runs[0]['name']} are scored on different sentences: "
+                "give a file for all runs (--data)"
+            )
+        runs.append({"name": run.name, **value})
+        predictions.append(prediction)
+    title = f"{run.split.name} {run.split.split}".strip()
+    names = [value["name"] for value in runs]
+    content = {
+        "title": title if len(runs) > 1 else f"{names[0]} on {title}",
+        "jaxner": jaxner_version(),
+        "runs": runs,
+        "comparisons": report.comparisons(names, predictions),
+    }
+    written = page.write(path, report.plain(content))
+    log(f"Report written to {', '.join(map(str, written))}")
+    return content
+
+
+def of_run(run: Run) -> tuple[Value, Prediction]:
+    """Describes one run; returns its description and its labels."""
+    folder = Workdir(run.folder)
+    config, result = _json(folder, "config.json"), _json(folder, "result.json")
+    try:
+        train = corpus.load_split(config["data"], "train")
+    except (FileNotFoundError, KeyError):
+        train = None
+    value, prediction = describe(
+        run.tagger,
+        run.split,
+        train,
+        has_vectors=bool(config.get("data", {}).get("vectors")),
+        rule=run.rule,
+        decoding=run.decoding,
+        constrained=run.constrained,
+        seed=run.seed,
+    )
+    learning = folder.metrics()
+    if train is not None and learning:
+        tokens = sum(len(example.tokens) for example in train.examples)
+        seconds = median(epoch["seconds"] for epoch in learning)
+        speed = f"{tokens / max(seconds, 1e-9):,.0f}"
+        value["speed"].insert(0, ["training, tokens a second", speed])
+    value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
+    value["about"] = _about(folder, run.split, config, result)
+    return value, prediction
+
+
+def _json(run: Workdir, name: str) -> Value:
+    """Reads a file of a run; empty for a tagger from `jaxner.save`, which lacks it."""
+    return run.read_json(name) if (run.path / name).is_file() else {}
+
+
+def _about(run: Workdir, split: Split, config: Value, result: Value) -> Value:
+    about = _json(run, "environment.json")
+    versions = about.get("versions", {})
+    used = [f"{x} {versions[x]}" for x in ("jaxner", "jax") if x in versions]
+    facts = {
+        "scored file": str(split.path),
+        "best epoch": result.get("best_epoch"),
+        "training, seconds": result.get("seconds"),
+        "peak memory, MiB": result.get("peak_memory_mb"),
+        "seed": config.get("seed"),
+        "devices": ", ".join(sorted(set(about.get("devices", ())))),
+        "trained with": ", ".join(used),
+        "notes": "; ".join(split.notes),
+    }
+    files = {name: x["sha256"] for name, x in about.get("data", {}).items()}
+    files["scored"] = split.sha256
+    return {
+        "folder": str(run.path),
+        "facts": [[name, x] for name, x in facts.items() if x not in (None, "")],
+        "data": [list(item) for item in files.items()],
+        "config": config,
+    }
+
+
+# --- Improbable labels ----------------------------------------------------------------
+
+
+class Suspect(NamedTuple):
+    """A run of tokens whose labels differ from the tagger's.
+
+    Attributes:
+        probability: The lowest marginal probability of these labels in the file.
+        line: Line of the first of these tokens, from 1.
+        tokens: The whole sentence.
+        start: Index of the first of these tokens in the sentence.
+        end: Index of the last one plus one.
+        labels: Their labels in the file, in the tagger's scheme.
+        predicted: The most probable label of each.
+        file: The file.
+    """
+
+    probability: float
+    line: int
+    tokens: tuple[str, ...]
+    start: int
+    end: int
+    labels: tuple[str, ...]
+    predicted: tuple[str, ...]
+    file: str = ""
+
+
+def suspects(params: Tagger, split: Split) -> list[Suspect]:
+    """Returns likely annotation errors, the most probable first.
+
+    A tagger has also learnt the errors of its training sentences, so use others.
+
+    Args:
+        params: What `load` returned; its head has marginals (not `seq2seq`). The
+            probabilities are at its temperature.
+        split: Sentences with labels.
+
+    Raises:
+        ValueError: The head has no marginal probabilities.
+
+    Example:
+        >>> from jaxner import load
+        >>> from jaxner.data import corpora
+        >>> found = suspects(load("runs/grn"), corpora.load("sample", "dev"))
+        >>> found[0].probability <= found[-1].probability
+        True
+    """
+
+    vocabulary = params.vocabulary
+    known = {label: i for i, label in enumerate(vocabulary.label_names)}
+    examples = split.to_scheme(vocabulary.scheme)
+    passes = params.model.mc_dropout.num_samples
+    marginals = tagging.over(_marginals, params, split, passes=passes)
+    found = []
+    for example, chances in zip(examples, marginals, strict=True):
+        labels = example.labels or ()
+        ids = np.array([known.get(label, -1) for label in labels], np.int32)
+        best = chances.argmax(-1)
+        # Labels unknown to the tagger have no probability, so they are not suspects.
+        probability = np.where(ids < 0, 1.0, chances[np.arange(len(ids)), ids])
+        differs = np.concatenate([[False], (best != ids) & (ids >= 0), [False]])
+        steps = np.flatnonzero(differs[1:] != differs[:-1]).tolist()
+        for start, end in zip(steps[::2], steps[1::2], strict=True):
+            found.append(
+                Suspect(
+                    float(probability[start:end].min()),
+                    example.lines[start],
+                    example.tokens,
+                    start,
+                    end,
+                    tuple(labels[start:end]),
+                    tuple(vocabulary.decode(best[start:end])),
+                    str(split.path),
+                )
+            )
+    return sorted(found)
+
+
+def _marginals(params: Tagger, sentence: Sentence, key: None) -> Any:
+    predicted = tagging.predict(params, sentence, key)
+    return predicted.mean(lambda p: inference.marginals(p, sentence.mask))

@@ -1,0 +1,195 @@
+"""Intervals and paired tests: known cases, seeds, and a slow reading."""
+
+import time
+
+import numpy as np
+import pytest
+
+from jaxner.evaluation import report, scoring, stats
+from tests.evaluation.test_scoring import random_corpus
+
+
+def test_figures_are_those_of_the_scorer():
+    gold, predicted = random_corpus("BIOES", sentences=300)
+    for rule in scoring.RULES:
+        scores = scoring.score(gold, predicted, rule=rule, scheme="BIOES")
+        found = stats.tally(gold, predicted, rule, "BIOES").of_all
+        for name in ("precision", "recall", "f1"):
+            assert found[name] == pytest.approx(getattr(scores, name), rel=1e-12)
+            for kind, counts in scores.by_type.items():
+                expected = pytest.approx(getattr(counts, name), rel=1e-12)
+                assert found[f"{name} {kind}"] == expected
+        assert found["macro f1"] == pytest.approx(scores.macro.f1, rel=1e-12)
+        assert found["weighted f1"] == pytest.approx(scores.weighted.f1, rel=1e-12)
+        assert found["token accuracy"] == pytest.approx(scores.accuracy, rel=1e-12)
+        if rule in scoring.WITH_LENGTHS:
+            assert found["strict match f1"] == pytest.approx(found["f1"], rel=1e-12)
+
+
+def test_partial_figures_by_hand():
+    # One exact with the wrong type, one overlap of one type, one missed, one spurious.
+    gold = [["B-A", "E-A", "O", "B-A", "I-A", "E-A", "S-A", "O"]]
+    predicted = [["B-B", "E-B", "O", "O", "B-A", "E-A", "O", "S-B"]]
+    found = stats.tally(gold, predicted, "conlleval", "BIOES").of_all
+    assert found["strict match f1"] == 0
+    assert found["exact match f1"] == pytest.approx(1 / 3)
+    assert found["type match f1"] == pytest.approx(1 / 3)
+    assert found["partial match f1"] == pytest.approx((1 + 0.5) / 3)
+    assert found["chunk recall B"] == pytest.approx(1 / 2)
+
+
+def test_tags():
+    gold, guess, words = [["X", "Y"], ["Z"]], [["X", "X"], ["Z"]], [["a", "b"], ["c"]]
+    found = stats.tally(gold, guess, scheme="tags", new=[[False, True], [True]]).of_all
+    scores = scoring.score(gold, guess, scheme="tags", tokens=words, known_words={"a"})
+    assert found["accuracy"] == pytest.approx(scores.accuracy)
+    assert found["oov accuracy"] == pytest.approx(scores.oov_accuracy)
+    assert found["known accuracy"] == pytest.approx(scores.known_accuracy)
+
+
+def test_undefined_figures_stay_undefined():
+    found = stats.bootstrap(stats.tally([["O"]], [["O"]], types=["A"]), rounds=10)
+    assert found["f1"] == found["f1 A"] == found["macro f1"] == (None, None, None)
+    assert found["token accuracy"] == (1.0, 1.0, 1.0)
+    assert set(stats.bootstrap(stats.tally([], []), rounds=3)["f1"]) == {None}
+
+
+def test_bounds_are_those_of_a_slow_bootstrap():
+    gold, predicted = random_corpus("BIOES", sentences=60)
+    tally = stats.tally(gold, predicted, scheme="BIOES")
+    found = stats.bootstrap(tally, rounds=200, seed=3)
+    generator = np.random.default_rng(3)
+    f1, macro = [], []
+    for _ in range(200):
+        which = generator.integers(60, size=60)
+        sides = [[side[i] for i in which] for side in (gold, predicted)]
+        scores = scoring.score(*sides, scheme="BIOES")
+        f1.append(scores.f1)
+        macro.append(scores.macro.f1)
+    for name, values in (("f1", f1), ("macro f1", macro)):
+        expected = np.quantile(values, [0.025, 0.975])
+        assert found[name][1:] == pytest.approx(expected, rel=1e-12)
+
+
+def test_memory_does_not_grow_with_the_rounds(monkeypatch):
+    tally = stats.tally(*random_corpus("BIO", sentences=50), scheme="BIO")
+    pair = [tally], [tally]
+    whole = stats.bootstrap(tally, rounds=50), stats.compare(*pair, rounds=50)
+    monkeypatch.setattr(stats, "_AT_ONCE", 120)  # two rounds at a time
+    assert stats.bootstrap(tally, rounds=50) == whole[0]
+    assert stats.compare(*pair, rounds=50) == whole[1]
+
+
+def test_intervals_hold_what_they_promise():
+    """The true share is within the 95 % bounds in about 95 % of corpora."""
+    generator = np.random.default_rng(0)
+    hits = 0
+    for _ in range(200):
+        right = generator.random(100) < 0.7
+        tally = stats.tally([["B-A"]] * 100, [["B-A"] if x else ["B-B"] for x in right])
+        low, high = stats.bootstrap(tally, rounds=200)["precision"][1:]
+        hits += low <= 0.7 <= high
+    assert 0.88 <= hits / 200 <= 0.99
+
+
+def test_equal_seeds_give_equal_bounds():
+    tally = stats.tally(*random_corpus("BIO", sentences=50))
+    one, same, other = (stats.bootstrap(tally, rounds=50, seed=s) for s in (0, 0, 1))
+    assert one == same != other
+    for wrong in ({"rounds": 0}, {"level": 1.0}):
+        with pytest.raises(ValueError, match="at least one round and a level"):
+            stats.bootstrap(tally, **wrong)
+
+
+def test_a_dev_split_is_measured_in_half_a_second(unchecked):
+    """All figures with intervals of 3,250 sentences, as long as those of CoNLL-2003."""
+    gold, predicted = random_corpus("BIOES", sentences=3250)
+    sides = [[[*row, *["O"] * 12] for row in side] for side in (gold, predicted)]
+    seconds = []
+    for _ in range(3):
+        began = time.process_time()
+        report.measure(report.Prediction(None, *sides, "BIOES"))
+        seconds.append(time.process_time() - began)
+    assert min(seconds) < 1.0  # on any machine
+
+
+# --- Two systems ----------------------------------------------------------------------
+
+
+def noisy(gold, share, seed):
+    """Replaces a share of the labels by O."""
+    generator = np.random.default_rng(seed)
+    return [[x if generator.random() > share else "O" for x in row] for row in gold]
+
+
+def sides(first, second, sentences=300, runs=(1, 1)):
+    """Tallies of runs that lose such shares of labels."""
+    gold, _ = random_corpus("BIO", sentences=sentences)
+    return [
+        [stats.tally(gold, noisy(gold, share, (k, r)), scheme="BIO") for r in range(n)]
+        for k, (share, n) in enumerate(zip((first, second), runs, strict=True))
+    ]
+
+
+def test_a_better_system_is_found():
+    found = stats.compare(*sides(0.1, 0.3), rounds=1000)["f1"]
+    assert found.difference == pytest.approx(found.first - found.second)
+    assert 0 < found.low < found.difference < found.high
+    assert found.bootstrap == found.permutation - 1 / 1001 + 1 / 1000 <= 0.001
+    assert found.welch is None
+
+
+def test_equal_systems_are_not_told_apart():
+    one, _ = sides(0.1, 0.1)
+    found = stats.compare(one, one, rounds=200)["f1"]
+    assert found[2:] == (0.0, 0.0, 0.0, 1.0, 1.0, None)
+
+
+def test_p_is_uniform_where_nothing_differs():
+    """Each test cries wolf in about 10 % of the cases at p below 0.1."""
+    cries = np.zeros(2)
+    gold, _ = random_corpus("BIO", sentences=80)
+    for k in range(120):
+        pair = [
+            [stats.tally(gold, noisy(gold, 0.2, (k, side)), scheme="BIO")]
+            for side in range(2)
+        ]
+        found = stats.compare(*pair, rounds=200)["f1"]
+        cries += found.bootstrap < 0.1, found.permutation < 0.1
+    assert (cries / 120 > 0.02).all()
+    assert (cries / 120 < 0.2).all()
+
+
+def test_several_seeds_on_a_side():
+    found = stats.compare(*sides(0.1, 0.3, runs=(4, 4)), rounds=500)["f1"]
+    assert found.bootstrap <= 0.002
+    assert found.permutation == pytest.approx(2 / 70)  # all divisions of 8 runs
+    assert found.welch < 0.001
+    uneven = stats.compare(*sides(0.1, 0.3, runs=(1, 3)), rounds=500)["f1"]
+    assert (uneven.permutation, uneven.welch) == (pytest.approx(1 / 4), None)
+
+
+def test_other_sentences_are_refused():
+    one = [stats.tally([["B-A"], ["O"]], [["B-A"], ["O"]])]
+    fewer = [stats.tally([["B-A"]], [["B-A"]])]
+    other = [stats.tally([["O"], ["B-A"]], [["O"], ["B-A"]])]
+    with pytest.raises(ValueError, match="got 2 and 1 sentences"):
+        stats.compare(one, fewer)
+    with pytest.raises(ValueError, match=r"sentence 0 \(counted from 0\) has 1 and 0"):
+        stats.compare(one, other)
+    with pytest.raises(ValueError, match="a run or more on each side"):
+        stats.compare(one, [])
+
+
+def test_each_run_is_read_in_its_own_scheme():
+    """Well-formed BIO is not ill-formed BIOES: the fault of issue 34."""
+    gold = [["B-A", "I-A", "O"], ["O", "B-B"]]
+    bioes = [["B-A", "E-A", "O"], ["O", "S-B"]]
+    runs = [report.Prediction(None, gold, gold, "BIO", "strict")]
+    others = [report.Prediction(None, bioes, bioes, "BIOES", "strict")]
+    for pair in ((runs, others), (others, runs)):
+        found = report.compare(*pair, rounds=50)
+        assert found["ill_formed"] == [0, 0]
+        assert found["figures"]["f1"]["first"] == found["figures"]["f1"]["second"] == 1
+    odd = [report.Prediction(None, bioes, [["B-A", "I-A", "O"], ["O", "O"]], "BIOES")]
+    assert report.compare(runs[:1], odd, rounds=50)["ill_formed"] == [0, 1]
