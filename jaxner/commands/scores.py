@@ -62,9 +62,12 @@ class Scoring:
             message = f"{error.message}. {_COLUMNS}"
             raise InputError(message, error.path, error.line) from None
         gold = [example.tokens for example in examples]
-        predicted = [example.labels or () for example in examples]
+        predicted = [example.labels for example in examples]
         scheme = schemes.TAGS
         if not self.tags:
+            if schemes.is_io(label for own in (*gold, *predicted) for label in own):
+                gold = [tuple(schemes.from_io(own)) for own in gold]
+                predicted = [tuple(schemes.from_io(own)) for own in predicted]
             try:
                 schemes.detect(predicted)
                 scheme = self.scheme or schemes.detect(gold)

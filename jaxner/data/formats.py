@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import gzip
 import hashlib
 import itertools
@@ -223,17 +224,7 @@ class File:
         self.errors.append(error)
 
     def unfit(self, span: CharSpan, text: str, what: str, whole: str = "") -> bool:
-        """Reports a span that does not match the tokens.
-
-        Args:
-            span: The span.
-            text: Its text.
-            what: How it differs.
-            whole: What it can be widened to; empty if to nothing.
-
-        Returns:
-            Whether to widen it.
-        """
+        """Reports a span that differs from tokens; returns whether to widen it."""
         message = f"the {span.type} {span.start}:{span.end} {what}"
         if self.options.unfit == "error":
             message += (
@@ -657,18 +648,17 @@ def json_lines(file: File) -> Iterator[Example]:
             spans = _json_spans(record, number) if labels is None else []
         except InputError as error:
             if len(lines) > 2 and _is_json("\n".join(lines)):
-                message = (
-                    f"is one JSON value over {len(lines):,} lines; expected a JSON "
-                )
-                raise InputError(f"{message}object in each line", file.path) from None
+                message = f"expected JSON in each line, got one over {len(lines):,}"
+                raise InputError(message, file.path) from None
             file.fail(number, error.message, line)
             continue
         if labels is None:
             yield from _fitted(file, record["text"], spans, sentences, document, number)
             continue
         (piece,) = sentences
-        own = (number,) * len(labels)
-        yield Example(piece.tokens, labels, document, own, piece.text, piece.offsets)
+        numbers = (number,) * len(labels)
+        words, _, text, offsets = piece
+        yield Example(words, labels, document, numbers, text, offsets)
 
 
 def _is_json(text: str) -> bool:
@@ -751,15 +741,19 @@ def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
     if not isinstance(items, list) or not items:
         raise InputError("expected a list of tokens, with one at least")
     words, offsets, last = [], [], 0
+    word: Any
+    start: Any
+    end: Any
     for i, item in enumerate(items):
         if isinstance(item, Mapping):
             word, start, end = (item.get(name) for name in ("text", "start", "end"))
             fits = type(start) is type(end) is int and last <= start < end
             fits = fits and (text is None or text[start:end] == word)
         else:
-            word = item if isinstance(item, str) else None
-            start = 0 if text is None else text.find(word or "", last)
-            end = start + len(word or "")
+            word, start = item, 0
+            if text is not None and isinstance(word, str):
+                start = text.find(word, last)
+            end = start + len(word) if isinstance(word, str) else 0
             fits = text is None or (start >= 0 and not text[last:start].strip())
         is_word = isinstance(word, str) and word.strip(" ")
         if not is_word or set(word) & set("\t\r\n"):
@@ -805,6 +799,8 @@ def _labels_in(
 ) -> tuple[str, ...]:
     """Returns the strings of a field; numbers are places in `names`."""
     values = record[field]
+    if not isinstance(values, list):
+        raise InputError(f"expected a list in {field}, got {values!r}")
     if values and all(type(value) is int for value in values):
         if not names:
             raise InputError(
@@ -813,7 +809,7 @@ def _labels_in(
             )
         if wrong := [value for value in values if not 0 <= value < len(names)]:
             raise InputError(f"expected fewer than {len(names)} labels, got {wrong[0]}")
-        return tuple(names[value] for value in values)
+        return tuple(names[int(value)] for value in values)
     if not all(isinstance(value, str) and value.strip(" ") for value in values):
         raise InputError(f"expected a list of strings in {field}, none of them blank")
     return tuple(values)
@@ -832,7 +828,8 @@ def _json_spans(record: Mapping[str, Any], line: int) -> list[CharSpan]:
         kinds = [type(part) for part in parts] if isinstance(parts, list) else []
         if kinds != [int, int, str] or not parts[2].strip():
             raise InputError(f"expected a span with start, end and label, got {item!r}")
-        result.append(CharSpan(*parts, line))
+        start, end, kind = parts
+        result.append(CharSpan(start, end, kind, line))
     return result
 
 
@@ -891,12 +888,10 @@ def _annotations(file: File, text: str) -> Iterator[CharSpan]:
         if one_line(there) != one_line(match[4]):
             message = f"expected {match[4]!r} at characters {match[3]} of the text, got"
             file.fail(number, message, there)
-        elif len(fragments) == 1 or file.unfit(
-            span,
-            text[span.start : span.end],
-            f"has {len(fragments)} fragments",
-            "the rest",
-        ):
+            continue
+        what = f"has {len(fragments)} fragments"
+        whole = text[span.start : span.end]
+        if len(fragments) == 1 or file.unfit(span, whole, what, repr(whole)):
             yield span
 
 
@@ -911,15 +906,7 @@ def _fitted(
     """Yields the sentences of a text with BIO labels of its spans.
 
     A span that begins or ends within a token, or overlaps a longer one, has no labels:
-    `options.unfit` says what becomes of it.
-
-    Args:
-        file: Gets reports of such spans.
-        text: The whole text.
-        spans: Its entities, in any order.
-        sentences: Its sentences.
-        document: Number of its document.
-        line: Its line in the file; None: the text is the file.
+    `options.unfit` says what becomes of it. A text without `line` is the whole file.
     """
     starts = [piece.start for piece in sentences]
     within: list[list[CharSpan]] = [[] for _ in sentences]
@@ -937,9 +924,8 @@ def _fitted(
         labels = tuple(_labels(file, piece, own))
         number = line or text.count("\n", 0, piece.start) + 1
         numbers = (number,) * len(labels)
-        yield Example(
-            piece.tokens, labels, document, numbers, piece.text, piece.offsets
-        )
+        words, _, own_text, offsets = piece
+        yield Example(words, labels, document, numbers, own_text, offsets)
 
 
 def _labels(file: File, piece: Piece, spans: Iterable[CharSpan]) -> list[str]:
@@ -960,9 +946,8 @@ def _labels(file: File, piece: Piece, spans: Iterable[CharSpan]) -> list[str]:
             fits.append((schemes.Span(first, last, span.type), span))
     taken: list[schemes.Span] = []
     # Longest first: if two spans overlap, the longer one stays.
-    for fit, span in sorted(
-        fits, key=lambda pair: (pair[0].start - pair[0].end, pair[0])
-    ):
+    fits.sort(key=lambda pair: (pair[0].start - pair[0].end, pair[0]))
+    for fit, span in fits:
         other = next((t for t in taken if t.start < fit.end > fit.start < t.end), None)
         if other is None:
             taken.append(fit)
@@ -1042,26 +1027,24 @@ def write_columns(
     """
     if separator not in (" ", "\t"):
         raise ValueError(f"Unknown separator {separator!r}; known: ' ' and '\\t'")
-    lines = _columns(list(sentences), separator, documents)
-    write_text(target, "".join(lines))
+    write_text(target, "".join(_columns(sentences, separator, documents)))
 
 
 def _columns(
-    sentences: Sequence[Iterable[Sequence[str]]],
+    sentences: Iterable[Iterable[Sequence[str]]],
     separator: str,
     documents: Sequence[int] | None,
 ) -> Iterator[str]:
+    sentences = list(sentences)
     document, width = 0, 0
     numbers = [0] * len(sentences) if documents is None else documents
     pairs = zip(sentences, numbers, strict=True)
     for number, (sentence, next_document) in enumerate(pairs):
         rows = [list(row) for row in sentence]
-        width = width or len(rows[0] if rows else ())
         if not rows or next_document < document:
             problem = "a lower document than the last one" if rows else "no tokens"
-            raise InputError(
-                f"Sentence {number} could not be read back: it has {problem}"
-            )
+            raise InputError(f"Sentence {number} has {problem}")
+        width = width or len(rows[0])
         mark = separator.join([DOCSTART, *["O"] * (width - 1)]) + "\n\n"
         yield mark * (next_document - document)
         document = next_document
@@ -1078,15 +1061,14 @@ def _columns(
         yield "\n"
 
 
-def _pairs(example: Example) -> Iterator[tuple[str, str]]:
-    return zip(example.tokens, example.labels, strict=True)
+def _rows(example: Example) -> list[tuple[str, str]]:
+    return list(zip(example.tokens, example.labels, strict=True))
 
 
 def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     has_spaces = any(" " in cell for e in examples for cell in e.tokens + e.labels)
     documents = [example.document for example in examples]
-    rows = [list(_pairs(example)) for example in examples]
-    return _columns(rows, "\t" if has_spaces else " ", documents)
+    return _columns(map(_rows, examples), "\t" if has_spaces else " ", documents)
 
 
 def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
@@ -1099,14 +1081,13 @@ def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
             yield f"# text = {text}\n"
         ends = [end for _, end in example.offsets or ()]
         starts = [start for start, _ in example.offsets or ()][1:]
-        for i, (token, label) in enumerate(_pairs(example)):
+        for i, (token, label) in enumerate(_rows(example)):
             _check_cells(number, (token, label), "\t\r\n")
             if (label == "_") if tags else ("|" in label):
                 raise InputError(f"Sentence {number}: CoNLL-U cannot hold {label!r}")
             misc = [] if tags else [f"{_KEYS[0]}={label}"]
-            misc += (
-                ["SpaceAfter=No"] if i < len(starts) and ends[i] == starts[i] else []
-            )
+            if i < len(starts) and ends[i] == starts[i]:
+                misc.append("SpaceAfter=No")
             cells = [str(i + 1), token, "_", label if tags else "_", *"_____"]
             yield "\t".join([*cells, "|".join(misc) or "_"]) + "\n"
         yield "\n"
@@ -1124,16 +1105,12 @@ def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
         brackets = ["*"] * len(example.tokens)
         for start, end, kind in () if tags else schemes.to_spans(example.labels):
             if not re.fullmatch(r"[^()*\s]+", kind):
-                raise InputError(
-                    f"The type {kind!r} holds a blank, a bracket or a star"
-                )
-            brackets[start] = f"({kind})" if end - start == 1 else f"({kind}*"
-            if end - start > 1:
-                brackets[end - 1] = "*)"
-        for i, (token, label) in enumerate(_pairs(example)):
-            tag = label if tags else "-"
-            cells = [f"document_{begun}", "0", str(i), token, tag]
-            cells += ["*", "-", "-", "-", "-", brackets[i], "-"]
+                raise InputError(f"The type {kind!r} holds a blank, bracket or star")
+            brackets[start] = f"({kind}*"
+            brackets[end - 1] = f"({kind})" if end - start == 1 else "*)"
+        for i, (token, label) in enumerate(_rows(example)):
+            cells = [f"document_{begun}", "0", str(i), token, label if tags else "-"]
+            cells += ["*", *"----", brackets[i], "-"]
             _check_cells(number, cells, " \t\r\n")
             yield " ".join(cells) + "\n"
         yield "\n"
@@ -1147,32 +1124,26 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     for number, example in enumerate(examples):
         # A sentence before the first document has a blank cell.
         before = f"{example.document or ''}\t" if has_documents else ""
-        for row in _pairs(example):
+        for row in _rows(example):
             _check_cells(number, row, "\t\r\n")
             yield before + "\t".join(row) + "\n"
         yield "\n"
 
 
-def _to_json(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+def _to_json(
+    examples: Sequence[Example], tags: bool, as_spans: bool = False
+) -> Iterator[str]:
     for example in examples:
-        record = {"tokens": example.tokens, "labels": example.labels}
-        yield _json_line(record, example)
-
-
-def _to_json_spans(examples: Sequence[Example], tags: bool) -> Iterator[str]:
-    for example in examples:
-        text, offsets = text_of(example)
-        words = [{"text": text[a:b], "start": a, "end": b} for a, b in offsets]
-        spans = [
-            {"start": a, "end": b, "label": k} for a, b, k, _ in char_spans(example)
-        ]
-        yield _json_line({"text": text, "tokens": words, "spans": spans}, example)
-
-
-def _json_line(record: dict[str, Any], example: Example) -> str:
-    if example.document:
-        record["document"] = example.document
-    return json.dumps(record, ensure_ascii=False) + "\n"
+        record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
+        if as_spans:
+            text, offsets = text_of(example)
+            words = [{"text": text[a:b], "start": a, "end": b} for a, b in offsets]
+            spans = char_spans(example)
+            found = [{"start": a, "end": b, "label": k} for a, b, k, _ in spans]
+            record = {"text": text, "tokens": words, "spans": found}
+        if example.document:
+            record["document"] = example.document
+        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
@@ -1195,11 +1166,8 @@ def _brat_pair(examples: Sequence[Example]) -> tuple[str, str]:
         line = re.sub(r"[\r\n]", " ", text_of(example)[0])
         for start, end, kind, _ in char_spans(example):
             if set(kind) & set(" \t\r\n;"):
-                raise InputError(
-                    f"The type {kind!r} holds a blank or a semicolon; rename it"
-                )
-            where = f"{base + start} {base + end}"
-            name = f"T{len(spans) + 1}"
+                raise InputError(f"The type {kind!r} holds a blank or a semicolon")
+            name, where = f"T{len(spans) + 1}", f"{base + start} {base + end}"
             spans.append(f"{name}\t{kind} {where}\t{line[start:end]}\n")
         lines.append(f"{line}\n")
         base += len(line) + 1
@@ -1219,7 +1187,6 @@ class Format:
         options: The names of `Options` that only some formats have.
         endings: How the names of its files end, in lower case.
         has_spans: Whether it holds spans only, no tags.
-        has_text: Whether it may contain text without tokens.
     """
 
     read: Callable[[File], Iterator[Example]]
@@ -1227,26 +1194,22 @@ class Format:
     options: tuple[str, ...]
     endings: tuple[str, ...]
     has_spans: bool = False
-    has_text: bool = False
 
 
 _COLUMNS = ("token_column", "label_column")
-_JSON = (".jsonl", ".ndjson", ".json")
+_COMMENTED = (*_COLUMNS, "comments")
+_NAMED = ("label_names",)
+_OF_COLUMNS = (".conll", ".txt", ".bio", ".iob", ".iob2")
+_OF_JSON = (".jsonl", ".ndjson", ".json")
+_to_spans = functools.partial(_to_json, as_spans=True)
 FORMATS: dict[str, Format] = {
-    "conll": Format(
-        columns,
-        _to_columns,
-        (*_COLUMNS, "comments"),
-        (".conll", ".txt", ".bio", ".iob", ".iob2"),
-    ),
+    "conll": Format(columns, _to_columns, _COMMENTED, _OF_COLUMNS),
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),
     "conllu": Format(conllu, _to_conllu, _COLUMNS, (".conllu",)),
-    "jsonl": Format(json_lines, _to_json, ("label_names",), _JSON, has_text=True),
-    "jsonl-spans": Format(
-        json_lines, _to_json_spans, ("label_names",), (), has_spans=True, has_text=True
-    ),
+    "jsonl": Format(json_lines, _to_json, _NAMED, _OF_JSON),
+    "jsonl-spans": Format(json_lines, _to_spans, _NAMED, (), has_spans=True),
     "tsv": Format(table, _to_table, _COLUMNS, (".tsv", ".tab")),
-    "brat": Format(brat, None, (), (".ann",), has_spans=True, has_text=True),
+    "brat": Format(brat, None, (), (".ann",), has_spans=True),
 }
 """The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
 ENDINGS = tuple(ending for format in FORMATS.values() for ending in format.endings)
@@ -1307,35 +1270,27 @@ def guess_raw(path: str) -> str:
         return "text"
     found = "csv" if name.endswith(".csv") else guess(path)
     if found not in RAW:
-        raise InputError(
-            f"{path} looks like {found}, which cannot be tagged as it is: convert it "
-            f"(jaxner convert IN OUT.conll), or give --from, one of {', '.join(RAW)}"
-        )
+        message = f"{path} looks like {found}: convert it (jaxner convert IN OUT.conll)"
+        raise InputError(f"{message}, or give --from, one of {', '.join(RAW)}")
     return found
 
 
 def guess_output(path: str, source: str) -> str:
-    """Returns the format of a file to write by its name, one of `OUTPUTS`.
-
-    Args:
-        path: The file; for `-`, text and JSON lines become JSON lines, columns columns.
-        source: The format of the input, one of `RAW`.
+    """Returns the format of a file to write by its name; for `-`, that of the input.
 
     Raises:
-        InputError: The name shows no format, or another one.
+        InputError: The name shows no format, or not one of `OUTPUTS`.
 
     Example:
-        >>> guess_output("a.conll", "text"), guess_output("a.jsonl.gz", "conll")
-        ('conll', 'jsonl')
+        >>> guess_output("a.jsonl.gz", "conll"), guess_output("-", "text")
+        ('jsonl', 'jsonl')
     """
     if path == "-":
         return "conll" if source == "conll" else "jsonl"
     name = os.path.basename(path)
     if not is_known(name) or (found := guess(name)) not in OUTPUTS:
-        raise InputError(
-            f"The name {name!r} does not show a format to write: give --to, one of "
-            f"{', '.join(OUTPUTS)}; or end the name with .conll or .jsonl"
-        )
+        message = f"The name {name!r} shows no format to write; end it with .conll or "
+        raise InputError(f"{message}.jsonl, or give --to, one of {', '.join(OUTPUTS)}")
     return found
 
 

@@ -67,6 +67,14 @@ def test_report_of_a_file(files):
     assert "Errors in context" in page.read_text("utf-8")
 
 
+def test_labels_without_prefixes_are_scored(tmp_path, capsys):
+    io = [["PER", "PER", "O", "LOC"]], [["PER", "PER", "O", "O"]]
+    run("score", write(tmp_path / "io.txt", *io), "--rounds", 5)
+    text = capsys.readouterr().out
+    assert "100.00" in text  # precision
+    assert "50.00" in text  # recall
+
+
 def test_score_of_tags(tmp_path, capsys):
     path = write(tmp_path / "tags.txt", [["NN", "VB"]], [["NN", "NN"]])
     run("score", path, "--tags", "--rounds", 5)

@@ -664,3 +664,14 @@ def test_tags_are_no_spans_and_brat_overwrites_nothing(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(FileExistsError):
         write(tmp_path, examples, "brat")
+
+
+def test_names_show_the_formats_of_files_to_tag_and_of_their_labels():
+    outputs = {"a.conll": "conll", "a.txt": "conll", "a.jsonl.gz": "jsonl"}
+    assert {p: formats.guess_output(p, "text") for p in outputs} == outputs
+    for path in ("a", "a.csv", "a.conllu"):
+        with pytest.raises(InputError, match="--to"):
+            formats.guess_output(path, "text")
+    for path in ("a.csv", "a.conllu"):
+        with pytest.raises(InputError, match="--from"):
+            formats.guess_raw(path)

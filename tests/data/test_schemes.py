@@ -56,24 +56,6 @@ def test_l_is_read_as_e_and_u_as_s(labels):
     assert schemes.to_spans(swapped) == schemes.to_spans(labels)
 
 
-@pytest.mark.parametrize(
-    ("labels", "spans"),
-    [
-        ("I-PER I-PER O", [(0, 2, "PER")]),
-        ("B-PER I-LOC O", [(0, 1, "PER"), (1, 2, "LOC")]),
-        ("B-PER I-PER O", [(0, 2, "PER")]),
-        ("I-PER E-PER O", [(0, 2, "PER")]),
-        ("B-PER O E-PER", [(0, 1, "PER"), (2, 3, "PER")]),
-        ("S-PER E-PER O", [(0, 1, "PER"), (1, 2, "PER")]),
-        ("B-PER B-PER E-PER", [(0, 1, "PER"), (1, 3, "PER")]),
-        ("E-PER I-PER", [(0, 1, "PER"), (1, 2, "PER")]),
-        ("B-S-B I-S-B", [(0, 2, "S-B")]),
-    ],
-)
-def test_spans_of_known_cases(labels, spans):
-    assert schemes.to_spans(labels.split()) == spans
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(sentence=sentences())
 def test_labels_give_back_their_spans_and_are_well_formed(scheme, sentence):
@@ -142,27 +124,6 @@ def test_well_formed_labels_are_those_that_spans_write(scheme):
             assert (schemes.violations(labels, scheme) == []) is fine, labels
             steps = all(transitions[a, b] for a, b in itertools.pairwise(ids))
             assert bool(start[ids[0]] and steps and end[ids[-1]]) is fine, labels
-
-
-@pytest.mark.parametrize(
-    ("scheme", "labels", "expected"),
-    [
-        ("IOB1", "B-A I-A B-A", [0]),
-        ("IOB1", "I-A B-B", [1]),
-        ("BIO", "I-A I-A O I-A", [0, 3]),
-        ("BIO", "B-A I-B", [1]),
-        ("BIO", "B-A E-A", [1]),
-        ("BIOES", "B-A O B-A", [1, 2]),
-        ("BIOES", "B-A", [0]),
-        ("BIOES", "O I-A E-A", [1]),
-        ("BIOES", "O I-A", [1]),
-        ("BIOES", "B-A E-B S-A", [1]),
-        ("BILOU", "B-A L-A U-A B-A E-A", [4]),
-        ("BILOU", "", []),
-    ],
-)
-def test_violations_of_known_cases(scheme, labels, expected):
-    assert schemes.violations(labels.split(), scheme) == expected
 
 
 def test_constraints_of_no_labels_are_empty():
