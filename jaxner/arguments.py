@@ -90,17 +90,6 @@ def check_documents(documents: Any, number: int) -> None:
         )
 
 
-def check_temperature(temperature: Any) -> None:
-    """Raises ValueError unless all temperatures are positive; traced ones may be any.
-
-    Args:
-        temperature: A number, or a tuple of those of an ensemble.
-    """
-    for one in temperature if isinstance(temperature, tuple) else (temperature,):
-        if not hasattr(one, "dtype"):
-            fields.check("temperature", one, fields.Positive)
-
-
 def check_mapping(name: str, value: Any, example: str) -> None:
     """Raises TypeError unless a value is a dictionary whose keys are strings."""
     if not isinstance(value, Mapping) or any(not isinstance(key, str) for key in value):

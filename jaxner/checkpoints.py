@@ -1,13 +1,14 @@
-"""Checkpoints: a run's arrays on disk, by Orbax.
+"""Checkpoints: a run's arrays on disk. Only this module knows Orbax.
 
-Import this module lazily, since Orbax takes longer to import than the rest of the
-library. Each checkpoint has a list of checksums, written after Orbax has committed the
-arrays; see `integrity`.
+Import it lazily, since Orbax takes longer to import than the rest of the library. Each
+checkpoint has a list of checksums, written after Orbax has committed the arrays; see
+`integrity`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging as logs
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,71 +18,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from absl import logging
 from jax.experimental import multihost_utils
 
-from jaxner import integrity, saving
+from jaxner import integrity
 from jaxner.integrity import DamagedFileError, MissingFileError
 
 _COMMITTED = "_CHECKPOINT_METADATA"
-
-
-def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any], remedy: str) -> None:
-    """Saves the frozen arrays, once for the whole run.
-
-    Args:
-        path: Folder of the arrays.
-        frozen: A pytree.
-        about: What the arrays belong to, as JSON; `load_frozen` returns it.
-        remedy: What to do if existing arrays are damaged.
-
-    Raises:
-        DamagedFileError: Existing arrays are damaged.
-        OSError: The disk is full or not writable.
-    """
-    if not frozen:
-        return
-    if path.exists():
-        integrity.check(path, remedy)
-    else:
-        with saving.saving(path), ocp.StandardCheckpointer() as checkpointer:
-            checkpointer.save(path, frozen)
-            checkpointer.wait_until_finished()
-    _seal(path, about)
-
-
-def load_frozen(path: Path, like: Any, remedy: str) -> tuple[Any, dict | None]:
-    """Returns the frozen arrays, and what they belong to.
-
-    Args:
-        path: Folder of the arrays.
-        like: A pytree of the same structure, shapes and dtypes.
-        remedy: What to do if a file is missing or damaged.
-
-    Returns:
-        The arrays, and what they belong to (None without checksums).
-
-    Raises:
-        DamagedFileError: A file is missing, damaged, or holds other arrays.
-    """
-    if not like:
-        return like, {}
-    if not path.is_dir():
-        raise MissingFileError(path, "is missing", remedy)
-    about = integrity.check(path, remedy)
-    frozen = _restore(path, like, remedy)
-    _check_finite(path, frozen, remedy)
-    return frozen, about
 
 
 class Checkpoints:
     """A series of checkpoints that keeps only the newest.
 
     Args:
-        path: Folder of the arrays.
+        path: Folder of the series.
         read_only: Whether to write nothing. A writer removes half-written files of a
             killed process; a reader must not, since another process may be writing.
         about: What the arrays belong to, as JSON, for `check` to return later.
         remedy: What to do if a file is missing or damaged, in sentences.
+
+    Raises:
+        MissingFileError: `read_only` is set, and there is no folder.
     """
 
     def __init__(
@@ -90,7 +47,7 @@ class Checkpoints:
         *,
         read_only: bool = False,
         about: Mapping[str, Any] | None = None,
-        remedy: str = "Copy the folder again from where it came.",
+        remedy: str = "",
     ):
         self.name, self._about, self._remedy = path.name, dict(about or {}), remedy
         self._is_pending = False  # a save in the background
@@ -109,7 +66,7 @@ class Checkpoints:
                 barrier_sync_key_prefix=path.name
             ),
         )
-        with saving.quiet():
+        with _quiet():
             self._manager = ocp.CheckpointManager(path, options=options)
 
     def __enter__(self) -> Checkpoints:
@@ -156,7 +113,7 @@ class Checkpoints:
         # Resumed just before it: the same run saves the same arrays.
         if step in self._manager.all_steps():
             return
-        with self._timed(), saving.saving(Path(self._manager.directory)):
+        with self._timed(), _saving(Path(self._manager.directory)):
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -176,7 +133,7 @@ class Checkpoints:
             return
         self._is_pending = False
         with self._timed():
-            with saving.saving(Path(self._manager.directory)):
+            with _saving(Path(self._manager.directory)):
                 self._manager.wait_until_finished()
             self.seal()
 
@@ -223,7 +180,7 @@ class Checkpoints:
             args = ocp.args.Composite(progress=ocp.args.JsonRestore())
             return dict(self._manager.restore(self.step, args=args)["progress"])
 
-        with saving.quiet():
+        with _quiet():
             return integrity.reading(self.folder() / "progress", self._remedy, restore)
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
@@ -242,17 +199,60 @@ class Checkpoints:
         return arrays, self.progress()
 
     def check_finite(self, weights: Any) -> None:
-        """Raises DamagedFileError if restored weights are not finite.
-
-        Raises:
-            DamagedFileError: A weight is infinite or NaN.
-        """
+        """Raises DamagedFileError if a restored weight is infinite or NaN."""
         _check_finite(self.folder(), weights, self._remedy)
+
+
+def save_frozen(
+    path: Path, frozen: Any, about: Mapping[str, Any], remedy: str = ""
+) -> None:
+    """Saves the frozen arrays, once for the whole run.
+
+    Args:
+        path: Folder of the arrays.
+        frozen: A pytree.
+        about: What the arrays belong to, as JSON; `load_frozen` returns it.
+        remedy: What to do if existing arrays are damaged.
+
+    Raises:
+        DamagedFileError: Existing arrays are damaged.
+        OSError: The disk is full or not writable.
+    """
+    if not frozen:
+        return
+    if path.exists():
+        integrity.check(path, remedy)
+    else:
+        with _saving(path), ocp.StandardCheckpointer() as checkpointer:
+            checkpointer.save(path, frozen)
+            checkpointer.wait_until_finished()
+    _seal(path, about)
+
+
+def load_frozen(path: Path, like: Any, remedy: str = "") -> tuple[Any, dict | None]:
+    """Returns the frozen arrays, and what they belong to (None without checksums).
+
+    Args:
+        path: Folder of the arrays.
+        like: A pytree of the same structure, shapes and dtypes.
+        remedy: What to do if a file is missing or damaged.
+
+    Raises:
+        DamagedFileError: A file is missing, damaged, or holds other arrays.
+    """
+    if not like:
+        return like, {}
+    if not path.is_dir():
+        raise MissingFileError(path, "is missing", remedy)
+    about = integrity.check(path, remedy)
+    frozen = _restore(path, like, remedy)
+    _check_finite(path, frozen, remedy)
+    return frozen, about
 
 
 def _seal(path: Path, about: Mapping[str, Any]) -> None:
     """Writes checksums if there are none; of several processes the first one does."""
-    if jax.process_index() == 0 and not integrity.is_sealed(path):
+    if jax.process_index() == 0 and not (path / integrity.CHECKSUMS).exists():
         integrity.seal(path, about)
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(f"sealed {path}")
@@ -268,29 +268,31 @@ def _check_finite(path: Path, weights: Any, remedy: str) -> None:
 
 
 def _restore(path: Path, like: Any, remedy: str) -> Any:
-    """Returns restored arrays, after checking names, shapes and sizes."""
+    """Returns restored arrays, after checking names and shapes, before any memory."""
 
     def shapes():
         with ocp.StandardCheckpointer() as checkpointer:
-            found = checkpointer.metadata(path)
-        return _named(getattr(found, "item_metadata", found).tree)
+            metadata = checkpointer.metadata(path)
+        return _named(getattr(metadata, "item_metadata", metadata).tree)
 
     def arrays():
+        # As NumPy arrays: restored onto a device, they would be committed to it, and
+        # could not be combined with a batch sharded over several devices.
+        target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), like)
         with ocp.StandardCheckpointer() as checkpointer:
-            return checkpointer.restore(path, _target(like))
+            return checkpointer.restore(path, target)
 
-    with saving.quiet():
-        stored, wanted = integrity.reading(path, remedy, shapes), _named(like)
-        if difference := _difference(stored, wanted):
+    with _quiet():
+        stored = integrity.reading(path, remedy, shapes)
+        if difference := _difference(stored, _named(like)):
             raise DamagedFileError(
                 path,
                 f"does not fit the model: {difference}",
                 "Use the model, config and vocabulary that these weights were trained "
                 "with.",
             )
-        total = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in wanted.values())
-        integrity.check_size(path, total)
-        return _placed(integrity.reading(path, remedy, arrays))
+        restored = integrity.reading(path, remedy, arrays)
+    return jax.device_put(restored, may_alias=False)
 
 
 def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
@@ -321,16 +323,28 @@ def _named(tree: Any) -> dict[str, Any]:
     }
 
 
-def _target(like: Any) -> Any:
-    """Returns a description of arrays for Orbax, to restore them as NumPy arrays."""
-    return jax.tree.map(lambda leaf: np.empty(np.shape(leaf), leaf.dtype), like)
+@contextlib.contextmanager
+def _saving(path: Path) -> Iterator[None]:
+    """Reports a failed save in one line, such as that the disk is full."""
+    try:
+        with _quiet():
+            yield
+    except Exception as error:  # Orbax passes on errors of several libraries
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise OSError(
+            f"{path}: cannot write the checkpoint: {text}. The previous checkpoint is "
+            "unchanged; the same command goes on from it."
+        ) from error
 
 
-def _placed(arrays: Any) -> Any:
-    """Returns NumPy arrays copied to the default device, uncommitted.
-
-    Arrays restored directly onto a device would be committed to it, and could not
-    combine with a batch sharded over several devices. `jnp.array` would compile a
-    program for each shape.
-    """
-    return jax.device_put(arrays, may_alias=False)
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides Orbax's warnings from the user, such as that a folder is read-only."""
+    before, disabled = logging.get_verbosity(), logs.root.manager.disable
+    logging.set_verbosity(logging.FATAL)
+    logs.disable(logs.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        logs.disable(disabled)

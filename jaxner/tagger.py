@@ -1,40 +1,46 @@
-"""A trained tagger as one pytree; saving and loading."""
+"""A trained tagger as one pytree; building, saving and loading."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import linen as nn
 from jaxtyping import Array
 
-from jaxner import arguments, cache, calibrations, integrity, models
-from jaxner.building import build as build
-from jaxner.building import build_model as build_model
-from jaxner.building import changed, check_sizes
-from jaxner.calibrations import FILE as CALIBRATION
+from jaxner import arguments, cache, fields, integrity, models
 from jaxner.data import agreement
 from jaxner.data.vocabulary import Vocabulary
+from jaxner.errors import InputError
 from jaxner.models.options import completed
+from jaxner.runs import CALIBRATION as CALIBRATION
+from jaxner.runs import Workdir
 from jaxner.types import Weights
-from jaxner.workdir import Workdir
+
+NO_CHECKSUMS = (
+    "its weights have no checksums, so damage cannot be detected (the process was "
+    "killed before it wrote them)"
+)
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["weights"],
-    meta_fields=["model", "vocabulary", "temperature"],
+    data_fields=["weights", "temperature"],
+    meta_fields=["model", "vocabulary"],
 )
 @dataclasses.dataclass(frozen=True)
 class Tagger:
-    """A trained tagger: one pytree, whose leaves are the weights.
+    """A trained tagger: one pytree, whose leaves are the weights and the temperature.
 
     Model and vocabulary are static and hashable, so `Tagger` passes through `jax.jit`,
     `jax.device_put` and `jax.tree.map`.
@@ -44,25 +50,29 @@ class Tagger:
         model: Computes potentials from the weights.
         vocabulary: Maps tokens to ids, and ids to labels.
         temperature: Divides scores before they become probabilities; see
-            `jaxner.answers.calibrating.fit`. A tuple for an ensemble whose members have
-            different temperatures.
+            `jaxner.answers.temperature.fit`.
 
     Raises:
-        ValueError: The model is of another vocabulary.
+        ValueError: The model is of another vocabulary, or the temperature is not above
+            0.
 
     Example:
         >>> params = load("runs/grn")
-        >>> params.temperature, sorted(params.weights)
+        >>> float(params.temperature), sorted(params.weights)
         (1.0, ['frozen', 'params'])
+        >>> params.labels[:2], len(params.tag(["Rome", "fell"]))
+        (('O', 'B-LOC'), 2)
     """
 
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | tuple[float, ...] | Array = 1.0
+    temperature: float | Array = 1.0
 
     def __post_init__(self):
-        arguments.check_temperature(self.temperature)
+        # Anything else is a leaf of a tree that JAX maps over.
+        if isinstance(self.temperature, (bool, int, float, str)):
+            fields.check("temperature", self.temperature, fields.Positive)
         # Absent parts are refused where a tagger is used.
         if isinstance(self.model, models.Model) and self.vocabulary is not None:
             check_sizes(self.model, self.vocabulary)
@@ -71,24 +81,41 @@ class Tagger:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
         return f"Tagger({count:,} weights, {self.vocabulary!r})"
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that the tagger gives; the index is the id."""
+        return tuple(self.vocabulary.label_names)
+
+    def tag(self, tokens: Any, **options: Any) -> Any:
+        """Returns the labels of tokens; see `jaxner.tag`."""
+        import jaxner  # its functions stand above this module
+
+        return jaxner.tag(self, tokens, **options)
+
+    def entities(self, tokens: Any, **options: Any) -> Any:
+        """Returns the entities in tokens or texts; see `jaxner.entities`."""
+        import jaxner
+
+        return jaxner.entities(self, tokens, **options)
+
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["weights"],
-    meta_fields=["model", "vocabulary", "temperature"],
+    data_fields=["weights", "temperature"],
+    meta_fields=["model", "vocabulary"],
 )
 @dataclasses.dataclass(frozen=True, repr=False)
 class Ensemble(Tagger):
     """The taggers of several restarts as one pytree: `load(workdir, seed="all")`.
 
-    All arrays of `weights` have a leading axis of seeds. `tag` averages the marginals
-    of the members, by `jax.vmap` over that axis, and gives each token the label with
-    the highest mean. All probabilities are means over the members, each at its own
-    temperature; see `tagging.predict`.
+    All arrays of `weights`, and the temperature, have a leading axis of seeds. `tag`
+    averages the marginals of the members, by `jax.vmap` over that axis, and gives each
+    token the label with the highest mean. All probabilities are means over the members,
+    each at its own temperature; see `tagging.predict`.
 
     Example:
-        >>> one = load("runs/grn")
-        >>> both = ensemble([one, one])
+        >>> tagger = load("runs/grn")
+        >>> both = ensemble([tagger, tagger])
         >>> len(both), type(both.member(1)).__name__
         (2, 'Tagger')
     """
@@ -100,47 +127,45 @@ class Ensemble(Tagger):
         """Returns the tagger of one restart, counted from 0.
 
         Raises:
-            ValueError: There is no such restart.
+            InputError: There is no such restart.
         """
         if number not in range(len(self)):
             last = len(self) - 1
-            raise ValueError(f"Expected a member from 0 to {last}, got {number!r}.")
+            raise InputError(f"Expected a member from 0 to {last}, got {number!r}.")
         weights = jax.tree.map(lambda leaf: leaf[number], self.weights)
-        own: Any = self.temperature
-        own = own[number] if np.ndim(own) else own
-        return Tagger(weights, self.model, self.vocabulary, own)
+        degrees = jnp.broadcast_to(jnp.asarray(self.temperature), (len(self),))
+        return Tagger(weights, self.model, self.vocabulary, degrees[number])
 
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
     """Returns an ensemble of taggers with equal models and vocabularies.
 
     Raises:
-        ValueError: There are no taggers, or their models or vocabularies differ.
+        TypeError: They are no list of taggers.
+        InputError: There are no taggers, or their models or vocabularies differ.
 
     Example:
-        >>> one = load("runs/grn")
-        >>> len(ensemble([one, one, one]))
+        >>> tagger = load("runs/grn")
+        >>> len(ensemble([tagger, tagger, tagger]))
         3
     """
     if not isinstance(taggers, (list, tuple)):
         raise TypeError(f"Expected a list of taggers, got {arguments.shown(taggers)}.")
-    for one in taggers:
-        arguments.check_tagger(one)
     if not taggers:
-        raise ValueError("Expected at least one tagger for an ensemble, got none.")
+        raise InputError("Expected at least one tagger for an ensemble, got none.")
     first = taggers[0]
     for number, other in enumerate(taggers):
+        arguments.check_tagger(other)
         for part in ("model", "vocabulary"):
             if getattr(other, part) != getattr(first, part):
-                raise ValueError(
+                raise InputError(
                     f"The taggers of an ensemble need the same {part}; that of tagger "
                     f"{number} differs from that of tagger 0."
                 )
     weights = [tagger.weights for tagger in taggers]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
-    own: Any = tuple(tagger.temperature for tagger in taggers)
-    own = own[0] if len(set(own)) == 1 else own
-    return Ensemble(stacked, first.model, first.vocabulary, own)
+    degrees = jnp.stack([jnp.float32(tagger.temperature) for tagger in taggers])
+    return Ensemble(stacked, first.model, first.vocabulary, degrees)
 
 
 def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
@@ -150,7 +175,7 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     own, pass the model to `load`.
 
     Args:
-        workdir: A folder that is empty or does not exist.
+        workdir: A folder that is empty or does not exist; "~" is your home.
         tagger: Weights, model and vocabulary.
 
     Raises:
@@ -169,6 +194,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     if isinstance(tagger, Ensemble):
         raise TypeError("Save each member, ensemble.member(i), to its own folder.")
     folder = Workdir(workdir)
+    if folder.path.is_file():
+        raise NotADirectoryError(f"Expected a folder, got the file {folder.path}.")
     if folder.path.exists() and any(folder.path.iterdir()):
         raise FileExistsError(
             f"{folder.path} is not empty: save to an empty or new folder"
@@ -182,11 +209,15 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     folder.save_frozen(tagger.weights["frozen"], about)
     with folder.best(about) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
-    if tagger.temperature != 1.0:
-        temperature = float(np.asarray(tagger.temperature))
+    if (temperature := _plain(tagger.temperature)) != 1.0:
         folder.write_json(CALIBRATION, {"temperature": temperature, "step": 0})
     # Last, since this file marks a complete folder.
     folder.write_json("model.json", {"model": description})
+
+
+def _plain(temperature: Any) -> float:
+    """Returns a temperature as a float with the digits of float32, such as 1.3."""
+    return float(str(np.float32(temperature)))
 
 
 def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
@@ -201,7 +232,7 @@ def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
 
 
 def whole(about: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns an identity from an earlier version, with the options added since.
+    """Returns an identity with the options that were added since it was stored.
 
     Args:
         about: What `belongs_to` returned at that time; None if there is none.
@@ -221,7 +252,7 @@ def load(
     """Returns the tagger in a folder: a run's best checkpoint, or what `save` saved.
 
     Args:
-        workdir: Folder written by `jaxner train` or `save`.
+        workdir: Folder written by `jaxner train` or `save`; "~" is your home.
         changes: Model options to change from the run's config, such as
             `{"encoder.then.keep": "hidden"}`; they must not change the weights. The
             temperature is 1 then: it was fitted to the model without them.
@@ -237,9 +268,9 @@ def load(
             weights, vocabulary and model do not belong together.
         FileNotFoundError, NotADirectoryError: The folder has no tagger, or is a file.
         TypeError: An argument has another type.
-        ValueError: A change names no option or needs other weights; or the model has
-            your own modules but `model` is missing; or the folder has
-            restarts, and the seed is missing or not among them.
+        InputError: A change names no option or needs other weights; or the model has
+            your own modules but `model` is missing; or the folder has restarts, and
+            the seed is missing or not among them.
 
     Warns:
         UserWarning: The weights have no checksums, so damage cannot be detected.
@@ -256,10 +287,9 @@ def load(
         models.check_model(model)
     folder = Workdir(workdir)
     if seed is not None or (folder.seeds() and not folder.has_best()):
-        chosen = _chosen(folder, seed)
-        if seed == "all":
-            return ensemble([load(f.path, changes, model=model) for f in chosen])
-        return load(chosen[0].path, changes, model=model)
+        chosen = _restarts(folder, seed)
+        taggers = [load(path, changes, model=model) for path in chosen]
+        return ensemble(taggers) if seed == "all" else taggers[0]
     vocabulary = folder.vocabulary()
     described = _described(folder, vocabulary)
     if model is None:
@@ -268,7 +298,7 @@ def load(
     if changes:
         model = _changed_model(folder, described, vocabulary, changes)
         if _like(model) != like:
-            raise ValueError(f"{dict(changes)} needs other weights than the run has.")
+            raise InputError(f"{dict(changes)} needs other weights than the run has.")
     described = completed(described)
     with folder.best(read_only=True) as best:
         about = whole(best.check())
@@ -277,34 +307,29 @@ def load(
         best.check_finite(params)
         step = best.step
     frozen, about = folder.load_frozen(like["frozen"])
-    about = whole(about)
-    if not (folder.check_about("frozen", about, described, vocabulary) and is_sealed):
+    is_sealed &= folder.check_about("frozen", whole(about), described, vocabulary)
+    if not is_sealed:
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
-    temperature = 1.0 if changes else calibrations.read(folder, step)
-    return Tagger({"params": params, "frozen": frozen}, model, vocabulary, temperature)
+    temperature = 1.0 if changes else folder.temperature(step)
+    weights = {"params": params, "frozen": frozen}
+    return Tagger(weights, model, vocabulary, jnp.float32(temperature))
 
 
-def _chosen(folder: Workdir, seed: int | str | None) -> list[Workdir]:
+def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     """Returns the folders of one restart, or of all."""
     seeds = folder.seeds()
-    if seed == "all" and seeds:
-        return [folder.seed(number) for number in seeds]
-    if seed in seeds and seed is not None:
-        return [folder.seed(int(seed))]
+    if seeds and seed == "all":
+        return [folder.seed(number).path for number in seeds]
+    if isinstance(seed, int) and seed in seeds:
+        return [folder.seed(seed).path]
+    if not seeds:
+        raise InputError(f"holds no restarts, got seed={seed!r}", folder.path)
     names = ", ".join(map(str, seeds))
-    what = f"the restarts of seeds {names}" if seeds else "no restarts"
-    hint = "call load(folder), or leave out --restart"
-    if seeds:
-        own = folder.seed(seeds[0]).path
-        hint = f"call load(folder, seed={seeds[0]}) or seed='all' (as a command: "
-        hint += f"--restart={seeds[0]} or all), or load {own}"
-    raise ValueError(f"{folder.path} holds {what}; got seed={seed!r}: {hint}.")
-
-
-NO_CHECKSUMS = (
-    "its weights have no checksums, so damage cannot be detected (an earlier version "
-    "wrote them, or the process was killed before it wrote the checksums)"
-)
+    raise InputError(
+        f"holds the restarts of seeds {names}: expected one of them or 'all' as the "
+        f"seed, got {seed!r}",
+        folder.path,
+    )
 
 
 def _described(folder: Workdir, vocabulary: Vocabulary) -> Any:
@@ -325,7 +350,7 @@ def _model_of(folder: Workdir, described: Any, vocabulary: Vocabulary) -> models
         file = folder.path / "config.json"
         build = functools.partial(build_model, vocabulary, described)
     elif described is None:
-        raise ValueError(
+        raise InputError(
             f"The model in {folder.path} has a module of your own: build the model as "
             "before, and call load(folder, model=model)."
         )
@@ -340,7 +365,7 @@ def _changed_model(
 ) -> models.Model:
     """Returns the model of a run's config with changed options."""
     if (folder.path / "model.json").is_file():
-        raise ValueError(
+        raise InputError(
             f"{folder.path} was saved without a config, so options cannot be changed "
             "by name: build the model that you want, and pass it as `model`."
         )
@@ -349,3 +374,157 @@ def _changed_model(
 
 def _like(model: models.Model) -> Any:
     return jax.eval_shape(functools.partial(models.init, model, jax.random.key(0)))
+
+
+def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model:
+    """Builds a model whose sizes are those of a vocabulary.
+
+    Args:
+        vocabulary: Gives the sizes.
+        options: `representation`, `encoder` and `head`, as in `models.build`.
+
+    Raises:
+        ValueError: As `models.build`; or the head cannot label documents.
+    """
+    head = options["head"]
+    is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
+    if vocabulary.reads_documents and is_seq2seq:
+        raise InputError(
+            "A tagger of documents needs head 'softmax' or 'crf': 'seq2seq' has no "
+            "scores for separators"
+        )
+    sizes = _sizes(vocabulary)
+    return models.build(
+        num_labels=sizes["num_labels"],
+        num_trained_words=sizes["num_trained"],
+        num_frozen_words=sizes["num_frozen"],
+        num_chars=sizes["num_chars"],
+        char_types=vocabulary.char_types,
+        vector_sizes=vocabulary.vector_sizes,
+        encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
+        separators=vocabulary.reads_documents,
+        singletons=vocabulary.singletons,
+        **options,
+    )
+
+
+def _sizes(vocabulary: Vocabulary) -> dict[str, int]:
+    """Returns the sizes that a vocabulary gives the fields of modules, by field."""
+    return {
+        "num_labels": len(vocabulary.label_names),
+        "num_trained": vocabulary.num_trained,
+        "num_frozen": len(vocabulary.words) - vocabulary.num_trained,
+        "num_chars": len(vocabulary.chars),
+    }
+
+
+def check_sizes(model: nn.Module, vocabulary: Vocabulary) -> None:
+    """Raises ValueError unless a model's sizes are those of the vocabulary.
+
+    A tagger with another vocabulary would read ids as other words, silently.
+
+    Args:
+        model: A model; modules of one's own are compared by the fields they share with
+            this library's (`num_labels`, `num_trained`, `num_frozen`, `num_chars`).
+        vocabulary: The vocabulary it should belong to.
+    """
+    for name, wanted in _sizes(vocabulary).items():
+        size = getattr(model, name, wanted)
+        if size != wanted:
+            raise InputError(
+                f"The model is of another vocabulary: {type(model).__name__} has "
+                f"{name}={size}, the vocabulary has {wanted}. Pass the vocabulary "
+                "that the model was built for, or build a model for this one."
+            )
+    for field in dataclasses.fields(model):
+        value = getattr(model, field.name, None)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, nn.Module) and field.name != "parent":
+                check_sizes(part, vocabulary)
+
+
+def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
+    """Builds a model for a vocabulary from choices of its parts.
+
+    Args:
+        vocabulary: What `build_vocabulary` returned; gives the sizes.
+        **parts: `representation`, `encoder` and `head`, each the name of a choice and
+            its options, or a Linen module of your own; and what else `models.build`
+            takes (`mc_dropout`, `refinement`).
+
+    Returns:
+        A Linen module that compares and hashes by value: a static argument of `jit`.
+
+    Raises:
+        TypeError: The vocabulary is not a `Vocabulary`, a part is neither options nor
+            a module, or a module of your own takes or returns something else.
+        ValueError: A part is missing; a name or an option is unknown, and the error
+            lists the known ones; or your head scores another number of labels.
+
+    Example:
+        >>> import jax, jaxner
+        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
+        >>> model = jaxner.build(
+        ...     vocabulary,
+        ...     representation={"words": {"dim": 8}, "chars": {"name": "cnn"}},
+        ...     encoder={"name": "grn", "hidden_dim": 16},
+        ...     head={"name": "crf"},
+        ... )
+        >>> weights = jaxner.init(model, jax.random.key(0))
+        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
+        >>> len(jaxner.tag(tagger, ["Rome", "fell"]))
+        2
+    """
+    arguments.check_vocabulary(vocabulary)
+    needed = ("representation", "encoder", "head")
+    known = (*needed, "mc_dropout", "refinement", "dtype", "remat")
+    if absent := [part for part in needed if part not in parts]:
+        raise InputError(f"Missing part {absent[0]!r}; needed: {', '.join(needed)}")
+    if unknown := [part for part in parts if part not in known]:
+        raise InputError(f"Unknown part {unknown[0]!r}; known: {', '.join(known)}")
+    model = build_model(vocabulary, parts)
+    if any(isinstance(parts[part], nn.Module) for part in needed):
+        _check_scores(model, vocabulary)
+    return model
+
+
+def _check_scores(model: models.Model, vocabulary: Vocabulary) -> None:
+    """Raises ValueError unless modules of one's own score the vocabulary's labels."""
+    if vocabulary.vector_sizes is not None:
+        return  # a sentence needs vectors
+    sentence = vocabulary.encode(["a", "b"])
+    weights = jax.eval_shape(functools.partial(models.init, model), jax.random.key(0))
+    scores = jax.eval_shape(functools.partial(models.apply, model), weights, sentence)
+    wanted = 2, len(vocabulary.label_names)
+    emissions = getattr(scores, "emissions", None)  # a seq2seq head has none
+    if emissions is not None and emissions.shape != wanted:
+        raise InputError(
+            f"Expected emissions {list(wanted)} of two tokens and the vocabulary's "
+            f"labels, {type(model.head).__name__} returned {list(emissions.shape)}."
+        )
+
+
+def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options with changes, named by path as on the command line.
+
+    Raises:
+        TypeError: The changes are no dictionary.
+        ValueError: A path leads to no option, or to a section.
+
+    Example:
+        >>> changed({"head": {"name": "crf"}}, {"head.name": "softmax"})
+        {'head': {'name': 'softmax'}}
+    """
+    arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
+    copied = copy.deepcopy(dict(options))
+    for path, value in changes.items():
+        *parents, name = path.split(".")
+        section: Any = copied
+        for parent in parents:
+            section = section.get(parent) if isinstance(section, dict) else None
+        if not isinstance(section, dict) or not (parents or name in section):
+            raise InputError(f"The model has no section for the option {path!r}.")
+        if isinstance(section.get(name), dict) and not isinstance(value, Mapping):
+            raise InputError(f"{path!r} is a section: set one of its options.")
+        section[name] = value
+    return copied

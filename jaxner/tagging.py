@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import bisect
 import collections
-import dataclasses
 import functools
 import math
 import re
@@ -244,13 +243,10 @@ def over(
                 "documents and vectors need strings, but tokens are encoded sentences"
             )
         return _mapped(functools.partial(function, **options), params, sentences, key)
-    # Traced, so that another temperature does not compile again.
-    degrees = jnp.asarray(params.temperature, jnp.float32)
-    plain = dataclasses.replace(params, temperature=1.0)
     static = {"function": function, "options": tuple(options.items())}
 
     def compute(batch: Sentence) -> Any:
-        return _batch(plain, degrees, batch, key, **static)
+        return _batch(params, batch, key, **static)
 
     is_one = False
     if not isinstance(sentences, Split) and not _is_encoded(sentences):
@@ -289,8 +285,7 @@ def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key)
 
 
 @functools.partial(jax.jit, static_argnames=("function", "options"))
-def _batch(params, degrees, batch, key, *, function, options):
-    params = dataclasses.replace(params, temperature=degrees)
+def _batch(params, batch, key, *, function, options):
     one = functools.partial(function, params, key=key, **dict(options))
     return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
 
@@ -669,9 +664,8 @@ def predict(
         keys = models.pass_keys(models.sentence_key(key, sentence), count)
         passes = models.sample(model, weights, sentence, keys)
         predicted = predicted._replace(passes=passes)
-    degrees: Any = params.temperature  # may be traced
-    is_warm = not isinstance(degrees, float) or degrees != 1.0
-    if is_warm and isinstance(predicted.potentials, Potentials):
+    if isinstance(predicted.potentials, Potentials):
+        degrees = params.temperature
         predicted = predicted.map(lambda p: inference.at_temperature(p, degrees))
     if constrained:
         allowed = constraints(params.vocabulary)

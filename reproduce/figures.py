@@ -25,8 +25,8 @@ from jaxner.data.corpora import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import drawings, errors, predictions, scoring
 from jaxner.evaluation.scoring import Counts
+from jaxner.runs import Workdir
 from jaxner.training import corpus
-from jaxner.workdir import Workdir
 from reproduce.plan import HERE
 
 Row = dict[str, Any]

@@ -21,8 +21,8 @@ import filelock
 
 from jaxner import configuration
 from jaxner.data import corpora
+from jaxner.runs import Workdir
 from jaxner.training import commits, corpus
-from jaxner.workdir import Workdir
 from reproduce import results
 from reproduce.plan import Cell, Job, Plan
 from reproduce.results import DONE, FAILED, Results

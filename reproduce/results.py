@@ -17,7 +17,7 @@ from jaxner import writing
 from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
-from jaxner.workdir import Workdir
+from jaxner.runs import Workdir
 from reproduce.plan import Cell, Job
 
 Line = dict[str, Any]

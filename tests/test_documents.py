@@ -15,10 +15,10 @@ import train
 from jaxner import models, tagging
 from jaxner.data import batching, corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
+from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.training import objectives
 from jaxner.training import train as training
-from jaxner.workdir import Workdir
 from tests import tiny
 
 WORDS = ("cue", "x", "y")

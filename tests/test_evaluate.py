@@ -11,7 +11,7 @@ import jaxner
 from jaxner.analysis import describe
 from jaxner.data import corpora, formats, schemes
 from jaxner.evaluation import predictions, scoring
-from jaxner.workdir import Workdir
+from jaxner.runs import Workdir
 from tests.marks import slow
 
 ROOT = Path(__file__).parents[1]
@@ -131,7 +131,7 @@ def test_types_that_training_never_saw_are_missed_not_fatal(
         ),
         (["--workdir", "{run}", "--n", "5"], "--n is for --decoding=n_best"),
         (["--workdir", "{run}", "--seed", "5"], "--seed is for --decoding=sampled"),
-        (["--workdir", "{run}", "--restart", "0"], "got seed=0: call load(folder), or"),
+        (["--workdir", "{run}", "--restart", "0"], "holds no restarts"),
         (["--workdir", "{run}", "--output", "/no/where"], "no folder to write /no/w"),
     ],
 )

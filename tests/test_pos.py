@@ -11,9 +11,9 @@ import train
 from jaxner import configuration
 from jaxner.data import corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
+from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.training import schema
-from jaxner.workdir import Workdir
 from tests import tiny
 
 

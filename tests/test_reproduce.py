@@ -13,7 +13,7 @@ from jaxner import configuration
 from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import predictions
-from jaxner.workdir import Workdir
+from jaxner.runs import Workdir
 from reproduce import __main__ as command
 from reproduce import figures, results, tables
 from reproduce.plan import Cell, Job, Plan, Published

@@ -23,7 +23,7 @@ from jaxner import __main__ as program
 from jaxner import streaming, tagging
 from jaxner.data import corpora, formats, streams
 from jaxner.data import vocabulary as vocab
-from jaxner.workdir import Workdir
+from jaxner.runs import Workdir
 
 LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
 TEXT = "\n".join(LINES)

@@ -1,4 +1,4 @@
-"""`jaxner.load` with changes: the same weights in a model that differs in an option."""
+"""The tagger as a pytree, and the same weights in a model that differs in an option."""
 
 import dataclasses
 import re
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models
-from jaxner.workdir import Workdir
+from jaxner import models, tagger
+from jaxner.runs import Workdir
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
 HIDDEN, HEADS, DIM = 20, 5, 4  # features of the LSTMs; of the heads
@@ -114,3 +114,58 @@ def test_several_changes(attending, whole):
 def test_wrong_changes_say_what_is_wrong(attending, changes, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         jaxner.load(attending, changes)
+
+
+def test_a_tagger_is_a_pytree_of_weights_and_temperature(params):
+    leaves = jax.tree.leaves(params)
+    assert len(leaves) == len(jax.tree.leaves(params.weights)) + 1
+    doubled = jax.tree.map(lambda leaf: 2 * leaf, params)
+    assert doubled.temperature == 2
+    assert doubled.model == params.model
+    compiled = jax.jit(jaxner.marginals)
+    sentence = jaxner.encode(params, TOKENS)
+    for temperature in (1.0, 3.0, jnp.float32(0.5)):  # compiled once for all
+        warm = dataclasses.replace(params, temperature=temperature)
+        alone = jaxner.marginals(warm, [TOKENS])[0]
+        np.testing.assert_allclose(compiled(warm, sentence), alone, atol=1e-6)
+    for temperature in (0, -1.0, "hot", True, float("nan")):
+        with pytest.raises(ValueError, match="temperature"):
+            dataclasses.replace(params, temperature=temperature)
+
+
+def test_a_tagger_answers_by_methods(params):
+    text = "Rome beat Milan. Rain fell."
+    assert params.labels == tuple(params.vocabulary.label_names)
+    assert params.tag(TOKENS) == jaxner.tag(params, TOKENS)
+    assert params.tag([TOKENS], constrained=True) == jaxner.tag(
+        params, [TOKENS], constrained=True
+    )
+    assert params.entities(text) == jaxner.entities(params, text)
+
+
+def test_members_of_an_ensemble_keep_their_temperatures(params):
+    warm = dataclasses.replace(params, temperature=2.0)
+    both = tagger.ensemble([params, warm])
+    assert both.temperature.tolist() == [1, 2]
+    assert [float(both.member(i).temperature) for i in (0, 1)] == [1, 2]
+    each = [jaxner.marginals(one, TOKENS) for one in (params, warm)]
+    mean = jaxner.marginals(both, TOKENS)
+    np.testing.assert_allclose(mean, np.mean(each, axis=0), atol=1e-6)
+    for wrong in ([], [params, "runs/grn"], "runs/grn"):
+        with pytest.raises((TypeError, ValueError)):
+            tagger.ensemble(wrong)
+
+
+def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path):
+    warm = dataclasses.replace(params, temperature=1.3)
+    jaxner.save(tmp_path / "saved", warm)
+    loaded = jaxner.load(tmp_path / "saved")
+    assert loaded.model == params.model
+    assert loaded.vocabulary == params.vocabulary
+    for a, b in zip(jax.tree.leaves(loaded), jax.tree.leaves(warm), strict=True):
+        np.testing.assert_array_equal(a, np.float32(b))
+    assert jaxner.tag(loaded, TOKENS) == jaxner.tag(params, TOKENS)
+    with pytest.raises(FileExistsError):
+        jaxner.save(tmp_path / "saved", warm)
+    with pytest.raises(ValueError, match="changed by name"):
+        jaxner.load(tmp_path / "saved", {"head.dropout": 0.5})

@@ -29,10 +29,10 @@ from jaxner.errors import InputError
 from jaxner.evaluation import errors, page, report, stats
 from jaxner.evaluation.report import Prediction, Training, Value
 from jaxner.evaluation.scoring import Scores, Task, jaxner_version
+from jaxner.runs import Workdir, names_of
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
 from jaxner.types import Sentence
-from jaxner.workdir import Workdir, names_of
 
 _EXAMPLE = (5, 14)  # minimum and maximum tokens of the sentence in heat maps
 _TRACED = 2  # number of sentences traced token by token

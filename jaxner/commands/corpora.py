@@ -175,8 +175,8 @@ def check(
     params = None
     if workdir:
         from jaxner import tagging
+        from jaxner.runs import Workdir
         from jaxner.training import corpus
-        from jaxner.workdir import Workdir
 
         params = tagging.load(str(workdir))
         options = corpus.reading_of(str(workdir)) | options

@@ -179,9 +179,9 @@ def evaluate(
     from jaxner.analysis import describe
     from jaxner.evaluation import page, predictions
     from jaxner.evaluation import report as tables
+    from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
-    from jaxner.workdir import Workdir
 
     _check(workdir, source, output, json, report, labelling, chunks)
     if len(workdir) > 1:
@@ -287,8 +287,8 @@ def write_report(
     """Writes `--report` of one run or several; returns what it holds."""
     from jaxner.analysis import describe
     from jaxner.evaluation import page
+    from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
-    from jaxner.workdir import Workdir
 
     def load(name: str, folder: str) -> describe.Run:
         params = labelling.load(Path(folder))

@@ -220,7 +220,7 @@ def predictions_of(path: Path, split: str) -> Path:
     """
     if not path.is_dir():
         return path
-    from jaxner.workdir import Workdir
+    from jaxner.runs import Workdir
 
     folder = Workdir(path)
     if (seeds := folder.seeds()) and not folder.has_best():

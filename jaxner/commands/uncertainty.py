@@ -52,9 +52,9 @@ def calibrate(
     """
     from jaxner import tagger
     from jaxner.answers import calibrating
+    from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
-    from jaxner.workdir import Workdir
 
     log = LineConsole().print
     run = Workdir(workdir)
@@ -208,9 +208,9 @@ def sweep(
     from jaxner import tagging
     from jaxner.analysis import refinement
     from jaxner.evaluation import drawings, report
+    from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus, monitor
-    from jaxner.workdir import Workdir
 
     console = LineConsole()
     if plot:

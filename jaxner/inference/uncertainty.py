@@ -76,7 +76,7 @@ def one_pass(potentials: Potentials, number: Any) -> Potentials:
         [(5, 2), (2, 2)]
     """
     chosen: Any = (
-        array if axis is None else array[number]
+        array if array is None or axis is None else array[number]
         for array, axis in zip(potentials, _axes(potentials), strict=True)
     )
     return Potentials(*chosen)

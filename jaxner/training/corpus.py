@@ -32,11 +32,11 @@ from jaxner.data.corpora import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
+from jaxner.runs import Workdir
 from jaxner.training import environment
 from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import Pieces, Sentence, Weights, WordVectors
 from jaxner.wording import counted
-from jaxner.workdir import Workdir
 
 Log = Callable[[str], object]
 """Gets lines for the user."""

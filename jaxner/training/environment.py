@@ -17,8 +17,8 @@ from jaxner import integrity
 from jaxner.data import agreement
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
+from jaxner.runs import Workdir
 from jaxner.training import commits, schema
-from jaxner.workdir import Workdir
 
 # A run may get more epochs; nothing else in its config may change.
 _MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")

@@ -21,6 +21,7 @@ from jaxner.evaluation import predictions, report
 from jaxner.evaluation.scoring import Task
 from jaxner.integrity import DamagedFileError
 from jaxner.models import options
+from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
 from jaxner.terminal import LineConsole
 from jaxner.training import (
@@ -36,7 +37,6 @@ from jaxner.training import (
 )
 from jaxner.training import corpus as corpora
 from jaxner.wording import counted
-from jaxner.workdir import Workdir
 
 console = LineConsole()
 

@@ -11,7 +11,7 @@ import jaxner
 from jaxner import __main__, tagging
 from jaxner.analysis import describe
 from jaxner.data import corpora, schemes
-from jaxner.workdir import Workdir, names_of
+from jaxner.runs import Workdir, names_of
 from tests.marks import slow
 
 

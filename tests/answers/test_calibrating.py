@@ -14,7 +14,7 @@ from jaxner.answers import calibrating
 from jaxner.commands import uncertainty
 from jaxner.data import batching, corpora, formats, schemes
 from jaxner.evaluation import calibration
-from jaxner.workdir import Workdir
+from jaxner.runs import Workdir
 from tests.test_decoding import tiny
 
 

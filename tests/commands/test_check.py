@@ -10,7 +10,7 @@ import pytest
 from jaxner import __main__ as program
 from jaxner.analysis import describe
 from jaxner.data import corpora, formats
-from jaxner.workdir import Workdir
+from jaxner.runs import Workdir
 
 GOOD = "Rome B-LOC\nwins O\n"
 

@@ -15,8 +15,8 @@ import pytest
 import jaxner
 from jaxner import devices, tagging
 from jaxner.data import corpora, vectors
+from jaxner.runs import Workdir
 from jaxner.training import cluster, signals, train
-from jaxner.workdir import Workdir
 from tests import tiny
 
 ROOT = Path(__file__).parents[2]

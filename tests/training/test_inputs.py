@@ -13,9 +13,9 @@ import train
 from jaxner import models, pretrained, tagging
 from jaxner.data import corpora
 from jaxner.data import vectors as token_vectors
+from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.types import batch_axes
-from jaxner.workdir import Workdir
 from tests import tiny
 from tests.golden import make_bert
 

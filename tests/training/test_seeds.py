@@ -13,8 +13,8 @@ import jaxner
 from jaxner import inference, models, tagger, tagging
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, schemes
+from jaxner.runs import Workdir
 from jaxner.training import monitor, seeds, train
-from jaxner.workdir import Workdir
 from tests import tiny
 
 

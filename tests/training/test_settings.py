@@ -12,7 +12,7 @@ import train
 from jaxner import models
 from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
-from jaxner.workdir import Workdir
+from jaxner.runs import Workdir
 from tests import tiny
 
 ALPHABET = "abcdefgABCDEFG0."

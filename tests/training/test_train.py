@@ -21,8 +21,8 @@ from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
+from jaxner.runs import Workdir
 from jaxner.training import cluster, commits, environment, monitor, train
-from jaxner.workdir import Workdir
 from reproduce import plan, results
 from tests import tiny
 from tests.marks import slow

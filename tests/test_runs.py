@@ -1,0 +1,322 @@
+"""Run folders: damage and mix-ups are found and named; a kill leaves whole files."""
+
+import contextlib
+import json
+import resource
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+import train
+from jaxner import integrity, writing
+from jaxner.checkpoints import Checkpoints
+from jaxner.integrity import DamagedFileError
+from jaxner.runs import Workdir
+from tests import tiny
+
+SMALL = ("config.json", "vocabulary.json")
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy of a finished run."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def flip(path, at=None):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 if at is None else at] ^= 1
+    path.write_bytes(content)
+
+
+def step_of(run, part):
+    (folder,) = (run / "checkpoints" / part).iterdir()
+    return folder
+
+
+def arrays_of(run, part):
+    """The largest file of a checkpoint."""
+    files = (f for f in step_of(run, part).rglob("*") if f.is_file())
+    return max(files, key=lambda f: f.stat().st_size)
+
+
+def contents(run):
+    return {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
+
+
+def edit(file, change):
+    """Edits a JSON file as a user does who means it: without the checksum."""
+    content = json.loads(file.read_text())
+    content.pop(integrity.CHECKSUM, None)
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def refused(run, path, **options):
+    """Expects that loading names a file, in one line; returns the error."""
+    with pytest.raises(DamagedFileError) as error:
+        jaxner.load(run, **options)
+    assert Path(error.value.path) == path
+    assert str(error.value).startswith(f"{path}: ")
+    assert len(str(error.value).splitlines()) == 1
+    return error.value
+
+
+def test_a_flipped_byte_in_any_file_of_a_checkpoint_is_found(run):
+    refused_files = 0
+    for file in sorted(step_of(run, "best").rglob("*")):
+        if file.is_file():
+            flip(file)
+            with (
+                pytest.raises(DamagedFileError) as error,
+                Workdir(run).best(read_only=True) as best,
+            ):
+                best.check()
+            assert error.value.path == file
+            flip(file)
+            refused_files += 1
+    assert refused_files > 4
+    jaxner.load(run)
+
+
+def test_cut_missing_and_foreign_files_are_named(run):
+    file = arrays_of(run, "best")
+    content = file.read_bytes()
+    flip(file)
+    assert "latest" in refused(run, file).message  # it can be made again from there
+    file.write_bytes(content[:-3])
+    refused(run, file)
+    file.unlink()
+    assert isinstance(refused(run, file), FileNotFoundError)
+    file.write_bytes(content)
+    (file.parent / "other").write_text("x")
+    refused(run, file.parent / "other")
+    folder = step_of(run, "best")
+    shutil.rmtree(folder)
+    folder.mkdir()
+    refused(run, folder)
+    shutil.rmtree(folder.parent)
+    refused(run, folder.parent)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"\0\0\0", b"\xff\xfe{}", b'{"a": ', b"[1]", b"[" * 200_000),
+        *(b'{"a": 1}', b'{"a": ' + b"9" * 5000 + b"}"),
+    ],
+)
+def test_garbled_small_files_are_named(run, name, content):
+    (run / name).write_bytes(content)
+    refused(run, run / name)
+
+
+def test_an_edited_file_needs_its_checksum_removed(run):
+    file = run / "config.json"
+    content = json.loads(file.read_text())
+    content["num_epochs"] = 99
+    file.write_text(json.dumps(content))
+    assert integrity.CHECKSUM in refused(run, file).message
+    edit(file, lambda content: None)
+    jaxner.load(run)
+
+
+def test_files_of_another_run_are_refused(run, params):
+    vocabulary, config = run / "vocabulary.json", run / "config.json"
+    before = vocabulary.read_text()
+
+    def swap(content):
+        names = content["label_names"]
+        names[1], names[2] = names[2], names[1]
+
+    edit(vocabulary, swap)
+    refused(run, vocabulary)
+    vocabulary.write_text(before)
+    edit(config, lambda c: c["model"]["encoder"].update(hidden_dim=10**9))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "hidden_dim" in refused(run, config).message
+    # Nor where the identity beside the weights is missing: shapes are compared first.
+    for part in ("best", "latest"):
+        (step_of(run, part) / integrity.CHECKSUMS).unlink()
+    arrays = step_of(run, "best") / "arrays"
+    assert "1000000000" in refused(run, arrays).message
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200 << 10
+    parts = json.loads(config.read_text())["model"] | {
+        "encoder": {"name": "grn", "hidden_dim": 16}
+    }
+    other = jaxner.build(params.vocabulary, **parts)
+    refused(run, arrays, model=other)
+
+
+def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
+    weights = jax.tree.map(jnp.array, params.weights)
+    head = weights["params"]["head"]
+    head["start"] = head["start"].at[3].set(jnp.nan)
+    broken = jaxner.Tagger(weights, params.model, params.vocabulary)
+    jaxner.save(tmp_path / "nan", broken)
+    error = refused(tmp_path / "nan", tmp_path / "nan" / "checkpoints" / "best" / "0")
+    assert "head/start" in error.message
+
+
+def test_a_run_killed_before_its_checksums_loads_and_warns_once(run, corpus, params):
+    for file in run.rglob(integrity.CHECKSUMS):
+        file.unlink()
+    with pytest.warns(UserWarning, match="no checksums") as warned:
+        loaded = jaxner.load(run)
+    assert len(warned) == 1
+    for a, b in zip(jax.tree.leaves(loaded), jax.tree.leaves(params), strict=True):
+        np.testing.assert_array_equal(a, b)
+    train.main_run(tiny.config(corpus), run)
+    jaxner.load(run)  # has them now
+
+
+def test_a_damaged_or_old_calibration_is_named(run):
+    file = run / "calibration.json"
+    for text in ("", "{", '{"temperature": -1.0}'):
+        file.write_text(text)
+        refused(run, file)
+    step = int(step_of(run, "best").name)
+    integrity.write_json(file, {"temperature": 1.3, "step": step})
+    assert float(jaxner.load(run).temperature) == pytest.approx(1.3)
+    integrity.write_json(file, {"temperature": 1.3, "step": step + 1})
+    with pytest.warns(UserWarning, match="calibrate"):
+        assert jaxner.load(run).temperature == 1
+
+
+def test_resuming_finds_damage_and_changes_nothing(run, corpus):
+    flip(arrays_of(run, "latest"))
+    before = contents(run)
+    with pytest.raises(DamagedFileError) as error:
+        train.main_run(tiny.config(corpus, num_epochs=4), run)
+    assert error.value.path == arrays_of(run, "latest")
+    assert before == contents(run)
+    shutil.rmtree(run / "checkpoints" / "latest")
+    with pytest.raises(DamagedFileError, match="had reached epoch 3"):
+        train.main_run(tiny.config(corpus), run)
+    jaxner.load(run)
+
+
+def test_without_a_best_checkpoint_the_latest_stands_in(run, corpus):
+    shutil.rmtree(run / "checkpoints" / "best")
+    assert "latest" in refused(run, run / "checkpoints" / "best").message
+    result = train.main_run(tiny.config(corpus), run)
+    assert result["best_epoch"] == 3
+    jaxner.load(run)
+
+
+def test_a_second_process_is_refused_and_writes_nothing(run, corpus):
+    before = contents(run)
+    with Workdir(run).locked(), pytest.raises(BlockingIOError):
+        train.main_run(tiny.config(corpus, num_epochs=9), run)
+    assert {f: b for f, b in contents(run).items() if f.name != ".lock"} == {
+        f: b for f, b in before.items() if f.name != ".lock"
+    }
+
+
+def test_a_lock_leaves_no_new_folder_behind(tmp_path):
+    with Workdir(tmp_path / "run").locked():
+        assert Workdir(tmp_path / "run").is_locked()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_flipped_byte_in_the_metrics_is_found_or_harmless(tmp_path):
+    run = Workdir(tmp_path)
+    for epoch in (1, 2):
+        run.log({"epoch": epoch, "dev_f1": 12.5})
+    expected, file = run.metrics(), tmp_path / "metrics.jsonl"
+    for place in range(file.stat().st_size):
+        flip(file, place)
+        with contextlib.suppress(DamagedFileError):
+            assert run.metrics() == expected, place
+        flip(file, place)
+    assert expected == [{"epoch": epoch, "dev_f1": 12.5} for epoch in (1, 2)]
+    for text in ('{"epoch": 1}\n{"epo\n{"epoch": 3}\n', '{"step": 2}\n', "[]\n"):
+        file.write_text(text)
+        with pytest.raises(DamagedFileError, match=r"line \d is damaged"):
+            run.metrics()
+
+
+def test_what_a_kill_cut_off_is_no_damage(tmp_path):
+    run, file = Workdir(tmp_path), tmp_path / "metrics.jsonl"
+    run.log({"epoch": 1})
+    whole = file.read_bytes()
+    run.log({"epoch": 2})
+    both = file.read_bytes()
+    for size in range(len(whole), len(both) - 1):
+        file.write_bytes(both[:size])
+        assert run.metrics() == [{"epoch": 1}]
+    file.write_bytes(both)
+    run.forget_after(1)
+    assert file.read_bytes() == whole
+
+
+def test_an_error_while_writing_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "file"
+    writing.write_text(path, "before")
+
+    def write():
+        with writing.replacing(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert path.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    (tmp_path / "link").symlink_to(path)  # is replaced, not followed
+    Workdir(tmp_path).write_json("link", {"a": (1, 2.5, None)})
+    assert path.read_text() == "before"
+    assert Workdir(tmp_path).read_json("link") == {"a": [1, 2.5, None]}
+
+
+def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
+    with Checkpoints(tmp_path / "latest") as latest:
+
+        def save(step, values):
+            latest.save(step, {"a": values}, {"epoch": step})
+            latest.finish()
+
+        save(1, jnp.zeros(8))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+        noise = jax.random.normal(jax.random.key(0), (1 << 18,))
+        try:
+            with pytest.raises(OSError, match="cannot write the checkpoint") as error:
+                save(2, noise)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(str(error.value).splitlines()) == 1
+    assert not "".join(capfd.readouterr())
+    with Checkpoints(tmp_path / "latest") as latest:
+        assert latest.step == 1
+        assert latest.check() == {}
+
+
+def test_a_home_folder_is_found(finished, params, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    jaxner.save("~/saved", params)
+    assert (tmp_path / "saved" / "model.json").is_file()
+    assert jaxner.load("~/saved").model == params.model
+    (tmp_path / "run").symlink_to(finished)
+    assert jaxner.load("~/run").vocabulary == params.vocabulary
+
+
+def test_restarts_are_chosen_by_their_seed(run, tmp_path):
+    for seed in (3, 11):
+        shutil.copytree(run, tmp_path / "several" / f"seed-{seed}")
+    folder = tmp_path / "several"
+    assert len(jaxner.load(folder, seed="all")) == 2
+    assert not isinstance(jaxner.load(folder, seed=11), jaxner.Ensemble)
+    for seed in (None, 0, "some"):
+        with pytest.raises(ValueError, match="seeds 3, 11") as error:
+            jaxner.load(folder, seed=seed)
+        assert "--" not in str(error.value)
+    with pytest.raises(ValueError, match="no restarts") as error:
+        jaxner.load(run, seed=0)
+    assert "--" not in str(error.value)
