@@ -218,6 +218,14 @@ def test_errors_are_a_line_and_a_status(arguments, status, message):
     assert done.stderr.count("\n") == 1
 
 
+def test_help_of_train_with_a_config_lists_its_options(capsys):
+    for arguments in (["train", "--config", "grn:sample", "-h"], ["options", "grn"]):
+        cli.run([*arguments, *(["--cache=off"] if "options" in arguments else [])])
+        text = capsys.readouterr().out
+        assert "Gated relation network" in text
+        assert "--config.num_epochs=15\n    Number of epochs" in text
+
+
 def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch):
     with pytest.raises(ZeroDivisionError), cli._errors("train"):
         raise ZeroDivisionError
