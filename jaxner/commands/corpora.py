@@ -195,7 +195,11 @@ def check(
         file = corpora.find_vectors(str(vectors))
         known = set(tables.read(file).words)
         findings += [audit.coverage(read, file.name, known) for read in splits]
-    suspects = improbable(params, splits) if params is not None else []
+    suspects = []
+    if params is not None:
+        from jaxner.analysis import describe
+
+        suspects = sorted(x for read in splits for x in describe.suspects(params, read))
     show(splits, findings, limit)
     show_suspects(suspects, limit)
     content = {
@@ -216,13 +220,6 @@ def check(
 def _encodable(text: str) -> str:
     """Escapes lone surrogates, which a name of a file may have."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def improbable(params: Any, splits: Sequence[Split]) -> list[Any]:
-    """Returns labels that a run's tagger considers improbable, the likeliest first."""
-    from jaxner.analysis import describe
-
-    return sorted(x for split in splits for x in describe.suspects(params, split))
 
 
 def show(splits: Sequence[Split], findings: Sequence[Finding], limit: int) -> None:

@@ -177,13 +177,14 @@ def evaluate(
         The scores; with `report`, its content if there are several runs.
     """
     from jaxner.analysis import describe
-    from jaxner.evaluation import page, predictions
+    from jaxner.evaluation import errors, page, predictions, scoring
     from jaxner.evaluation import report as tables
     from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
 
-    _check(workdir, source, output, json, report, labelling, chunks)
+    is_one = bool(output or json or chunks)
+    _check(workdir, source, report, labelling, is_one)
     if len(workdir) > 1:
         return write_report(report, workdir, source, labelling)
     console = LineConsole(quiet=not processes.join())
@@ -236,7 +237,10 @@ def evaluate(
     result["figures"] = measured["figures"]
     console.print(tables.interval_line(measured))
     if chunks:
-        result["chunk_recall"] = _chunk_recall(gold, predicted, console.print)
+        recalls = errors.chunk_recall(gold, predicted)
+        console.print(tables.chunks_table(recalls, "chunk labels"))
+        shares = {prefix: scoring.percent(x.share) for prefix, x in recalls.items()}
+        result["chunk_recall"] = shares
     if console.quiet:
         return result
     if output:  # in the tagger's scheme: another makes ill-formed labels well-formed
@@ -249,13 +253,13 @@ def evaluate(
     return result
 
 
-def _check(workdir, source, output, json, report, labelling, chunks) -> None:
+def _check(workdir, source, report, labelling, is_one: bool) -> None:
     """Checks that options fit together, before anything is read."""
     from jaxner.evaluation import page
 
     if len(workdir) > 1 and not report:
         raise InputError("Several runs in --workdir are for --report")
-    if len(workdir) > 1 and (output or json or chunks):
+    if len(workdir) > 1 and is_one:
         raise InputError("--output, --json and --chunks are for one run in --workdir")
     if report and labelling.decoding == "n_best":
         raise InputError(
@@ -266,19 +270,8 @@ def _check(workdir, source, output, json, report, labelling, chunks) -> None:
         raise InputError("Expected --data or --split, got both")
     if source.contextual and not source.data:
         raise InputError("--contextual needs --data")
-    for path in (output, json):
-        writing.check(path, source.data)
     if report:
         page.check(report, source.data)
-
-
-def _chunk_recall(gold, predicted, log) -> dict[str, Any]:
-    """Logs the recall of each chunk label, and returns it in percent."""
-    from jaxner.evaluation import errors, report, scoring
-
-    recalls = errors.chunk_recall(gold, predicted)
-    log(report.chunks_table(recalls, "chunk labels"))
-    return {prefix: scoring.percent(x.share) for prefix, x in recalls.items()}
 
 
 def write_report(

@@ -127,33 +127,30 @@ def _figures(measured: Measured) -> dict[str, Any]:
 
 
 def _calibration_table(measured: Any, temperature: float) -> Any:
-    from rich.table import Table
+    from jaxner.evaluation.report import Table, fixed, number
 
-    table = Table(title="Calibration")
-    table.caption = (
+    rows = [
+        [
+            split,
+            what,
+            number(int(figures.reliability.counts.sum())),
+            fixed(100 * figures.share),
+            fixed(degrees, 3),
+            fixed(100 * figures.mean),
+            fixed(100 * figures.error),
+            fixed(figures.brier, 4),
+        ]
+        for split, (before, after) in measured.items()
+        for what in ("tokens", "entities")
+        for degrees, side in ((1.0, before), (temperature, after))
+        if (figures := getattr(side, what)) is not None
+    ]
+    columns = ["split", "of", "number", "right", "T", "probability", "ECE", "Brier"]
+    note = (
         "right: percent; T: temperature; probability: mean, in percent; ECE: expected "
         "calibration error of 15 bins, in percent (best: 0); Brier (best: 0)"
     )
-    table.add_column("split")
-    table.add_column("of")
-    for name in ("number", "right", "T", "probability", "ECE", "Brier"):
-        table.add_column(name, justify="right")
-    for split, (before, after) in measured.items():
-        for what in ("tokens", "entities"):
-            for degrees, side in ((1.0, before), (temperature, after)):
-                if (figures := getattr(side, what)) is not None:
-                    table.add_row(
-                        split,
-                        what,
-                        f"{figures.reliability.counts.sum():,}",
-                        f"{100 * figures.share:.2f}",
-                        f"{degrees:.3f}",
-                        f"{100 * figures.mean:.2f}",
-                        f"{100 * figures.error:.2f}",
-                        f"{figures.brier:.4f}",
-                    )
-        table.add_section()
-    return table
+    return Table(columns, rows, note, "Calibration")
 
 
 def _threshold(curve: Any, name: str, wanted: float, log) -> float | None:
@@ -232,7 +229,7 @@ def sweep(
         console.print(_sweep_table(swept.by_samples, "M", swept.figure, title))
     else:
         console.print("The tagger has no refinement: varying only M")
-        console.print(_passes_table(swept.by_samples, swept.figure, title))
+        console.print(_sweep_table(swept.by_samples, "", swept.figure, title))
     detection = swept.detection
     console.print(
         f"Mean entropy of the draft: {detection.mean_wrong:.4f} nats for "
@@ -251,40 +248,31 @@ def sweep(
         console.print(f"Plot written to {plot}")
 
 
-def _passes_table(points: Sequence[refinement.Point], figure: str, title: str) -> Any:
-    from rich.table import Table
-
-    table = Table(title=f"{title}: {figure} by M", caption="M: passes with dropout")
-    for name in ("M", figure):
-        table.add_column(name, justify="right")
-    for point in points:
-        table.add_row(str(point.samples), f"{point.score:.2f}")
-    return table
-
-
 def _sweep_table(
     points: Sequence[refinement.Point], varied: str, figure: str, title: str
-):
-    from rich.table import Table
+) -> Any:
+    """Returns a row for each point; without a refinement, only M and the figure."""
+    from jaxner.evaluation.report import Table, fixed, number
 
-    table = Table(title=f"{title}: {figure} by {varied}")
-    table.caption = (
+    title = f"{title}: {figure} by {varied}"
+    if not varied:
+        rows = [[number(point.samples), fixed(point.score)] for point in points]
+        return Table(["M", figure], rows, "M: passes with dropout", f"{title}M")
+    rows = [
+        [
+            number(point.samples),
+            *map(fixed, (point.threshold, point.draft, point.refined, point.score)),
+            number(point.changes.mended),
+            fixed(point.changes.mended_uncertainty, 3),
+            number(point.changes.broken),
+            fixed(point.changes.broken_uncertainty, 3),
+        ]
+        for point in points
+    ]
+    columns = ["M", "Γ", "draft", "refined", "mixed", "mended", "u", "broken", "u"]
+    note = (
         "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
         "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
         "u: their mean uncertainty in nats"
     )
-    # Narrow enough for 80 columns.
-    for name in ("M", "Γ", "draft", "refined", "mixed", "mended", "u", "broken", "u"):
-        table.add_column(name, justify="right")
-    for point in points:
-        changes = point.changes
-        table.add_row(
-            str(point.samples),
-            f"{point.threshold:.2f}",
-            *(f"{x:.2f}" for x in (point.draft, point.refined, point.score)),
-            f"{changes.mended:,}",
-            f"{changes.mended_uncertainty:.3f}",
-            f"{changes.broken:,}",
-            f"{changes.broken_uncertainty:.3f}",
-        )
-    return table
+    return Table(columns, rows, note, title)
