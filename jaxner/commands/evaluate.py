@@ -185,16 +185,17 @@ def evaluate(
 
     is_one = bool(output or json or chunks)
     _check(workdir, source, report, labelling, is_one)
-    if len(workdir) > 1:
+    folder, *others = workdir
+    if report and others:
         return write_report(report, workdir, source, labelling)
     console = LineConsole(quiet=not processes.join())
     with monitor.waiting(console, "Loading the tagger"):
-        params = cluster.placement().tagger(labelling.load(workdir[0]))
+        params = cluster.placement().tagger(labelling.load(folder))
     scheme = params.vocabulary.scheme
     has_tags = scheme == schemes.TAGS
     if has_tags and chunks:
         raise InputError("--chunks needs spans; the labels of this tagger are tags")
-    config = Workdir(workdir[0]).read_json("config.json")
+    config = Workdir(folder).read_json("config.json")
     split = source.load(config)
     for path in (output, json):
         writing.check(path, split.path)
@@ -284,7 +285,7 @@ def write_report(
     from jaxner.terminal import LineConsole
 
     def load(name: str, folder: str) -> describe.Run:
-        params = labelling.load(Path(folder))
+        params: Any = labelling.load(Path(folder))
         config = Workdir(folder).read_json("config.json")
         has_tags = params.vocabulary.scheme == schemes.TAGS
         rule, constrained = labelling.of_run(config, has_tags)

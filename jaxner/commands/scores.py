@@ -206,7 +206,8 @@ def compare(
         note = f"{scoring.rule} rule; {broken}; {note}"
     LineConsole().print(report.differences_table({"figures": shown}, note=note))
     if json:
-        about = {"first": [*map(str, first)], "second": [*map(str, second)]}
+        about: dict[str, Any] = {"first": [*map(str, first)]}
+        about["second"] = [*map(str, second)]
         about["rule"] = "tags" if scoring.tags else scoring.rule
         writing.write_text(json, jsons.dumps(about | found, indent=2) + "\n")
 
