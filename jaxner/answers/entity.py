@@ -67,7 +67,8 @@ def entities(
     min_probability: Any = 0.0,
     n_best: Labellings = 1,
     raw: bool = False,
-    tokeniser: Callable[[str], Iterable[Any]] | None = None,
+    tokenizer: str | Callable[[str], Iterable[Any]] | None = None,
+    tokeniser: str | Callable[[str], Iterable[Any]] | None = None,
     split_sentences: bool = True,
     decoding: Decoding = "viterbi",
     constrained: bool = False,
@@ -91,9 +92,10 @@ def entities(
             appears once, entities may overlap, and those of lower-ranked labellings may
             be more probable.
         raw: Whether the strings of a list are texts, even if none has white space.
-        tokeniser: For raw text, a function from a text to its tokens, in order:
-            substrings or pairs (start, end), or lists of these, one for each sentence.
-            None: `jaxner.data.tokens.tokenise`.
+        tokenizer: For raw text, "words" or "whitespace", or a function from a text to
+            its tokens, in order: substrings or pairs (start, end), or lists of these,
+            one for each sentence. None: "words", `jaxner.data.tokens.tokenise`.
+        tokeniser: The same, in the other spelling.
         split_sentences: Whether to split a raw text into sentences; otherwise it is one
             sentence.
         decoding: How labels are chosen, as in `tag`; not with n_best. Each entity has
@@ -115,7 +117,7 @@ def entities(
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.
         ValueError: As `tag`; the tagger returns tags; `n_best` is below 1;
-            `min_probability` is outside [0, 1]; a tokeniser returns tokens that do not
+            `min_probability` is outside [0, 1]; a tokenizer returns tokens that do not
             occur in the text; or `num_samples` is given for an ensemble.
 
     Example:
@@ -147,14 +149,16 @@ def entities(
             )
         texts = _texts(text_or_tokens) if texts is None else texts
         read = [
-            tokens.read(text, tokeniser=tokeniser, split_sentences=split_sentences)
+            tokens.read(
+                text, tokenizer, tokeniser=tokeniser, split_sentences=split_sentences
+            )
             for text in texts
         ]
         results = _of_texts(find, types_of(params), texts, read)
         results = [_likely(own, min_probability) for own in results]
         return results[0] if isinstance(text_or_tokens, str) else results
-    if tokeniser is not None:
-        raise TypeError("Tokens need no tokeniser: give raw text, or leave it out.")
+    if tokenizer is not None or tokeniser is not None:
+        raise TypeError("Tokens need no tokenizer: give raw text, or leave it out.")
     found = find(text_or_tokens, documents=documents, vectors=vectors)
     if isinstance(text_or_tokens, Sentence):
         if n_best > 1:

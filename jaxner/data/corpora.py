@@ -165,8 +165,8 @@ def split_of(
     has_tags = scheme == schemes.TAGS
     names = {label for example in examples for label in example.labels}
     if not has_tags and schemes.is_io(names):
-        types = ", ".join(sorted(names - {"O"})[:3])
-        notes.append(f"labels have no prefixes (IO): {types} … are read as I-{types}")
+        first = min(names - {"O"})
+        notes.append(f"labels have no prefixes (IO): {first} is read as I-{first}")
         examples = tuple(
             dataclasses.replace(e, labels=tuple(schemes.from_io(e.labels)))
             for e in examples

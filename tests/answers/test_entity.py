@@ -206,7 +206,7 @@ def test_what_is_wrong_says_so(params):
             jaxner.entities(params, "Rome", min_probability=wrong)
     with pytest.raises(TypeError, match="Raw text takes no documents"):
         jaxner.entities(params, "Rome", documents=[0])
-    with pytest.raises(TypeError, match="Tokens need no tokeniser"):
+    with pytest.raises(TypeError, match="Tokens need no tokenizer"):
         jaxner.entities(params, ["Rome"], tokeniser=str.split)
     with pytest.raises(TypeError, match="got int as text 1"):
         jaxner.entities(params, ["Rome", 3], raw=True)
@@ -214,3 +214,11 @@ def test_what_is_wrong_says_so(params):
         jaxner.entities(params, {"Rome": 3}, raw=True)
     with pytest.raises(ValueError, match="does not occur in the text"):
         jaxner.entities(params, "Rome", tokeniser=lambda text: ["Milan"])
+
+
+def test_tokenizers_have_names_and_two_spellings(params):
+    wanted = jaxner.entities(params, TEXT, tokenizer="words")
+    assert wanted == jaxner.entities(params, TEXT)
+    assert wanted == jaxner.entities(params, TEXT, tokeniser="words")
+    blanks = jaxner.entities(params, TEXT, tokenizer="whitespace")
+    assert blanks == jaxner.entities(params, TEXT, tokeniser=tokens.at_whitespace)
