@@ -23,9 +23,8 @@ import numpy as np
 
 from benchmarks import measure, peers
 from jaxner import inference
-from jaxner.models import lstm
-from jaxner.models.convolution import convolve
-from jaxner.models.relation import gated_sum
+from jaxner.models import layers
+from jaxner.models.grn import gated_sum
 from jaxner.types import Potentials
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -128,7 +127,7 @@ def our_lstm(x, into, across, bias):
     mask, ones = jnp.ones(x.shape[1], bool), jnp.ones((*bias.shape[:2], bias.shape[3]))
 
     def one(x):
-        return lstm.bilstm(x[:, None, None], mask, into, across, bias, ones)[0]
+        return layers.bilstm(x[:, None, None], mask, into, across, bias, ones)[0]
 
     return jax.vmap(one)(x)
 
@@ -231,7 +230,7 @@ def convolution(quick: bool) -> Iterator[Case]:
         reach = dilation * (width // 2)
 
         def ours(x, kernel, width=width, dilation=dilation):
-            one = functools.partial(convolve, width=width, dilation=dilation)
+            one = functools.partial(layers.convolve, width=width, dilation=dilation)
             return jax.vmap(functools.partial(one, by_tiles=True), (0, None))(x, kernel)
 
         def plain(x, kernel, width=width, dilation=dilation, reach=reach):

@@ -1,7 +1,6 @@
-"""Checks of the arguments of public functions.
+"""Checks of the arguments of public functions, besides numbers, switches and words.
 
-Each error says what was expected, what came, and what would work. Numbers, switches and
-words are checked by `jaxner.fields`.
+Each error says what was expected, what came, and what would work.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from jaxner import fields
+from jaxner.errors import InputError
 from jaxner.wording import shown as shown
 
 _PARTS = ("weights", "model", "vocabulary")
@@ -25,18 +24,13 @@ def check_tagger(params: Any) -> None:
         ...
         TypeError: Expected a tagger, got str 'runs/grn': call jaxner.load('runs/grn').
     """
+    remedy = "jaxner.load(folder) returns one"
     if isinstance(params, (str, os.PathLike)):
-        raise TypeError(
-            f"Expected a tagger, got {shown(params)}: call "
-            f"jaxner.load({os.fspath(params)!r})."
-        )
+        remedy = f"call jaxner.load({os.fspath(params)!r})"
     absent = [name for name in _PARTS if getattr(params, name, None) is None]
     if absent:
         without = f" without {absent[0]}" if len(absent) < len(_PARTS) else ""
-        raise TypeError(
-            f"Expected a tagger, got {shown(params)}{without}: jaxner.load(folder) "
-            "returns one."
-        )
+        raise TypeError(f"Expected a tagger, got {shown(params)}{without}: {remedy}.")
     if not isinstance(params.weights, Mapping) or "params" not in params.weights:
         raise TypeError(
             "Expected a tagger whose weights are a dictionary with 'params' and "
@@ -54,13 +48,13 @@ def check_vocabulary(vocabulary: Any) -> None:
 
 
 def check_folder(workdir: Any) -> None:
-    """Raises TypeError or ValueError unless a value can be the path of a folder."""
+    """Raises TypeError or InputError unless a value can be the path of a folder."""
     wanted = "Expected the path of a run folder, such as 'runs/grn'"
     if not isinstance(workdir, (str, os.PathLike)) or isinstance(workdir, bytes):
         raise TypeError(f"{wanted}, got {shown(workdir)}.")
     path = os.fspath(workdir)
     if not path or "\0" in path:
-        raise ValueError(f"{wanted}, got {path!r}; '.' is the current folder.")
+        raise InputError(f"{wanted}, got {path!r}; '.' is the current folder.")
     if os.path.isfile(path):
         raise NotADirectoryError(f"{wanted}, got the file {path}.")
 
@@ -68,13 +62,9 @@ def check_folder(workdir: Any) -> None:
 def check_documents(documents: Any, number: int) -> None:
     """Checks that documents are a list with the document of each sentence, or None.
 
-    Args:
-        documents: The document of each sentence, or None.
-        number: Number of sentences.
-
     Raises:
         TypeError: They are no list.
-        ValueError: The numbers of documents and sentences differ.
+        InputError: The numbers of documents and sentences differ.
     """
     if documents is None:
         return
@@ -85,7 +75,7 @@ def check_documents(documents: Any, number: int) -> None:
             f"[0, 0, 1], got {shown(documents)}."
         )
     if len(documents) != number:
-        raise ValueError(
+        raise InputError(
             f"Expected one document per sentence, {number}, got {len(documents)}."
         )
 
@@ -96,23 +86,3 @@ def check_mapping(name: str, value: Any, example: str) -> None:
         raise TypeError(
             f"Expected {name} as a dictionary, such as {example}, got {shown(value)}."
         )
-
-
-def check_all(hints: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Checks numbers, switches and words.
-
-    Args:
-        hints: Annotation of each argument, with its allowed values.
-        values: The arguments; others are ignored.
-
-    Raises:
-        ValueError: A value is not allowed.
-
-    Example:
-        >>> check_all({"n": fields.Size}, {"n": 0, "text": "x"})
-        Traceback (most recent call last):
-        ...
-        ValueError: n must be at least 1, got 0
-    """
-    for name, hint in hints.items():
-        fields.check(name, values[name], hint)

@@ -260,8 +260,8 @@ def _chain(first: Any, then: Any) -> Any:
 
 def _in_place_of(old: Any, part: str, name: str) -> Any:
     """Returns the section of a part that stands in the place of another one."""
-    tables = {"encoder": ENCODERS, "chars": CHARACTERS}
-    kind = tables[part][name] if part in tables else HEADS[name][0]
+    tables = {"encoder": ENCODERS, "head": HEADS, "chars": CHARACTERS}
+    kind, _ = model_options.kind_of(part, name, tables[part])
     taken, new = fields.of(kind), ConfigDict({"name": name})
     for option in set(_KEPT[part]) & set(old) & set(taken):
         if fields.fits(old[option], taken[option].hint):

@@ -1,7 +1,8 @@
 """Allowed values of options: ranges and choices, as annotations of fields.
 
 The annotation of a field, such as `dropout: Rate = 0.5`, is the only place that states
-its allowed values: modules check themselves by it, and configs check their flags.
+its allowed values: models check themselves by it, configs their options, and public
+functions their arguments.
 """
 
 from __future__ import annotations
@@ -11,20 +12,97 @@ import collections.abc
 import dataclasses
 import functools
 import inspect
-import itertools
+import math
 import numbers
 import re
 import types
 import typing
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from jaxner.ranges import Encodings, OneOf, Range
+from jaxner.errors import InputError
 
-_SEQUENCES = (tuple, collections.abc.Sequence)
-_UNIONS = (typing.Union, types.UnionType)
-_NUMBERS = (int, float)
-_MOST_VALUES = 100  # of an option with several values, such as sizes of layers
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The allowed numbers of an option; a bound of None is no bound.
+
+    Attributes:
+        least: Inclusive lower bound.
+        above: Exclusive lower bound.
+        most: Inclusive upper bound.
+        below: Exclusive upper bound.
+        step: Distance between the numbers, from `least` on; 0: any number.
+        note: A hint for the error, such as a usual mistake.
+
+    Example:
+        >>> str(Range(least=0, below=1)), 1.0 in Range(least=0, below=1)
+        ('in [0, 1)', False)
+    """
+
+    least: int | float | None = None
+    above: int | float | None = None
+    most: int | float | None = None
+    below: int | float | None = None
+    step: int = 0
+    note: str = ""
+
+    def __contains__(self, value: Any) -> bool:
+        return (
+            math.isfinite(value)
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+            and (not self.step or (value - (self.least or 0)) % self.step == 0)
+        )
+
+    def __str__(self) -> str:
+        if self.step:
+            first = int(self.least or 0)
+            last = "…" if self.most is None else f"…, {self.most}"
+            return f"{first}, {first + self.step}, {first + 2 * self.step}, {last}"
+        low = self.least if self.above is None else self.above
+        high = self.most if self.below is None else self.below
+        if low is not None and high is not None:
+            left, right = "[("[self.least is None], "])"[self.most is None]
+            return f"in {left}{low}, {high}{right}"
+        if low is not None:
+            return f"{'at least' if self.above is None else 'above'} {low}"
+        if high is not None:
+            return f"{'at most' if self.below is None else 'below'} {high}"
+        return "a finite number"
+
+
+class OneOf:
+    """The allowed words of an option.
+
+    Args:
+        known: The words.
+        note: A hint for the error, such as what other words may be meant for.
+
+    Example:
+        >>> OneOf({"mean": 1, "sum": 2}).known
+        ('mean', 'sum')
+    """
+
+    def __init__(self, known: Iterable[str], note: str = ""):
+        self.known = tuple(known)
+        self.note = note
+
+    def __contains__(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.known
+
+
+class Encodings(OneOf):
+    """The encodings of text that Python knows."""
+
+    def __contains__(self, value: Any) -> bool:
+        try:
+            "a".encode(value)
+        except (LookupError, TypeError, ValueError):
+            return False
+        return True
 
 
 DERIVED = "derived"
@@ -44,14 +122,8 @@ Passes = Annotated[int, Range(least=0, most=10_000)]
 Labellings = Annotated[int, Range(least=1, most=10_000)]
 Count = Annotated[int, Range(least=0)]
 Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
-Rate = Annotated[
-    float,
-    Range(
-        least=0,
-        below=1,
-        note="it is the share that is dropped, not the one that is kept",
-    ),
-]
+_DROPPED = "it is the share that is dropped, not the one that is kept"
+Rate = Annotated[float, Range(least=0, below=1, note=_DROPPED)]
 Share = Annotated[float, Range(least=0, most=1)]
 Momentum = Annotated[float, Range(least=0, below=1)]
 Weight = Annotated[float, Range(least=0)]
@@ -60,6 +132,18 @@ Real = Annotated[float, Range()]
 Column = Annotated[int, Range(least=-1000, most=1000)]
 _KNOWN = ("utf-8", "latin-1", "cp1252", "all other text encodings of Python")
 Encoding = Annotated[str, Encodings(_KNOWN)]
+
+_SEQUENCES = (tuple, collections.abc.Sequence)
+_UNIONS = (typing.Union, types.UnionType)
+_MOST_VALUES = 100  # of an option with several values, such as sizes of layers
+_TYPES: dict[Any, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "text"),
+    tuple: ((tuple, list), "several values, such as (1, 2)"),
+    types.NoneType: (types.NoneType, "None"),
+}
 
 
 class Field(NamedTuple):
@@ -84,9 +168,6 @@ class Field(NamedTuple):
 @functools.cache
 def of(module: type) -> dict[str, Field]:
     """Returns the options of a dataclass or Linen module, by name.
-
-    Args:
-        module: The class.
 
     Fields that contain other modules, and those marked `Derived`, are not options.
 
@@ -133,8 +214,10 @@ def names(module: type) -> list[str]:
 def check_fields(instance: Any) -> None:
     """Checks the options of an instance of a dataclass or Linen module.
 
+    Each by itself, and then together by its method `check`, if there is one.
+
     Raises:
-        ValueError: An option is out of its range, or not among its choices.
+        InputError: An option is out of its range, or not among its choices.
 
     Example:
         >>> @dataclasses.dataclass
@@ -149,6 +232,8 @@ def check_fields(instance: Any) -> None:
     kind = type(instance)
     for name, field in of(kind).items():
         check(name, getattr(instance, name), field.hint, f" of {kind.__name__}")
+    if hasattr(instance, "check"):
+        instance.check()
 
 
 def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
@@ -161,21 +246,27 @@ def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
         whose: Text after the name in the error, such as " of CharacterCNN".
 
     Raises:
-        ValueError: The value is out of range, not among the choices, or of another
+        InputError: The value is out of range, not among the choices, or of another
             type.
 
     Example:
         >>> check("--config.batch_size", 0, Size)
         Traceback (most recent call last):
         ...
-        ValueError: --config.batch_size must be at least 1, got 0
+        jaxner.errors.InputError: --config.batch_size must be at least 1, got 0
     """
-    found = _problem(value, hint)
-    if not found:
-        return
-    if found.startswith("must"):
-        raise ValueError(f"{name}{whose} {found}")
-    raise ValueError(f"Unknown {name} {value!r}{whose}; known: {found}")
+    if wrong := _problem(value, hint):
+        raise InputError(wrong(name, whose))
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Returns whether a value is allowed for an option.
+
+    Example:
+        >>> fits(0, Size), fits(0, Count)
+        (False, True)
+    """
+    return not _problem(value, hint)
 
 
 def argument(hint: Any, example: str = "") -> Callable[[str], Any]:
@@ -200,79 +291,116 @@ def argument(hint: Any, example: str = "") -> Callable[[str], Any]:
         try:
             value = kind(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(
-                f"must be numbers and commas, such as {example}, got {text!r}"
-                if example
-                else f"must be {_TYPES[kind][1]}, got {text!r}"
-            ) from None
-        if found := _problem(value, hint):
-            is_range = found.startswith("must")
-            known = f"is unknown: {value!r}; known: {found}"
-            raise argparse.ArgumentTypeError(found if is_range else known)
+            wanted = f"numbers and commas, such as {example}"
+            wanted = wanted if example else _TYPES[kind][1]
+            message = f"must be {wanted}, got {text!r}"
+            raise argparse.ArgumentTypeError(message) from None
+        if wrong := _problem(value, hint):
+            raise argparse.ArgumentTypeError(wrong("", "").strip())
         return value
 
     return (lambda text: sorted({*map(one, text.split(","))})) if example else one
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Returns whether a value is allowed for an option.
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def checked(function: _Function) -> _Function:
+    """Returns a function that checks its options before it runs.
+
+    Options are arguments whose annotation says all that is allowed: a number, a switch
+    or a word, perhaps with a range. Others are left to the function.
+
+    Args:
+        function: A function whose errors callers read; not one of an inner loop.
 
     Example:
-        >>> fits(0, Size), fits(0, Count)
-        (False, True)
+        >>> @checked
+        ... def repeat(text: str, times: Size = 1) -> str:
+        ...     return text * times
+        >>> repeat("a", times=0)
+        Traceback (most recent call last):
+        ...
+        jaxner.errors.InputError: times must be at least 1, got 0
     """
-    return not _problem(value, hint)
+    signature = inspect.signature(function)
+    names = inspect.unwrap(function).__globals__
+
+    @functools.cache
+    def hints() -> dict[str, Any]:
+        evaluated = {
+            name: _evaluated(parameter.annotation, names)
+            for name, parameter in signature.parameters.items()
+        }
+        return {n: h for n, h in evaluated.items() if is_single(h)}
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            values = signature.bind(*args, **options).arguments
+        except TypeError:
+            values = {}  # the call below says it with the function's name
+        for name, hint in hints().items():
+            if name in values:
+                check(name, values[name], hint)
+        return function(*args, **options)
+
+    return call  # pyright: ignore[reportReturnType]
 
 
-def _problem(value: Any, hint: Any) -> str:
-    """Returns "must be …" or the known words; empty if the value is allowed."""
+def _evaluated(annotation: Any, names: dict[str, Any]) -> Any:
+    """Returns an annotation; None if it has names that only type checkers import."""
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, names)  # as typing.get_type_hints does
+    except NameError:
+        return None
+
+
+_Problem = Callable[[str, str], str]  # from the name of an option, and whose it is
+
+
+def _must(text: str, value: Any, note: str = "") -> _Problem:
+    note = f": {note}" if note else ""
+    return lambda name, whose: f"{name}{whose} must be {text}, got {value!r}{note}"
+
+
+def _problem(value: Any, hint: Any) -> _Problem | None:
+    """Returns the message about a value; None if it is allowed."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        base, *rules = arguments
-        of_rules = filter(None, _broken(value, rules))
-        if any(isinstance(rule, OneOf) for rule in rules):
-            return next(of_rules, "")  # the choices say more than the type
-        return _problem(value, base) or next(of_rules, "")
+        base, rule = arguments[0], arguments[-1]
+        if isinstance(rule, OneOf):
+            known = "; ".join(filter(None, (", ".join(rule.known), rule.note)))
+            if value in rule:
+                return None
+            return lambda name, whose: (
+                f"Unknown {name} {value!r}{whose}; known: {known}"
+            )
+        wrong = _problem(value, base)
+        if wrong or not isinstance(rule, Range) or value in rule:
+            return wrong
+        is_said = math.isfinite(value) or rule == Range(note=rule.note)
+        return _must(f"{'' if is_said else 'finite and '}{rule}", value, rule.note)
     if origin in _UNIONS:
-        problems = [_problem(value, one) for one in arguments]
-        fits = (not _problem(value, _kind(one)) for one in arguments)
-        nearest = next(itertools.compress(problems, fits), problems[0])
-        numbers = [
-            _TYPES[kind][1] for kind in map(_kind, arguments) if kind in _NUMBERS
-        ]
-        if numbers and not nearest.startswith("must"):
-            nearest += f" or {numbers[0]}"
-        return "" if "" in problems else nearest
+        problems = [_problem(value, each) for each in arguments]
+        # The problem of the type that the value has says most.
+        of_type = [not _problem(value, _kind(each)) for each in arguments]
+        return (
+            None
+            if None in problems
+            else problems[of_type.index(True) if True in of_type else 0]
+        )
     if origin in _SEQUENCES:
         if other := _problem(value, tuple):
             return other
         if len(value) > _MOST_VALUES:
-            return f"must be at most {_MOST_VALUES} values, got {len(value):,}"
-        ones = map(functools.partial(_problem, hint=arguments[0]), value)
-        return next(filter(None, ones), "")
+            return _must(f"at most {_MOST_VALUES} values", len(value))
+        return next(filter(None, (_problem(x, arguments[0]) for x in value)), None)
     wanted, text = _TYPES.get(hint, (object, ""))
     is_other = isinstance(value, bool) and hint in (int, float)
-    if isinstance(value, wanted) and not is_other:
-        return ""
-    return f"must be {text}, got {value!r}"
-
-
-_TYPES: dict[Any, tuple[Any, str]] = {
-    bool: (bool, "true or false"),
-    int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"),
-    str: (str, "text"),
-    tuple: ((tuple, list), "several values, such as (1, 2)"),
-    types.NoneType: (types.NoneType, "None"),
-}
-
-
-def _broken(value: Any, rules: Iterable[Any]) -> Iterable[str]:
-    for rule in rules:
-        if isinstance(rule, Range):
-            yield rule.problem(value)
-        elif isinstance(rule, OneOf) and value not in rule:
-            yield ", ".join(rule.known) + (f"; {rule.note}" if rule.note else "")
+    return None if isinstance(value, wanted) and not is_other else _must(text, value)
 
 
 def _kind(hint: Any) -> type:
@@ -280,7 +408,7 @@ def _kind(hint: Any) -> type:
     if origin is Annotated:
         return _kind(arguments[0])
     if origin in _UNIONS:
-        kinds = {_kind(one) for one in arguments} - {types.NoneType}
+        kinds = {_kind(each) for each in arguments} - {types.NoneType}
         return kinds.pop() if len(kinds) == 1 else object
     if origin in _SEQUENCES:
         return tuple
@@ -297,5 +425,5 @@ def _is_option(hint: Any) -> bool:
     if origin is Annotated:
         return DERIVED not in arguments and _is_option(arguments[0])
     if origin in (*_UNIONS, *_SEQUENCES):
-        return all(_is_option(one) for one in arguments if one is not Ellipsis)
+        return all(_is_option(each) for each in arguments if each is not Ellipsis)
     return hint in _TYPES

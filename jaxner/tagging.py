@@ -26,7 +26,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxner import devices, fields, inference, models
 from jaxner.arguments import check_documents, check_tagger, shown
-from jaxner.checked import checked
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
@@ -37,6 +36,7 @@ from jaxner.data.vocabulary import (
     is_one_sentence,
 )
 from jaxner.errors import InputError
+from jaxner.fields import checked
 from jaxner.models import check_key
 from jaxner.tagger import Ensemble
 from jaxner.tagger import Tagger as Tagger

@@ -10,14 +10,14 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
-    *("types", "errors", "ranges", "fields", "wording", "writing", "cache", "terminal"),
-    *("devices", "integrity", "arguments", "checked", "data", "inference"),
-    *("models", "checkpoints", "runs", "evaluation", "pretrained", "tagger", "tagging"),
+    *("types", "errors", "fields", "wording", "writing", "cache", "terminal"),
+    *("devices", "integrity", "arguments", "data", "inference"),
+    *("models", "checkpoints", "runs", "evaluation", "tagger", "tagging"),
     *("answers", "streaming", "stream", "training", "configuration", "families"),
     *("analysis", "commands", "cli", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "integrity", "writing"}
-HOST |= {"terminal", "arguments", "checked", "ranges", "wording"}
+HOST |= {"terminal", "arguments", "wording"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import jaxner
 from jaxner import arguments, fields
-from jaxner.checked import checked
+from jaxner.fields import checked
 from jaxner.models import checks
 from jaxner.tagger import ensemble
 
@@ -213,7 +213,7 @@ def test_a_model_takes_weights_sentences_and_keys(params):
     for wrong in (None, 3, WORDS):
         fails(lambda w=wrong: jaxner.apply(own, weights, w), "Expected an encoded sent")
         fails(lambda w=wrong: jaxner.loss(own, weights, w, gold), "an encoded batch")
-    fails(lambda: jaxner.loss(own, weights, one, gold), "got one sentence: call jaxner")
+    fails(lambda: jaxner.loss(own, weights, one, gold), "got [2]: call jaxner")
     for wrong in (None, 3, ["O", "O"], jnp.zeros((1, 3), int), jnp.zeros((1, 2))):
         fails(lambda w=wrong: jaxner.loss(own, weights, batch, w), "integers [1, 2] as")
     for wrong in (0, "x", NAN):

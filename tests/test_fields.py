@@ -45,11 +45,8 @@ def test_options_are_what_a_flag_can_set():
 )
 def test_ranges(text, range_, good, bad):
     assert str(range_) == text
-    for value in good:
-        assert not range_.problem(value)
-    for value in (*bad, math.nan, math.inf, -math.inf):
-        assert text in range_.problem(value)
-        assert repr(value) in range_.problem(value)
+    assert all(value in range_ for value in good)
+    assert not any(value in range_ for value in (*bad, math.nan, math.inf, -math.inf))
 
 
 @pytest.mark.parametrize(

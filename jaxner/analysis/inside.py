@@ -21,8 +21,7 @@ from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors
 from jaxner.evaluation.errors import Recall
-from jaxner.models.attention import SelfAttention
-from jaxner.models.chain import Chain
+from jaxner.models import Chain, SelfAttention
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
 

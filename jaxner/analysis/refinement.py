@@ -31,8 +31,8 @@ from jaxner.data.corpora import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import calibration, errors
 from jaxner.evaluation.scoring import Labels, Task
+from jaxner.models import Keys
 from jaxner.models.lan import LabelAttention
-from jaxner.models.mc_dropout import Keys
 from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 

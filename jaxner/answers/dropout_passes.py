@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxner import inference, models, tagging
-from jaxner.checked import checked
-from jaxner.fields import Range
+from jaxner.fields import Range, checked
 from jaxner.inference import Uncertainty as Uncertainty
 from jaxner.models import check_key
 from jaxner.tagger import Ensemble, Tagger

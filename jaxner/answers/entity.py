@@ -19,11 +19,10 @@ from jaxner.answers.entity_arrays import (
     read_spans,
     types_of,
 )
-from jaxner.checked import checked
 from jaxner.data import tokens
 from jaxner.data.schemes import LabelTypes
 from jaxner.data.tokens import Token
-from jaxner.fields import Labellings, Passes
+from jaxner.fields import Labellings, Passes, checked
 from jaxner.tagger import Tagger
 from jaxner.tagging import Decoding
 from jaxner.types import Sentence

@@ -13,10 +13,9 @@ from jaxtyping import Array
 
 from jaxner import inference, tagging
 from jaxner.arguments import check_tagger
-from jaxner.checked import checked
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
-from jaxner.fields import Labellings, Passes
+from jaxner.fields import Labellings, Passes, checked
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.types import Sentence
 

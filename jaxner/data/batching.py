@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from jaxner.arguments import check_documents, check_vocabulary
-from jaxner.checked import checked
 from jaxner.data import schemes
 from jaxner.data.vectors import TokenVectors
 from jaxner.data.vocabulary import Vocabulary, check_text, length, spell
 from jaxner.errors import InputError
-from jaxner.fields import Count, OneOf, Seed, Size
+from jaxner.fields import Count, OneOf, Seed, Size, checked
 from jaxner.types import Pieces, Sentence
 from jaxner.wording import counted, shown
 

@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxner.checked import checked
 from jaxner.data import schemes
 from jaxner.data.pieces import WordPiece
 from jaxner.data.vectors import Vectors, fitting
 from jaxner.errors import InputError
-from jaxner.fields import Count
+from jaxner.fields import Count, checked
 from jaxner.types import Caps, Sentence, WordVectors
 from jaxner.wording import shown
 

@@ -3,7 +3,7 @@
 Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding", NAACL 2019; its layers are those of Vaswani et al., "Attention Is All
 You Need", NeurIPS 2017, with GELU (Hendrycks and Gimpel, 2016) instead of ReLU and
-learned positions. `jaxner.pretrained` reads the weights from a local Hugging Face
+learned positions. `models.pretrained` reads the weights from a local Hugging Face
 folder.
 
 Shape letters: `S` pieces of a window, `W` windows, `T` tokens, `Q` pieces of the
@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.fields import Depth, OneOf, Positive, Rate, Size, check_fields
+from jaxner.fields import Depth, OneOf, Positive, Rate, Size
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Pieces
 
@@ -66,14 +66,13 @@ class BERT(nn.Module):
     attention_probs_dropout_prob: Rate = 0.1
     remat: bool = False
 
-    def __post_init__(self):
-        check_fields(self)
+    def check(self) -> None:
+        """Raises ValueError if the features do not divide into heads."""
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"hidden_size={self.hidden_size} of BERT is not divisible by "
                 f"num_attention_heads={self.num_attention_heads}"
             )
-        super().__post_init__()
 
     @nn.compact
     def __call__(
@@ -117,7 +116,7 @@ class BERT(nn.Module):
         # A batch may be padded beyond the last position; no result depends on it.
         indices = jnp.minimum(jnp.arange(len(ids)), self.max_position_embeddings - 1)
         x = pieces(ids) + positions(indices) + types(jnp.zeros_like(ids))
-        x = _norm(self.layer_norm_eps, "norm")(x)
+        x = layers.norm(self.layer_norm_eps, "norm")(x)
         return nn.Dropout(self.hidden_dropout_prob)(x, deterministic=not train)
 
 
@@ -136,10 +135,10 @@ class _Layer(nn.Module):
     def __call__(self, x, mask):
         drop = functools.partial(nn.Dropout, deterministic=not self.train)
         y = drop(self.dropout)(self._attend(x, mask, drop))
-        x = _norm(self.eps, "attention_norm")(x + y)
+        x = layers.norm(self.eps, "attention_norm")(x + y)
         y = _dense(self.intermediate_size, "intermediate")(x)
         y = _dense(x.shape[1], "output")(ACTIVATIONS[self.activation](y))
-        x = _norm(self.eps, "output_norm")(x + drop(self.dropout)(y))
+        x = layers.norm(self.eps, "output_norm")(x + drop(self.dropout)(y))
         return x, x
 
     def _attend(self, x, mask, drop):
@@ -163,11 +162,6 @@ def _dense(size: int, name: str) -> nn.Dense:
     return nn.Dense(size, kernel_init=_draw, name=name)
 
 
-def _norm(eps: float, name: str) -> nn.LayerNorm:
-    # Flax's default, E[x²] − E[x]², is less precise than PyTorch's two passes.
-    return nn.LayerNorm(eps, use_fast_variance=False, name=name)
-
-
 POOLS = ("first", "mean")
 
 
@@ -185,10 +179,6 @@ class WordPieces(nn.Module):
 
     encoder: BERT
     pool: Annotated[str, OneOf(POOLS)] = "first"
-
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
 
     def __call__(self, pieces: Pieces, *, train: bool) -> Float[Array, " T H"]:
         """Returns the features of each token; zero for tokens without pieces."""

@@ -15,6 +15,16 @@ from jax.core import Tracer
 from jaxner.types import AnyPotentials, Sentence
 from jaxner.wording import shown
 
+CONTRACTS = {
+    "representation": "a representation maps (sentence, *, train) to features [T, D]",
+    "representation.chars": "a character reader maps (chars [U, C], *, train) to "
+    "features [U, F]",
+    "encoder": "an encoder maps (x [T, D], mask [T], *, train) to (features [T, H], "
+    "{}), with zeros under padding",
+    "head": "a head maps (x [T, H], *, train) to jaxner.types.Potentials",
+}
+"""What modules of one's own take and return."""
+
 
 def check_key(key: Any) -> None:
     """Raises TypeError unless a value is a PRNG key, of the new or the old form."""
@@ -40,35 +50,28 @@ def check_model(model: Any) -> None:
 def check_weights(weights: Any) -> None:
     """Raises TypeError unless a value has the form of a model's weights."""
     if not isinstance(weights, Mapping) or "params" not in weights:
-        is_mapping = isinstance(weights, Mapping)
-        names = ", ".join(map(str, weights)) if is_mapping else ""
-        its = f" with {names or 'nothing'}" if is_mapping else ""
         raise TypeError(
             "Expected the weights of a model, a dictionary with 'params' and 'frozen' "
-            f"as jaxner.init returns it, got {shown(weights)}{its}."
+            f"as jaxner.init returns it, got {shown(weights)}."
         )
 
 
 def check_sentence(sentence: Any, is_batch: bool = False) -> None:
     """Raises TypeError unless a value is an encoded sentence, or a batch of them."""
+    call = f"jaxner.encode(params, {'[tokens]' if is_batch else 'tokens'})"
     if not isinstance(sentence, Sentence):
-        what = (
-            "batch, jaxner.encode(params, [tokens])"
-            if is_batch
-            else ("sentence, jaxner.encode(params, tokens)")
-        )
-        raise TypeError(f"Expected an encoded {what}, got {shown(sentence)}.")
-    dimensions = jnp.ndim(sentence.words)
-    if is_batch and dimensions != 2:
+        what = "batch" if is_batch else "sentence"
+        raise TypeError(f"Expected an encoded {what}, {call}, got {shown(sentence)}.")
+    shape = jnp.shape(sentence.words)
+    if is_batch and len(shape) != 2:
         raise TypeError(
-            "Expected an encoded batch, words of shape [B, T], got one sentence: call "
-            "jaxner.encode(params, [tokens])."
+            f"Expected an encoded batch, words of shape [B, T], got {list(shape)}: "
+            f"call {call}."
         )
-    if not is_batch and dimensions != 1:
+    if not is_batch and len(shape) != 1:
         raise TypeError(
-            "Expected one encoded sentence, words of shape [T], got "
-            f"{list(jnp.shape(sentence.words))}: map over a batch with jax.vmap and "
-            "jaxner.types.batch_axes(batch)."
+            f"Expected one encoded sentence, words of shape [T], got {list(shape)}: "
+            "map over a batch with jax.vmap and jaxner.types.batch_axes(batch)."
         )
 
 
@@ -105,62 +108,43 @@ def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
         )
 
 
-def check_own(parts: Mapping[str, Any]) -> None:
-    """Raises TypeError unless modules of one's own can be called as their parts are."""
-    if isinstance(parts["representation"], Mapping):
-        chars = parts["representation"].get("chars")
-        parts = {**parts, "representation.chars": chars}
-    for part, module in parts.items():
-        if not isinstance(module, nn.Module):
-            continue
-        known = inspect.signature(type(module).__call__).parameters.values()
-        if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in known):
-            raise TypeError(
-                f"{type(module).__name__} as {part} needs the argument `train`: "
-                f"{CONTRACTS[part]}."
-            )
-
-
-def check_encoded(module: Any, found: Any) -> None:
-    """Raises TypeError unless an encoder returned features and a dictionary."""
-    is_pair = isinstance(found, tuple) and len(found) == 2
-    if not (is_pair and isinstance(found[1], Mapping)):
-        raise TypeError(
-            f"{type(module).__name__} returned {_shape(found)}; {CONTRACTS['encoder']}."
-        )
-
-
-def check_scores(module: Any, found: Any) -> None:
-    """Raises TypeError unless a head returned potentials."""
-    if not isinstance(found, get_args(AnyPotentials)):
-        raise TypeError(
-            f"{type(module).__name__} returned {_shape(found)}; {CONTRACTS['head']}."
-        )
-
-
-CONTRACTS = {
-    "representation": "a representation maps (sentence, *, train) to features [T, D]",
-    "representation.chars": "a character reader maps (chars [U, C], *, train) to "
-    "features [U, F]",
-    "encoder": "an encoder maps (x [T, D], mask [T], *, train) to (features [T, H], "
-    "{}), with zeros under padding",
-    "head": "a head maps (x [T, H], *, train) to jaxner.types.Potentials",
-}
-"""What modules of one's own take and return."""
-
-
-def _shape(found: Any) -> str:
-    shape = getattr(found, "shape", None)
-    return type(found).__name__ if shape is None else f"an array {list(shape)}"
-
-
 def check_part(part: str, options: Any, known: Mapping[str, Any] | None = None) -> None:
-    """Raises TypeError unless a part is given by options or by a Linen module."""
-    if isinstance(options, (Mapping, nn.Module)):
-        return
-    names = f' with "name", one of {", ".join(sorted(known))}' if known else ""
-    module = ", or a Linen module" if known or part == "representation" else ""
-    raise TypeError(
-        f"Expected {part} as a dictionary of options{names}{module}; got "
-        f"{shown(options)}."
-    )
+    """Checks that a part is given by options, or by a module of the right form.
+
+    Raises:
+        TypeError: It is neither, or the module does not take `train`.
+    """
+    if isinstance(options, nn.Module):
+        takes = inspect.signature(type(options).__call__).parameters.values()
+        if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
+            raise TypeError(
+                f"{type(options).__name__} as {part} needs the argument `train`: "
+                f"{CONTRACTS.get(part, 'a module takes it')}."
+            )
+    elif not isinstance(options, Mapping):
+        names = f' with "name", one of {", ".join(sorted(known))}' if known else ""
+        module = ", or a Linen module" if part in CONTRACTS else ""
+        raise TypeError(
+            f"Expected {part} as a dictionary of options{names}{module}; got "
+            f"{shown(options)}."
+        )
+
+
+def check_encoded(module: Any, encoded: Any) -> None:
+    """Raises TypeError unless an encoder returned features and a dictionary."""
+    is_pair = isinstance(encoded, tuple) and len(encoded) == 2
+    if not (is_pair and isinstance(encoded[1], Mapping)):
+        name = type(module).__name__
+        raise TypeError(f"{name} returned {_form(encoded)}; {CONTRACTS['encoder']}.")
+
+
+def check_scores(module: Any, potentials: Any) -> None:
+    """Raises TypeError unless a head returned potentials."""
+    if not isinstance(potentials, get_args(AnyPotentials)):
+        name = type(module).__name__
+        raise TypeError(f"{name} returned {_form(potentials)}; {CONTRACTS['head']}.")
+
+
+def _form(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ if shape is None else f"an array {list(shape)}"

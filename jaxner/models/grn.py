@@ -20,10 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import OneOf, Size, check_fields
+from jaxner.fields import OneOf, Size
 from jaxner.models import layers
-from jaxner.models.convolution import Convolution
-from jaxner.models.relation import gated_sum
 
 CONTEXTS = {"all": (1, 3, 5), "branch3": (3,), "none": ()}
 RELATIONS = ("gated", "attention", "fusion", "none")
@@ -44,10 +42,6 @@ class GRN(nn.Module):
     context: Annotated[str, OneOf(CONTEXTS)] = "all"
     relation: Annotated[str, OneOf(RELATIONS)] = "gated"
 
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
-
     @property
     def receptive_field(self) -> int | None:
         """Number of tokens that decide one label; None for all tokens."""
@@ -65,29 +59,19 @@ class GRN(nn.Module):
         `[T, 1]`): eq. 4's relation score is r_ij = relation_from_i + relation_to_j.
         """
         del train  # dropout is in the representation and in the head
-        x = self._context(x, mask)
+        branches = [
+            layers.Convolution(self.hidden_dim, width, name=f"conv{width}")(x)
+            for width in CONTEXTS[self.context]
+        ]
+        if branches:
+            # Eq. 3. tanh is monotonic: after the maximum, it is computed once. A
+            # pairwise maximum has a cheap gradient.
+            x = jnp.tanh(functools.reduce(jnp.maximum, branches))
+            x = jnp.where(mask[:, None], x, 0.0)
         if self.relation == "none":
             return x, {}
         fused, out = self._relate(x, mask)
         return jnp.where(mask[:, None], jnp.tanh(fused), 0.0), out
-
-    def _context(self, x, mask):
-        """Eq. 3: the maximum over convolutions of several widths, after a tanh."""
-        if not CONTEXTS[self.context]:
-            return x
-        branches = [
-            Convolution(
-                self.hidden_dim,
-                width,
-                kernel_init=layers.kaiming_uniform,
-                name=f"conv{width}",
-            )(x)
-            for width in CONTEXTS[self.context]
-        ]
-        # tanh is monotonic: after the maximum, it is computed once. A pairwise maximum
-        # has a cheap gradient; among equal branches the last gets half.
-        best = jnp.tanh(functools.reduce(jnp.maximum, branches))
-        return jnp.where(mask[:, None], best, 0.0)
 
     def _relate(self, x, mask):
         """Eq. 4-7, the weight matrix of [x_i; x_j] split into its two halves."""
@@ -112,6 +96,61 @@ class GRN(nn.Module):
         return total / count, {"relation_from": from_i, "relation_to": to_j}
 
 
+@jax.custom_vjp
+def gated_sum(
+    a: Float[Array, "T H"], b: Float[Array, "T H"], x: Float[Array, "T H"]
+) -> Float[Array, "T H"]:
+    """Returns Σ_j σ(a_i + b_j) ⊙ x_j for every i (eq. 6).
+
+    Forward and backward scan over the tokens and hold one `[T, H]` slice of the gates
+    at a time: memory is O(T·H), while the plain form's gradient takes O(T²·H). Time is
+    O(T²·H). Reverse-mode differentiation of the gradient raises an error.
+
+    Args:
+        a: Term of the receiving token i.
+        b: Term of the contributing token j.
+        x: Features to sum; zero under padding.
+    """
+    return _forward(a, b, x)[0]
+
+
+def _zero(x):
+    # In bfloat16 a total of some hundred terms would lose what is added to it.
+    return jnp.zeros_like(x, jnp.promote_types(x.dtype, jnp.float32))
+
+
+def _forward(a, b, x):
+    def add(total, inputs):
+        b_j, x_j = inputs
+        return total + jax.nn.sigmoid(a + b_j[None]) * x_j[None], None
+
+    return jax.lax.scan(add, _zero(x), (b, x))[0].astype(x.dtype), (a, b, x)
+
+
+def _backward(residuals, cotangent):
+    a, b, x = residuals
+
+    # Step k adds token k both as receiver and as contributor. This computes each gate
+    # twice, but needs no sum over an axis, which would have to store a slice of
+    # products.
+    def add(totals, inputs):
+        grad_a, grad_b, grad_x = totals
+        a_k, cotangent_k, b_k, x_k = inputs
+        gates = jax.nn.sigmoid(a + b_k[None])
+        grad_a = grad_a + gates * (1 - gates) * x_k[None]
+        gates = jax.nn.sigmoid(a_k[None] + b)
+        by_x = gates * cotangent_k[None]
+        return (grad_a, grad_b + by_x * (1 - gates), grad_x + by_x), None
+
+    zero = _zero(x)
+    totals, _ = jax.lax.scan(add, (zero, zero, zero), (a, cotangent, b, x))
+    grad_a, grad_b, grad_x = totals
+    return tuple(g.astype(x.dtype) for g in (grad_a * cotangent, grad_b * x, grad_x))
+
+
+gated_sum.defvjp(_forward, _backward)
+
+
 def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
     """Returns how strongly each token relates to each other token, for a heat map.
 
@@ -130,9 +169,8 @@ def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
     """
 
     def row(from_i):
-        return jnp.linalg.norm(
-            jax.nn.sigmoid(from_i[None] + out["relation_to"]), axis=1
-        )
+        gates = jax.nn.sigmoid(from_i[None] + out["relation_to"])
+        return jnp.linalg.norm(gates, axis=1)
 
     pairs = mask[:, None] & mask[None, :]
     norms = jax.lax.map(row, out["relation_from"])

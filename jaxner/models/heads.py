@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxner.fields import Derived, Rate, Real, check_fields
+from jaxner.fields import Derived, Rate, Real
 from jaxner.models import layers
 from jaxner.types import Potentials
 
@@ -41,10 +41,6 @@ class Head(nn.Module):
     initializer: layers.Kernel = "kaiming"
     bias: Real = 0.0
 
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
-
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
         """Returns the potentials of the sentence."""
@@ -55,26 +51,18 @@ class Head(nn.Module):
             bias_init=nn.initializers.constant(self.bias),
             name="emissions",
         )(x)
-        if not self.transitions:
-            return Potentials(emissions)
-        return _chain(self, emissions)
+        return _chain(self, emissions) if self.transitions else Potentials(emissions)
 
 
 def _chain(head: Any, emissions: Float[Array, " T L"]) -> Potentials:
     """Returns potentials with the head's scores of label pairs."""
     size, zeros = head.num_labels, nn.initializers.zeros
-    glorot = layers.KERNELS["glorot"](1)
-    transitions = head.param(
-        "transitions", zeros if head.boundaries else glorot, (size, size)
-    )
+    init = zeros if head.boundaries else layers.KERNELS["glorot"](1)
+    transitions = head.param("transitions", init, (size, size))
     if not head.boundaries:
         return Potentials(emissions, transitions, jnp.zeros(size), jnp.zeros(size))
-    return Potentials(
-        emissions,
-        transitions=transitions,
-        start=head.param("start", zeros, (size,)),
-        end=head.param("end", zeros, (size,)),
-    )
+    start, end = (head.param(name, zeros, (size,)) for name in ("start", "end"))
+    return Potentials(emissions, transitions, start, end)
 
 
 class ScoresHead(nn.Module):
@@ -124,10 +112,6 @@ class DirectionHead(nn.Module):
     dropout: Rate = 0.5
     initializer: layers.Kernel = "kaiming"
 
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
-
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
         """Returns log-probabilities as the potentials of the sentence.
@@ -135,6 +119,9 @@ class DirectionHead(nn.Module):
         Args:
             x: Features; the first half is the forward direction.
             train: Whether to apply dropout.
+
+        Raises:
+            ValueError: The number of features is odd.
         """
         if x.shape[1] % 2:
             raise ValueError(
@@ -142,11 +129,10 @@ class DirectionHead(nn.Module):
                 f"{x.shape[1]}"
             )
         x = nn.Dropout(self.dropout)(x, deterministic=not train)
+        kernel = layers.KERNELS[self.initializer](1)
         scores = [
-            nn.Dense(
-                self.num_labels, kernel_init=layers.KERNELS[self.initializer](1), name=n
-            )(half)
-            for n, half in zip(
+            nn.Dense(self.num_labels, kernel_init=kernel, name=name)(half)
+            for name, half in zip(
                 ("forward", "backward"), jnp.split(x, 2, axis=1), strict=True
             )
         ]

@@ -19,9 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import Depth, Distance, OneOf, Size, check_fields
+from jaxner.fields import Depth, Distance, OneOf, Size
 from jaxner.models import layers
-from jaxner.models.convolution import Convolution
 
 WIDTH = 3
 BIAS = 0.01  # initial bias of the first layer and of the head
@@ -56,17 +55,12 @@ class Block(nn.Module):
         self, x: Float[Array, " T H"], mask: Bool[Array, " T"]
     ) -> Float[Array, " T H"]:
         """Returns the features of each token; zero under padding."""
+        init = INITIALIZERS[self.initializer]
         for i, dilation in enumerate(self.dilations, 1):
-            conv = Convolution(
-                x.shape[1],
-                WIDTH,
-                dilation,
-                by_tiles=True,
-                kernel_init=INITIALIZERS[self.initializer],
-                name=f"conv{i}",
+            conv = layers.Convolution(
+                x.shape[1], WIDTH, dilation, True, init, name=f"conv{i}"
             )
-            x = jax.nn.relu(conv(x))
-            x = jnp.where(mask[:, None], x, 0.0)
+            x = jnp.where(mask[:, None], jax.nn.relu(conv(x)), 0.0)
         return x
 
 
@@ -93,22 +87,14 @@ class IDCNN(nn.Module):
     share: bool = True
     initializer: Annotated[str, OneOf(INITIALIZERS)] = "identity"
 
-    def __post_init__(self):
-        if isinstance(self.dilations, int):
-            self.dilations = (self.dilations,)
-        check_fields(self)
+    def check(self) -> None:
+        """Raises ValueError if options do not fit together."""
         if not self.dilations:
-            raise ValueError("Expected some dilations of IDCNN, such as (1, 2, 1)")
-        super().__post_init__()
+            raise ValueError("dilations of IDCNN must be some, such as (1, 2, 1)")
 
     @property
     def receptive_field(self) -> int:
-        """Number of tokens that decide one label, including its own.
-
-        Example:
-            >>> IDCNN().receptive_field, IDCNN(num_blocks=3).receptive_field
-            (11, 27)
-        """
+        """Number of tokens that decide one label, including its own."""
         return 1 + (WIDTH - 1) * (1 + self.num_blocks * sum(self.dilations))
 
     @property
@@ -122,7 +108,7 @@ class IDCNN(nn.Module):
     ) -> tuple[tuple[Float[Array, " T H"], ...], dict[str, Array]]:
         """Returns the features of each token after each block, in order."""
         del train  # dropout is in the representation and in the head
-        initial = Convolution(
+        initial = layers.Convolution(
             self.hidden_dim,
             WIDTH,
             by_tiles=True,
@@ -130,8 +116,7 @@ class IDCNN(nn.Module):
             bias_init=nn.initializers.constant(BIAS),
             name="initial",
         )
-        x = jax.nn.relu(initial(x))
-        x = jnp.where(mask[:, None], x, 0.0)
+        x = jnp.where(mask[:, None], jax.nn.relu(initial(x)), 0.0)
         names = [f"block{i}" for i in range(1, self.num_blocks + 1)]
         blocks = [
             Block(self.dilations, self.initializer, name=name)

@@ -15,9 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import Depth, Derived, Positive, Rate, Real, Size, check_fields
+from jaxner.fields import Depth, Derived, Positive, Rate, Real, Size
 from jaxner.models import layers
-from jaxner.models.lstm import Cells, Initializer, bilstm, candidates
 
 
 class LabelAttention(nn.Module):
@@ -45,20 +44,6 @@ class LabelAttention(nn.Module):
         kernel_initializer: How queries, keys and values are drawn, one of
             `layers.KERNELS`.
         label_bound: Label vectors are drawn from U(-label_bound, label_bound).
-
-    Raises:
-        ValueError: A size is below 1, a rate is outside [0, 1), or an initializer is
-            unknown.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> encoder = LabelAttention(num_labels=9, hidden_dim=10)
-        >>> x, mask = jnp.zeros((4, 7)), jnp.ones(4, bool)
-        >>> (scores, _), _ = encoder.init_with_output(
-        ...     jax.random.key(0), x, mask, train=False
-        ... )
-        >>> scores.shape
-        (4, 9)
     """
 
     num_labels: Derived
@@ -67,22 +52,21 @@ class LabelAttention(nn.Module):
     num_heads: Size = 5
     dropout: Rate = 0.5
     weight_dropout: Rate = 0.5
-    initializer: Initializer = "glorot"
+    initializer: layers.Initializer = "glorot"
     forget_bias: Real = 1.0
     kernel_initializer: layers.Kernel = "kaiming"
     label_bound: Positive = 0.0025
 
     receptive_field = None  # all tokens decide every label
 
-    def __post_init__(self):
-        check_fields(self)
+    def check(self) -> None:
+        """Raises ValueError if the features do not divide into heads."""
         if 2 * self.hidden_dim % self.num_heads:
             raise ValueError(
                 f"{2 * self.hidden_dim} features are not divisible by "
                 f"num_heads={self.num_heads} of LabelAttention; choose a divisor of "
                 "2 · hidden_dim"
             )
-        super().__post_init__()
 
     @nn.compact
     def __call__(
@@ -96,23 +80,19 @@ class LabelAttention(nn.Module):
         bound = layers.symmetric_uniform(self.label_bound)
         shape = (self.num_labels, 2 * self.hidden_dim)
         labels = self.param("labels", bound, shape)
-        state_mask = jnp.ones((2, 1, self.hidden_dim), x.dtype)
+        drawn = {"initializer": self.initializer, "forget_bias": self.forget_bias}
         first, attention = None, []
         for layer in range(1, self.num_layers + 1):
-            cells = Cells(
-                self.hidden_dim,
-                initializer=self.initializer,
-                forget_bias=self.forget_bias,
-                name=f"lstm{layer}",
-            )(x.shape[1])
-            states, end = bilstm(x[:, None, None], mask, *cells, state_mask, first)
+            cells = layers.Cells(self.hidden_dim, **drawn, name=f"lstm{layer}")
+            weights = cells(x.shape[1])
+            states, end = layers.bilstm(x[:, None, None], mask, *weights, carry=first)
             first = end if first is None else first
             features = states.reshape(len(mask), shape[1])
             features = nn.Dropout(self.dropout)(features, deterministic=not train)
             if layer < self.num_layers:
                 name = f"attention{layer}"
-                answers, weights = self._attend(features, labels, name, train)
-                attention.append(weights)
+                answers, shares = self._attend(features, labels, name, train)
+                attention.append(shares)
                 x = jnp.concatenate([features, answers + features], axis=1)
         scores = self._scores(features, labels, f"attention{self.num_layers}", 1)[0]
         out = {"label_attention": jnp.stack(attention)} if attention else {}
@@ -123,7 +103,7 @@ class LabelAttention(nn.Module):
     ) -> list[Float[Array, "1 N N"]]:
         """Returns kernels as `BiLSTM.candidate_kernels` does."""
         names = [f"lstm{number}" for number in range(1, self.num_layers + 1)]
-        return candidates(params, names)
+        return layers.candidates(params, names)
 
     def _project(self, x, name, num_heads):
         kernel = layers.KERNELS[self.kernel_initializer](1)

@@ -1,8 +1,15 @@
-"""The model: three parts, and potentials as a pure function of one sentence."""
+"""The model: three parts, and potentials as a pure function of one sentence.
+
+A tagger drafts labels in one pass, or in several with dropout (Monte Carlo dropout):
+one `jax.vmap` over PRNG keys, so that everything before the first mask is computed
+once. Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import dataclasses
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -10,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxner import inference
-from jaxner.fields import OneOf, check_fields
+from jaxner.fields import OneOf, Passes, Seed, check_fields
 from jaxner.models import axes
 from jaxner.models.checks import (
     check_encoded,
@@ -20,14 +27,79 @@ from jaxner.models.checks import (
     check_sentence,
     check_weights,
 )
-from jaxner.models.mc_dropout import PARTS, Keys, MCDropout
-from jaxner.types import AnyPotentials, Sentence, Weights
+from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
 
 DTYPES = ("float32", "bfloat16")
 """What a model computes in: bfloat16 has the range of float32 and 8 bits of precision,
 for accelerators, which multiply it several times faster."""
 
+PARTS = ("representation", "encoder", "head")
+"""Parts of a tagger that can have dropout in a pass."""
+
+AVERAGES = ("scores", "probabilities")
+"""What to average over the passes before choosing labels."""
+
 _LOW = ("representation", "encoder", "streams")  # parts that may compute in less
+
+
+class Keys(NamedTuple):
+    """The PRNG keys of one pass; None switches a kind of noise off.
+
+    Attributes:
+        dropout: For the dropout masks of the sentence.
+        words: For word dropout: which words count as unknown.
+        shared: For dropout masks that all sentences of a batch share.
+        chars: For dropout on characters that the sentences of a batch share. None: each
+            sentence draws its own masks from `dropout`.
+    """
+
+    dropout: Array | None = None
+    words: Array | None = None
+    shared: Array | None = None
+    chars: Array | None = None
+
+    @classmethod
+    def of(cls, key: Array) -> Keys:
+        """Returns the keys of one sentence, derived from one key."""
+        return cls(key, jax.random.fold_in(key, 1), jax.random.fold_in(key, 2))
+
+    def rngs(self) -> dict[str, Array]:
+        """Returns the keys that are not None, by Flax's stream names."""
+        return {name: key for name, key in self._asdict().items() if key is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class MCDropout:
+    """How a tagger drafts labels at prediction time: in one pass or several.
+
+    Attributes:
+        num_samples: Number of passes with dropout, M; 0 for one pass without dropout.
+        parts: Which of `PARTS` have dropout. Parts before the first of these are
+            computed once.
+        average: One of `AVERAGES`. The code of Gui et al. (2020) chooses labels by mean
+            scores, eq. 4 by mean probabilities (for a CRF, mean marginals of each
+            token). The uncertainty comes from the probabilities in both cases.
+        seed: Seed of the masks if the caller gives no key; see `sentence_key`.
+
+    References:
+        Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016; Gui et
+        al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020.
+    """
+
+    num_samples: Passes = 0
+    parts: tuple[Annotated[str, OneOf(PARTS)], ...] = PARTS
+    average: Annotated[str, OneOf(AVERAGES)] = "scores"
+    seed: Seed = 0
+
+    def __post_init__(self):
+        parts = (self.parts,) if isinstance(self.parts, str) else tuple(self.parts)
+        object.__setattr__(self, "parts", parts)
+        check_fields(self)
+
+    def check(self) -> None:
+        """Raises ValueError if no part has dropout."""
+        if not self.parts:
+            raise ValueError(f"Expected parts of MCDropout, some of {', '.join(PARTS)}")
 
 
 class Model(nn.Module):
@@ -41,7 +113,7 @@ class Model(nn.Module):
             no earlier heads.
         earlier_heads: Heads of the stages before the last one.
         refinement: Labels the sentence a second time, given the head's draft labels
-            (`models.refinement.Refinement`); its potentials are an additional stage.
+            (`transformer.Refinement`); its potentials are an additional stage.
         mc_dropout: How the tagger drafts labels at prediction time.
         separators: Whether the last label marks separators, in a tagger of documents.
             Training learns this label; at prediction time separators are known, and no
@@ -62,10 +134,6 @@ class Model(nn.Module):
     separators: bool = False
     dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     remat: bool = False
-
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
 
     def apply(self, variables: Any, *args: Any, **kwargs: Any) -> Any:
         """Does what Linen's `apply` does, in the model's precision.
@@ -98,12 +166,11 @@ class Model(nn.Module):
     def __call__(self, sentence: Sentence, *, train: bool):
         """Returns the potentials of each stage, and a dict of intermediates."""
         x = self.represent(sentence, train=train)
-        stages, out = self._label(x, sentence, train, train)
+        stages, out = self.draft(x, sentence, train=train)
         if self.refinement is None:
             return stages, out
         probabilities = inference.marginals(stages[-1], sentence.mask)
-        refined = self._refine(x, sentence, probabilities, train)
-        return (*stages, refined), out
+        return (*stages, self.refine(x, sentence, probabilities, train=train)), out
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
@@ -111,8 +178,7 @@ class Model(nn.Module):
         def features(module, sentence):
             return module(sentence, train=train)
 
-        x = self._lean(features)(self.representation, sentence)
-        return x.astype(self.dtype)
+        return self._lean(features)(self.representation, sentence).astype(self.dtype)
 
     def _lean(self, function: Any) -> Any:
         """Computes what a function of a module held in between again, if asked to."""
@@ -126,52 +192,42 @@ class Model(nn.Module):
         train: bool,
         parts: tuple[str, ...] = PARTS,
     ):
-        """Returns what `__call__` returns, without the refinement's stage.
+        """Returns what `__call__` returns, without the refinement's stage."""
 
-        Args:
-            x: What `represent` returned.
-            sentence: One sentence.
-            train: Whether to apply dropout.
-            parts: Parts to apply it in.
-        """
-        return self._label(
-            x, sentence, train and "encoder" in parts, train and "head" in parts
-        )
-
-    def refine(
-        self,
-        x: Float[Array, "T D"],
-        sentence: Sentence,
-        probabilities: Float[Array, "T L"],
-    ):
-        """Returns the refinement's potentials, given the draft's probabilities."""
-        return self._refine(x, sentence, probabilities, False)
-
-    def _label(self, x, sentence, in_encoder, in_head):
         def encode(module, x, mask):
-            return module(x, mask, train=in_encoder)
+            return module(x, mask, train=train and "encoder" in parts)
 
         encoded = self._lean(encode)(self.encoder, x, sentence.mask)
         check_encoded(self.encoder, encoded)
         features, out = encoded
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
-        found = []
+        scores = []
         for head, stage in zip((*heads, self.head), stages, strict=True):
-            found.append(head(stage.astype(jnp.float32), train=in_head))
-            check_scores(head, found[-1])
-        return tuple(found), out
+            is_dropped = train and "head" in parts
+            scores.append(head(stage.astype(jnp.float32), train=is_dropped))
+            check_scores(head, scores[-1])
+        return tuple(scores), out
 
-    def _refine(self, x, sentence, probabilities, train):
+    def refine(
+        self,
+        x: Float[Array, "T D"],
+        sentence: Sentence,
+        probabilities: Float[Array, "T L"],
+        *,
+        train: bool = False,
+    ):
+        """Returns the refinement's potentials, given the draft's probabilities."""
         refinement: Any = self.refinement
-        own: Any = refinement.representation
-        words = x if own is None else own(sentence, train=train)
+        read: Any = refinement.representation
+        words = x if read is None else read(sentence, train=train)
         # The refinement's gradient does not flow into the draft.
-        given = jax.lax.stop_gradient(probabilities)
-        potentials = refinement(
-            words, given.astype(self.dtype), sentence.mask, train=train
-        )
+        labels = jax.lax.stop_gradient(probabilities).astype(self.dtype)
+        potentials = refinement(words, labels, sentence.mask, train=train)
         return jax.tree.map(lambda a: a.astype(jnp.float32), potentials)
+
+
+# --- Weights --------------------------------------------------------------------------
 
 
 def init(model: Model, key: Array) -> Weights:
@@ -219,11 +275,95 @@ def _drawn(model: Model, key: Array) -> Weights:
 _drawn_at_once = jax.jit(_drawn, static_argnums=0)
 
 
+def name_of(path: Any) -> str:
+    """Returns the name of an array of weights, such as `params/head/bias`."""
+    return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+_WORDS = "representation/words/"
+
+
+def with_vectors(weights: Weights, vectors: Any) -> Weights:
+    """Returns freshly drawn weights with pretrained word vectors filled in.
+
+    Trained words without a vector among the `WordVectors` keep the drawn one. A
+    refinement with its own word table starts from the same vectors.
+    """
+
+    def fill(path, leaf):
+        name = name_of(path)
+        if name.endswith(f"{_WORDS}trained"):
+            return leaf.at[vectors.rows].set(vectors.trained)
+        return (
+            jnp.asarray(vectors.frozen) if name.endswith(f"{_WORDS}vectors") else leaf
+        )
+
+    return jax.tree_util.tree_map_with_path(fill, weights)
+
+
+def standardise_words(weights: Weights) -> Weights:
+    """Returns weights with word vectors divided by the vocabulary's standard deviation.
+
+    The deviation is over all trained words: drawn vectors and the unknown word count,
+    padding does not. If only the unknown word is trained, all words count. Frozen words
+    are divided by the same number.
+
+    The code of Gui et al. (2020) does the same to its whole embedding matrix, which
+    also holds the words of dev and test.
+
+    A refinement's own word table has its own deviation.
+    """
+    leaves = {name_of(p): leaf for p, leaf in jax.tree.leaves_with_path(weights)}
+
+    def divide(path, leaf):
+        place, is_word, _ = name_of(path).partition(_WORDS)
+        if not is_word:
+            return leaf
+        place = place.partition("/")[2] + _WORDS
+        trained = leaves[f"params/{place}trained"]
+        frozen = leaves.get(f"frozen/{place}vectors")
+        rows = [trained[1:]]
+        if frozen is not None and len(trained) == 2:
+            rows.append(frozen)
+        return leaf / jnp.std(jnp.concatenate(rows))
+
+    return jax.tree_util.tree_map_with_path(divide, weights)
+
+
+def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
+    """Returns weights copied from another model where name and shape agree.
+
+    And the names of the arrays that keep their drawn values.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> old = {"params": {"a": jnp.ones(2), "b": jnp.ones(2)}, "frozen": {}}
+        >>> new = {"params": {"a": jnp.zeros(2), "b": jnp.zeros(3)}, "frozen": {}}
+        >>> merged, kept = transfer(new, old)
+        >>> merged["params"]["a"].tolist(), kept
+        ([1.0, 1.0], ['params/b'])
+    """
+    old = {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(source)}
+    kept = []
+
+    def take(path, leaf):
+        other = old.get(name_of(path))
+        if other is not None and other.shape == leaf.shape:
+            return other
+        kept.append(name_of(path))
+        return leaf
+
+    return jax.tree_util.tree_map_with_path(take, weights), kept
+
+
 def character_readers(model: Model) -> list[Any]:
     """Returns the modules of a model that read characters."""
-    own = getattr(model.refinement, "representation", None)
-    readers = (getattr(part, "chars", None) for part in (model.representation, own))
+    refined = getattr(model.refinement, "representation", None)
+    readers = (getattr(m, "chars", None) for m in (model.representation, refined))
     return [reader for reader in readers if reader is not None]
+
+
+# --- Potentials -----------------------------------------------------------------------
 
 
 def apply_stages(
@@ -231,19 +371,12 @@ def apply_stages(
 ) -> tuple[tuple[AnyPotentials, ...], dict[str, Array]]:
     """Returns the potentials of every stage of one sentence, the final one last.
 
-    Args:
-        model: What `build` returned.
-        weights: What `init` returned, or its like after training.
-        sentence: One sentence; `jax.vmap` this function for a batch.
-        keys: PRNG keys, one for each kind of noise; None switches a kind off.
-
-    Returns:
-        The potentials, and the encoder's intermediates; `jit` removes unused ones.
+    And the encoder's intermediates; `jit` removes unused ones. `keys` are one for each
+    kind of noise; None switches a kind off.
     """
     rngs = {} if keys is None else keys.rngs()
-    sentence = jax.tree.map(
-        jnp.asarray, sentence
-    )  # unmapped fields may be NumPy arrays
+    # Fields that are not mapped over may be NumPy arrays.
+    sentence = jax.tree.map(jnp.asarray, sentence)
 
     def compute(weights: Any, sentence: Sentence, rngs: Any) -> Any:
         return model.apply(weights, sentence, train="dropout" in rngs, rngs=rngs)
@@ -254,16 +387,7 @@ def apply_stages(
 def apply_with_intermediates(
     model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> tuple[AnyPotentials, dict[str, Array]]:
-    """Returns the potentials of one sentence and the encoder's intermediates.
-
-    `jit` removes unused intermediates.
-
-    Args:
-        model: What `build` returned.
-        weights: What `init` returned, or its like after training.
-        sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Switches dropout on.
-    """
+    """Returns what `apply` returns, and the encoder's intermediates."""
     keys = None if key is None else Keys.of(key)
     stages, out = apply_stages(model, weights, sentence, keys)
     return stages[-1], out
@@ -296,3 +420,200 @@ def apply(
     if key is not None:
         check_key(key)
     return apply_with_intermediates(model, weights, sentence, key)[0]
+
+
+def sentence_key(key: Array, sentence: Sentence) -> Array:
+    """Returns the key of a sentence, derived from one key and the sentence's words.
+
+    Every sentence has its own masks, as in the authors' code, independent of batch and
+    padding. Sentences with the same words have the same masks.
+    """
+    positions = jnp.arange(len(sentence.words), dtype=jnp.uint32)
+    # An order-dependent hash of the words; 2654435761 is Knuth's multiplier.
+    mixed = (sentence.words.astype(jnp.uint32) + 1) * (2 * positions + 1)
+    mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(2654435761)
+    number = jnp.sum(jnp.where(sentence.mask, mixed, 0), dtype=jnp.uint32)
+    return jax.random.fold_in(key, number)
+
+
+def pass_keys(key: Array, num_samples: int) -> Array:
+    """Returns the key of each pass; fewer passes get a prefix of the keys of more."""
+    return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
+
+
+def represent(
+    model: Model, weights: Weights, sentence: Sentence
+) -> Float[Array, "T D"]:
+    """Returns the features of each token without dropout.
+
+    Draft, refinement and passes can share these features. Callers pass them on
+    explicitly, because XLA would recompute any loop in them (BERT's layers) each time.
+    """
+    return model.apply(weights, sentence, train=False, method=Model.represent)
+
+
+def draft(
+    model: Model,
+    weights: Weights,
+    sentence: Sentence,
+    x: Float[Array, "T D"] | None = None,
+    rngs: Mapping[str, Array] | None = None,
+    parts: tuple[str, ...] = PARTS,
+) -> Any:
+    """Returns the draft's potentials in one pass, with dropout if there are `rngs`."""
+    rngs = rngs or {}
+    if rngs and "representation" in parts:
+        x = model.apply(
+            weights, sentence, train=True, rngs=rngs, method=Model.represent
+        )
+    elif x is None:
+        x = represent(model, weights, sentence)
+    options = {"train": bool(rngs), "parts": parts}
+    stages, _ = model.apply(
+        weights, x, sentence, **options, rngs=rngs, method=Model.draft
+    )
+    return _with_known_separators(model, stages[-1], sentence)
+
+
+def sample(
+    model: Model,
+    weights: Weights,
+    sentence: Sentence,
+    keys: Array,
+    x: Float[Array, "T D"] | None = None,
+):
+    """Returns the draft's potentials in several passes, one for each of `pass_keys`.
+
+    Emissions are `[M, T, L]`; the other fields are the same in all passes.
+
+    Raises:
+        ValueError: The head is autoregressive ("seq2seq") and has no potentials.
+    """
+    parts = model.mc_dropout.parts
+
+    def one(key):
+        keys = Keys.of(key)
+        if "representation" not in parts:
+            keys = keys._replace(words=None)
+        potentials = draft(model, weights, sentence, x, keys.rngs(), parts)
+        if not isinstance(potentials, Potentials):
+            raise ValueError(
+                "Monte Carlo dropout needs head 'softmax' or 'crf': the passes of "
+                "head 'seq2seq' have no common scores"
+            )
+        return potentials.emissions, potentials._replace(emissions=None)
+
+    # Fields without dropout have no pass axis.
+    emissions, rest = jax.vmap(one, out_axes=(0, None))(keys)
+    return rest._replace(emissions=emissions)
+
+
+def probabilities(samples: Potentials, mask: Array) -> Float[Array, "M T L"]:
+    """Returns p(label at t) in each pass; for a CRF, its marginals."""
+    rest = samples._replace(emissions=None)
+    each = jax.vmap(lambda e: inference.marginals(rest._replace(emissions=e), mask))
+    return each(samples.emissions)
+
+
+def average(samples: Potentials, mask: Array, over: str):
+    """Returns means over passes by one of `AVERAGES`: potentials, and probabilities."""
+    chances = jnp.mean(probabilities(samples, mask), axis=0)
+    if over == "scores":
+        scores = jnp.mean(samples.emissions, axis=0)
+        return samples._replace(emissions=scores), chances
+    return Potentials(_log(chances)), chances
+
+
+def drafted(
+    model: Model,
+    weights: Weights,
+    sentence: Sentence,
+    key: Array | None = None,
+    x: Float[Array, "T D"] | None = None,
+) -> tuple[Any, Any]:
+    """Returns the draft's potentials, over all passes, and its label probabilities.
+
+    The probabilities, `[T, L]`, are None with a single pass and no refinement.
+    """
+    mc_dropout = model.mc_dropout
+    if not mc_dropout.num_samples:
+        single = draft(model, weights, sentence, x)
+        wanted = model.refinement is not None
+        return single, inference.marginals(single, sentence.mask) if wanted else None
+    key = jax.random.key(mc_dropout.seed) if key is None else key
+    keys = pass_keys(sentence_key(key, sentence), mc_dropout.num_samples)
+    samples = sample(model, weights, sentence, keys, x)
+    return average(samples, sentence.mask, mc_dropout.average)
+
+
+def refine(
+    model: Model,
+    weights: Weights,
+    sentence: Sentence,
+    chances: Float[Array, "T L"],
+    x: Float[Array, "T D"] | None = None,
+) -> Potentials:
+    """Returns the refinement's potentials, given the draft's probabilities."""
+    x = represent(model, weights, sentence) if x is None else x
+    output = model.apply(weights, x, sentence, chances, method=Model.refine)
+    return _with_known_separators(model, output, sentence)
+
+
+def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
+    """Returns log-probabilities: the refinement's where uncertain, else the draft's.
+
+    With independent labels, the best labelling of the mixture is the mixture of the
+    best labellings, and constraints apply as usual. A CRF contributes its marginals: a
+    token's most probable label, which may differ from that of the best labelling.
+    """
+    logs = []
+    for potentials in (draft, refined):
+        if potentials.transitions is None:
+            logs.append(jax.nn.log_softmax(potentials.emissions, axis=-1))
+        else:
+            logs.append(_log(inference.marginals(potentials, mask)))
+    return Potentials(jnp.where(uncertain[:, None], logs[1], logs[0]))
+
+
+def predict(
+    model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
+):
+    """Returns the potentials by which a tagger labels a sentence.
+
+    Args:
+        model: What `build` returned; `mc_dropout` says how it drafts labels,
+            `refinement.threshold` which labels the refinement replaces.
+        weights: What `init` returned, or its like after training.
+        sentence: One sentence; `jax.vmap` this function for a batch.
+        key: Draws the masks of the passes; None for a key from `mc_dropout.seed`.
+
+    Returns:
+        The draft's potentials. With a refinement: log-probabilities, the refinement's
+        where the draft is uncertain, the draft's elsewhere (for a CRF, log-marginals).
+
+    References:
+        Gui et al. (2020), section 3.3.
+    """
+    x = represent(model, weights, sentence)
+    first, chances = drafted(model, weights, sentence, key, x)
+    refinement: Any = model.refinement
+    if refinement is None:
+        return first
+    refined = refine(model, weights, sentence, chances, x)
+    uncertain = inference.entropy(chances) > refinement.threshold
+    return mix(first, refined, uncertain, sentence.mask)
+
+
+def _log(chances):
+    return jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny))
+
+
+def _with_known_separators(model: Model, potentials: Any, sentence: Sentence) -> Any:
+    """Returns potentials that give separators, and only them, the last label."""
+    if not model.separators:
+        return potentials
+    emissions = potentials.emissions
+    is_label = jnp.arange(emissions.shape[1]) == emissions.shape[1] - 1
+    is_separator = sentence.mask & (sentence.words == 0)
+    fits = is_separator[:, None] == is_label[None]
+    return potentials._replace(emissions=jnp.where(fits, emissions, FORBIDDEN))

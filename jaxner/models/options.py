@@ -1,20 +1,77 @@
-"""The options of a model: the fields of its modules, section by section.
+"""From the options of a config to a model, section by section.
 
-Each option is declared once. `jaxner.training.schema` adds the rest of a config.
+The options of a part are the fields of its module. A part has a `name`: one in the
+tables of `jaxner.models`, or the place of a module of your own, such as
+`mypackage.module:MyEncoder`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
+import flax.linen as nn
+
 from jaxner import fields, models
+from jaxner.errors import InputError
 from jaxner.fields import Field, OneOf, Rate
-from jaxner.models.bert import WordPieces
-from jaxner.models.chain import Chain
-from jaxner.models.refinement import Refinement
+from jaxner.models.bert import BERT, WordPieces
+from jaxner.models.bilstm import Chain
+from jaxner.models.checks import check_part
+from jaxner.models.model import DTYPES, MCDropout, Model
 from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
-from jaxner.models.transformer import TwoStream
+from jaxner.models.transformer import Refinement, TwoStream
+
+_LINKS = ("first", "then")
+# What a config calls BERT's rates of dropout, and what its folder does.
+_RATES = {
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+}
+
+
+def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> Any:
+    """Returns the class of a part's name, and the options that the name implies.
+
+    A name is in the table, whose entries may be pairs of a class and implied options,
+    or the place of a module, which is also searched in the current folder.
+
+    Raises:
+        InputError: The name is unknown, or there is no such module.
+
+    Example:
+        >>> kind_of("encoder", "jaxner.models.grn:GRN", {})[0].__name__
+        'GRN'
+    """
+    if isinstance(name, str) and ":" in name:
+        return _own(part, name), {}
+    if name not in table:
+        raise InputError(
+            f"Unknown {part} {name!r}; known: {', '.join(sorted(table))}, or a module "
+            "of your own, package.module:Class"
+        )
+    kind = table[name]
+    return kind if isinstance(kind, tuple) else (kind, {})
+
+
+def _own(part: str, name: str) -> Callable[..., Any]:
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # a console script does not search the current folder
+    try:
+        kind = pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{part} {name!r} cannot be imported: {error}") from None
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        raise InputError(f"{part} {name!r} is not the class of a Linen module")
+    return kind
+
+
+# --- Sections -------------------------------------------------------------------------
 
 
 class Section(NamedTuple):
@@ -44,96 +101,88 @@ def choice(known: Iterable[str], default: str, meaning: str = "") -> Field:
     return Field(Annotated[str, OneOf(sorted(known))], default, meaning)
 
 
-_PER_STAGE = "Whether each stage of the encoder has its own head."
-_OWN_REPRESENTATION = "Whether the refinement has its own word and character features."
-_RATE = "Rate of this dropout in BERT; None: that of its config.json."
+_PER_STAGE = Field(bool, False, "Whether each stage of the encoder has its own head.")
+_OWN_REPRESENTATION = Field(
+    bool, True, "Whether the refinement has its own word and character features."
+)
+_TYPES = Field(bool, False, "Whether to read types, too.")
+_RATE = Field(
+    Rate | None, None, "Rate of this dropout in BERT; None: that of its config.json."
+)
 
 
 def model_sections(model: Any) -> Iterator[Section]:
     """Yields a config's section `model`, and all sections within it."""
     inner = ("representation", "encoder", "head", "refinement", "mc_dropout")
-    dtypes = Annotated[str, OneOf(models.DTYPES)]
-    own = {
-        "dtype": Field(dtypes, models.DTYPES[0], "Type of the computed numbers."),
+    dtypes = Annotated[str, OneOf(DTYPES)]
+    top = {
+        "dtype": Field(dtypes, DTYPES[0], "Type of the computed numbers."),
         "remat": Field(bool, False, "Whether to compute twice and save memory."),
     }
-    yield Section("model", model, own, inner)
+    yield Section("model", model, top, inner)
     if (representation := model.get("representation")) is not None:
-        yield from _representation(representation)
+        yield from _representation_sections(representation)
     if (encoder := model.get("encoder")) is not None:
         yield from encoder_sections("model.encoder", encoder)
     if (head := model.get("head")) is not None:
-        yield _head("model.head", head, per_stage=Field(bool, False, _PER_STAGE))
+        yield _named("model.head", head, models.HEADS, per_stage=_PER_STAGE)
     if (drafts := model.get("mc_dropout")) is not None:
-        own = fields.of(models.MCDropout)
-        yield Section("model.mc_dropout", drafts, own, module=models.MCDropout)
+        options = fields.of(MCDropout)
+        yield Section("model.mc_dropout", drafts, options, module=MCDropout)
     if (refinement := model.get("refinement")) is not None:
-        own = {"own_representation": Field(bool, True, _OWN_REPRESENTATION)}
-        own |= fields.of(Refinement) | fields.of(TwoStream)
-        yield Section("model.refinement", refinement, own, ("head",))
+        options = fields.of(Refinement) | fields.of(TwoStream)
+        options = {"own_representation": _OWN_REPRESENTATION} | options
+        yield Section("model.refinement", refinement, options, ("head",))
         if (head := refinement.get("head")) is not None:
-            yield _head("model.refinement.head", head)
+            yield _named("model.refinement.head", head, models.HEADS)
 
 
-def _representation(section: Any) -> Iterator[Section]:
+def _representation_sections(section: Any) -> Iterator[Section]:
     path = "model.representation"
-    inner = ("words", "chars", "caps", "vectors", "bert")
+    parts = {"words": Words, "caps": Capitalisation, "vectors": Vectors}
+    inner = (*parts, "chars", "bert")
     yield Section(path, section, fields.of(Representation), inner)
-    for name, module in (("words", Words), ("caps", Capitalisation)):
+    for name, kind in parts.items():
         if (part := section.get(name)) is not None:
-            yield Section(f"{path}.{name}", part, fields.of(module), module=module)
+            checked = None if kind is Vectors else kind  # the data have its sizes
+            yield Section(f"{path}.{name}", part, fields.of(kind), module=checked)
     if (part := section.get("chars")) is not None:
         yield _named(f"{path}.chars", part, models.CHARACTERS, "cnn")
-    if (part := section.get("vectors")) is not None:
-        yield Section(f"{path}.vectors", part, fields.of(Vectors))
     if (part := section.get("bert")) is not None:
-        rates = dict.fromkeys(
-            ("dropout", "attention_dropout"), Field(Rate | None, None, _RATE)
-        )
-        yield Section(f"{path}.bert", part, fields.of(WordPieces) | rates)
+        options = fields.of(WordPieces) | dict.fromkeys(_RATES, _RATE)
+        yield Section(f"{path}.bert", part, options)
 
 
 def encoder_sections(path: str, section: Any) -> Iterator[Section]:
     """Yields the section of an encoder, and those of a chain's links."""
-    found = _named(path, section, models.ENCODERS)
-    if found.module is not Chain:
-        yield found
+    whole = _named(path, section, models.ENCODERS)
+    if whole.module is not Chain:
+        yield whole
         return
-    links = ("first", "then")
-    yield found._replace(inner=links, module=None)
-    for link in links:
+    yield whole._replace(inner=_LINKS, module=None)
+    for link in _LINKS:
         if section.get(link) is None:
-            raise ValueError(f"Expected {found.flag(link)} of a chain, got none")
+            raise InputError(f"Expected {whole.flag(link)} of a chain, got none")
         yield from encoder_sections(f"{path}.{link}", section[link])
 
 
-def _head(path: str, section: Any, **more: Field) -> Section:
-    kinds = {name: kind for name, (kind, _) in models.HEADS.items()}
-    found = _named(path, section, kinds)
-    _, given = models.HEADS[section["name"]]
-    own = {name: x for name, x in found.fields.items() if name not in given}
-    return found._replace(fields=own | more)
-
-
-def _named(path: str, section: Any, table: Mapping[str, Any], default="") -> Section:
-    """Returns a section whose `name` chooses a module from a table."""
-    found = Section(path, section, {})
+def _named(
+    path: str, section: Any, table: Mapping[str, Any], default="", **more: Field
+) -> Section:
+    """Returns a section whose `name` chooses a module."""
     name = section.get("name", default)
-    fields.check(found.flag("name"), name, Annotated[str, OneOf(sorted(table))])
-    own = {"name": choice(table, default, "Which of them.")} | fields.of(table[name])
-    if "types" in fields.names(table[name]):  # a switch here, a table in the module
-        own["types"] = Field(bool, False, "Whether to read types, too.")
-    return found._replace(fields=own, module=table[name])
+    kind, implied = kind_of(f"--config.{path}.name", name, table)
+    options = {"name": Field(str, default, "Which of them.")} | fields.of(kind) | more
+    if "types" in fields.names(kind):  # a switch here, a table in the module
+        options["types"] = _TYPES
+    options = {name: field for name, field in options.items() if name not in implied}
+    return Section(path, section, options, module=kind)
 
 
 def completed(model: Any) -> Any:
-    """Returns the model options of an earlier version, with the options added since.
+    """Returns the model options of a saved run, with the options added since.
 
-    This makes the options of runs from different versions comparable.
-
-    Args:
-        model: The section `model` of `config.json`, which stays unchanged; returns any
-            other value as it is.
+    So that two configs can be compared. Returns what is no such section as it is.
     """
     if not (isinstance(model, Mapping) and "representation" in model):
         return model
@@ -155,3 +204,284 @@ def copied(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: copied(inner) for name, inner in value.items()}
     return tuple(value) if isinstance(value, list) else value
+
+
+# --- Modules --------------------------------------------------------------------------
+
+
+def build(
+    *,
+    num_labels: int,
+    num_trained_words: int,
+    num_frozen_words: int,
+    num_chars: int,
+    representation: Mapping[str, Any] | nn.Module,
+    encoder: Mapping[str, Any] | nn.Module,
+    head: Mapping[str, Any] | nn.Module,
+    char_types: tuple[int, ...] | None = None,
+    vector_sizes: tuple[int, int] | None = None,
+    encoder_sizes: Mapping[str, Any] | None = None,
+    mc_dropout: Mapping[str, Any] | None = None,
+    refinement: Mapping[str, Any] | None = None,
+    separators: bool = False,
+    singletons: tuple[int, int] = (0, 0),
+    dtype: str = "float32",
+    remat: bool = False,
+) -> Model:
+    """Returns a model with the sizes of the data and the choices of a config.
+
+    Args:
+        num_labels: Size of the label set.
+        num_trained_words: Number of words with trained vectors; see `Words`.
+        num_frozen_words: Number of words with frozen vectors.
+        num_chars: Size of the character vocabulary.
+        representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
+            or None, and the other attributes of `Representation`; `chars` may be a
+            module of your own, from `(chars [U, C], *, train)` to features [U, F].
+        encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
+            `first` and `then`, are encoders themselves.
+        head: `name`, one of `HEADS`, and the other attributes of `Head`; `per_stage`,
+            whether each stage of the encoder has its own head. Each of the three may
+            also be a Linen module of your own, or have its place as the name
+            (`mypackage.module:MyEncoder`): a representation from `(sentence, *, train)`
+            to features [T, D], an encoder from `(x [T, D], mask [T], *, train)` to
+            `(features [T, H], {})`, both with zeros under padding; a head from `(x [T,
+            H], *, train)` to `Potentials`.
+        char_types: Type of each character, for character features with `types`.
+        vector_sizes: Number of layers and dimensions of precomputed vectors.
+        encoder_sizes: Attributes of the pretrained encoder, for `bert`.
+        mc_dropout: Attributes of `MCDropout`: how the tagger drafts labels.
+        refinement: `own_representation`, whether the refinement has its own word
+            features; `head`, as above; and the attributes of `TwoStream` and
+            `Refinement`. None for no refinement.
+        separators: Whether the last label marks separators; see `Model`.
+        singletons: First and last (exclusive) id of the words that occur once in the
+            training text, for a representation with `singleton_dropout`.
+        dtype: What representation and encoder compute in; see `Model`.
+        remat: Whether training saves memory at the expense of time; see `Model`.
+
+    Returns:
+        A static module, compared and hashed by value.
+
+    Raises:
+        TypeError: A part is neither options nor a module.
+        ValueError: A name or an attribute is unknown, or a value is not allowed.
+
+    Example:
+        >>> import jax
+        >>> model = build(
+        ...     num_labels=9, num_trained_words=50, num_frozen_words=0, num_chars=20,
+        ...     representation={"words": {"dim": 8}, "chars": None, "dropout": 0.5},
+        ...     encoder={"name": "grn", "hidden_dim": 16},
+        ...     head={"name": "crf", "dropout": 0.5},
+        ... )
+        >>> weights = models.init(model, jax.random.key(0))
+        >>> weights["params"]["encoder"]["conv3"]["kernel"].shape
+        (24, 16)
+    """
+    sizes = {
+        "num_labels": num_labels,
+        "num_trained": num_trained_words,
+        "num_frozen": num_frozen_words,
+        "num_chars": num_chars,
+        "singletons": singletons,
+        "types": char_types,
+    }
+    if vector_sizes is not None:
+        sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
+    check_part("representation", representation)
+    check_part("encoder", encoder, models.ENCODERS)
+    check_part("head", head, models.HEADS)
+
+    def represent() -> nn.Module:
+        if isinstance(representation, nn.Module):
+            return representation
+        return _representation(representation, sizes, encoder_sizes, remat)
+
+    drafts = _make(MCDropout, "mc_dropout", mc_dropout or {}, {})
+    if isinstance(head, Mapping) and head.get("name") == "seq2seq":
+        for option, value in (
+            ("refinement", refinement),
+            ("mc_dropout.num_samples", drafts.num_samples),
+        ):
+            if value:
+                raise InputError(f"{option} needs head 'softmax' or 'crf', not seq2seq")
+    encode = _part("encoder", encoder, models.ENCODERS, sizes)
+    per_stage = isinstance(head, Mapping) and head.get("per_stage", False)
+    earlier = getattr(encode, "num_stages", 1) - 1 if per_stage else 0
+    # One module each: a module used twice would share its weights.
+    heads = [_part("head", head, models.HEADS, sizes) for _ in range(earlier + 1)]
+    model = Model(
+        representation=represent(),
+        encoder=encode,
+        head=heads[-1],
+        earlier_heads=tuple(heads[:-1]),
+        refinement=(
+            None if refinement is None else _refinement(refinement, represent, sizes)
+        ),
+        mc_dropout=drafts,
+        separators=separators,
+        dtype=dtype,
+        remat=remat,
+    )
+    fields.check_fields(model)
+    return model
+
+
+def _part(part: str, options: Any, table: Mapping[str, Any], sizes: Any, default=None):
+    """Returns the module of a part whose `name` chooses it."""
+    if isinstance(options, nn.Module):
+        return options
+    options = dict(options)
+    options.pop("per_stage", None)
+    kind, implied = kind_of(part, options.pop("name", default), table)
+    if kind is Chain:
+        if set(options) != set(_LINKS):
+            raise InputError(
+                f"Expected {part}.first and {part}.then of a chain, got "
+                f"{sorted(options)}"
+            )
+        links = (f"{part}.{link}" for link in _LINKS)
+        given = (options[link] for link in _LINKS)
+        return Chain(
+            *(_part(p, g, table, sizes) for p, g in zip(links, given, strict=True))
+        )
+    return _make(kind, part, {**options, **implied}, sizes)
+
+
+def _make(kind: Any, part: str, options: Any, sizes: Mapping[str, Any]) -> Any:
+    """Makes a module from its options, and from sizes the fields that are no options.
+
+    Raises:
+        InputError: An option is unknown, or a value is not allowed.
+        TypeError: The options are no dictionary.
+    """
+    check_part(part, options)
+    names, known = fields.names(kind), fields.of(kind)
+    is_ours = kind.__module__.startswith("jaxner.")
+    given = {}
+    for name, value in options.items():
+        if name not in names or name in ("parent", "name"):
+            listed = ", ".join(n for n in names if n not in ("parent", "name"))
+            raise InputError(f"Unknown option {part}.{name}; known: {listed}")
+        # JSON has no tuples, and lists do not hash.
+        given[name] = tuple(value) if isinstance(value, list) else value
+    for name, value in sizes.items():
+        if name in names and not (name in known if is_ours else name in given):
+            if name == "types":  # a switch in the config, a table in the module
+                value = value if given.get("types") else None
+            given[name] = value
+    module = kind(**given)
+    fields.check_fields(module)
+    return module
+
+
+def _representation(options: Any, sizes, encoder_sizes, remat: bool) -> Any:
+    options = dict(options)
+    parts = {name: options.get(name) for name in ("words", "chars", "vectors", "bert")}
+    if all(part is None for part in parts.values()):
+        raise InputError(
+            "A representation needs at least one of words, chars, vectors and bert; "
+            "all are None"
+        )
+    for name, data, option in (
+        ("vectors", sizes.get("num_layers"), "contextual"),
+        ("bert", encoder_sizes, "pretrained"),
+    ):
+        if data is not None and parts[name] is None:
+            raise InputError(
+                f"The data provide inputs for representation.{name}, but it is None"
+            )
+        if data is None and parts[name] is not None:
+            raise InputError(f"representation.{name} needs data.{option}")
+    plain = {"words": Words, "caps": Capitalisation, "vectors": Vectors}
+    for name, kind in plain.items():
+        if (part := options.get(name)) is not None:
+            options[name] = _make(kind, f"representation.{name}", part, sizes)
+    options.setdefault("words", None)
+    options["chars"] = parts["chars"] and _part(
+        "representation.chars", parts["chars"], models.CHARACTERS, sizes, "cnn"
+    )
+    if parts["bert"] is not None:
+        bert, attributes = dict(parts["bert"]), dict(encoder_sizes)
+        for option, name in _RATES.items():  # None: the rate in the folder's config
+            if (rate := bert.pop(option, None)) is not None:
+                attributes[name] = rate
+        attributes["remat"] = remat
+        bert["encoder"] = _make(BERT, "representation.bert", attributes, {})
+        options["bert"] = _make(WordPieces, "representation.bert", bert, {})
+    if not options.get("singleton_dropout"):
+        sizes = {**sizes, "singletons": (0, 0)}
+    return _make(Representation, "representation", options, sizes)
+
+
+def _refinement(options: Any, represent: Callable[[], Any], sizes) -> Any:
+    check_part("refinement", options)
+    options = dict(options)
+    has_own = options.pop("own_representation", True)
+    head = options.pop("head", {"name": "softmax"})
+    if head.get("name") == "seq2seq":
+        raise InputError("A refinement needs head 'softmax' or 'crf', not 'seq2seq'")
+    streams = {n: options[n] for n in fields.of(TwoStream) if n in options}
+    rest = {n: v for n, v in options.items() if n not in streams or n == "labels"}
+    parts = {
+        "representation": represent() if has_own else None,
+        "streams": _make(TwoStream, "refinement", streams, {}),
+        "head": _part("refinement.head", head, models.HEADS, sizes),
+    }
+    return _make(Refinement, "refinement", {**rest, **parts}, {})
+
+
+# --- Descriptions ---------------------------------------------------------------------
+
+_LINEN = ("parent", "name")  # fields that Linen adds to every module
+
+
+def describe(module: Any, known: Mapping[str, type]) -> Any:
+    """Returns a description of a module: its class and fields, as JSON values.
+
+    For saved taggers that were built without a config.
+
+    Raises:
+        TypeError: A class is not in `known`.
+
+    Example:
+        >>> class Own(nn.Module):
+        ...     size: int
+        >>> describe(Own(3), {"Own": Own})
+        {'module': 'Own', 'size': 3}
+    """
+    if isinstance(module, (nn.Module, MCDropout)):
+        kind = type(module).__name__
+        if known.get(kind) is not type(module):
+            raise TypeError(
+                f"{kind} is your own module, and a folder holds no code: pass the "
+                "model to `load`"
+            )
+        names = [f.name for f in dataclasses.fields(module) if f.name not in _LINEN]
+        values = {name: describe(getattr(module, name), known) for name in names}
+        return {"module": kind, **values}
+    if isinstance(module, (list, tuple)):
+        return [describe(part, known) for part in module]
+    return module
+
+
+def restore(description: Any, known: Mapping[str, type]) -> Any:
+    """Returns the module of a description by `describe`.
+
+    Raises:
+        ValueError: A class or a field is unknown.
+    """
+    if isinstance(description, list):
+        return tuple(restore(part, known) for part in description)
+    if not isinstance(description, dict):
+        return description
+    values = dict(description)
+    kind = values.pop("module", None)
+    if kind not in known:
+        names = ", ".join(sorted(known))
+        raise ValueError(f"Unknown module {kind!r} of a model; known: {names}")
+    try:
+        return known[kind](**{k: restore(v, known) for k, v in values.items()})
+    except TypeError as error:
+        raise ValueError(f"{kind} of a model has other fields: {error}") from None

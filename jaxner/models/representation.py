@@ -1,6 +1,7 @@
 """Representations: features of each token before the encoder adds its context.
 
-Shape letters: `T` tokens, `D` features; `S` layers of precomputed vectors.
+Shape letters: `T` tokens (or words of which characters are read), `C` characters, `D`
+features; `S` layers of precomputed vectors.
 """
 
 from __future__ import annotations
@@ -12,12 +13,24 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jaxner.fields import DERIVED, Count, Derived, OneOf, Rate, Size, check_fields
+from jaxner.fields import (
+    DERIVED,
+    Count,
+    Derived,
+    OddSize,
+    OneOf,
+    Range,
+    Rate,
+    Real,
+    Size,
+    Width,
+)
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
-from jaxner.types import Caps, Pieces, Sentence
+from jaxner.types import FORBIDDEN, Caps, Pieces, Sentence
 
-_PADDING, _UNKNOWN = 0, 1  # the first two word ids
+_PADDING, _UNKNOWN = 0, 1  # the first two word ids; 1 is the unknown character, too
+NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is any other
 
 
 class Words(nn.Module):
@@ -41,22 +54,16 @@ class Words(nn.Module):
     dim: Size = 100
     initializer: layers.Table = "kaiming"
 
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
-
     @nn.compact
     def __call__(self, words: Int[Array, " T"]) -> Float[Array, " T D"]:
         """Returns the vector of each word."""
-        trained = self.param(
-            "trained", layers.TABLES[self.initializer], (self.num_trained, self.dim)
-        )
+        init, shape = layers.TABLES[self.initializer], (self.num_trained, self.dim)
+        trained = self.param("trained", init, shape)
         vectors = trained[jnp.minimum(words, self.num_trained - 1)]
         if not self.num_frozen:
             return vectors
-        frozen = self.variable(
-            "frozen", "vectors", jnp.zeros, (self.num_frozen, self.dim)
-        ).value
+        shape = (self.num_frozen, self.dim)
+        frozen = self.variable("frozen", "vectors", jnp.zeros, shape).value
         others = frozen[jnp.maximum(words - self.num_trained, 0)]
         return jnp.where((words < self.num_trained)[:, None], vectors, others)
 
@@ -87,10 +94,6 @@ class Capitalisation(nn.Module):
     dim: Size | None = None
     unknown: bool = False
 
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
-
     @nn.compact
     def __call__(
         self, caps: Int[Array, " T"], words: Int[Array, " T"]
@@ -106,8 +109,8 @@ class Capitalisation(nn.Module):
             table = self.param("table", layers.TABLES["glorot"], shape)
             x = jnp.where((classes > 0)[:, None], table[classes], 0.0)
         if self.unknown:
-            own = self.param("unknown", layers.TABLES["normal"], (1, x.shape[1]))
-            x = jnp.where((words == _UNKNOWN)[:, None], own, x)
+            unknown = self.param("unknown", layers.TABLES["normal"], (1, x.shape[1]))
+            x = jnp.where((words == _UNKNOWN)[:, None], unknown, x)
         return x
 
 
@@ -133,13 +136,15 @@ class Vectors(nn.Module):
     def __post_init__(self):
         if isinstance(self.layer, str) and self.layer.isdecimal():
             self.layer = int(self.layer)  # as a flag gives it
-        check_fields(self)
+        super().__post_init__()
+
+    def check(self) -> None:
+        """Raises ValueError if there is no such layer."""
         if not isinstance(self.layer, str) and self.layer >= self.num_layers:
             raise ValueError(
                 f"layer of Vectors must be 0 to {self.num_layers - 1}, since these "
                 f"vectors have num_layers={self.num_layers}, got {self.layer}"
             )
-        super().__post_init__()
 
     @nn.compact
     def __call__(self, vectors: Float[Array, " T S D"]) -> Float[Array, " T D"]:
@@ -156,6 +161,265 @@ class Vectors(nn.Module):
         shares = self.param("shares", nn.initializers.zeros, (self.num_layers,))
         scale = self.param("scale", nn.initializers.ones, ())
         return scale * jnp.einsum("tsd,s->td", vectors, jax.nn.softmax(shares))
+
+
+# --- Characters -----------------------------------------------------------------------
+
+
+def _vectors_of(reader: Any, chars: Int[Array, "T C"], train: bool):
+    """Returns the vectors of characters, after dropout.
+
+    Ids from `num_chars` on are unknown characters of a known type; they get the vector
+    of the unknown character. See `Vocabulary.char_types`.
+    """
+    init = layers.TABLES[reader.table_initializer]
+    table = reader.param("table", init, (reader.num_chars, reader.dim))
+    x = table[jnp.where(chars < reader.num_chars, chars, _UNKNOWN)]
+    if getattr(reader, "types", None) is not None:
+        # Type 0 (any other) has no element in the one-hot vector.
+        types = jax.nn.one_hot(jnp.array(reader.types), NUM_TYPES + 1)[:, 1:]
+        x = jnp.concatenate([x, types[chars]], axis=2)
+    return layers.Dropout(reader.dropout, "chars")(x, deterministic=not train)
+
+
+def _filter(reader: Any, x: Float[Array, "T C D"], width: int, size: int, name: str):
+    """Applies a dense layer to windows of characters, drawn as a convolution."""
+    kernel = layers.KERNELS[reader.initializer](width)
+    bias = layers.bias_like(reader.initializer, x.shape[2])
+    has_bias = getattr(reader, "bias", True)
+    return nn.Dense(size, has_bias, kernel_init=kernel, bias_init=bias, name=name)(x)
+
+
+class CharacterCNN(nn.Module):
+    """Features of words by a convolution over their characters and a maximum.
+
+    By default there is no activation, as in the code of Chen et al. (2019). Padding is
+    zero in the convolution and excluded from the maximum. In their code it is a trained
+    vector in both, so that a word's features depend on the longest word in the batch.
+
+    With a `length`, as in Li, Fu and Ma (2020), every word is cut or padded to that
+    many characters; padding has a trained vector, filters stay within the word, and the
+    maximum is over all positions. These features, too, depend on the word alone.
+
+    Attributes:
+        num_chars: Size of the character vocabulary, padding included.
+        dim: Length of a character vector.
+        num_filters: Features of a word for each width.
+        width: Characters under a filter; several widths if it is a tuple.
+        length: Characters of every word; None to keep its own length.
+        types: Type of each character id, from 1, appended to its vector as a one-hot
+            vector; None for no types. May be longer than `num_chars`.
+        bias: Whether filters have a bias.
+        activation: One of `layers.ACTIVATIONS`.
+        initializer: How filters are drawn, one of `layers.KERNELS`; for their biases,
+            see `layers.bias_like`.
+        table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+        dropout: Probability of zeroing an element of a character vector.
+    """
+
+    num_chars: Derived
+    dim: Size = 30
+    num_filters: Size = 30
+    width: Width | tuple[Width, ...] = 3
+    length: Width | None = None
+    types: Annotated[tuple[int, ...] | None, DERIVED] = None
+    bias: bool = True
+    activation: layers.Activation = "none"
+    initializer: layers.Kernel = "kaiming"
+    table_initializer: layers.Table = "kaiming"
+    dropout: Rate = 0.0
+
+    def _widths(self) -> dict[str, int]:
+        if isinstance(self.width, int):
+            return {"conv": self.width}
+        return {f"conv{width}": width for width in self.width}
+
+    def check(self) -> None:
+        """Raises ValueError if widths and length do not fit together."""
+        for width in self._widths().values():
+            if self.length is None and width % 2 == 0:
+                raise ValueError(
+                    f"Expected odd widths of CharacterCNN, got {width}; words of a "
+                    "fixed `length` may have even ones"
+                )
+            if self.length is not None and width > self.length:
+                raise ValueError(
+                    f"A filter of width {width} does not fit words of length "
+                    f"{self.length}"
+                )
+
+    @nn.compact
+    def __call__(
+        self, chars: Int[Array, " T C"], *, train: bool
+    ) -> Float[Array, " T D"]:
+        """Returns the features of each word; zero for a word without characters."""
+        if self.length is not None:
+            room = max(self.length - chars.shape[1], 0)
+            chars = jnp.pad(chars[:, : self.length], ((0, 0), (0, room)))
+        present = (chars > 0)[:, :, None]
+        x = _vectors_of(self, chars, train)
+        if self.length is None:
+            x = jnp.where(present, x, 0.0)
+        features = []
+        for name, width in self._widths().items():
+            if self.length is None:
+                read = layers.windows(x, width)
+            else:
+                count = self.length - width + 1
+                taps = [x[:, k : k + count] for k in range(width)]
+                read = jnp.concatenate(taps, axis=2)
+            values = _filter(self, read, width, self.num_filters, name)
+            if self.length is None:
+                values = jnp.where(present, values, FORBIDDEN)
+            # The activations are monotonic, so they may follow the maximum.
+            best = jnp.max(values, axis=1)
+            features.append(layers.ACTIVATIONS[self.activation](best))
+        return jnp.where(present.any(axis=1), jnp.concatenate(features, axis=1), 0.0)
+
+
+class CharacterLSTM(nn.Module):
+    """Features of words by a bidirectional LSTM over their characters.
+
+    Attributes:
+        num_chars: Size of the character vocabulary, padding included.
+        dim: Length of a character vector.
+        hidden_dim: State size of one direction; a word has twice as many features.
+        pool: How states become features: "max", their maximum over the characters
+            (Žukov-Gregorič et al., 2018), or "last", the final state of each direction
+            (Lample et al., 2016; NCRF++ and what is built on it, such as the code of
+            Cui and Zhang, 2019).
+        initializer: How the kernels are drawn; see `BiLSTM`.
+        table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+        forget_bias: Initial bias of the forget gates.
+        dropout: Probability of zeroing an element of a character vector.
+
+    References:
+        Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition With Parallel
+        Recurrent Neural Networks", ACL 2018, section 3.3: Lample et al.'s (2016)
+        character LSTM with max pooling over the characters. The paper does not give the
+        length of a character vector; Lample et al. use 25.
+    """
+
+    num_chars: Derived
+    dim: Size = 25
+    hidden_dim: Size = 25
+    pool: Annotated[str, OneOf(("max", "last"))] = "max"
+    initializer: layers.Initializer = "glorot"
+    table_initializer: layers.Table = "glorot"
+    forget_bias: Real = 1.0
+    dropout: Rate = 0.0
+
+    @nn.compact
+    def __call__(
+        self, chars: Int[Array, " T C"], *, train: bool
+    ) -> Float[Array, " T D"]:
+        """Returns the features of each word; zero for a word without characters."""
+        present = chars > 0
+        x = jnp.where(present[:, :, None], _vectors_of(self, chars, train), 0.0)
+        drawn = {"initializer": self.initializer, "forget_bias": self.forget_bias}
+        weights = _WordCells(self.hidden_dim, drawn, name="lstm")(x.shape[2])
+
+        def read(x, present):
+            return layers.bilstm(x[:, None, None], present, *weights)[0]
+
+        values = jax.vmap(read)(x, present)
+        values = values.reshape(*chars.shape, 2 * self.hidden_dim)
+        if self.pool == "max":
+            best = jnp.max(jnp.where(present[:, :, None], values, FORBIDDEN), axis=1)
+            return jnp.where(present.any(axis=1)[:, None], best, 0.0)
+        # The forward half at the last character, the backward half at the first.
+        forward, backward = jnp.split(values, 2, axis=2)
+        is_last = present & ~jnp.pad(present[:, 1:], ((0, 0), (0, 1)))
+        end = jnp.sum(jnp.where(is_last[:, :, None], forward, 0.0), axis=1)
+        return jnp.concatenate([end, backward[:, 0]], axis=1)
+
+
+class _WordCells(nn.Module):
+    """The cells of a `BiLSTM` named "lstm", where saved runs have them."""
+
+    hidden_dim: int
+    drawn: Any
+    name_below: str = "lstm"
+
+    @nn.compact
+    def __call__(self, dim: int):
+        if not self.name_below:
+            return layers.Cells(self.hidden_dim, **self.drawn, name="layer1")(dim)
+        return _WordCells(self.hidden_dim, self.drawn, "", name=self.name_below)(dim)
+
+
+class IntNet(nn.Module):
+    """Features of words by densely connected convolutions over characters.
+
+    The first layer concatenates the ReLU of convolutions of several widths. Each block
+    reduces all features so far to `growth` by a convolution over one character,
+    convolves these over the same widths, and appends the results, `growth` features for
+    each width. There is no pooling between blocks: a word keeps its length until the
+    maximum over its characters.
+
+    Padding is zero in every convolution and excluded from the maximum.
+
+    Attributes:
+        num_chars: Size of the character vocabulary, padding included.
+        dim: Length of a character vector.
+        num_filters: Features of the first layer, for each width.
+        growth: Features between the convolutions of a block; a block appends as many
+            for each width.
+        num_blocks: Number of blocks.
+        widths: Characters under the filters; all odd.
+        dropout: Probability of zeroing an element of a character vector.
+        initializer: How filters are drawn, one of `layers.KERNELS`; for their biases,
+            see `layers.bias_like`.
+        table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+
+    References:
+        Xin, Hart, Mahajan and Ruvini, "Learning Better Internal Structure of Words for
+        Sequence Labeling", EMNLP 2018. The sizes come from Hire-NER's code, which seems
+        to be the source of Gui et al.'s (2020) IntNet; we do not know Xin et al.'s own.
+    """
+
+    num_chars: Derived
+    dim: Size = 32
+    num_filters: Size = 32
+    growth: Size = 16
+    num_blocks: Annotated[int, Range(least=0, most=100)] = 3
+    widths: tuple[OddSize, ...] = (3, 5)
+    dropout: Rate = 0.5
+    initializer: layers.Kernel = "kaiming"
+    table_initializer: layers.Table = "kaiming"
+
+    def check(self) -> None:
+        """Raises ValueError if there are no widths."""
+        if not self.widths:
+            raise ValueError("Expected odd widths of IntNet, got none")
+
+    @nn.compact
+    def __call__(
+        self, chars: Int[Array, " T C"], *, train: bool
+    ) -> Float[Array, " T D"]:
+        """Returns the features of each word; zero for a word without characters."""
+        present = (chars > 0)[:, :, None]
+
+        def convolve(x, width, size, name):
+            values = _filter(self, layers.windows(x, width), width, size, name)
+            return jnp.where(present, jax.nn.relu(values), 0.0)
+
+        def in_all_widths(x, size, name):
+            values = [convolve(x, w, size, f"{name}_conv{w}") for w in self.widths]
+            return jnp.concatenate(values, axis=2)
+
+        x = jnp.where(present, _vectors_of(self, chars, train), 0.0)
+        x = in_all_widths(x, self.num_filters, "first")
+        for block in range(1, self.num_blocks + 1):
+            narrow = convolve(x, 1, self.growth, f"block{block}_narrow")
+            new = in_all_widths(narrow, self.growth, f"block{block}")
+            x = jnp.concatenate([x, new], axis=2)
+        # Features are never negative, so the zeros of padding do not change the
+        # maximum.
+        return jnp.max(x, axis=1, initial=0.0)
+
+
+# --- All of them ----------------------------------------------------------------------
 
 
 class Representation(nn.Module):
@@ -186,40 +450,42 @@ class Representation(nn.Module):
     singleton_dropout: Rate = 0.0
     singletons: Annotated[tuple[int, int], DERIVED] = (0, 0)
 
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
-
     @nn.compact
     def __call__(self, sentence: Sentence, *, train: bool) -> Float[Array, " T D"]:
         """Returns the features of each token; zero at separators and under padding."""
-        words = sentence.words
-        # A separate key: a pass without dropout can drop the same words.
-        if self.word_dropout and self.has_rng("words"):
-            key = self.make_rng("words")
-            dropped = jax.random.bernoulli(key, self.word_dropout, words.shape)
-            words = jnp.where(dropped & (words != _PADDING), _UNKNOWN, words)
-        if self.singleton_dropout and self.has_rng("words"):
-            key = self.make_rng("words")
-            dropped = jax.random.bernoulli(key, self.singleton_dropout, words.shape)
-            first, end = self.singletons
-            is_single = (first <= words) & (words < end)
-            words = jnp.where(dropped & is_single, _UNKNOWN, words)
+        words = self._dropped(sentence.words)
+        if self.is_initializing():  # sizes come from the module, not from the sentence
+            sentence = self._blank(sentence)
         parts = []
         if self.words is not None:
             parts.append(self.words(words))
         if self.caps is not None:
-            if sentence.caps is None:
-                raise ValueError("This model needs the field `caps` of a Sentence.")
-            parts.append(self.caps(sentence.caps, words))
+            parts.append(self.caps(_needed(sentence, "caps"), words))
         if self.chars is not None:
             parts.append(self._read_characters(sentence, train))
-        parts += self._contextual(sentence, train)
-        x = nn.Dropout(self.dropout)(
-            jnp.concatenate(parts, axis=1), deterministic=not train
-        )
+        if self.vectors is not None:
+            parts.append(self.vectors(_needed(sentence, "vectors")))
+        if self.bert is not None:
+            parts.append(self.bert(_needed(sentence, "pieces"), train=train))
+        x = jnp.concatenate(parts, axis=1)
+        x = nn.Dropout(self.dropout)(x, deterministic=not train)
         present = sentence.mask & (sentence.words != _PADDING)
         return jnp.where(present[:, None], x, 0.0)
+
+    def _dropped(self, words):
+        """Returns the words with some replaced by the unknown word.
+
+        By a separate key: a pass without dropout can drop the same words.
+        """
+        first, end = self.singletons
+        for rate, can_drop in (
+            (self.word_dropout, words != _PADDING),
+            (self.singleton_dropout, (first <= words) & (words < end)),
+        ):
+            if rate and self.has_rng("words"):
+                drawn = jax.random.bernoulli(self.make_rng("words"), rate, words.shape)
+                words = jnp.where(drawn & can_drop, _UNKNOWN, words)
+        return words
 
     def _read_characters(self, sentence: Sentence, train: bool):
         """Returns character features, reading each distinct word once.
@@ -233,25 +499,19 @@ class Representation(nn.Module):
             return self.chars(sentence.chars[sentence.char_index], train=True)
         return self.chars(sentence.chars, train=train)[sentence.char_index]
 
-    def _contextual(self, sentence: Sentence, train: bool) -> list[Array]:
-        vectors, pieces = sentence.vectors, sentence.pieces
-        parts = []
-        if self.is_initializing():  # sizes come from the module, not from the sentence
-            vectors, pieces = self._blank(len(sentence.words))
+    def _blank(self, sentence: Sentence) -> Sentence:
+        """Returns a sentence with the contextual inputs that the modules expect."""
+        length = len(sentence.words)
         if self.vectors is not None:
-            if vectors is None:
-                raise ValueError("This model needs the field `vectors` of a Sentence.")
-            parts.append(self.vectors(vectors))
-        if self.bert is not None:
-            if pieces is None:
-                raise ValueError("This model needs the field `pieces` of a Sentence.")
-            parts.append(self.bert(pieces, train=train))
-        return parts
-
-    def _blank(self, length: int) -> tuple[Array | None, Pieces | None]:
-        vectors = self.vectors and jnp.zeros(
-            (length, self.vectors.num_layers, self.vectors.dim)
-        )
+            shape = (length, self.vectors.num_layers, self.vectors.dim)
+            sentence = sentence._replace(vectors=jnp.zeros(shape))
         window = jnp.zeros((1, 1), jnp.int32)
         pieces = Pieces(window, window == 0, jnp.zeros((length, 1), jnp.int32))
-        return vectors, pieces
+        return sentence._replace(pieces=pieces)
+
+
+def _needed(sentence: Sentence, name: str) -> Any:
+    value = getattr(sentence, name)
+    if value is None:
+        raise ValueError(f"This model needs the field `{name}` of a Sentence.")
+    return value

@@ -14,9 +14,8 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxner.fields import Derived, Hypotheses, OneOf, Rate, Real, Size, check_fields
+from jaxner.fields import Derived, Hypotheses, OneOf, Rate, Real, Size
 from jaxner.models import layers
-from jaxner.models.lstm import Cells, Initializer
 from jaxner.types import FORBIDDEN, Autoregressive
 
 FUSIONS = ("shared", "integrate", "joint")
@@ -48,20 +47,6 @@ class Seq2seqHead(nn.Module):
         table_initializer: How label vectors are drawn, one of `layers.TABLES`.
         lstm_initializer: How the LSTM's kernels are drawn; see `BiLSTM`.
         forget_bias: Initial bias of the forget gate.
-
-    Raises:
-        ValueError: A choice is unknown, a size is below 1, or a rate is outside [0, 1).
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> from jaxner import inference
-        >>> head = Seq2seqHead(num_labels=9, tag_dim=4, hidden_dim=5, beam_size=3)
-        >>> x, mask = jnp.zeros((6, 8)), jnp.ones(6, bool)
-        >>> potentials, _ = head.init_with_output(jax.random.key(0), x, train=False)
-        >>> inference.viterbi(potentials, mask).shape
-        (6,)
-        >>> bool(inference.score(potentials, jnp.zeros(6, int), mask) < 0)
-        True
     """
 
     num_labels: Derived
@@ -72,12 +57,8 @@ class Seq2seqHead(nn.Module):
     dropout: Rate = 0.5
     initializer: layers.Kernel = "kaiming"
     table_initializer: layers.Table = "kaiming"
-    lstm_initializer: Initializer = "glorot"
+    lstm_initializer: layers.Initializer = "glorot"
     forget_bias: Real = 1.0
-
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
 
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Autoregressive:
@@ -102,16 +83,14 @@ class Seq2seqHead(nn.Module):
         shape = (self.num_labels + 1, self.tag_dim)
         table = self.param("tags", layers.TABLES[self.table_initializer], shape)
         size = x.shape[1] if self.fusion == "shared" else 0
-        kernel, recurrent, bias = (
-            leaf[0, 0]
-            for leaf in Cells(
-                self.hidden_dim,
-                initializer=self.lstm_initializer,
-                forget_bias=self.forget_bias,
-                num_directions=1,
-                name="lstm",
-            )(size + self.tag_dim)
+        cell = layers.Cells(
+            self.hidden_dim,
+            initializer=self.lstm_initializer,
+            forget_bias=self.forget_bias,
+            num_directions=1,
+            name="lstm",
         )
+        kernel, recurrent, bias = (leaf[0, 0] for leaf in cell(size + self.tag_dim))
         previous = jnp.einsum("pd,dgn->pgn", table, kernel[size:]) + bias[None]
         if not size:
             return None, previous, recurrent

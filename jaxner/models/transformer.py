@@ -1,12 +1,14 @@
-"""Self-attention with relative positions: the Rel-Transformer, and UANet's two streams.
+"""Self-attention with relative positions: the Rel-Transformer, and UANet's refinement.
 
-Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020, eq.
-7-8. Where paper and authors' code differ, the default is the code, which gave the
-published figures. Kernels and biases are drawn from U(±1/√fan-in), as there (PyTorch's
-default).
+Gui, Ye, Zhang, Li, Fei, Gong and Huang, "Uncertainty-Aware Label Refinement for
+Sequence Labeling", EMNLP 2020, eq. 7-8, on the relative positions of Dai et al.,
+"Transformer-XL", ACL 2019. Where paper and authors' code differ, the default is the
+code, which gave the published figures. Kernels and biases are drawn from U(±1/√fan-in),
+as there (PyTorch's default).
 
 Shape letters: `T` tokens, `m` heads of `k` dimensions, `d` = m · k features, `D` and
-`E` input features of words and labels.
+`E` input features of words and labels (queries and keys), `L` labels, `P` positions or
+distances.
 """
 
 from __future__ import annotations
@@ -18,13 +20,120 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxner.fields import Depth, EvenSize, OneOf, Rate, Size, check_fields
+from jaxner.fields import Depth, EvenSize, OneOf, Positive, Rate, Real, Size
 from jaxner.models import layers
-from jaxner.models.relative import RelativeAttention, fan_in_uniform
+from jaxner.models.bilstm import BLOCK, WHOLE, by_blocks
+from jaxner.types import FORBIDDEN, Potentials
 
 FORMS = ("code", "paper")
 
 _EPSILON = 1e-12  # of layer normalisation
+# U(±1/√fan-in) for the kernel of all heads, `[D, m, k]`.
+_uniform_heads = nn.initializers.variance_scaling(
+    1 / 3, "fan_in", "uniform", in_axis=0, out_axis=(1, 2)
+)
+
+
+def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}"]:
+    """Returns R: sines, then cosines of positions at dim / 2 frequencies.
+
+    The frequencies fall geometrically from 1 to 1/10,000, both included, as in
+    tensor2tensor and the code of Gui et al.; Vaswani et al.'s formula does not reach
+    the last one.
+    """
+    half = dim // 2
+    frequencies = 1e4 ** (-jnp.arange(half) / max(half - 1, 1))
+    angles = positions[:, None] * frequencies[None]
+    return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=1)
+
+
+def shift(by_distance: Float[Array, "m n P"]) -> Float[Array, "m n T"]:
+    """Returns scores by pair from scores by distance: `[i, j]` is the score of j - i.
+
+    Row i starts i values further left than row 0. Reading the flat array from its n-th
+    value on, in rows shorter by one, gives just that. This is one copy, and so is its
+    gradient; gathering each value would be much slower.
+    The scores are those of n tokens for distances -n to T, P = n + T + 1.
+    """
+    heads, rows, count = by_distance.shape
+    flat = by_distance.reshape(heads, rows * count)[:, rows:]
+    return flat.reshape(heads, rows, count - 1)[:, :, : count - rows - 1]
+
+
+class RelativeAttention(nn.Module):
+    """Attention whose scores depend on content and on the distance between tokens.
+
+    The score of query i and key j is ((q_i + u) · k_j + (q_i + v) · r_{j-i}) / √k, with
+    r = W_r R. There is no bias and no output projection. The paper's distance is i - j,
+    and the authors' code adds 257 to every distance. Both are equivalent to ours with
+    another W_r, since they only rotate or mirror the sine and cosine of each frequency.
+    Sentences may have any length. The largest array holds the scores by distance of a
+    block of n queries, `[m, n, n + T + 1]`: memory is linear in T, forward and
+    backward. A sentence of up to `WHOLE` tokens is one block.
+
+    `dropout` is the rate on the attention weights.
+    """
+
+    num_heads: int
+    head_dim: int
+    dropout: float
+
+    @nn.compact
+    def __call__(
+        self,
+        queries: Float[Array, " T D"],
+        keys: Float[Array, " T E"],
+        mask: Bool[Array, " T"],
+        *,
+        train: bool,
+        position: Float[Array, "k k"] | None = None,
+    ) -> Float[Array, " T d"]:
+        """Returns the output of each token, heads side by side; zero under padding.
+
+        `keys` are also the values; `position` is W_r^T, by default the module's own.
+        """
+        heads = (self.num_heads, self.head_dim)
+        q, k, v = (
+            jnp.einsum(
+                "td,dmk->mtk", x, self.param(name, _uniform_heads, (x.shape[1], *heads))
+            )
+            for name, x in (("query", queries), ("key", keys), ("value", keys))
+        )
+        if position is None:
+            size = (self.head_dim, self.head_dim)
+            position = self.param("position", layers.torch_uniform, size)
+        # u and v, Xavier-normal as matrices of heads by dimensions.
+        u, v_bias = (
+            self.param(name, nn.initializers.glorot_normal(), heads)[:, None, :]
+            for name in ("content_bias", "position_bias")
+        )
+        key = self.make_rng("dropout") if train and self.dropout else None
+        length = len(mask)
+        # Blocks of queries from token 0, n, 2 n, … see distances from -n, -2 n, ….
+        rows = length if length <= WHOLE else BLOCK
+        furthest = rows * -(-length // max(rows, 1))
+        # Does not depend on the sentence, so `vmap` computes it once for a batch.
+        # Not in bfloat16, which cannot tell 257 from 258.
+        exact = jnp.promote_types(queries.dtype, jnp.float32)
+        distances = jnp.arange(-furthest, length + 1, dtype=exact)
+        waves = sinusoids(distances, self.head_dim).astype(queries.dtype)
+        relative = waves @ position
+
+        def gather(start, q):
+            begin = furthest - rows - start
+            near = jax.lax.dynamic_slice_in_dim(relative, begin, rows + length + 1)
+            by_content = jnp.einsum("mtk,msk->mts", q + u, k)
+            by_distance = jnp.einsum("mtk,pk->mtp", q + v_bias, near)
+            scores = (by_content + shift(by_distance)) / self.head_dim**0.5
+            scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
+            weights = jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
+            if key is not None:
+                weights = layers.drop_rows(weights, key, self.dropout, start)
+            return jnp.einsum("tsm,msk->tmk", weights, v)
+
+        contexts = gather(0, q) if length <= WHOLE else by_blocks(gather, q, rows)
+        contexts = contexts.reshape(length, self.num_heads * self.head_dim)
+        return jnp.where(mask[:, None], contexts, 0.0)
 
 
 class RelativeLayer(nn.Module):
@@ -34,23 +143,14 @@ class RelativeLayer(nn.Module):
     "paper", literally eq. 8: o = LN(Linear(attention(h)) + h), and the output is
     FFN(o). FFN: d → 2 d → d, ReLU.
 
-    Attributes:
-        num_heads: Number of heads.
-        head_dim: Dimensions of each head, even.
-        dropout: Rate after each linear layer of the feed-forward network.
-        attention_dropout: Rate on the attention weights.
-        form: "code" or "paper".
+    The attributes are those of `TwoStream`.
     """
 
-    num_heads: Size = 7
-    head_dim: EvenSize = 160
-    dropout: Rate = 0.15
-    attention_dropout: Rate = 0.05
-    form: Annotated[str, OneOf(FORMS)] = "code"
-
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
+    num_heads: int
+    head_dim: int
+    dropout: float
+    attention_dropout: float
+    form: str = "code"
 
     @nn.compact
     def __call__(
@@ -64,32 +164,20 @@ class RelativeLayer(nn.Module):
     ) -> Float[Array, " T d"]:
         """Returns new features of each token, zero under padding.
 
-        Args:
-            x: Features of the tokens that attend; d must be num_heads · head_dim.
-            mask: False under padding.
-            train: Whether to apply dropout.
-            keys: Features that tokens attend to, also used in the residual sum; None
-                for x.
-            position: See `RelativeAttention`.
+        Tokens attend to `keys`, by default x, which are in the residual sum, too.
         """
         dim = self.num_heads * self.head_dim
-        if x.shape[1] != dim:
-            raise ValueError(
-                f"Expected num_heads · head_dim = {dim} features in RelativeLayer, got "
-                f"{x.shape[1]}; project them first"
-            )
         keys = x if keys is None else keys
         h = _attention(self, "attention")(x, keys, mask, train=train, position=position)
         if self.form == "paper":
             h = _dense(dim, dim, "projection")(h)
-        h = nn.LayerNorm(_EPSILON, use_fast_variance=False, name="norm1")(h + keys)
+        h = layers.norm(_EPSILON, "norm1")(h + keys)
         fed = jax.nn.relu(_dense(dim, 2 * dim, "widen")(h))
         fed = nn.Dropout(self.dropout)(fed, deterministic=not train)
         fed = _dense(2 * dim, dim, "narrow")(fed)
         fed = nn.Dropout(self.dropout)(fed, deterministic=not train)
         if self.form == "code":
-            norm = nn.LayerNorm(_EPSILON, use_fast_variance=False, name="norm2")
-            fed = norm(h + fed)
+            fed = layers.norm(_EPSILON, "norm2")(h + fed)
         return jnp.where(mask[:, None], fed, 0.0)
 
 
@@ -102,15 +190,6 @@ class RelativeTransformer(nn.Module):
         head_dim: Dimensions of each head, even.
         dropout: Rate inside the feed-forward networks.
         attention_dropout: Rate on the attention weights.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> model = RelativeTransformer(num_heads=2, head_dim=4)
-        >>> x, mask = jnp.ones((3, 5)), jnp.array([True, True, False])
-        >>> weights = model.init(jax.random.key(0), x, mask, train=False)
-        >>> features, _ = model.apply(weights, x, mask, train=False)
-        >>> features.shape, bool(features[2].any())
-        ((3, 8), False)
     """
 
     num_layers: Depth = 2
@@ -120,10 +199,6 @@ class RelativeTransformer(nn.Module):
     attention_dropout: Rate = 0.05
 
     receptive_field = None  # all tokens decide every label
-
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
 
     @nn.compact
     def __call__(
@@ -159,14 +234,6 @@ class TwoStream(nn.Module):
         labels: Whether the label stream exists; False is the paper's ablation "without
             label information".
         form: "code" or "paper".
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> model = TwoStream(num_heads=2, head_dim=4)
-        >>> inputs = jnp.ones((3, 5)), jnp.ones((3, 6)), jnp.ones(3, bool)
-        >>> weights = model.init(jax.random.key(0), *inputs, train=False)
-        >>> model.apply(weights, *inputs, train=False).shape
-        (3, 16)
     """
 
     num_layers: Depth = 2
@@ -177,10 +244,6 @@ class TwoStream(nn.Module):
     labels: bool = True
     form: Annotated[str, OneOf(FORMS)] = "code"
 
-    def __post_init__(self):
-        check_fields(self)
-        super().__post_init__()
-
     @nn.compact
     def __call__(
         self,
@@ -190,14 +253,7 @@ class TwoStream(nn.Module):
         *,
         train: bool,
     ) -> Float[Array, " T H"]:
-        """Returns [Hx; Hl], H = 2 d, zero under padding; Hx alone without labels.
-
-        Args:
-            words: Features of the words.
-            labels: Vectors of the draft labels; None where the attribute is False.
-            mask: False under padding.
-            train: Whether to apply dropout.
-        """
+        """Returns [Hx; Hl], H = 2 d, zero under padding; Hx alone without labels."""
         dim = self.num_heads * self.head_dim
         h = _dense(words.shape[1], dim, "input")(words)
         for number in range(1, self.num_layers):
@@ -205,15 +261,13 @@ class TwoStream(nn.Module):
         last = _layer(self, f"layer{self.num_layers}")
         if not self.labels:
             return last(h, mask, train=train)
-        if labels is None:
-            raise ValueError("TwoStream with labels=True needs vectors of draft labels")
         y = _dense(labels.shape[1], dim, "label_input")(labels)
         if self.form == "code":
             by_words = last(h, mask, train=train)
             by_labels = _attention(self, "label_attention")(h, y, mask, train=train)
         else:
             size = (self.head_dim, self.head_dim)
-            shared = self.param("position", fan_in_uniform, size)
+            shared = self.param("position", layers.torch_uniform, size)
             by_words = last(h, mask, train=train, position=shared)
             labelled = _layer(self, "label_layer")
             by_labels = labelled(h, mask, train=train, keys=y, position=shared)
@@ -221,9 +275,8 @@ class TwoStream(nn.Module):
 
 
 def _attention(module, name: str) -> RelativeAttention:
-    return RelativeAttention(
-        module.num_heads, module.head_dim, module.attention_dropout, name=name
-    )
+    sizes = module.num_heads, module.head_dim
+    return RelativeAttention(*sizes, module.attention_dropout, name=name)
 
 
 def _layer(module, name: str) -> RelativeLayer:
@@ -239,4 +292,60 @@ def _layer(module, name: str) -> RelativeLayer:
 
 def _dense(fan_in: int, size: int, name: str) -> nn.Dense:
     bias = layers.symmetric_uniform(fan_in**-0.5)
-    return nn.Dense(size, kernel_init=fan_in_uniform, bias_init=bias, name=name)
+    return nn.Dense(size, kernel_init=layers.torch_uniform, bias_init=bias, name=name)
+
+
+class Refinement(nn.Module):
+    """Scores labels from two streams, one of words and one of draft labels.
+
+    The input for a draft label is the mean of the label vectors under the draft's
+    probabilities, as in the authors' code, or the vector of the most probable label, as
+    in eq. 7 and 8.
+
+    The label vectors are drawn from U(±600), the code's default. Next to words of unit
+    scale, this makes the label stream a hundred times as strong; the learning rate of
+    this part (1e-4) changes them little.
+
+    Attributes:
+        representation: Separate word features; None to share those of the draft, with
+            the same weights.
+        streams: A `TwoStream`.
+        head: Scores labels from the streams' features.
+        threshold: Γ, in nats: the refinement replaces draft labels with a higher
+            entropy; all labels if negative. Training does not depend on it.
+        label_dim: Length of a label vector.
+        label_scale: Label vectors are drawn from U(±label_scale).
+        soft: Whether the input for a draft label is a mean vector.
+        labels: Whether draft labels are an input (the paper's "label information").
+    """
+
+    representation: nn.Module | None
+    streams: nn.Module
+    head: nn.Module
+    threshold: Real = 0.45
+    label_dim: Size = 400
+    label_scale: Positive = 600.0
+    soft: bool = True
+    labels: bool = True
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, " T D"],
+        probabilities: Float[Array, "T L"],
+        mask: Bool[Array, " T"],
+        *,
+        train: bool,
+    ) -> Potentials:
+        """Returns the potentials, given words and the draft's label probabilities."""
+        read = None
+        if self.labels:
+            size = probabilities.shape[1]
+            init = layers.symmetric_uniform(self.label_scale)
+            vectors = self.param("label_vectors", init, (size, self.label_dim))
+            if not self.soft:
+                best = jnp.argmax(probabilities, axis=1)
+                probabilities = jax.nn.one_hot(best, size)
+            read = jnp.where(mask[:, None], probabilities @ vectors, 0.0)
+        features = self.streams(x, read, mask, train=train)
+        return self.head(features, train=train)

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from rich.markup import escape
 
-from jaxner import models, pretrained
+from jaxner import models
 from jaxner.data import audit, batching, corpora, pieces, schemes
 from jaxner.data import vectors as files
 from jaxner.data.batching import Batches
@@ -32,6 +32,7 @@ from jaxner.data.corpora import Split
 from jaxner.data.vectors import Vectors
 from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
+from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import environment
 from jaxner.training.cluster import ALONE, Placement

@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxner import models, pretrained, tagger, tagging
+from jaxner import models, tagger, tagging
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, report
 from jaxner.evaluation.scoring import Task
 from jaxner.integrity import DamagedFileError
-from jaxner.models import options
+from jaxner.models import options, pretrained
 from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
 from jaxner.terminal import LineConsole

@@ -14,7 +14,7 @@ import jaxner
 from jaxner.data import vocabulary as vocab
 from jaxner.data.vectors import Vectors
 from jaxner.errors import InputError
-from jaxner.models.characters import NUM_TYPES
+from jaxner.models.representation import NUM_TYPES
 from jaxner.types import Caps
 
 SENTENCES = [["Rome", "wins", "Rome"], ["rome", "WINS", "naïve"]]

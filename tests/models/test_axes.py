@@ -1,15 +1,12 @@
 """Models run on meshes with axes of any type."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import jaxner
-from jaxner import models
 from jaxner.types import batch_axes
-from tests.marks import slow
 from tests.models import test_product as product
 
 PAIRS = [
@@ -101,17 +98,6 @@ by_parts = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow
-@by_kind
-@pytest.mark.parametrize(("encoder", "head"), PAIRS)
-def test_every_encoder_and_head_is_traced_on_a_mesh(encoder, head, kind):
-    tagger = tagger_of(encoder, head)
-    batch, gold = product.batch_of(product.SENTENCES, product.LABELS, 2, 3)
-    ids = jax.eval_shape(lambda: tagged(kind, tagger, batch))
-    value, _ = jax.eval_shape(lambda: loss_and_gradient(tagger, batch, gold, kind=kind))
-    assert (ids.shape, value.shape) == ((2, 2), ())
-
-
 @by_kind
 @by_parts
 def test_labels_are_the_same_on_axes_of_each_type(encoder, head, kind):
@@ -139,89 +125,8 @@ def test_dropout_draws_the_same_masks_on_explicit_axes():
     assert_close(found, expected)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "answer",
-    [jaxner.marginals, *slow(jaxner.uncertainty)],
-)
-def test_answers_are_the_same_on_explicit_axes(answer):
-    tagger = tagger_of("bilstm", "softmax")
-    batch, _ = product.batch_of(product.SENTENCES, product.LABELS, 2, 3)
-    options = {"key": jax.random.key(0), "num_samples": 2}
-    expected = answer(tagger, batch, **options)
-    assert_close(
-        answer(*on_axes(AxisType.Explicit, tagger, batch), **options), expected
-    )
-
-
 def assert_close(found, expected):
     for ours, theirs in zip(
         jax.tree.leaves(found), jax.tree.leaves(expected), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
-
-
-def test_potentials_and_gradients_on_explicit_axes():
-    tagger = tagger_of("grn", "crf")
-    batch, _ = product.batch_of(product.SENTENCES, product.LABELS, 2, 3)
-
-    def total(weights, batch):
-        def one(sentence):
-            return jaxner.apply(tagger.model, weights, sentence).emissions
-
-        return jnp.sum(jax.vmap(one, in_axes=(batch_axes(batch),))(batch) ** 2)
-
-    on_mesh, shared = placed(tagger, batch, AxisType.Explicit)
-    expected = jax.jit(jax.value_and_grad(total))(tagger.weights, batch)
-    found = jax.jit(jax.value_and_grad(total))(on_mesh.weights, shared)
-    assert_close(found, expected)
-
-
-def refining():
-    """A tagger with a draft of several passes and a refinement, and a batch."""
-    rest = {"encoder": product.LSTM, "head": {"name": "softmax", "dropout": 0.2}}
-    model = models.build(
-        num_labels=len(product.LEXICON.label_names),
-        num_trained_words=product.LEXICON.num_trained,
-        num_frozen_words=0,
-        num_chars=len(product.LEXICON.chars),
-        representation={"words": {"dim": 4}, "chars": None, "dropout": 0.2},
-        mc_dropout={"num_samples": 2, "parts": ("head",)},
-        refinement={
-            **{"num_layers": 1, "num_heads": 2, "head_dim": 2, "label_dim": 4},
-            "threshold": 0.0,  # refines all tokens
-        },
-        **rest,
-    )
-    tagger = jaxner.Tagger(product.draw_weights(model), model, product.LEXICON)
-    return tagger, product.batch_of(product.SENTENCES, product.LABELS, 2, 3)[0]
-
-
-@pytest.mark.slow
-@by_kind
-def test_a_refinement_labels_the_same_on_axes_of_each_type(kind):
-    tagger, batch = refining()
-    expected = jax.jit(jaxner.tag)(tagger, batch)
-    assert len(np.unique(expected)) > 1
-    np.testing.assert_array_equal(tagged(kind, tagger, batch), expected)
-
-
-@pytest.mark.slow
-@by_kind
-def test_the_uncertainty_of_a_draft_is_the_same_on_axes_of_each_type(kind):
-    tagger, batch = refining()
-    key = jax.random.key(0)
-
-    def measure(tagger, batch):
-        return jaxner.uncertainty(tagger, batch, key, 2)
-
-    expected = jax.jit(measure)(tagger, batch)
-    shared = on_axes(kind, tagger, batch)
-    rows = PartitionSpec("data")
-    call = manually(measure, shared[1], 0, rows) if kind == "manual" else measure
-    assert_close(jax.jit(call)(*shared), expected)
-
-
-def test_without_a_mesh_nothing_is_wrapped():
-    double = models.automatic(lambda x: 2 * x, jnp.arange(3))
-    assert double.tolist() == [0, 2, 4]

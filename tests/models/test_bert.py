@@ -2,14 +2,14 @@
 
 import functools
 import json
-import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import pretrained
+from jaxner.errors import InputError
+from jaxner.models import pretrained
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.types import Pieces
 from tests.golden import make_bert
@@ -67,45 +67,6 @@ def test_golden_states_of_every_layer(case, tmp_path):
         np.testing.assert_allclose(found[:, :length], right, rtol=0, atol=1e-5)
         np.testing.assert_array_equal(found[-1], top)
         assert not found[:, length:].any()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 4},
-        {"hidden_act": "gelu_new", "layer_norm_eps": 1e-5, "num_attention_heads": 1},
-        {"hidden_act": "relu", "intermediate_size": 24, "type_vocab_size": 1},
-    ],
-)
-def test_random_weights_of_pytorch_give_the_same_states(options, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # theirs
-        torch = pytest.importorskip("torch")
-        transformers = pytest.importorskip("transformers")
-        config = {"vocab_size": 60, "hidden_size": 24, "num_attention_heads": 3}
-        config |= {"num_hidden_layers": 2, "intermediate_size": 48} | options
-        torch.manual_seed(0)
-        model = transformers.BertModel(
-            transformers.BertConfig(**config, initializer_range=0.2)
-        ).eval()
-        for parameter in model.parameters():  # biases and scales too
-            parameter.data += 0.1 * torch.randn_like(parameter)
-        model.save_pretrained(tmp_path)
-        lengths = torch.tensor([13, 5, 1])
-        ids = torch.randint(0, 60, (3, 13))
-        mask = torch.arange(13) < lengths[:, None]
-        with torch.no_grad():
-            right = model(ids, attention_mask=mask.long(), output_hidden_states=True)
-    ours = BERT(**pretrained.sizes(tmp_path))
-    one = functools.partial(apply, ours, {"params": pretrained.read(tmp_path)})
-    last, states = jax.vmap(one)(jnp.asarray(ids.numpy()), jnp.asarray(mask.numpy()))
-    real = mask.numpy()
-    expected = right.last_hidden_state.numpy()
-    np.testing.assert_allclose(last[real], expected[real], rtol=0, atol=2e-5)
-    for i, layer in enumerate(right.hidden_states[1:]):
-        found = np.asarray(states)[:, i]
-        np.testing.assert_allclose(found[real], layer.numpy()[real], rtol=0, atol=2e-5)
 
 
 # --- By itself -----------------------------------------------------------------------
@@ -199,17 +160,6 @@ def test_windows_have_dropout_of_their_own():
     assert not np.allclose(found[0], found[1])
 
 
-def test_wrong_options_say_what_would_work():
-    with pytest.raises(ValueError, match="Unknown hidden_act 'silu' of BERT; known: g"):
-        BERT(**SMALL, hidden_act="silu")
-    with pytest.raises(ValueError, match=r"hidden_size=8 .* num_attention_heads=3"):
-        BERT(**SMALL | {"num_attention_heads": 3})
-    with pytest.raises(ValueError, match=r"hidden_dropout_prob of BERT .* got 1"):
-        BERT(**SMALL, hidden_dropout_prob=1.0)
-    with pytest.raises(ValueError, match=r"Unknown pool 'max' .* known: first, mean"):
-        WordPieces(BERT(**SMALL), "max")
-
-
 # --- Folders of weights --------------------------------------------------------------
 
 CONFIG = make_bert.CONFIGS[2]
@@ -260,70 +210,50 @@ def test_half_precision_becomes_single(tmp_path):
 
 def test_tensors_that_do_not_fit_are_named(tmp_path):
     tensors = make_bert.tensors(CONFIG)
-    dense = "encoder.layer.0.output.dense.bias"
-    lacking = {k: v for k, v in tensors.items() if k != dense}
-    write(tmp_path, CONFIG, lacking)
-    with pytest.raises(ValueError, match=f"1 tensors are missing: {dense}"):
-        pretrained.read(tmp_path)
-    write(tmp_path, CONFIG, tensors | {"encoder.layer.1.more": tensors[dense]})
-    with pytest.raises(ValueError, match=r"1 tensors are not known: encoder\.layer\.1"):
-        pretrained.read(tmp_path)
-    write(tmp_path, CONFIG, tensors | {dense: tensors[dense][:5]})
-    with pytest.raises(ValueError, match=rf"{dense} of shape \(12,\) .*, got \(5,\)"):
-        pretrained.read(tmp_path)
-    dense = "encoder.layer.0.output.dense.weight"  # 7 features into 12
-    write(tmp_path, CONFIG, tensors | {dense: tensors[dense][:, :5].copy()})
-    with pytest.raises(ValueError, match=rf"{dense} of .*\(12, 7\) .*, got \(12, 5\)"):
-        pretrained.read(tmp_path)
-    write(tmp_path, CONFIG | {"num_hidden_layers": 2}, tensors)
-    with pytest.raises(ValueError, match=r"16 tensors are missing: .* and 8 more"):
-        pretrained.read(tmp_path)
+    bias, dense = (f"encoder.layer.0.output.dense.{x}" for x in ("bias", "weight"))
+    for changed, name in (
+        ({k: v for k, v in tensors.items() if k != bias}, bias),
+        ({**tensors, "encoder.layer.1.more": tensors[bias]}, "encoder.layer.1.more"),
+        ({**tensors, bias: tensors[bias][:5]}, bias),
+        ({**tensors, dense: tensors[dense][:, :5].copy()}, dense),
+    ):
+        write(tmp_path, CONFIG, changed)
+        with pytest.raises(InputError, match=name):
+            pretrained.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"model_type": "roberta"}, {"is_decoder": True}, {"hidden_act": []}),
+        *({"hidden_size": "12"}, {"num_attention_heads": 5}, {"vocab_size": True}),
+        *({"layer_norm_eps": None}, {"hidden_dropout_prob": 1}),
+    ],
+)
+def test_configs_of_other_models_are_refused(changes, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG | changes))
+    with pytest.raises(InputError, match=next(iter(changes))):
+        pretrained.sizes(tmp_path)
 
 
 def test_folders_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"config\.json is missing: expected a"):
+    with pytest.raises(FileNotFoundError):
         pretrained.sizes(tmp_path)
-
-    def config(**changes):
-        (tmp_path / "config.json").write_text(json.dumps(CONFIG | changes))
-
-    for changes, message in (
-        ({"model_type": "roberta"}, "unknown model_type 'roberta'; known: bert"),
-        ({"hidden_act": "silu"}, "unknown hidden_act 'silu'; known: gelu, gelu_new, r"),
-        ({"position_embedding_type": "relative_key"}, "expected position_embedding_ty"),
-        ({"is_decoder": True}, "expected is_decoder False, got True"),
-        ({"hidden_size": "12"}, "a whole number above 0 as hidden_size, got '12'"),
-        ({"num_attention_heads": 0}, "a whole number above 0 as num_attention_heads"),
-        ({"num_attention_heads": 5}, "hidden_size 12 is not divisible by num_att"),
-        ({"vocab_size": True}, "a whole number above 0 as vocab_size, got True"),
-        ({"layer_norm_eps": None}, "a number from 0 to below 1 as layer_norm_eps"),
-        ({"hidden_dropout_prob": 1}, "from 0 to below 1 as hidden_dropout_prob, got 1"),
-        ({"hidden_act": []}, r"unknown hidden_act \[\]"),
-    ):
-        config(**changes)
-        with pytest.raises(ValueError, match=rf"config\.json: .*{message}"):
-            pretrained.sizes(tmp_path)
-    for content, message in (("[]", ": expected a JSON object"), ("{", " is not JSON")):
+    for content in ("[]", "{", '{"model_type": "bert", "vocab_size": 3}'):
         (tmp_path / "config.json").write_text(content)
-        with pytest.raises(ValueError, match=rf"config\.json{message}"):
+        with pytest.raises(InputError, match=r"config\.json"):
             pretrained.sizes(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "bert", "vocab_size": 3}')
-    with pytest.raises(ValueError, match="lacks hidden_size, num_hidden_layers"):
-        pretrained.sizes(tmp_path)
-    config()
-    pytest.importorskip("safetensors")
-    with pytest.raises(FileNotFoundError, match=r"Neither model\.safetensors nor"):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    with pytest.raises(FileNotFoundError):
         pretrained.read(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle is opened")
-    with pytest.raises(
-        FileNotFoundError, match=r"pytorch_model\.bin, a pickle.*conver"
-    ):
+    with pytest.raises(FileNotFoundError, match="a pickle"):
         pretrained.read(tmp_path)
     index = tmp_path / "model.safetensors.index.json"
     for content in ("{}", '{"weight_map": {"a": 1}}'):
         index.write_text(content)
-        with pytest.raises(ValueError, match=r"index\.json: expected weight_map, from"):
+        with pytest.raises(InputError, match=index.name):
             pretrained.read(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nor is this one")
-    with pytest.raises(ValueError, match=r"model\.safetensors cannot be read"):
+    with pytest.raises(InputError, match="safetensors"):
         pretrained.read(tmp_path)

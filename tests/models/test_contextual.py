@@ -60,15 +60,6 @@ def test_the_learned_mix():
     np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
 
 
-def test_wrong_options_of_vectors():
-    with pytest.raises(ValueError, match=r"Unknown layer 'last' .*: top, average, mix"):
-        Vectors(3, 5, "last")
-    with pytest.raises(ValueError, match=r"layer of Vectors must be 0 to 2.*, got 3"):
-        Vectors(3, 5, 3)
-    with pytest.raises(ValueError, match="3 layers and 4 dimensions, got 3 and 5"):
-        Vectors(3, 4, "top").apply({}, draw())
-
-
 def build(words=True, vectors=True, bert=FIRST):
     return models.build(
         num_labels=3,
@@ -141,26 +132,3 @@ def test_gradients_reach_every_contextual_part():
         leaves = jax.tree.leaves(found[name])
         assert all(jnp.isfinite(leaf).all() for leaf in leaves)
         assert sum(leaf.any() for leaf in leaves) >= len(leaves) // 2
-
-
-def test_what_a_sentence_lacks_is_told():
-    model = build()
-    weights = models.init(model, jax.random.key(0))
-    for field in ("vectors", "pieces"):
-        lacking = sentence(2)._replace(**{field: None})
-        with pytest.raises(ValueError, match=f"needs the field `{field}`"):
-            models.apply(model, weights, lacking)
-
-
-def test_wrong_sections():
-    with pytest.raises(
-        ValueError, match="words, chars, vectors and bert; all are None"
-    ):
-        build(words=False, vectors=False, bert=None)
-    with pytest.raises(ValueError, match=r"Unknown option representation\.bert\.layer"):
-        build(bert={"layer": 3})
-    rate = {"dropout": 0.3, "attention_dropout": 0.4}
-    encoder = build(bert=rate).representation.bert.encoder
-    assert encoder.hidden_dropout_prob == 0.3
-    assert encoder.attention_probs_dropout_prob == 0.4
-    assert hash(build(bert=rate)) == hash(build(bert=rate))

@@ -7,10 +7,9 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, PartitionSpec
 
-from jaxner.models import convolution
-from jaxner.models.convolution import Convolution, convolve, windows
+from jaxner.models import layers as convolution
+from jaxner.models.layers import convolve, windows
 
 DIM, SIZE = 6, 7
 fast_convolve = functools.partial(convolve, by_tiles=True)
@@ -149,71 +148,3 @@ def test_the_target_decides_not_the_machine_that_compiles(platform, products):
     traced = jax.jit(run).trace(x, kernel)
     program = traced.lower(lowering_platforms=(platform,)).as_text()
     assert program.count("dot_general") == products
-
-
-@pytest.mark.parametrize(("width", "most"), [(3, 4e-6), (5, 8e-6)])
-def test_rounding(width, most):
-    """Relative to the largest output, at the sizes of the systems."""
-    x, kernel = draw(10, 32, 300), draw(width * 300, 300, seed=1)
-    found = jax.vmap(lambda x: fast_convolve(x, kernel, width))(x)
-    exact = np.asarray(windows(x, width), np.float64) @ np.asarray(kernel, np.float64)
-    assert np.abs(found - exact).max() < most * np.abs(exact).max()
-
-
-def test_padding_behind_changes_nothing_before(always):
-    x, kernel = draw(13, DIM), draw(3 * DIM, SIZE, seed=1)
-    longer = jnp.pad(x, ((0, 6), (0, 0)))
-    found = fast_convolve(longer, kernel, 3, 2)[:13]
-    np.testing.assert_array_equal(found, fast_convolve(x, kernel, 3, 2))
-
-
-def test_inside_shard_map(always):
-    """Sentences are spread, weights are not; also the gradient of their sum."""
-    mesh = Mesh(np.array(jax.devices()[:2]), ("data",))
-    x, kernel = draw(4, 5, DIM), draw(3 * DIM, SIZE, seed=1)
-
-    def total(kernel, x):
-        return jnp.sum(jax.vmap(lambda x: fast_convolve(x, kernel, 3))(x) ** 2)
-
-    def spread(kernel, x):
-        value, slope = jax.value_and_grad(total)(kernel, x)
-        return jax.lax.psum(value, "data"), slope
-
-    both = jax.shard_map(
-        spread,
-        mesh=mesh,
-        in_specs=(PartitionSpec(), PartitionSpec("data")),
-        out_specs=PartitionSpec(),
-    )
-    found, expected = jax.jit(both)(kernel, x), jax.value_and_grad(total)(kernel, x)
-    for left, right in zip(found, expected, strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-4)
-
-
-def test_batches_of_open_size_can_be_exported():
-    size, length = jax.export.symbolic_shape("b, t")
-
-    def run(x, kernel):
-        return jax.vmap(lambda x: fast_convolve(x, kernel, 3))(x)
-
-    x = jax.ShapeDtypeStruct((size, length, DIM), jnp.float32)
-    kernel = draw(3 * DIM, SIZE)
-    exported = jax.export.export(jax.jit(run))(x, kernel)
-    given = draw(2, 5, DIM)
-    np.testing.assert_allclose(
-        exported.call(given, kernel), run(given, kernel), rtol=1e-5
-    )
-
-
-def test_the_layer_adds_its_bias():
-    layer = Convolution(SIZE, width=3, bias_init=jax.nn.initializers.constant(2.0))
-    x = draw(5, DIM)
-    found, weights = layer.init_with_output(jax.random.key(0), x)
-    kernel = weights["params"]["kernel"]
-    assert kernel.shape == (3 * DIM, SIZE)
-    np.testing.assert_allclose(found, convolve(x, kernel, 3) + 2, rtol=1e-6)
-
-
-def test_a_kernel_of_another_size_is_an_error():
-    with pytest.raises(ValueError, match=r"Expected a kernel of 3 · 6 rows.*got 17"):
-        convolve(draw(5, DIM), draw(17, SIZE), width=3)

@@ -7,9 +7,7 @@ import pytest
 
 from jaxner import models
 from jaxner.inference import crf
-from jaxner.models import relation as relation_module
-from jaxner.models.grn import GRN
-from jaxner.models.relation import gated_sum
+from jaxner.models.grn import gated_sum
 from tests.sentences import spelled
 
 SIZES = {
@@ -169,62 +167,6 @@ def test_gated_sum_equals_the_plain_form(scale, offset):
         np.testing.assert_allclose(left, right, atol=tolerance)
 
 
-def largest_errors(span, offset=0.0):
-    """Of values and gradients, where `a` spans so many nats and `b` much more."""
-    half = jnp.linspace(-span / 2, span / 2, 5, dtype=jnp.float32)[:, None]
-    a = half + jnp.float32(offset)
-    b = jnp.linspace(-200, 200, 401, dtype=jnp.float32)[None] - jnp.float32(offset)
-    a, b = (jnp.broadcast_to(v, (5, 401)) for v in (a, b))
-    x = jnp.ones((5, 401)).at[1:].set(0.0)  # so that a sum is one gate
-
-    def loss(function, *arguments):
-        found = function(*arguments)
-        return jnp.sum(found * jnp.arange(1.0, 6.0, dtype=found.dtype)[:, None]), found
-
-    slope = jax.grad(loss, argnums=(1, 2, 3), has_aux=True)
-    found = slope(gated_sum, a, b, x)
-    with jax.enable_x64(True):
-        exact = [jnp.asarray(np.asarray(v), jnp.float64) for v in (a, b, x)]
-        expected = slope(plain_gated_sum, *exact)
-    pairs = zip(*map(jax.tree.leaves, (found, expected)), strict=True)
-    return max(np.abs(np.asarray(p, float) - np.asarray(q)).max() for p, q in pairs)
-
-
-@pytest.mark.parametrize("offset", [0.0, 64.0])
-def test_fast_gates_are_exact_up_to_the_guard_and_not_beyond(offset, monkeypatch):
-    for span in (0.0, 100.0, 139.9, 140.0, 140.1, 176.0, 400.0):
-        assert largest_errors(span, offset) < 1e-4, span
-    monkeypatch.setattr(relation_module, "_WIDEST", jnp.inf)
-    assert largest_errors(139.9, offset) < 1e-4
-    assert largest_errors(400.0, offset) > 0.1
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_exact_gates_are_computed_only_where_they_are_asked_for(backward):
-    """None of them is computed before the loop that runs at most once."""
-
-    def loss(a, b, x):
-        return jnp.sum(jnp.sin(jax.vmap(gated_sum)(a, b, x)))
-
-    x = jax.ShapeDtypeStruct((2, 40, 4), jnp.float32)
-    run = jax.jit(jax.grad(loss, argnums=(0, 1, 2)) if backward else loss)
-    text = run.lower(x, x, x).compile().as_text()
-    main = text[text.index("ENTRY") :]
-    # For each pass a scan by the fast gates, and the loop of the guard.
-    assert main.count(" while(") == (4 if backward else 2)
-
-
-def test_one_wide_sentence_does_not_change_its_batch_mates():
-    rng = np.random.default_rng(0)
-    a, b, x = (jnp.asarray(rng.normal(size=(3, 6, 4)), jnp.float32) for _ in range(3))
-    scale = jnp.array([1.0, 500.0, 1.0])[:, None, None]
-    found = jax.jit(jax.vmap(gated_sum))(a * scale, b * scale, x)
-    expected = jax.vmap(plain_gated_sum)(a * scale, b * scale, x)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    narrow = jax.jit(jax.vmap(gated_sum))(a, b, x)
-    np.testing.assert_array_equal(found[0], narrow[0])
-
-
 @pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
 def test_no_token_and_no_sentence(relation):
     model = build("all", relation)
@@ -257,33 +199,6 @@ def test_relation_memory_is_linear_in_the_sentence():
     assert large < 1024 * 1024 * 16
 
 
-@pytest.mark.parametrize("context", ["all", "branch3", "none"])
-@pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
-def test_padding_changes_nothing(context, relation):
-    model = build(context, relation)
-    weights = draw_weights(model)
-    alone = apply(model, weights, draw_sentence(4)).emissions
-    for padding, chars in ((1, 0), (9, 0), (0, 7), (3, 3)):
-        padded = draw_sentence(4, padding, chars)
-        # What stands in the padding's ids must not matter either.
-        dirty = padded._replace(words=padded.words.at[4:].set(11))
-        for sentence in (padded, dirty):
-            found = apply(model, weights, sentence).emissions[:4]
-            np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-5)
-
-
-def test_batch_mates_change_nothing():
-    model = build()
-    weights = draw_weights(model)
-    sentences = [draw_sentence(n, 8 - n, seed=n) for n in (3, 8, 1, 5)]
-    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sentences)
-    together = jax.jit(jax.vmap(lambda s: apply(model, weights, s)))(batch).emissions
-    for sentence, found in zip(sentences, together, strict=True):
-        alone = apply(model, weights, sentence).emissions
-        length = int(sentence.mask.sum())
-        np.testing.assert_allclose(found[:length], alone[:length], rtol=1e-5, atol=1e-5)
-
-
 def test_dropout_is_the_same_whatever_the_padding():
     model, key = build(), jax.random.key(3)
     weights = draw_weights(model)
@@ -291,96 +206,6 @@ def test_dropout_is_the_same_whatever_the_padding():
     padded = apply(model, weights, draw_sentence(4, 6, 2), key).emissions
     np.testing.assert_allclose(padded[:4], short, rtol=1e-5, atol=1e-5)
     assert not np.allclose(short, apply(model, weights, draw_sentence(4)).emissions)
-
-
-def test_gradients_reach_every_parameter_and_no_frozen_vector():
-    model = build()
-    weights = draw_weights(model)
-    sentence = draw_sentence(9, 2)
-    # Ids 12 to 17 are frozen; take some of each kind.
-    sentence = sentence._replace(words=jnp.arange(11) % 12 + 3)
-
-    def loss(weights):
-        potentials = apply(model, weights, sentence)
-        return crf.log_partition(potentials, sentence.mask)
-
-    gradient = jax.jit(jax.grad(loss))(weights)
-    for path, leaf in jax.tree_util.tree_leaves_with_path(gradient["params"]):
-        assert jnp.isfinite(leaf).all()
-        assert leaf.any(), jax.tree_util.keystr(path)
-    rows = gradient["params"]["representation"]["words"]["trained"]
-    assert not rows[:3].any()
-    assert rows[3:].any(axis=1).all()
-
-
-def test_parameter_tree_is_a_contract():
-    """Names and shapes at the paper's sizes: old checkpoints depend on them."""
-    model = models.build(
-        num_labels=17,
-        num_trained_words=1000,
-        num_frozen_words=0,
-        num_chars=80,
-        representation={"words": {"dim": 100}, "chars": {}, "dropout": 0.5},
-        encoder={"name": "grn"},
-        head={"name": "crf", "dropout": 0.5},
-    )
-    weights = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
-    shapes = {
-        "/".join(k.key for k in path): leaf.shape
-        for path, leaf in jax.tree_util.tree_leaves_with_path(weights["params"])
-    }
-    assert weights["frozen"] == {}
-    assert shapes == {
-        "representation/words/trained": (1000, 100),
-        "representation/chars/table": (80, 30),
-        "representation/chars/conv/kernel": (90, 30),
-        "representation/chars/conv/bias": (30,),
-        "encoder/conv1/kernel": (130, 400),
-        "encoder/conv1/bias": (400,),
-        "encoder/conv3/kernel": (390, 400),
-        "encoder/conv3/bias": (400,),
-        "encoder/conv5/kernel": (650, 400),
-        "encoder/conv5/bias": (400,),
-        "encoder/from/kernel": (400, 400),
-        "encoder/from/bias": (400,),
-        "encoder/to/kernel": (400, 400),
-        "encoder/to/bias": (400,),
-        "head/emissions/kernel": (400, 17),
-        "head/emissions/bias": (17,),
-        "head/transitions": (17, 17),
-        "head/start": (17,),
-        "head/end": (17,),
-    }
-
-
-def test_initialisation_follows_the_paper_and_its_code():
-    model = models.build(
-        num_labels=17,
-        num_trained_words=2000,
-        num_frozen_words=0,
-        num_chars=80,
-        representation={"words": {"dim": 100}, "chars": {}, "dropout": 0.5},
-        encoder={"name": "grn"},
-        head={"name": "crf", "dropout": 0.5},
-    )
-    p = jax.jit(lambda: models.init(model, jax.random.key(0)))()["params"]
-    uniform = {  # the bound of each uniform distribution
-        (6 / 100) ** 0.5: p["representation"]["words"]["trained"],
-        (6 / 30) ** 0.5: p["representation"]["chars"]["table"],
-        (6 / 90) ** 0.5: p["representation"]["chars"]["conv"]["kernel"],
-        (6 / 130) ** 0.5: p["encoder"]["conv1"]["kernel"],
-        (6 / 650) ** 0.5: p["encoder"]["conv5"]["kernel"],
-        (6 / 400) ** 0.5: p["head"]["emissions"]["kernel"],
-        1 / 20: p["encoder"]["from"]["kernel"],
-    }
-    uniform[1 / 20 + 1e-9] = p["encoder"]["to"]["kernel"]
-    for bound, leaf in uniform.items():
-        assert 0.97 * bound < jnp.abs(leaf).max() <= bound * (1 + 1e-6)
-        assert jnp.std(leaf) == pytest.approx(bound / 3**0.5, rel=0.05)
-    assert 0.04 < jnp.abs(p["encoder"]["from"]["bias"]).max() <= 0.05
-    for zero in ("transitions", "start", "end"):
-        assert not p["head"][zero].any()
-    assert not p["encoder"]["conv3"]["bias"].any()
 
 
 def test_relation_scores_equal_numpy():
@@ -398,30 +223,3 @@ def test_relation_scores_equal_numpy():
     np.testing.assert_allclose(found[:5, :5], expected, atol=1e-4)
     assert not found[5:].any()
     assert not found[:, 5:].any()
-
-
-def test_unknown_settings_name_the_known_ones():
-    with pytest.raises(ValueError, match=r"Unknown relation 'gate'.*gated, attention"):
-        GRN(relation="gate")
-    with pytest.raises(ValueError, match=r"Unknown context 'most'.*all, branch3, none"):
-        GRN(context="most")
-    with pytest.raises(ValueError, match=r"Unknown encoder 'lstm'; known: .*grn"):
-        models.build(
-            **SIZES,
-            representation={"words": {}, "chars": None},
-            encoder={"name": "lstm"},
-            head={"name": "crf"},
-        )
-    with pytest.raises(ValueError, match=r"Unknown option encoder\.width"):
-        models.build(
-            **SIZES,
-            representation={"words": {}, "chars": None},
-            encoder={"name": "grn", "width": 3},
-            head={"name": "crf"},
-        )
-
-
-def test_models_compare_by_value():
-    assert build() == build()
-    assert hash(build()) == hash(build())
-    assert build() != build(relation="none")

@@ -129,17 +129,6 @@ def test_direction_head_averages_two_softmaxes():
     )
 
 
-def test_direction_head_reads_the_directions_of_a_bilstm():
-    """The first half of the features of a BiLSTM of several units reads forwards."""
-    lstm, x, mask = BiLSTM(2, num_units=3), draw(), jnp.ones(5, bool)
-    weights = draw_weights(lstm, x, mask)
-    features, _ = apply(lstm, weights, x, mask)
-    later, _ = apply(lstm, weights, x.at[-1].add(1.0), mask)
-    assert features.shape == (5, 12)
-    np.testing.assert_array_equal(features[:4, :6], later[:4, :6])
-    assert (features[:4, 6:] != later[:4, 6:]).all()
-
-
 @pytest.mark.parametrize(
     "head",
     [Head(LABELS, dropout=0.4), DirectionHead(LABELS, dropout=0.4)],
@@ -158,37 +147,6 @@ def test_dropout_acts_on_the_way_in(head):
         found = apply(head, {"params": p}, x, key=jax.random.key(0), train=True)
         np.testing.assert_allclose(np.unique(found.emissions), [0, 1 / 0.6], rtol=1e-6)
         assert float((found.emissions > 0).mean()) == pytest.approx(0.6, abs=0.06)
-
-
-def test_initialisation_of_the_heads():
-    x = jnp.zeros((1, 300))
-    begin = jax.jit(init, static_argnums=0)
-    strubell = Head(17, boundaries=False, initializer="glorot", bias=0.01)
-    p = begin(strubell, x)["params"]
-    for leaf, fans in ((p["emissions"]["kernel"], 317), (p["transitions"], 34)):
-        bound = (6 / fans) ** 0.5
-        assert 0.97 * bound < float(jnp.abs(leaf).max()) <= bound * (1 + 1e-6)
-    np.testing.assert_array_equal(p["emissions"]["bias"], np.full(17, np.float32(0.01)))
-    p = begin(Head(17), x)["params"]
-    for name in ("transitions", "start", "end"):
-        assert not p[name].any()
-    assert not p["emissions"]["bias"].any()
-    p = begin(DirectionHead(17, initializer="glorot"), x)["params"]
-    assert not np.array_equal(p["forward"]["kernel"], p["backward"]["kernel"])
-    bound = (6 / 167) ** 0.5
-    assert 0.99 * bound < float(jnp.abs(p["forward"]["kernel"]).max()) <= bound
-
-
-def test_wrong_settings_of_the_heads_say_what_would_work():
-    for head in (Head, DirectionHead):
-        with pytest.raises(ValueError, match=r"'x' of .*Head; known: kaiming, glorot"):
-            head(3, initializer="x")
-    with pytest.raises(ValueError, match=r"even number of features, .* got 5"):
-        init(DirectionHead(3), draw(2, 5))
-    with pytest.raises(ValueError, match=r"Unknown head 'x'; known: crf, direction, s"):
-        tagger(head={"name": "x"})
-    with pytest.raises(ValueError, match=r"Unknown option head\.boundaries"):
-        tagger(head={"name": "direction", "boundaries": False})
 
 
 # --- Stages ---------------------------------------------------------------------------
@@ -244,24 +202,6 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
     )
 
 
-def test_per_stage_is_nothing_special_for_an_encoder_of_one_stage():
-    encoder = {"name": "bilstm", "hidden_dim": 3}
-    model = tagger({"name": "softmax", "per_stage": True}, encoder)
-    assert model == tagger({"name": "softmax"}, encoder)
-
-
-def test_stages_of_a_chain_are_those_of_its_first_encoder():
-    encoder = {
-        "name": "chain",
-        "first": {"name": "idcnn", "hidden_dim": 4, "num_blocks": 2},
-        "then": {"name": "attention", "num_heads": 2},
-    }
-    model = tagger({"name": "softmax", "per_stage": True}, encoder)
-    tree = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
-    assert set(tree) == {"representation", "encoder", "head", "earlier_heads_0"}
-    assert len(run_stages(model, random_weights(model), SENTENCE)[0]) == 2
-
-
 # --- Projection and chain -------------------------------------------------------------
 
 ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
@@ -277,19 +217,6 @@ def test_projection_equals_numpy(activation):
     np.testing.assert_allclose(found[:4], expected[:4], rtol=1e-5, atol=1e-5)
     assert not found[4:].any()
     assert out == {}
-
-
-def test_projection_begins_as_the_paper_says():
-    x, mask = jnp.zeros((1, 300)), jnp.ones(1, bool)
-    begin = jax.jit(init, static_argnums=0)
-    p = begin(Projection(150, bias=0.01), x, mask)["params"]["dense"]
-    bound = (6 / 450) ** 0.5
-    assert 0.99 * bound < float(jnp.abs(p["kernel"]).max()) <= bound * (1 + 1e-6)
-    np.testing.assert_array_equal(p["bias"], np.full(150, np.float32(0.01)))
-    with pytest.raises(ValueError, match="'x' of Projection; known: none, tanh, relu"):
-        Projection(3, "x")
-    with pytest.raises(ValueError, match="'x' of Projection; known: kaiming, glorot"):
-        Projection(3, initializer="x")
 
 
 CHAINS = {
@@ -319,21 +246,6 @@ def test_a_chain_is_one_encoder_after_the_other(name):
     assert set(out) == set(first_out) | set(then[-1][1])
     for key, value in then[-1][1].items():  # those of the last stage
         np.testing.assert_allclose(out[key], value, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("chain", "field"),
-    [
-        (Chain(IDCNN(4), Projection(3)), 11),
-        (Chain(IDCNN(4), IDCNN(4)), 21),
-        (Chain(GRN(4, relation="none"), Projection(3)), 5),
-        (Chain(GRN(4), Projection(3)), None),
-        (Chain(Projection(3), BiLSTM(4)), None),
-        (Chain(IDCNN(4), SelfAttention(2)), None),
-    ],
-)
-def test_receptive_field_of_a_chain(chain, field):
-    assert chain.receptive_field == field
 
 
 @pytest.mark.parametrize(
@@ -373,45 +285,3 @@ def test_stages_of_a_chain_are_those_of_both(chain, count):
     found = features if isinstance(features, tuple) else (features,)
     assert [stage.ndim for stage in found] == [2] * count
     assert chain.num_stages == count
-
-
-def test_chains_of_a_config():
-    options = {
-        "name": "chain",
-        "first": {"name": "bilstm", "hidden_dim": 3},
-        "then": {"name": "projection", "hidden_dim": 2},
-    }
-    head = {"name": "softmax"}
-    assert tagger(head, options).encoder == Chain(BiLSTM(3), Projection(2))
-    with pytest.raises(ValueError, match=r"encoder\.first and encoder\.then of a chai"):
-        tagger(head, {"name": "chain", "first": options["first"]})
-    with pytest.raises(ValueError, match=r"encoder\.first and .*'last'"):
-        tagger(head, {**options, "last": {}})
-    with pytest.raises(
-        ValueError, match=r"Unknown encoder\.then 'x'; known: attention"
-    ):
-        tagger(head, {**options, "then": {"name": "x"}})
-    with pytest.raises(ValueError, match=r"Unknown option encoder\.first\.size"):
-        tagger(head, {**options, "first": {"name": "bilstm", "size": 3}})
-
-
-@pytest.mark.parametrize(
-    ("part", "option", "rate"),
-    [
-        ("head", "dropout", 1.5),
-        ("head", "dropout", 1.0),
-        ("representation", "dropout", -0.5),
-        ("representation", "word_dropout", 7.0),
-    ],
-)
-@pytest.mark.parametrize("head", ["softmax", "direction"])
-def test_a_rate_that_is_none_is_an_error(part, option, rate, head):
-    options = {
-        "representation": {"words": {"dim": 2}},
-        "encoder": {"name": "grn", "hidden_dim": 2},
-        "head": {"name": head},
-    }
-    options[part][option] = rate
-    sizes = {"num_labels": 3, "num_trained_words": 4, "num_frozen_words": 0}
-    with pytest.raises(ValueError, match=rf"{option} of \w+ must be in \[0, 1\), got"):
-        models.build(num_chars=3, **sizes, **options)

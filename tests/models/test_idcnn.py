@@ -107,69 +107,6 @@ def test_short_sentences(length):
 # --- What the weights are -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [True, False])
-def test_blocks_begin_as_the_identity(share):
-    """A block hands the ReLU's non-negative features on, to the bit."""
-    model = build(num_blocks=3, share=share)
-    weights = init(model)
-    x, mask = draw(7, padding=2)
-    p = jax.tree.map(lambda a: np.asarray(a, np.float64), weights["params"])
-    first = convolve(np.asarray(x[:7], np.float64), p["initial"], 1)
-    stages = apply(model, weights, x, mask)
-    np.testing.assert_allclose(stages[0][:7], first, rtol=1e-5, atol=1e-6)
-    assert (stages[0] > 0).any()
-    for stage in stages[1:]:
-        np.testing.assert_array_equal(stage, stages[0])
-    for name, block in weights["params"].items():
-        if name != "initial":
-            for layer in block.values():
-                left, centre, right = np.split(np.asarray(layer["kernel"]), 3)
-                np.testing.assert_array_equal(centre, np.eye(HIDDEN))
-                assert not left.any()
-                assert not right.any()
-                assert not layer["bias"].any()
-
-
-def test_initialisation_at_the_papers_sizes():
-    model = IDCNN(initializer="glorot")
-    p = jax.jit(init, static_argnums=(0, 1))(model, 105)["params"]
-    for layer, fans in (
-        (p["initial"], 3 * 105 + 3 * 300),
-        (p["block"]["conv1"], 3 * 300 + 3 * 300),
-        (p["block"]["conv3"], 3 * 300 + 3 * 300),
-    ):
-        bound = (6 / fans) ** 0.5
-        largest = float(jnp.abs(layer["kernel"]).max())
-        assert 0.999 * bound < largest <= bound * (1 + 1e-6)
-        assert jnp.std(layer["kernel"]) == pytest.approx(bound / 3**0.5, rel=0.01)
-    np.testing.assert_array_equal(p["initial"]["bias"], np.full(300, np.float32(0.01)))
-    for layer in p["block"].values():
-        assert not layer["bias"].any()
-
-
-@pytest.mark.parametrize("num_blocks", [1, 2, 4])
-@pytest.mark.parametrize("dilations", [PAPER, (1, 1, 1, 1)])
-def test_sharing_makes_the_parameters_independent_of_depth(dilations, num_blocks):
-    """At the paper's sizes: vectors of 100, shapes of 5, 300 features."""
-    options = {"dilations": dilations, "num_blocks": num_blocks}
-    dim, size, depth = 105, 300, len(dilations)
-    first = 3 * dim * size + size
-    block = depth * (3 * size * size + size)
-
-    def shapes(share):
-        return jax.eval_shape(lambda: init(IDCNN(share=share, **options), dim))
-
-    shared, separate = shapes(True), shapes(False)
-    count = lambda weights: sum(leaf.size for leaf in jax.tree.leaves(weights))  # noqa: E731
-    assert count(shared) == first + block
-    assert count(separate) == first + num_blocks * block
-    assert set(shared["params"]) == {"initial", "block"}
-    numbered = {f"block{i}" for i in range(1, num_blocks + 1)}
-    assert set(separate["params"]) == {"initial"} | numbered
-    layers = {f"conv{i}" for i in range(1, depth + 1)}
-    assert set(shared["params"]["block"]) == set(separate["params"]["block1"]) == layers
-
-
 def tagger(*, per_stage=False, representation=None, **options):
     return models.build(
         num_labels=3,
@@ -238,39 +175,6 @@ def test_receptive_field_is_what_a_label_depends_on(options, field):
     assert len(seen) <= field
 
 
-def test_dilations_alone_leave_gaps_that_the_last_layer_fills():
-    model = build(dilations=(4,))
-    weights = jax.tree.map(lambda leaf: jnp.abs(leaf) / 10, draw_weights(model))
-    x, mask = jnp.ones((21, DIM)), jnp.ones(21, bool)
-    label = lambda x: jnp.sum(model.apply(weights, x, mask, train=False)[0][0][10])  # noqa: E731
-    seen = np.flatnonzero(np.asarray(jax.grad(label)(x)).any(axis=1)) - 10
-    assert seen.tolist() == [-5, -4, -3, -1, 0, 1, 3, 4, 5]
-
-
-def test_padding_changes_nothing():
-    model = build(num_blocks=3)
-    weights = draw_weights(model)
-    alone = apply(model, weights, *draw(4))
-    for padding in (1, 2, 30):
-        padded = apply(model, weights, *draw(4, padding))
-        for found, expected in zip(padded, alone, strict=True):
-            np.testing.assert_allclose(found[:4], expected, rtol=1e-5, atol=1e-5)
-            assert not found[4:].any()
-
-
-def test_batch_mates_change_nothing():
-    model = build(num_blocks=2)
-    weights = draw_weights(model)
-    sentences = [draw(n, 8 - n, seed=n) for n in (3, 8, 0, 1)]
-    batch = [jnp.stack(leaves) for leaves in zip(*sentences, strict=True)]
-    together = jax.vmap(apply, in_axes=(None, None, 0, 0))(model, weights, *batch)
-    for i, (x, mask) in enumerate(sentences):
-        length = int(mask.sum())
-        for found, alone in zip(together, apply(model, weights, x, mask), strict=True):
-            np.testing.assert_allclose(found[i], alone, rtol=1e-5, atol=1e-5)
-            assert not found[i][length:].any()
-
-
 def test_separators_have_no_features_of_their_own_but_layers_act_on_them():
     chosen = {"caps": {"rule": "shape", "dim": 2}}
     model = tagger(num_blocks=2, representation=chosen)
@@ -311,19 +215,3 @@ def draw_weights_of_tagger(model):
         lambda leaf: jnp.asarray(rng.uniform(0.1, 0.5, leaf.shape), leaf.dtype),
         jax.eval_shape(lambda: models.init(model, jax.random.key(0))),
     )
-
-
-def test_wrong_settings_say_what_would_work():
-    with pytest.raises(ValueError, match=r"'zero' of IDCNN; known: identity, glorot"):
-        build(initializer="zero")
-    for options in ({"num_blocks": 0}, {"dilations": (1, 0)}):
-        with pytest.raises(ValueError, match=r"of IDCNN must be in \[1, \d+\], got 0"):
-            build(**options)
-    with pytest.raises(ValueError, match=r"Expected some dilations of IDCNN, such as"):
-        build(dilations=())
-
-
-def test_lists_of_a_config_hash():
-    model = tagger(dilations=[1, 2, 1])
-    assert model == tagger(dilations=(1, 2, 1))
-    assert hash(model) == hash(tagger())

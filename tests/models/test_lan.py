@@ -100,72 +100,6 @@ def test_forward_pass_equals_numpy(num_layers, num_heads):
     assert not found[4:].any()
 
 
-def test_sizes_of_the_paper():
-    """Each layer has its own attention; the labels' vectors are those of all."""
-    model = LabelAttention(num_labels=17)
-    shapes = jax.eval_shape(lambda: init(model, dim=150))["params"]
-    found = {
-        "/".join(part.key for part in path): leaf.shape
-        for path, leaf in jax.tree_util.tree_leaves_with_path(shapes)
-    }
-    expected = {"labels": (17, 400)}
-    for layer, dim in ((1, 150), (2, 800), (3, 800)):
-        expected[f"lstm{layer}/input"] = (2, 1, dim, 4, 200)
-        expected[f"lstm{layer}/recurrent"] = (2, 1, 200, 4, 200)
-        expected[f"lstm{layer}/bias"] = (2, 1, 4, 200)
-        for name in ("query", "key", "value")[: 3 if layer < 3 else 2]:
-            expected[f"attention{layer}_{name}/kernel"] = (400, 400)
-            expected[f"attention{layer}_{name}/bias"] = (400,)
-    assert found == expected
-    assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == (
-        17 * 400
-        + sum(2 * 800 * (dim + 200 + 1) for dim in (150, 800, 800))
-        + 8 * (400 * 400 + 400)
-    )
-
-
-def test_initialisation():
-    model = LabelAttention(40, hidden_dim=40, initializer="torch", forget_bias=0.0)
-    p = jax.jit(lambda: init(model, dim=30))()["params"]
-    bounds = {
-        "labels": 0.0025,
-        "lstm2/input": 40**-0.5,
-        "attention1_value/kernel": (6 / 80) ** 0.5,
-    }
-    for name, bound in bounds.items():
-        leaf = p
-        for part in name.split("/"):
-            leaf = leaf[part]
-        assert 0.98 * bound < float(jnp.abs(leaf).max()) <= bound * (1 + 1e-6), name
-    assert not p["lstm1"]["bias"].any()
-
-
-def test_padding_and_batch_mates_change_nothing():
-    weights = draw_weights(LAN)
-    sentences = [draw_sentence(n, 5 - n, seed=n) for n in (3, 5, 0, 1)]
-    x, mask = (jnp.stack(leaves) for leaves in zip(*sentences, strict=True))
-    together = jax.jit(jax.vmap(lambda x, mask: apply(LAN, weights, x, mask)))(x, mask)
-    for n, found in zip((3, 5, 0, 1), together, strict=True):
-        alone = run(LAN, weights, *draw_sentence(n, 6 - n, seed=n))
-        np.testing.assert_allclose(found[:n], alone[:n], rtol=1e-4, atol=1e-5)
-        assert not found[n:].any()
-    assert run(LAN, weights, *draw_sentence(0)).shape == (0, LABELS)
-
-
-def test_gradients_reach_every_parameter():
-    """Also through the final state of the first BiLSTM."""
-    weights = draw_weights(LAN)
-    loss = lambda w, x, mask: jnp.sum(jnp.sin(apply(LAN, w, x, mask)))  # noqa: E731
-    grad = jax.jit(jax.grad(loss))
-    for path, leaf in jax.tree_util.tree_leaves_with_path(
-        grad(weights, *draw_sentence(3, 2))
-    ):
-        assert jnp.isfinite(leaf).all()
-        assert leaf.any(), jax.tree_util.keystr(path)
-    for leaf in jax.tree.leaves(grad(weights, *draw_sentence(0, 2))):
-        assert not leaf.any()
-
-
 def test_later_layers_begin_with_what_the_first_ended_with():
     """The second BiLSTM receives only the first one's final state."""
     model = LAN.clone(num_layers=2)
@@ -218,20 +152,6 @@ def test_its_scores_are_the_potentials():
     assert potentials.transitions.shape == (LABELS, LABELS)
     with pytest.raises(ValueError, match="each of the 5 labels, got 4; use the encode"):
         ScoresHead(LABELS).apply({}, scores[:, :4], train=False)
-
-
-def test_wrong_settings_say_what_would_work():
-    with pytest.raises(
-        ValueError, match=r"400 features are not divisible by num_heads=3 "
-    ):
-        LabelAttention(LABELS, num_heads=3)
-    with pytest.raises(ValueError, match=r"num_layers of LabelAttention must be in \["):
-        LabelAttention(LABELS, num_layers=0)
-    with pytest.raises(ValueError, match="weight_dropout of LabelAttention must be in"):
-        LabelAttention(LABELS, weight_dropout=1.0)
-    for option in ("initializer", "kernel_initializer"):
-        with pytest.raises(ValueError, match=f"{option} 'x' of LabelAttention; known:"):
-            LabelAttention(LABELS, **{option: "x"})
 
 
 def test_intermediates_are_the_distributions_over_labels():

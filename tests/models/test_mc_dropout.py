@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.models.mc_dropout import PARTS
 from tests.marks import slow
 from tests.sentences import spelled
 
@@ -79,14 +78,6 @@ def emissions(model, keys, given=None):
     return sample(model, weights_of(model), given, keys).emissions
 
 
-def shapes_by_path(model, mapped):
-    """What of a pass is computed once for each key, by the text of its program."""
-    weights, given = weights_of(model), sentence()
-    keys = models.pass_keys(jax.random.key(0), PASSES)
-    traced = jax.make_jaxpr(lambda k: models.sample(model, weights, given, k))(keys)
-    return mapped in str(traced)
-
-
 @pytest.mark.parametrize("encoder", ["idcnn", *slow("bilstm", "grn")])
 def test_a_pass_is_the_pass_of_its_key(encoder):
     """M passes at once equal M single passes, and `apply` with the same key."""
@@ -97,20 +88,6 @@ def test_a_pass_is_the_pass_of_its_key(encoder):
         alone = models.apply(model, weights, given, keys[2]).emissions
     np.testing.assert_allclose(together[2], alone, atol=1e-5)
     assert np.ptp(np.asarray(together), axis=0).max() > 0.1
-
-
-def test_fewer_passes_are_the_first_of_more():
-    key = jax.random.key(3)
-    few, many = (jax.random.key_data(models.pass_keys(key, n)) for n in (2, 5))
-    np.testing.assert_array_equal(few, many[:2])
-    assert len({tuple(row) for row in np.asarray(many).tolist()}) == 5
-
-
-def test_identical_keys_give_identical_passes():
-    model = build()
-    keys = jnp.stack([jax.random.key(7)] * PASSES)
-    found = np.asarray(emissions(model, keys))
-    np.testing.assert_array_equal(found, np.repeat(found[:1], PASSES, axis=0))
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
@@ -149,17 +126,6 @@ def test_only_the_named_parts_have_dropout(parts):
         head={"name": "softmax", "dropout": 0.3 if "head" in parts else 0.0},
     )
     np.testing.assert_allclose(found, emissions(others, keys), atol=1e-6)
-
-
-def test_what_comes_before_the_first_mask_is_computed_once():
-    """With masks in the head alone, the LSTM's loop carries no axis of passes."""
-    head_only = build(mc_dropout={"parts": ("head",)})
-    in_lstm = build(mc_dropout={"parts": ("encoder",)})
-    # The loop over the tokens reads the gates' arguments [T, 1, 12], of each pass if it
-    # must.
-    assert shapes_by_path(head_only, "f32[3,1,12]")
-    assert not shapes_by_path(head_only, f"f32[3,{PASSES},1,12]")
-    assert shapes_by_path(in_lstm, f"f32[3,{PASSES},1,12]")
 
 
 @pytest.mark.parametrize(
@@ -246,46 +212,6 @@ def test_without_passes_prediction_is_what_apply_computes():
     found = models.predict(model, weights, sentence())
     wanted = models.apply(model, weights, sentence())
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"parts": ("decoder",)},
-            "parts .*'decoder'.*; known: representation, encoder",
-        ),
-        ({"parts": ()}, "Expected parts of MCDropout, some of representation"),
-        (
-            {"average": "votes"},
-            "average 'votes' of MCDropout; known: scores, probabilities",
-        ),
-        (
-            {"num_samples": -1},
-            r"of MCDropout must be in \[0, 10000\], got -1",
-        ),
-        (
-            {"num_samples": 2.5},
-            r"num_samples of MCDropout must be a whole number, got 2\.5",
-        ),
-        ({"seed": "x"}, "seed of MCDropout must be a whole number, got 'x'"),
-        ({"passes": 3}, r"Unknown option mc_dropout\.passes"),
-    ],
-)
-def test_wrong_options(options, message, unchecked):
-    with pytest.raises(ValueError, match=message):
-        build(mc_dropout=options)
-
-
-def test_all_parts_are_the_default_and_one_may_be_a_string(unchecked):
-    assert build().mc_dropout.parts == PARTS
-    assert build(mc_dropout={"parts": "head"}).mc_dropout.parts == ("head",)
-
-
-def test_a_head_without_scores_drafts_nothing():
-    message = "mc_dropout.num_samples needs head 'softmax' or 'crf'"
-    with pytest.raises(ValueError, match=message):
-        build(head="seq2seq", mc_dropout={"num_samples": 2})
 
 
 def test_a_head_without_scores_of_its_own_cannot_be_sampled():

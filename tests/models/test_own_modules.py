@@ -1,5 +1,7 @@
 """Modules of one's own that break their contract are refused, with the contract."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 from flax import linen as nn
 
 import jaxner
+import train
+from configs import grn
 from jaxner.types import Potentials
 
 VOCABULARY, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])  # 5 labels
@@ -47,16 +51,6 @@ class WithoutTrain(nn.Module):
         return x, {}
 
 
-class Rotated(nn.Module):
-    """Holds an array, so that it cannot be hashed."""
-
-    matrix: np.ndarray
-
-    @nn.compact
-    def __call__(self, x, mask, *, train):
-        return x @ self.matrix, {}
-
-
 @pytest.mark.parametrize(
     ("part", "module", "error", "message"),
     [
@@ -72,16 +66,52 @@ def test_a_module_that_breaks_its_contract_is_refused(part, module, error, messa
         jaxner.build(VOCABULARY, **{**PARTS, part: module})
 
 
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A module in the current folder, outside the package and `sys.path`."""
+    name = f"mine_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(
+        """
+import flax.linen as nn
+import jax.numpy as jnp
+
+class Twice(nn.Module):
+    size: int = 4
+
+    @nn.compact
+    def __call__(self, x, mask, *, train):
+        return jnp.where(mask[:, None], nn.Dense(self.size)(2 * x), 0.0), {}
+"""
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    return name
+
+
+def test_a_module_outside_the_package_has_its_place_as_the_name(package):
+    encoder = {"name": f"{package}:Twice", "size": 3}
+    model = jaxner.build(VOCABULARY, **{**PARTS, "encoder": encoder})
+    weights = jaxner.init(model, jax.random.key(0))
+    assert weights["params"]["encoder"]["Dense_0"]["kernel"].shape == (8, 3)
+    for name in (f"{package}:Other", "nowhere.at_all:Twice", "math:pi", "json:loads"):
+        with pytest.raises(ValueError, match=name):
+            jaxner.build(VOCABULARY, **{**PARTS, "encoder": {"name": name}})
+
+
+def test_a_config_takes_a_module_outside_the_package(package, corpus, tmp_path):
+    config = grn.get_config(f"sample,encoder={package}:Twice")
+    config.update_from_flattened_dict(
+        {"data.dir": str(corpus), "num_epochs": 1, "model.encoder.size": 5}
+    )
+    config.data.num_shapes = 1
+    train.main_run(config, tmp_path / "run")
+    assert jaxner.load(tmp_path / "run").model.encoder.size == 5
+
+
 def test_a_head_that_scores_all_labels_is_taken():
     model = jaxner.build(VOCABULARY, **{**PARTS, "head": Scores(5)})
     tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, VOCABULARY)
     assert len(jaxner.tag(tagger, ["Rome", "fell"])) == 2
-
-
-def test_the_weights_of_a_module_with_an_array_are_drawn():
-    encoder = Rotated(np.eye(8, dtype=np.float32))
-    model = jaxner.build(VOCABULARY, **{**PARTS, "encoder": encoder})
-    assert sorted(jaxner.init(model, jax.random.key(0))) == ["frozen", "params"]
 
 
 def test_label_ids_outside_the_label_set_are_refused():

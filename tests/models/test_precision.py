@@ -122,7 +122,7 @@ def test_bfloat16_is_float32_rounded(name, refinement):
 
 
 def test_relations_of_a_long_sentence_keep_their_precision():
-    from jaxner.models.relation import gated_sum
+    from jaxner.models.grn import gated_sum
 
     draws = np.random.default_rng(0).normal(size=(4, 700, 6))
     # Rounded first, so that only the sums differ.
@@ -144,7 +144,7 @@ def test_relations_of_a_long_sentence_keep_their_precision():
 
 
 def test_distances_beyond_256_tokens_stay_apart():
-    from jaxner.models.relative import RelativeAttention
+    from jaxner.models.transformer import RelativeAttention
 
     module = RelativeAttention(num_heads=1, head_dim=4, dropout=0.0)
     draws = np.random.default_rng(0)
@@ -165,14 +165,6 @@ def test_distances_beyond_256_tokens_stay_apart():
 
     exact = found(jnp.float32)
     assert np.abs(found(jnp.bfloat16) - exact).mean() < 0.1 * np.abs(exact).mean()
-
-
-def test_potentials_are_float32():
-    model = build(ENCODERS["bilstm"], dtype="bfloat16")
-    sentences, _ = batch()
-    one = jax.tree.map(lambda a: a[0], sentences)
-    found = models.apply(model, models.init(model, jax.random.key(0)), one)
-    assert {leaf.dtype.name for leaf in found} == {"float32"}
 
 
 @pytest.mark.parametrize("name", ["idcnn", *slow("bilstm", "grn")])
@@ -197,8 +189,3 @@ def test_rematerialisation_saves_memory_of_berts_layers():
         return compiled.memory_analysis().temp_size_in_bytes
 
     assert needed(True) < 0.5 * needed(False)
-
-
-def test_an_unknown_dtype_is_refused():
-    with pytest.raises(ValueError, match="'float16' of Model; known: float32, "):
-        build(ENCODERS["grn"], dtype="float16")

@@ -244,11 +244,6 @@ def test_each_two_parts_fit(encoder, head, representation):
     assert [found.shape for found in labels] == [(2,), (2,)]
 
 
-def test_each_part_is_run():
-    for part, table in enumerate((ENCODERS, HEADS, REPRESENTATIONS)):
-        assert {case[part] for case in chosen()} == set(table)
-
-
 @pytest.mark.parametrize(
     ("encoder", "head", "representation"), [*chosen()[::8], *slow(*others())]
 )

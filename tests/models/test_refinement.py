@@ -208,33 +208,6 @@ def test_threshold_takes_the_refinement_where_the_draft_is_uncertain(head):
     np.testing.assert_allclose(found[~uncertain], drafts[~uncertain], atol=1e-5)
 
 
-def test_extreme_thresholds_are_the_draft_and_the_refinement():
-    model, weights, everywhere = thresholded(-1.0)
-    draft, chances = drafted(model, weights, sentence())
-    refined = refine(model, weights, sentence(), chances)
-    logs = jax.nn.log_softmax(refined.emissions)
-    np.testing.assert_allclose(everywhere.emissions, logs, atol=1e-6)
-    nowhere = thresholded(99.0)[2].emissions
-    np.testing.assert_allclose(nowhere, jax.nn.log_softmax(draft.emissions), atol=1e-6)
-
-
-def test_padding_changes_no_prediction():
-    model, weights, alone = thresholded(0.5)
-    padded = predict(model, weights, sentence(4, 7)).emissions
-    np.testing.assert_allclose(padded[:4], alone.emissions, atol=1e-5)
-    empty = predict(model, weights, sentence(0, 7)).emissions
-    assert np.isfinite(np.asarray(empty)).all()
-
-
-def test_another_key_is_another_draft_and_the_same_key_the_same():
-    model, weights, _ = thresholded(0.5)
-    one, same, other = (
-        drafted(model, weights, sentence(), jax.random.key(k))[1] for k in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(one, same)
-    assert np.abs(np.asarray(one - other)).max() > 1e-4
-
-
 # --- Training ----------------------------------------------------------------------
 
 
@@ -317,63 +290,6 @@ def test_one_optimizer_for_each_part_and_one_clip_for_both():
         other = other - rate * (adam + 0.2 * other)
         np.testing.assert_allclose(params["encoder"]["w"], theta, rtol=1e-5)
         np.testing.assert_allclose(params["refinement"]["w"], [other], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"parts": {"refinment": {"name": "sgd", "learning_rate": 1.0}}},
-         "'refinment', but the model has no parameters below this path"),
-        ({"parts": {"encoder": {"name": "adamx", "learning_rate": 1.0}}},
-         "Unknown optimizer 'adamx'"),
-        ({"parts": {"encoder": {"name": "sgd", "learning_rate": 1.0, "b1": 0.9}}},
-         r"Unknown option optimizer\.parts\.encoder\.b1 of sgd"),
-        ({"warmup": 0.1, "decay": 0.1}, "no decay; got warmup=0.1, decay=0.1"),
-        ({"warmup": 1.5}, "a share of all steps: expected a number from 0 to 1"),
-    ],
-)  # fmt: skip
-def test_wrong_parts_and_schedules(options, message):
-    given = {"name": "sgd", "learning_rate": 0.1, **options}
-    with pytest.raises(ValueError, match=message):
-        optimizers.build(given, 1, 2).init({"encoder": {"w": jnp.ones(1)}})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"threshold": True}, "threshold of Refinement must be a number, got True"),
-        (
-            {"threshold": float("nan")},
-            "threshold of Refinement must be a finite number, got nan",
-        ),
-        ({"soft": "nope"}, "soft of Refinement must be true or false, got 'nope'"),
-        ({"label_dim": 0}, "label_dim of Refinement must be at least 1, got 0"),
-        ({"head": {"name": "seq2seq"}}, "needs head 'softmax' or 'crf'"),
-        ({"treshold": 0.3}, r"Unknown option refinement\.treshold; known: .*threshold"),
-        ({"head_dims": 4}, r"Unknown option refinement\.head_dims; known: .*head_dim"),
-        ({"form": "letter"}, "Unknown form 'letter'"),
-        ({"head": {"name": "soft"}}, r"Unknown refinement\.head 'soft'"),
-    ],
-)
-def test_wrong_options(options, message, unchecked):
-    with pytest.raises(ValueError, match=message):
-        build(**options)
-
-
-def test_a_draft_needs_scores_of_each_token():
-    with pytest.raises(
-        ValueError, match="refinement needs head 'softmax' or 'crf', not"
-    ):
-        models.build(
-            num_labels=LABELS,
-            num_trained_words=9,
-            num_frozen_words=0,
-            num_chars=20,
-            representation={"words": {"dim": 6}, "chars": None},
-            encoder={"name": "bilstm", "hidden_dim": 4},
-            head={"name": "seq2seq"},
-            refinement={"label_dim": 4},
-        )
 
 
 def test_mixing_keeps_the_best_labels_of_both():

@@ -5,12 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import models, tagging
+from jaxner import models
 from jaxner.data import vocabulary as vocab
-from jaxner.models import CharacterCNN, CharacterLSTM, representation
-from jaxner.models.intnet import IntNet
+from jaxner.models import CharacterCNN, CharacterLSTM, IntNet, representation
 from jaxner.models.representation import Capitalisation
-from jaxner.types import Caps
 from tests.sentences import spelled
 
 NUM_CHARS = 9
@@ -166,42 +164,6 @@ def test_unknown_characters_of_a_type_share_the_unknown_ones_vector():
     assert len(np.unique(np.asarray(found), axis=0)) == 4
 
 
-@pytest.mark.parametrize("kind", [CharacterCNN, CharacterLSTM, IntNet])
-def test_characters_without_types_are_unknown_whatever_their_type(kind):
-    module = kind(NUM_CHARS, dim=3)
-    weights = draw_weights(module, pad(WORDS, 23))
-    words = pad([[3, NUM_CHARS + 2, 2], [3, 1, 2]], 4)
-    found = apply(module, weights, words)
-    np.testing.assert_array_equal(found[0], found[1])
-
-
-def test_fixed_words_are_cut_to_twenty_characters():
-    cnn, rng = fixed_cnn(), np.random.default_rng(0)
-    word = rng.integers(1, NUM_CHARS, 26).tolist()
-    weights = draw_weights(cnn, pad([word], 26))
-    words = [word, word[:20], word[:19], [*word[:20], 1, 2]]
-    found = np.asarray(apply(cnn, weights, pad(words, 26)))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[3])
-    assert not np.array_equal(found[0], found[2])
-
-
-def test_cnn_sizes_of_the_papers():
-    """Chen et al.: 30 filters on 30 dimensions; Li, Fu and Ma: 29 → 3 × 20."""
-    chars = jnp.ones((2, 5), int)
-    shapes = jax.eval_shape(lambda: init(CharacterCNN(80), chars))["params"]
-    assert jax.tree.map(jnp.shape, shapes) == {
-        "table": (80, 30),
-        "conv": {"kernel": (90, 30), "bias": (30,)},
-    }
-    cnn = fixed_cnn(dim=25, num_filters=20, types=TYPES)
-    shapes = jax.eval_shape(lambda: init(cnn, chars))["params"]
-    assert jax.tree.map(jnp.shape, shapes) == {
-        "table": (NUM_CHARS, 25),
-        **{f"conv{w}": {"kernel": (29 * w, 20)} for w in (1, 2, 3)},
-    }
-
-
 # --- Characters: an LSTM --------------------------------------------------------------
 
 
@@ -242,22 +204,6 @@ def test_lstm_equals_numpy(pool):
     assert (np.asarray(found)[[i for i, w in enumerate(WORDS) if w]] < 0).any()
 
 
-def test_lstm_sizes_of_the_paper():
-    shapes = jax.eval_shape(lambda: init(CharacterLSTM(80), jnp.ones((2, 5), int)))
-    assert jax.tree.map(jnp.shape, shapes["params"]) == {
-        "table": (80, 25),
-        "lstm": {
-            "lstm": {
-                "layer1": {
-                    "input": (2, 1, 25, 4, 25),
-                    "recurrent": (2, 1, 25, 4, 25),
-                    "bias": (2, 1, 4, 25),
-                }
-            }
-        },
-    }
-
-
 CHARACTERS = {
     "free": CharacterCNN(NUM_CHARS, dim=3, num_filters=4),
     "fixed": fixed_cnn(types=TYPES),
@@ -265,33 +211,6 @@ CHARACTERS = {
     "lstm-last": CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=2, pool="last"),
     "intnet": IntNet(NUM_CHARS, dim=3, num_filters=4, growth=3, num_blocks=2),
 }
-
-
-@pytest.mark.parametrize("name", CHARACTERS)
-def test_longer_words_of_the_batch_change_nothing(name):
-    words = [word for word in WORDS if len(word) <= 7]
-    weights = draw_weights(CHARACTERS[name], pad(words, 7))
-    alone = apply(CHARACTERS[name], weights, pad(words, 7))
-    for width in (8, 25):
-        found = apply(CHARACTERS[name], weights, pad(words, width))
-        np.testing.assert_allclose(found, alone, rtol=1e-6, atol=1e-6)
-    assert not alone[2].any()  # a word of no characters
-
-
-@pytest.mark.parametrize("name", CHARACTERS)
-def test_gradients_reach_every_parameter_of_the_characters(name):
-    module, chars = CHARACTERS[name], pad(WORDS, 23)
-    weights = draw_weights(module, chars)
-    loss = lambda weights, chars: jnp.sum(call(module, weights, chars) ** 2)  # noqa: E731
-    grad = jax.jit(jax.grad(loss))
-    found = grad(weights, chars)["params"]
-    for leaf in jax.tree.leaves(found):
-        assert jnp.isfinite(leaf).all()
-        assert leaf.any()
-    # Padding is a trained vector in words of a fixed length alone.
-    assert found["table"][0].any() == (name == "fixed")
-    nothing = grad(weights, jnp.zeros_like(chars))
-    assert not any(leaf.any() for leaf in jax.tree.leaves(nothing))  # nor any NaN
 
 
 @pytest.mark.parametrize("name", CHARACTERS)
@@ -308,84 +227,6 @@ def test_dropout_of_the_characters(name):
     noisy = apply(module, weights, same, key=jax.random.key(0))
     assert not np.allclose(noisy[0], noisy[1])
     assert not np.allclose(noisy, apply(module, weights, same, key=jax.random.key(1)))
-
-
-def test_each_element_of_a_character_vector_is_dropped_by_itself():
-    """A filter that looks at one element of one character shows it as it comes."""
-    cnn = CharacterCNN(NUM_CHARS, dim=2, num_filters=2, width=1, dropout=0.25)
-    chars = jnp.ones((4000, 1), int)
-    weights = {
-        "params": {
-            "table": jnp.ones((NUM_CHARS, 2)),
-            "conv": {"kernel": jnp.eye(2), "bias": jnp.zeros(2)},
-        }
-    }
-    found = np.asarray(apply(cnn, weights, chars, key=jax.random.key(0)))
-    np.testing.assert_allclose(np.unique(found), [0, 1 / 0.75], rtol=1e-6)
-    assert found.mean() == pytest.approx(1.0, abs=0.03)
-    both = (found > 0).all(axis=1).mean()
-    assert both == pytest.approx(0.75**2, abs=0.03)  # each element by itself
-
-
-def test_wrong_settings_of_the_characters_say_what_would_work():
-    with pytest.raises(
-        ValueError, match=r"odd widths of CharacterCNN, got 2; .*length"
-    ):
-        CharacterCNN(NUM_CHARS, width=2)
-    with pytest.raises(ValueError, match="odd widths of CharacterCNN, got 4"):
-        CharacterCNN(NUM_CHARS, width=(3, 4))
-    with pytest.raises(ValueError, match="width 3 does not fit words of length 2"):
-        fixed_cnn(length=2)
-    for option, message in (
-        ("activation", "'x' of CharacterCNN; known: none, tanh, relu"),
-        ("initializer", "'x' of CharacterCNN; known: kaiming, glorot"),
-        ("table_initializer", "'x' of CharacterCNN; known: kaiming, glorot, normal"),
-    ):
-        with pytest.raises(ValueError, match=f"Unknown {option} {message}"):
-            CharacterCNN(NUM_CHARS, **{option: "x"})
-    for kind in (CharacterCNN, CharacterLSTM, IntNet):
-        with pytest.raises(ValueError, match=rf"dropout of {kind.__name__} must be in"):
-            kind(NUM_CHARS, dropout=1.0)
-    for option, message in (
-        ("initializer", "'x' of CharacterLSTM; known: glorot, glorot_fused"),
-        ("table_initializer", "'x' of CharacterLSTM; known: kaiming, glorot, normal"),
-        ("pool", "'x' of CharacterLSTM; known: max, last"),
-    ):
-        with pytest.raises(ValueError, match=f"Unknown {option} {message}"):
-            CharacterLSTM(NUM_CHARS, **{option: "x"})
-
-
-def test_character_lstm_is_drawn_as_its_options_say():
-    lstm = CharacterLSTM(
-        *(300, 30, 25),
-        initializer="torch",
-        table_initializer="lecun",
-        forget_bias=0.0,
-    )
-    weights = jax.jit(lambda: init(lstm, jnp.ones((1, 1), int)))()["params"]
-    cells = weights["lstm"]["lstm"]["layer1"]
-    for leaf, bound in (
-        (weights["table"], (3 / 30) ** 0.5),
-        (cells["input"], 25**-0.5),
-        (cells["recurrent"], 25**-0.5),
-    ):
-        assert 0.98 * bound < float(jnp.abs(leaf).max()) <= bound * (1 + 1e-6)
-    assert not cells["bias"].any()
-
-
-def test_cnn_is_drawn_as_pytorch_draws_where_that_is_asked_for():
-    """NCRF++'s character CNN: 50 filters over 3 vectors of 30, U(±1/√90)."""
-    cnn = CharacterCNN(*(300, 30, 50), initializer="torch", table_initializer="lecun")
-    weights = jax.jit(lambda: init(cnn, jnp.ones((1, 4), int)))()["params"]
-    bound = 90**-0.5
-    for leaf, limit, slack in (
-        (weights["table"], (3 / 30) ** 0.5, 0.98),
-        (weights["conv"]["kernel"], bound, 0.98),
-        (weights["conv"]["bias"], bound, 0.8),
-    ):
-        assert slack * limit < float(jnp.abs(leaf).max()) <= limit * (1 + 1e-6)
-    kaiming = init(CharacterCNN(300), jnp.ones((1, 4), int))["params"]
-    assert not kaiming["conv"]["bias"].any()
 
 
 # --- Capitalisation -------------------------------------------------------------------
@@ -460,14 +301,6 @@ def test_unknown_words_have_a_vector_in_place_of_their_class(dim):
     np.testing.assert_array_equal(found[2], own[0])
     known = Capitalisation("case", dim).apply(weights, caps, words)
     np.testing.assert_array_equal(found[1::2], known[1::2])
-
-
-def test_every_class_of_caps_has_a_place_in_every_rule():
-    for table in representation.RULES.values():
-        assert set(table) == set(Caps) - {Caps.NONE}
-        assert set(table.values()) == {1, 2, 3, 4}
-    with pytest.raises(ValueError, match="rule 'x' of Capitalisation; known: shape, c"):
-        Capitalisation("x")
 
 
 # --- All together ---------------------------------------------------------------------
@@ -584,36 +417,6 @@ def test_words_that_occur_once_are_dropped_at_a_rate_of_their_own():
     assert dropped[is_single].mean() == pytest.approx(RATE, abs=tolerance)
 
 
-def test_the_unknown_word_learns_from_words_that_occur_once():
-    sentence, key = draw_sentence(60), jax.random.key(0)
-
-    def gradient(module):
-        def loss(params, weights):
-            rngs = models.Keys.of(key).rngs()
-            full = {**weights, "params": params}
-            return jnp.sum(module.apply(full, sentence, train=True, rngs=rngs))
-
-        weights = draw(module)
-        return jax.grad(loss)(weights["params"], weights)["words"]["trained"][1]
-
-    single = tagger(singleton_dropout=0.5).clone(singletons=(31, 34))
-    assert (gradient(single) > 0).all()
-    assert not gradient(tagger()).any()
-
-
-def test_a_model_knows_the_words_that_occur_once_of_its_vocabulary():
-    vocabulary, _ = vocab.build([["a", "b", "a", "c"]], ["LOC"])
-    options = {
-        "representation": {"words": {"dim": 2}, "singleton_dropout": 0.5},
-        "encoder": {"name": "identity"},
-        "head": {"name": "softmax"},
-    }
-    found = tagging.build_model(vocabulary, options).representation
-    assert (found.singletons, found.singleton_dropout) == ((3, 5), 0.5)
-    with pytest.raises(ValueError, match=r"singleton_dropout of Representation .*1\.5"):
-        tagger(singleton_dropout=1.5)
-
-
 def test_only_the_key_of_words_drops_words():
     """Without that key, training drops no words; a pass without dropout may."""
     module = tagger(word_dropout=0.5, dropout=0.5)
@@ -646,13 +449,6 @@ def test_only_the_key_of_words_drops_words():
     assert 0.3 < kept.mean() < 0.7
 
 
-def test_keys_of_one_pass_are_three_different_ones():
-    *keys, chars = models.Keys.of(jax.random.key(0))
-    assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == 3
-    assert chars is None  # the batch's
-    assert models.Keys() == (None, None, None, None)
-
-
 def test_dropped_words_keep_their_characters_and_shape():
     module = tagger(
         word_dropout=0.999,
@@ -664,41 +460,6 @@ def test_dropped_words_keep_their_characters_and_shape():
     found = represent(module, weights, sentence, {"words": jax.random.key(0)})
     assert (found[:, :3] != plain[:, :3]).all()
     np.testing.assert_array_equal(found[:, 3:], plain[:, 3:])
-
-
-def test_a_sentence_without_what_the_model_asks_for():
-    module = tagger(caps={"rule": "shape"})
-    weights = draw(module)
-    with pytest.raises(ValueError, match="needs the field `caps` of a Sentence"):
-        module.apply(weights, draw_sentence(2)._replace(caps=None), train=False)
-    # A model that does not ask for it does without.
-    plain = tagger()
-    without = draw_sentence(2)._replace(caps=None)
-    found = plain.apply(draw(plain), without, train=False)
-    np.testing.assert_array_equal(
-        found, plain.apply(draw(plain), draw_sentence(2), train=False)
-    )
-
-
-def test_errors_of_a_representation():
-    with pytest.raises(
-        ValueError, match="words, chars, vectors and bert; all are None"
-    ):
-        tagger(words=None)
-    with pytest.raises(ValueError, match=r"representation\.chars 'rnn'; known: cnn, i"):
-        tagger(chars={"name": "rnn"})
-    with pytest.raises(ValueError, match=r"chars\.types needs `char_types`"):
-        tagger(chars={"types": True, "length": 5})
-    for options, message in (
-        ({"words": {"size": 3}}, r"Unknown option representation\.words\.size"),
-        ({"chars": {"size": 3}}, r"Unknown option representation\.chars\.size"),
-        ({"caps": {"size": 3}}, r"Unknown option representation\.caps\.size"),
-        ({"size": 3}, r"Unknown option representation\.size; known: .*word_dropout"),
-        ({"words": {"initializer": "x"}}, "of Words; known: kaiming, glorot, normal"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            tagger(**options)
-    assert tagger(chars={"types": False}).chars.types is None
 
 
 def test_types_come_from_the_vocabulary():
@@ -722,27 +483,6 @@ def test_types_come_from_the_vocabulary():
         "representation"
     ]
     assert shapes["chars"]["conv1"]["kernel"].shape == (6, 30)
-
-
-TABLES = {
-    "kaiming": ((6 / 20) ** 0.5, True),
-    "glorot": ((6 / (500 + 20)) ** 0.5, True),
-    "normal": (0.1, False),
-}
-
-
-@pytest.mark.parametrize("initializer", TABLES)
-def test_tables_are_drawn_as_the_papers_say(initializer):
-    words = representation.Words(500, dim=20, initializer=initializer)
-    table = jax.jit(init, static_argnums=0)(words, jnp.zeros(1, int))["params"]
-    scale, uniform = TABLES[initializer]
-    std = scale / 3**0.5 if uniform else scale
-    assert float(jnp.std(table["trained"])) == pytest.approx(std, rel=0.03)
-    largest = float(jnp.abs(table["trained"]).max())
-    if uniform:
-        assert 0.99 * scale < largest <= scale * (1 + 1e-6)
-    else:
-        assert largest > 3 * scale
 
 
 def test_a_representation_drops_character_vectors_in_training_alone():

@@ -10,9 +10,10 @@ import pytest
 
 import jaxner
 import train
-from jaxner import models, pretrained, tagging
+from jaxner import models, tagging
 from jaxner.data import corpora
 from jaxner.data import vectors as token_vectors
+from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.types import batch_axes

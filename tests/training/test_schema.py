@@ -14,9 +14,8 @@ import pytest
 
 from jaxner import configuration, fields, models
 from jaxner.fields import OneOf, Range
+from jaxner.models import Chain, Refinement
 from jaxner.models.bert import WordPieces
-from jaxner.models.chain import Chain
-from jaxner.models.refinement import Refinement
 from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
 from jaxner.models.transformer import TwoStream
 from jaxner.training import checks, optimizers, schema

@@ -1,0 +1,363 @@
+"""BiLSTM encoders, and what the papers put on top of them.
+
+`BiLSTM` has the parallel, cross and variational forms; `SelfAttention` makes
+Att-BiLSTM-CNN of it; `Chain` joins the two. Shape letters: `T` tokens, `D` input
+features, `H` features; `N` state size of a cell, `K` units; `m` heads of `d`
+dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxner.fields import Depth, OneOf, Rate, Real, Size
+from jaxner.models import layers
+from jaxner.types import FORBIDDEN
+
+POOLS = ("concat", "mean")
+INPUT_MASKS = ("unit", "shared")
+STREAMS = {"sentence": "dropout", "batch": "shared"}
+
+
+class BiLSTM(nn.Module):
+    """A bidirectional LSTM of one or more units and layers.
+
+    Attributes:
+        hidden_dim: State size of one unit in one direction.
+        num_units: Independent units that read the same input (Žukov-Gregorič et al.,
+            2018).
+        num_layers: Number of stacked layers.
+        cross: Whether a cell above the first layer reads both directions of the layer
+            below (Cross-BiLSTM), or only its own, so that the two never mix
+            (Baseline-BiLSTM of Li, Fu and Ma, 2020).
+        pool: How outputs of units combine: "concat" or "mean".
+        input_dropout: Dropout rate on the inputs of every layer.
+        state_dropout: Dropout rate on the state h of a cell.
+        output_dropout: Dropout rate on the outputs of the last layer. All three masks
+            are constant over time and separate for each cell (Gal and Ghahramani,
+            2016).
+        input_mask: "unit": each cell has its own input mask; "shared": one for all
+            cells of a layer. With several units and separate masks, almost every input
+            reaches some unit.
+        dropout_scope: "sentence": each sentence has its own masks, from the stream
+            "dropout"; "batch": all sentences share masks from the stream "shared",
+            whose key must be the same for all of them.
+        initializer: "glorot", for each gate separately; "glorot_fused", for all gates
+            and for the input and state matrices as one (TensorFlow); "kaiming";
+            "normal", which is N(0, 1); "torch", U(±1/√N), PyTorch's default except for
+            the biases.
+        forget_bias: Initial bias of the forget gates; the other biases start at zero.
+    """
+
+    hidden_dim: Size = 200
+    num_units: Size = 1
+    num_layers: Depth = 1
+    cross: bool = True
+    pool: Annotated[str, OneOf(POOLS)] = "concat"
+    input_dropout: Rate = 0.0
+    state_dropout: Rate = 0.0
+    output_dropout: Rate = 0.0
+    input_mask: Annotated[str, OneOf(INPUT_MASKS)] = "unit"
+    dropout_scope: Annotated[str, OneOf(STREAMS)] = "sentence"
+    initializer: layers.Initializer = "glorot"
+    forget_bias: Real = 1.0
+
+    receptive_field = None  # all tokens decide every label
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
+    ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
+        """Returns the features of each token, zero under padding, and no intermediates.
+
+        The features of all forward cells come first, then those of all backward cells.
+        """
+
+        def drop(rate, x, is_shared=False):
+            """Multiplies by one mask for all tokens, per cell or for all cells."""
+            if not (train and rate):
+                return x
+            key = self.make_rng(STREAMS[self.dropout_scope])
+            shape = (*((1, 1) if is_shared else (2, self.num_units)), x.shape[3])
+            kept = jax.random.bernoulli(key, 1 - rate, shape)
+            return x * jnp.where(kept, 1 / (1 - rate), 0.0)[None]
+
+        size, options = self.hidden_dim, (self.initializer, self.forget_bias)
+        x = x[:, None, None]
+        for layer in range(1, self.num_layers + 1):
+            if self.cross and layer > 1:
+                x = jnp.concatenate([x[:, 0:1], x[:, 1:2]], axis=3)
+            x = drop(self.input_dropout, x, self.input_mask == "shared")
+            cells = layers.Cells(size, self.num_units, *options, name=f"layer{layer}")
+            ones = jnp.ones((1, 2, self.num_units, size), x.dtype)
+            state_mask = drop(self.state_dropout, ones)[0]
+            x, _ = layers.bilstm(x, mask, *cells(x.shape[3]), state_mask)
+        x = drop(self.output_dropout, x)
+        if self.pool == "mean":
+            x = jnp.mean(x, axis=2, keepdims=True)
+        return x.reshape(len(mask), 2 * x.shape[2] * size), {}
+
+    def candidate_kernels(
+        self, params: Mapping[str, Any]
+    ) -> list[Float[Array, "K N N"]]:
+        """Returns the recurrent kernels of the cell candidates.
+
+        For each layer and direction, those of its units, from state to candidate.
+
+        References:
+            Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition with Parallel
+            Recurrent Neural Networks", ACL 2018: the W_c of the orthogonality penalty.
+        """
+        names = [f"layer{number}" for number in range(1, self.num_layers + 1)]
+        return layers.candidates(params, names)
+
+
+class Chain(nn.Module):
+    """An encoder on top of another encoder.
+
+    Attributes:
+        first: Reads the representation. If it has stages, `then` reads each of them.
+        then: Reads the features of `first`.
+    """
+
+    first: nn.Module
+    then: nn.Module
+
+    @property
+    def receptive_field(self) -> int | None:
+        """Number of tokens that decide one label; None for all tokens."""
+        fields = [getattr(link, "receptive_field", None) for link in self._links()]
+        return None if None in fields else sum(fields) - 1
+
+    @property
+    def num_stages(self) -> int:
+        """Number of stages: those of `then` for each stage of `first`."""
+        first, then = (getattr(link, "num_stages", 1) for link in self._links())
+        return first * then
+
+    def _links(self) -> tuple[Any, Any]:
+        return self.first, self.then
+
+    def __call__(
+        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
+    ):
+        """Returns the features of each token, and both encoders' intermediates."""
+        first, then = self._links()
+        features, out = first(x, mask, train=train)
+        if not isinstance(features, tuple):
+            features, more = then(features, mask, train=train)
+            return features, {**out, **more}
+        stages, more = [], {}
+        for stage in features:
+            features, more = then(stage, mask, train=train)
+            stages += features if isinstance(features, tuple) else [features]
+        return tuple(stages), {**out, **more}
+
+    def candidate_kernels(
+        self, params: Mapping[str, Any]
+    ) -> list[Float[Array, "K N N"]]:
+        """Returns the kernels of both encoders; see `candidate_kernels`."""
+        return [
+            *candidate_kernels(self.first, params.get("first", {})),
+            *candidate_kernels(self.then, params.get("then", {})),
+        ]
+
+
+def candidate_kernels(
+    encoder: nn.Module, params: Mapping[str, Any]
+) -> list[Float[Array, "K N N"]]:
+    """Returns the recurrent kernels of an encoder's cell candidates.
+
+    Those of units that read the same input, for each layer and direction; none if the
+    encoder has no method `candidate_kernels`, as `BiLSTM` does.
+    """
+    find = getattr(encoder, "candidate_kernels", None)
+    return [] if find is None else find(params)
+
+
+class Identity(nn.Module):
+    """An encoder that returns its input, so that the head reads the representation.
+
+    For representations that include the context, such as `bert`.
+    """
+
+    receptive_field = 1
+
+    def __call__(
+        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
+    ) -> tuple[Float[Array, " T D"], dict[str, Array]]:
+        """Returns the features unchanged, and no intermediates."""
+        del mask, train
+        return x, {}
+
+
+class Projection(nn.Module):
+    """A dense layer applied to each token.
+
+    Attributes:
+        hidden_dim: Number of output features.
+        activation: One of `layers.ACTIVATIONS`.
+        bias: Initial bias.
+        initializer: How the kernel is drawn, one of `layers.KERNELS`.
+    """
+
+    hidden_dim: Size = 100
+    activation: layers.Activation = "tanh"
+    bias: Real = 0.0
+    initializer: layers.Kernel = "glorot"
+
+    receptive_field = 1
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
+    ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
+        """Returns the features of each token; zero under padding."""
+        del train
+        dense = nn.Dense(
+            self.hidden_dim,
+            kernel_init=layers.KERNELS[self.initializer](1),
+            bias_init=nn.initializers.constant(self.bias),
+            name="dense",
+        )
+        x = layers.ACTIVATIONS[self.activation](dense(x))
+        return jnp.where(mask[:, None], x, 0.0), {}
+
+
+# Up to WHOLE tokens, all scores of a sentence are in memory at once, which is faster;
+# longer sentences hold the scores of BLOCK queries at a time.
+WHOLE, BLOCK = 512, 256
+
+# A kernel [D, m, d] holds the paper's W^1 to W^m, each drawn as a separate D × d
+# matrix. Drawn as one D × m·d matrix, their values would be smaller.
+_glorot_per_head = nn.initializers.glorot_uniform(in_axis=0, out_axis=2, batch_axis=1)
+
+
+def by_blocks(
+    gather: Callable[[Int[Array, ""], Float[Array, "m n k"]], Float[Array, "n ..."]],
+    queries: Float[Array, "m T k"],
+    size: int,
+) -> Float[Array, "T ..."]:
+    """Returns attention computed block by block of queries, in memory linear in T.
+
+    At most `[m, n, T]` scores exist at a time. The backward pass recomputes the scores
+    of each block instead of storing all of them. Every block sees all keys, so its
+    softmax is complete.
+
+    Args:
+        gather: Returns the results of a block of queries, given the index of its first.
+        queries: Queries of all tokens.
+        size: Queries in a block, n; zero after the last token.
+    """
+    heads, length, dim = queries.shape
+    count = -(-length // size)
+    padding = ((0, 0), (0, count * size - length), (0, 0))
+    blocks = jnp.pad(queries, padding).reshape(heads, count, size, dim)
+    run = jax.checkpoint(lambda block: gather(*block), prevent_cse=False)
+    rows = jax.lax.map(run, (size * jnp.arange(count), jnp.moveaxis(blocks, 1, 0)))
+    return rows.reshape(count * size, *rows.shape[2:])[:length]
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention whose output is appended to its input.
+
+    Memory is linear in T, forward and backward, unless the caller uses the weights. As
+    in the paper, there is no output projection, residual sum or dropout of the weights.
+    Padding keys get a finite score; the authors' -inf gives NaN in a sentence without
+    tokens.
+
+    Attributes:
+        num_heads: Number of heads, m.
+        head_dim: Dimensions of each head, d; None for D / m, as in the paper.
+        keep: Parts of [H; C^1; …; C^m] to keep, with zeros for the others: "hidden",
+            "context" (all heads), "context1" to "context{m}"; None for all parts. The
+            parameters are the same for any choice, so that one trained model gives the
+            paper's entity-chunking table. Applies in training too. A single name may be
+            a plain string.
+
+    References:
+        Li, Fu and Ma, "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Context for
+        NER", 2019 (arXiv 1908.11046; AAAI 2020 under another title).
+    """
+
+    num_heads: Size = 5
+    head_dim: Size | None = None
+    keep: str | Sequence[str] | None = None
+
+    receptive_field = None  # all tokens decide every label
+
+    def __post_init__(self):
+        if self.keep is not None:  # a tuple, so that models compare by value
+            self.keep = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
+        super().__post_init__()
+
+    def check(self) -> None:
+        """Raises ValueError if a part in `keep` is unknown."""
+        heads = (f"context{i + 1}" for i in range(self.num_heads))
+        known = ("hidden", "context", *heads)
+        for part in self.keep or ():
+            if part not in known:
+                raise ValueError(
+                    f"Unknown part {part!r} in keep of SelfAttention; known: "
+                    f"{', '.join(known)}"
+                )
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
+    ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
+        """Returns [x; C^1; …; C^m], H = D + m·d, zero under padding, and intermediates.
+
+        The intermediate `attention` holds the weights α^i, `[m, T, T]`: the row of a
+        token sums to 1 over the tokens; rows and columns under padding are zero.
+        """
+        del train  # dropout is in the encoder below and in the head
+        size = x.shape[1]
+        if self.head_dim is None and size % self.num_heads:
+            raise ValueError(
+                f"{size} features are not divisible by num_heads={self.num_heads} of "
+                "SelfAttention; set head_dim, or choose a divisor"
+            )
+        head_dim = self.head_dim or size // self.num_heads
+        shape = (size, self.num_heads, head_dim)
+        queries, keys, values = (
+            jnp.einsum("td,dmk->mtk", x, self.param(name, _glorot_per_head, shape))
+            for name in ("query", "key", "value")
+        )
+
+        def attend(queries):
+            scores = jnp.einsum("mtk,msk->mts", queries, keys) / head_dim**0.5
+            scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
+            return jnp.where(mask[None, None, :], jax.nn.softmax(scores, axis=-1), 0.0)
+
+        def gather(_, block):
+            return jnp.einsum("mts,msk->tmk", attend(block), values)
+
+        # In a long sentence, only heat maps use all weights at once.
+        weights = jnp.where(mask[None, :, None], attend(queries), 0.0)
+        if len(x) <= WHOLE:
+            contexts = jnp.einsum("mts,msk->tmk", weights, values)
+        else:
+            contexts = by_blocks(gather, queries, BLOCK)
+        hidden, contexts = self._kept(x, contexts)
+        contexts = contexts.reshape(len(x), self.num_heads * head_dim)
+        features = jnp.concatenate([hidden, contexts], axis=1)
+        return jnp.where(mask[:, None], features, 0.0), {"attention": weights}
+
+    def _kept(self, hidden, contexts):
+        """Returns the parts with zeros in those that `keep` does not name."""
+        if self.keep is None:
+            return hidden, contexts
+        keep = set(self.keep)
+        heads = [
+            not keep.isdisjoint(("context", f"context{i + 1}"))
+            for i in range(self.num_heads)
+        ]
+        hidden = hidden if "hidden" in keep else jnp.zeros_like(hidden)
+        return hidden, jnp.where(jnp.array(heads)[None, :, None], contexts, 0.0)

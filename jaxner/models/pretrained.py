@@ -1,0 +1,224 @@
+"""Reads the weights of pretrained encoders from local Hugging Face folders.
+
+The folder holds `config.json`, `model.safetensors` (or several such files and
+`model.safetensors.index.json`), and the vocabulary, which the data rooms read. This
+module downloads nothing and opens no pickle.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxner.errors import InputError, needs
+from jaxner.fields import Momentum, Size, check
+from jaxner.models.bert import ACTIVATIONS, BERT
+from jaxner.models.model import name_of
+from jaxner.types import Weights
+
+PLACE = "representation/bert/encoder/"
+"""Path of the encoder's weights in a tagger's tree."""
+
+_SIZES = (
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
+    *("intermediate_size", "max_position_embeddings", "type_vocab_size"),
+)
+_RATES = ("layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob")
+_FIXED = {"position_embedding_type": "absolute", "is_decoder": False}
+# PyTorch's names of our arrays; {} stands for the layer's number.
+_TABLES = {
+    "words": "embeddings.word_embeddings",
+    "positions": "embeddings.position_embeddings",
+    "types": "embeddings.token_type_embeddings",
+    "norm": "embeddings.LayerNorm",
+}
+_LAYER = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attention_output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "intermediate": "intermediate.dense",
+    "output": "output.dense",
+    "output_norm": "output.LayerNorm",
+}
+_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "bias": "bias"}
+# Checkpoints converted from TensorFlow have the older names on the left.
+_OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+_HEADS = ("pooler.", "cls.", "classifier.")
+_NO_WEIGHT = {"embeddings.position_ids"}  # 0, 1, 2, …, stored by older versions
+
+
+def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the attributes of `BERT` from the config of a Hugging Face folder.
+
+    Raises:
+        FileNotFoundError: `config.json` is missing.
+        InputError: The config is malformed, or describes a model that `BERT` does not
+            support.
+    """
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is missing: expected a local folder as Hugging Face's "
+            "save_pretrained writes it, with config.json, model.safetensors and "
+            "vocab.txt or tokenizer.json."
+        )
+    config = _object(path)
+    for name, value in {"model_type": "bert", **_FIXED}.items():
+        if config.get(name, value) != value:
+            raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
+    names = (*_SIZES, *_RATES, "hidden_act")
+    attributes = {name: config[name] for name in names if name in config}
+    if missing := [name for name in _SIZES[:6] if name not in attributes]:
+        raise InputError(f"lacks {', '.join(missing)}", path)
+    for name, value in attributes.items():
+        if name in _SIZES:
+            check(f"{path}: {name}", value, Size)
+        elif name in _RATES:
+            check(f"{path}: {name}", value, Momentum)
+        elif value not in list(ACTIVATIONS):
+            known = ", ".join(ACTIVATIONS)
+            raise InputError(f"unknown hidden_act {value!r}; known: {known}", path)
+    size, heads = attributes["hidden_size"], attributes["num_attention_heads"]
+    if size % heads:
+        raise InputError(
+            f"hidden_size {size} is not divisible by num_attention_heads {heads}", path
+        )
+    return attributes
+
+
+def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the encoder weights of a Hugging Face folder, as NumPy arrays.
+
+    They have the tree of `BERT`'s parameters. Skips heads on top of the encoder, and
+    converts half precision to float32.
+
+    Raises:
+        FileNotFoundError: The folder has no weights, or only pickled ones.
+        ImportError: safetensors is not installed.
+        InputError: Tensors are missing, unknown or have another shape.
+    """
+    ids = jnp.zeros(1, jnp.int32)
+    model = BERT(**sizes(folder))
+    start = functools.partial(model.init, jax.random.key(0), train=False)
+    like = jax.eval_shape(start, ids, ids == 0)["params"]
+    tensors = _tensors(Path(folder))
+    used = set()
+
+    def take(path, leaf):
+        keys = [entry.key for entry in path]
+        is_layer, is_map = keys[0] == "layers", keys[-1] == "kernel"
+        name = _LAYER[keys[1]] if is_layer else _TABLES[keys[0]]
+        name = f"{name}.{_LEAVES[keys[-1]]}"
+        numbers = range(len(leaf)) if is_layer else [0]
+        names = [f"encoder.layer.{i}.{name}" if is_layer else name for i in numbers]
+        shape = leaf.shape[1:] if is_layer else leaf.shape
+        shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
+        used.update(names)
+        arrays = []
+        for name in names:
+            tensor = tensors.get(name)
+            if tensor is None or tensor.shape != shape:
+                got = "none" if tensor is None else tensor.shape
+                raise InputError(
+                    f"expected {name} of shape {shape} by config.json, got {got}",
+                    folder,
+                )
+            array = np.asarray(tensor, np.float32)
+            arrays.append(array.T if is_map else array)
+        return np.stack(arrays) if is_layer else arrays[0]
+
+    weights = jax.tree_util.tree_map_with_path(take, like)
+    if unknown := sorted(tensors.keys() - used - _NO_WEIGHT):
+        some = ", ".join(unknown[:8])
+        raise InputError(
+            f"{len(unknown)} tensors are not known: {some}. Does config.json belong to "
+            "these weights?",
+            folder,
+        )
+    return weights
+
+
+def fill(weights: Weights, folder: str | os.PathLike[str]) -> Weights:
+    """Returns a tagger's weights with the encoder of a Hugging Face folder filled in.
+
+    Args:
+        weights: What `models.init` returned for a model with `representation.bert`.
+        folder: As at the head of this module.
+
+    Raises:
+        FileNotFoundError, ImportError, InputError: As for `read`.
+    """
+    pretrained = {
+        name_of(p): leaf for p, leaf in jax.tree.leaves_with_path(read(folder))
+    }
+
+    def take(path, leaf):
+        _, place, name = name_of(path).rpartition(PLACE)
+        return jnp.asarray(pretrained[name]) if place else leaf
+
+    return jax.tree_util.tree_map_with_path(take, weights)
+
+
+def _tensors(folder: Path) -> dict[str, np.ndarray]:
+    """Returns the encoder's tensors under their current names."""
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ImportError:
+        raise needs("A pretrained encoder", "safetensors") from None
+    tensors: dict[str, np.ndarray] = {}
+    for path in _files(folder):
+        try:
+            tensors.update(load_file(path))
+        except (SafetensorError, OSError) as error:
+            raise InputError(f"cannot be read: {error}", path) from None
+    prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
+    named = {}
+    for name, tensor in tensors.items():
+        current = name.removeprefix(prefix)
+        for older, today in _OLDER.items():
+            current = current.replace(older, today)
+        if name.startswith(prefix) and not current.startswith(_HEADS):
+            named[current] = tensor
+    return named
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
+    if whole.is_file():
+        yield whole
+    elif index.is_file():
+        files = _object(index).get("weight_map")
+        if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
+            raise InputError("expected weight_map, from tensors to files", index)
+        for name in sorted(set(files.values())):
+            yield folder / name
+    elif pickles := sorted(path.name for path in folder.glob("*.bin")):
+        raise FileNotFoundError(
+            f"{folder} has its weights in {', '.join(pickles)}, a pickle, which could "
+            "run any code; expected model.safetensors. If you trust the file, load it "
+            "with transformers, and save it by save_pretrained(safe_serialization=True)"
+        )
+    else:
+        raise FileNotFoundError(f"Neither {whole.name} nor {index.name} in {folder}")
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """Returns the JSON object in a file."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", path) from None
+    if not isinstance(content, dict):
+        raise InputError("expected a JSON object", path)
+    return content
