@@ -150,16 +150,10 @@ def split_of(
     scheme: str | None = None,
     errors: list[InputError] | None = None,
 ) -> Split:
-    """Returns the split of a file that `formats.read` read; see `read`.
+    """Returns the split of a file that `formats.read` read; arguments as in `read`.
 
-    Args:
-        path: The file.
-        contents: Its content.
-        name: As in `read`.
-        split: As in `read`.
-        scheme: As in `read`.
-        errors: Gets an error for each malformed label, and their sentences are left
-            out; None: the first error is raised.
+    With a list of `errors`, it gets an error for each malformed label, and the
+    sentences with such labels are left out; otherwise, the first error is raised.
     """
     examples, notes = contents.examples, list(contents.notes)
     has_tags = scheme == schemes.TAGS

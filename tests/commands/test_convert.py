@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jaxner import __main__ as program
-from jaxner.data import corpora, formats
+from jaxner.data import formats
 
 TEXT = "Ada I-Person-Name\nPreston I-Person-Name\nleft O\n\nMilan I-ORG\nAjax B-ORG\n"
 
@@ -120,24 +120,3 @@ def test_what_cannot_be_done_is_told(source, monkeypatch, capsys, arguments, mes
     assert caught.value.code == 1
     assert message in "".join(capsys.readouterr())
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]
-
-
-def test_spans_that_do_not_fit_are_noted_in_a_split(tmp_path):
-    record = {"text": "Romans", "spans": [[0, 4, "LOC"]]}
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join([json.dumps(record)] * 9))
-    split = corpora.read(path, unfit="widen")
-    assert split.notes[0] == "9 spans do not match the tokens; the first:"
-    assert len(split.notes) == 6
-
-
-def test_annotations_that_are_no_entities_are_counted(tmp_path, capsys):
-    folder = tmp_path / "brat"
-    folder.mkdir()
-    (folder / "a.txt").write_text("Rome wins\n")
-    lines = ["T1\tLOC 0 4\tRome", "R1\tin Arg1:T1 Arg2:T1", "#1\tNote T1\tx"]
-    lines += ["A1\tOld T1", "A2\tBig T1"]
-    (folder / "a.ann").write_text("".join(f"{line}\n" for line in lines))
-    run(folder, tmp_path / "a.conll")
-    told = capsys.readouterr().out
-    assert "not entities, left out: 2 attributes, 1 note, 1 relation" in told

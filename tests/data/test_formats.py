@@ -365,6 +365,7 @@ def test_spans_that_do_not_fit_are_reported(file):
     assert dropped.examples[0].labels == ("O", "O", "B-B", "I-B")
     assert widened.examples[0].labels == ("B-A", "O", "B-B", "I-B")
     assert len(dropped.notes) == len(widened.notes) == 3
+    assert "2 spans" in dropped.notes[0]
     assert "'Roma'" in dropped.notes[1]
     assert "widened to 'Romans'" in widened.notes[1]
     errors = []
