@@ -77,12 +77,12 @@ def main(argv: list[str] | None = None) -> int:
     if not options.list:
         queue.work(jobs, options.hours, options.retry)
         return 0
-    by_cell: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for job in jobs:
-        states = by_cell.setdefault(job.cell.id, {})
-        states.setdefault(queue.state(job), []).append(str(job.seed))
     totals: collections.Counter[str] = collections.Counter()
-    for name, states in by_cell.items():
+    for name in dict.fromkeys(job.cell.id for job in jobs):
+        states: dict[tuple[str, str], list[str]] = {}
+        for job in jobs:
+            if job.cell.id == name:
+                states.setdefault(queue.state(job), []).append(str(job.seed))
         texts = []
         for (state, why), seeds in states.items():
             totals[state] += len(seeds)
@@ -95,15 +95,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def show_tables(published: Published, results: Results, write: bool) -> None:
     """Prints the tables, or writes them into the README, the docs and the results."""
-    lines = results.lines()
-    before = results.compared.read_text("utf-8") if results.compared.is_file() else "{}"
-    compared = tables.compare(published, lines, json.loads(before))
-    report = tables.report(published, lines, compared)
+    lines, file = results.lines(), results.folder / "bootstrap.json"
+    known = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    report = tables.report(published, lines, known)
     if not write:
         print(report, end="")
         return
-    if compared:
-        writing.write_text(results.compared, json.dumps(compared, indent=1) + "\n")
+    writing.write_text(file, json.dumps(known, indent=1) + "\n")
     writing.write_text(results.folder / "README.md", report)
     pages = {"README.md": tables.readme, "docs/systems.md": tables.systems}
     for name, table in pages.items():

@@ -40,14 +40,7 @@ class Cell(NamedTuple):
 
 
 class Published(NamedTuple):
-    """The content of `published.toml`.
-
-    Attributes:
-        cells: Cells by id, in the order of the file.
-        tables: Paper and, perhaps, note of each table.
-        claims: Orders of two cells, `better` and `worse`, as a paper claims `where`.
-        references: Other programs' figures with the data and vectors of our runs.
-    """
+    """The content of `published.toml`: cells by id, tables, claims and references."""
 
     cells: dict[str, Cell]
     tables: dict[str, Any]
@@ -130,12 +123,7 @@ class Plan(NamedTuple):
         return cls(*(content[name] for name in names))  # pyright: ignore
 
     def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:
-        """Returns all runs by descending priority, each once.
-
-        Args:
-            cells: All cells by id; cells without a group come last, with one seed.
-            seeds: Number of runs of each cell; None for the numbers of the groups.
-        """
+        """Returns all runs by priority; `seeds` of each cell, by default as planned."""
         named = {name for group in self.groups for name in group["cells"]}
         rest = {"cells": [name for name in cells if name not in named], "seeds": 1}
         return [

@@ -32,7 +32,6 @@ MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
 STATES = (DONE, FAILED, MISSING, WAITING, SKIPPED)
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda"}
 STOPPED = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
-LOG = "train.log"
 
 
 def train(
@@ -49,9 +48,6 @@ def train(
 
     Returns:
         The exit status (negative: the signal that killed the run), and the last line.
-
-    Raises:
-        KeyboardInterrupt: After the run has stopped, too.
     """
     environment = dict(os.environ)
     # All seeds of a cell share compiled programs.
@@ -60,7 +56,7 @@ def train(
     if device:
         environment["JAX_PLATFORMS"] = PLATFORMS[device]
     command = ["-m", "jaxner", "train", "--config", job.cell.config, *flags]
-    with (folder / LOG).open("ab") as log:
+    with (folder / "train.log").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, *command, "--workdir", str(folder)],
             cwd=ROOT,
@@ -70,15 +66,15 @@ def train(
             start_new_session=True,  # we pass Ctrl-C on, not the shell
         )
         try:
-            status = process.wait(min(seconds, threading.TIMEOUT_MAX))
+            process.wait(min(seconds, threading.TIMEOUT_MAX))
         except subprocess.TimeoutExpired:
             process.terminate()
-            status = process.wait()
         except KeyboardInterrupt:
             process.terminate()
             process.wait()
             raise
-    lines = (folder / LOG).read_text("utf-8", "replace").split("\n")
+        status = process.wait()
+    lines = (folder / "train.log").read_text("utf-8", "replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "no message")
     for path, name in {str(ROOT): ".", os.environ.get("JAXNER_DATA"): "data"}.items():
         if path:  # no machine's paths in the results
@@ -94,11 +90,10 @@ class Queue:
         plan: Overrides of the configs.
         results: Receives the lines of finished runs.
         runs: The folder of all runs.
-        device: "cpu", "gpu" or None for JAX's choice. On a GPU, the missing seeds of a
-            cell train together, in one program.
+        device: "cpu", "gpu" or None for JAX's choice. On a GPU, all seeds of a cell
+            train together, in one program.
         log: Gets lines for the user.
         train: Trains one run.
-        config_of: Returns the config of a cell.
     """
 
     plan: Plan
@@ -107,11 +102,10 @@ class Queue:
     device: str | None = None
     log: Callable[[str], object] = print
     train: Callable[..., tuple[int, str]] = train
-    config_of: Callable[[Cell], Any] = lambda cell: configuration.load(cell.config)
 
     def overrides(self, cell: Cell) -> dict[str, Any]:
         """Returns the overrides of a cell's config on this machine."""
-        config = self.config_of(cell)
+        config = configuration.load(cell.config)
         has = functools.partial(_is_there, corpora.find_vectors)
         changed = self.plan.overrides(cell, config.data.vectors, has)
         changed |= self.plan.devices.get(self.device or "", {}).get("overrides", {})
@@ -129,11 +123,8 @@ class Queue:
         lines = self.results.by_job()
         if line := lines.get((job.cell.id, job.seed)):
             return line["status"], line.get("error", "")
-        config = self.config_of(job.cell)
-        try:
-            config.update_from_flattened_dict(self.overrides(job.cell))
-        except (KeyError, AttributeError, TypeError, ValueError) as error:
-            return SKIPPED, f"its config cannot be built: {error}"
+        config = configuration.load(job.cell.config)
+        config.update_from_flattened_dict(self.overrides(job.cell))
         if lack := what_lacks(config):
             return SKIPPED, lack
         source = job.cell.begins_with
@@ -204,9 +195,6 @@ class Queue:
 
     def _run_locked(self, job: Job, folder: Path, seconds: float) -> int:
         overrides = self.overrides(job.cell)
-        begun = "resumed" if Workdir(folder).is_begun() else "begun"
-        listed = ", ".join(f"{k}={v}" for k, v in overrides.items())
-        self.log(f"{job}: {begun} with {listed or 'no overrides'}")
         options: dict[str, Any] = {"seed": job.seed, **overrides}
         shared: dict[str, Any] = {}
         if job.num_seeds > 1:
@@ -215,6 +203,7 @@ class Queue:
         if job.cell.begins_with:
             options["init_from"] = self._first_weights(job)
         flags = [f"--config.{name}={value}" for name, value in options.items()]
+        self.log(f"{job}: {' '.join(flags)}")
         status, error = self.train(job, flags, folder, self.device, seconds)
         if status in STOPPED:
             return status
@@ -222,22 +211,14 @@ class Queue:
             part = Job(job.cell, seed)
             place = folder / part.name if shared else folder
             about = self.device or "", commits.current()
-            line = results.beginning(part, overrides, FAILED)
             if status == 0:
-                try:
-                    line = results.line_of(part, overrides, place, *about) | shared
-                except (OSError, ValueError, KeyError) as reason:
-                    error = f"{type(reason).__name__}: {reason}"
-            if line["status"] == FAILED:
-                line |= {"error": error, **results.ending(*about)}
-                self.log(f"{part}: failed: {error}")
-            else:
+                line = results.line_of(part, overrides, place, *about) | shared
                 dev, test = (line[x][line["rule"]] for x in ("dev", "test"))
-                self.log(
-                    f"{part}: dev {dev:.2f}, test {test:.2f} ({line['rule']}), best "
-                    f"epoch {line['best_epoch']} of {line['epochs']}, "
-                    f"{line['seconds']:,.0f} s"
-                )
+                self.log(f"{part}: dev {dev:.2f}, test {test:.2f} ({line['rule']})")
+            else:
+                line = results.beginning(part, overrides, FAILED) | {"error": error}
+                line |= results.ending(*about)
+                self.log(f"{part}: failed: {error}")
             self.results.add(part.cell.table, line)
         return status
 

@@ -32,15 +32,10 @@ class Results:
 
     Cell and seed identify the line of a run; a new line replaces that of a failed run.
     To measure a cell again, remove its lines and its run folders.
-
-    Attributes:
-        folder: Folder of the files, created with the first line.
-        compared: File of bootstrap results; see `tables.compare`.
     """
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        self.compared = folder / "bootstrap.json"
+        self.folder = folder  # created with the first line
 
     def lines(self) -> list[Line]:
         """Returns all lines of runs, table by table.
@@ -88,13 +83,7 @@ def _read(file: Path) -> list[Line]:
 def line_of(
     job: Job, overrides: Mapping[str, Any], folder: Path, device: str, commit: str
 ) -> Line:
-    """Returns the line of a finished run.
-
-    A run that did not record its commits gets the one of the code now.
-
-    Raises:
-        FileNotFoundError: The run is not finished: a file is missing.
-    """
+    """Returns the line of a finished run."""
     run = Workdir(folder)
     result, about = run.read_json("result.json"), run.read_json("environment.json")
     config, epochs = run.read_json("config.json"), run.metrics()

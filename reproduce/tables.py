@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from jaxner.errors import InputError
 from jaxner.evaluation import stats
@@ -58,15 +57,7 @@ def systems(published: Published, lines: Sequence[Line]) -> str:
 
 
 def inserted(text: str, table: str) -> str:
-    """Returns a text with the table inserted between its two marks.
-
-    Raises:
-        InputError: A mark is missing.
-
-    Example:
-        >>> inserted(f"a\\n{BEGIN}old\\n{END}z", "new\\n").splitlines()[2:-2]
-        ['', 'new', '']
-    """
+    """Returns a text with the table inserted between its two marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -74,16 +65,8 @@ def inserted(text: str, table: str) -> str:
     return f"{before}{begin}\n{table}\n{end}{after}"
 
 
-def report(
-    published: Published, lines: Sequence[Line], compared: Mapping[str, float]
-) -> str:
-    """Returns a table and the verdicts on the claims of each paper.
-
-    Args:
-        published: Cells and claims.
-        lines: Lines of all runs.
-        compared: What `compare` returned.
-    """
+def report(published: Published, lines: Sequence[Line], known: dict[str, float]) -> str:
+    """Returns a table and the verdicts on the claims of each paper; see `verdict`."""
     more = ("conlleval", "strict", "dev", "epochs", "rule", "source")
     claims = ("better", "worse", "source", "difference", "runs", "p", "verdict")
     parts = [_HEAD]
@@ -94,7 +77,7 @@ def report(
         if notes := _notes(published, table, lines):
             parts.append("".join(f"- {note}\n" for note in notes))
         rows = [
-            verdict(claim, published, lines, compared)
+            verdict(claim, published, lines, known)
             for claim in published.claims
             if claim["table"] == table
         ]
@@ -115,13 +98,7 @@ def published_figure(cell: Cell) -> str:
 
 
 def summary(lines: Iterable[Line], rule: str, split: str = "test") -> str:
-    """Returns mean, standard deviation and number of finished runs as text.
-
-    Example:
-        >>> runs = [{"test": {"strict": x}} for x in (90.0, 91.0)]
-        >>> summary(runs, "strict"), summary(runs[:1], "strict"), summary([], "strict")
-        ('90.50 ± .71 (2)', '90.00 (1)', '')
-    """
+    """Returns mean, standard deviation and number of finished runs as text."""
     figures = [line[split][rule] for line in lines]
     if not figures:
         return ""
@@ -143,7 +120,7 @@ def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
     if mine:
         if cell.published is not None:
             mean = statistics.fmean(line["test"][cell.rule] for line in mine)
-            difference = _signed(mean - cell.published)
+            difference = f"{mean - cell.published:+.2f}".replace("-", "−")
         last = mine[-1]
         epochs = ", ".join(f"{line['best_epoch']} of {line['epochs']}" for line in mine)
         epochs += f"; at most {last['num_epochs']}"
@@ -195,106 +172,69 @@ def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]
     return notes
 
 
-def _sides(
-    claim: Mapping[str, str], published: Published, lines: Sequence[Line]
-) -> tuple[Sequence[Line], Sequence[Line], str]:
-    """Returns the finished runs of a claim's two cells, and the rule to compare by."""
-    cells = [published.cell(claim[side]) for side in ("better", "worse")]
-    rule = cells[0].rule if cells[0].rule == cells[1].rule else CONLLEVAL
-    return finished(cells[0], lines), finished(cells[1], lines), rule
-
-
 def verdict(
     claim: Mapping[str, str],
     published: Published,
     lines: Sequence[Line],
-    compared: Mapping[str, float],
+    known: dict[str, float],
 ) -> list[str]:
-    """Returns a claim's row; an order is decided if Welch's p is below `LEVEL`."""
-    *sides, rule = _sides(claim, published, lines)
+    """Returns a claim's row; an order is decided if Welch's p is below `LEVEL`.
+
+    `known` has p values of the bootstrap by the runs compared, and gets new ones.
+    """
+    names = claim["better"], claim["worse"]
+    cells = [published.cell(name) for name in names]
+    rule = cells[0].rule if cells[0].rule == cells[1].rule else CONLLEVAL
+    sides = [finished(cell, lines) for cell in cells]
     p, test, word, gap = None, "Welch", "not yet decidable", ""
     is_decidable = min(map(len, sides)) >= MIN_RUNS
     if is_decidable:
         p = stats.welch(*([x["test"][rule] for x in side] for side in sides))
     elif all(sides):
-        for pair in _pairs(*sides):
-            if (name := _pair_name(*pair, rule)) in compared:
-                p, sides = compared[name], pair
-                break
+        sides, p = _bootstrap(sides, rule, known)
         is_single = min(map(len, sides)) == 1
         test = "bootstrap, one seed" if is_single else "bootstrap"
     if all(sides):
         means = [statistics.fmean(x["test"][rule] for x in side) for side in sides]
-        gap = _signed(means[0] - means[1])
+        gap = f"{means[0] - means[1]:+.2f}".replace("-", "−")
         if is_decidable and p is not None and p < LEVEL:
             word = "holds" if means[0] > means[1] else "does not hold"
     said = "" if p is None else f"{p:.3f} ({test})"
-    names = [f"`{claim[side]}`" for side in ("better", "worse")]
     runs = f"{len(sides[0])}, {len(sides[1])}"
-    return [*names, claim["where"], gap, runs, said, word]
+    return [*(f"`{name}`" for name in names), claim["where"], gap, runs, said, word]
 
 
-def compare(
-    published: Published, lines: Sequence[Line], known: Mapping[str, float]
-) -> dict[str, float]:
-    """Returns p values of the bootstrap for claims with few runs.
-
-    Args:
-        published: Claims and cells.
-        lines: Lines of all runs.
-        known: Earlier results, which are not computed again.
-
-    Returns:
-        p values by the runs compared: for each claim, of as many as can be compared.
-    """
-    values: dict[str, float] = {}
-    for claim in published.claims:
-        *sides, rule = _sides(claim, published, lines)
-        if not all(sides) or min(map(len, sides)) >= MIN_RUNS:
-            continue
-        for pair in _pairs(*sides):
-            name = _pair_name(*pair, rule)
-            if name in known:
-                values[name] = known[name]
-                break
-            if all(COUNTS in line for side in pair for line in side):
-                columns = ("correct", "predicted", "gold")
-                better, worse = (
-                    [stats.Tally(results.counts(line, rule), columns) for line in side]
-                    for side in pair
-                )
-                p = stats.compare(better, worse, rounds=ROUNDS)["f1"].bootstrap
-                values[name] = float("nan") if p is None else p
-                break
-    return values
-
-
-def _pairs(better: Sequence[Line], worse: Sequence[Line]) -> list[tuple[Any, Any]]:
-    """Returns what to compare, most runs first: by seed, or those with counts."""
+def _bootstrap(
+    sides: Sequence[Sequence[Line]], rule: str, known: dict[str, float]
+) -> tuple[Sequence[Sequence[Line]], float | None]:
+    """Returns the runs compared, as many as possible, and the p value."""
     pairs = [
-        (better[: i + 1], worse[: j + 1])
-        for i in range(len(better))
-        for j in range(len(worse))
+        [sides[0][: i + 1], sides[1][: j + 1]]
+        for i in range(len(sides[0]))
+        for j in range(len(sides[1]))
     ]
-    counted = [[x for x in side if COUNTS in x] for side in (better, worse)]
-    if all(counted):
-        pairs.append((counted[0], counted[1]))
-    return sorted(
-        pairs, key=lambda pair: (min(map(len, pair)), sum(map(len, pair))), reverse=True
+    pairs.append([[line for line in side if COUNTS in line] for side in sides])
+    pairs = [pair for pair in pairs if all(pair)]
+    pairs.sort(
+        key=lambda pair: (min(map(len, pair)), sum(map(len, pair))), reverse=True
     )
-
-
-def _pair_name(better: Sequence[Line], worse: Sequence[Line], rule: str) -> str:
-    """Returns a name for two systems' runs, from cells, seeds and figures."""
-    sides = []
-    for side in (better, worse):
-        runs = ", ".join(f"{line['seed']} {line['test'][rule]}" for line in side)
-        sides.append(f"{side[0]['cell']} {runs}")
-    return f"{rule}: {sides[0]} > {sides[1]}"
-
-
-def _signed(difference: float) -> str:
-    return f"{difference:+.2f}".replace("-", "−")
+    for pair in pairs:
+        texts = []
+        for side in pair:
+            runs = ", ".join(f"{line['seed']} {line['test'][rule]}" for line in side)
+            texts.append(f"{side[0]['cell']} {runs}")
+        name = f"{rule}: {' > '.join(texts)}"
+        if name not in known and all(COUNTS in line for side in pair for line in side):
+            columns = ("correct", "predicted", "gold")
+            tallies = [
+                [stats.Tally(results.counts(line, rule), columns) for line in side]
+                for side in pair
+            ]
+            p = stats.compare(*tallies, rounds=ROUNDS)["f1"].bootstrap
+            known[name] = float("nan") if p is None else p
+        if name in known:
+            return pair, known[name]
+    return sides, None
 
 
 def _small(deviation: float) -> str:

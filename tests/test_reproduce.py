@@ -433,9 +433,9 @@ def test_pages_hold_the_tables_as_they_are_made():
     ):
         text = (ROOT / page).read_text("utf-8")
         assert tables.inserted(text, table(KNOWN, lines)) == text, tables.COMMAND
-    compared = json.loads(RESULTS.compared.read_text())
+    known = json.loads((RESULTS.folder / "bootstrap.json").read_text())
     report = (ROOT / "results" / "README.md").read_text("utf-8")
-    assert tables.report(KNOWN, lines, compared) == report, tables.COMMAND
+    assert tables.report(KNOWN, lines, known) == report, tables.COMMAND
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -531,16 +531,17 @@ def test_the_bootstrap_needs_no_run_folder(tmp_path):
             shutil.rmtree(folder)
         return lines
 
-    lines = pair(0)
-    compared = tables.compare(KNOWN, lines, {})
-    assert len(compared) == 1
-    assert "one seed" in tables.verdict(CLAIM, KNOWN, lines, compared)[5]
+    lines, known = pair(0), {}
+    row = tables.verdict(CLAIM, KNOWN, lines, known)
+    assert len(known) == 1
+    assert "one seed" in row[5]
     # What is known is not computed again, and stands for lines without counts.
-    known = dict.fromkeys(compared, 0.5)
     for line in lines:
         del line[results.COUNTS]
-    assert tables.compare(KNOWN, lines, known) == known
-    assert tables.compare(KNOWN, lines, {}) == {}
+    assert tables.verdict(CLAIM, KNOWN, lines, dict.fromkeys(known, 0.5))[5] == (
+        "0.500 (bootstrap, one seed)"
+    )
+    assert tables.verdict(CLAIM, KNOWN, lines, {})[5] == ""
     # Three runs of each are compared by their figures.
     lines += pair(1) + pair(2)
-    assert tables.compare(KNOWN, lines, compared) == {}
+    assert "Welch" in tables.verdict(CLAIM, KNOWN, lines, {})[5]
