@@ -6,7 +6,7 @@ r"""The CRF, LSTM, convolution and relation beside their plain forms and PyTorch
 Each kernel runs forward and with the gradient by all its arguments. `plain` is the
 equation in JAX, `torch` is `pytorch-crf`, `torch.nn.LSTM` and `Conv1d`, with one thread
 or all, whichever was faster. All results are compared first. Columns: milliseconds of
-ours, times as fast as each rival, MiB of XLA's temporary memory.
+ours, times as fast as each rival.
 """
 
 from __future__ import annotations
@@ -31,15 +31,7 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
 class Case(NamedTuple):
-    """A kernel at one size.
-
-    Attributes:
-        sizes: First columns of the row.
-        ours: Our form, of a batch.
-        plain: The plain form.
-        arguments: Inputs and weights.
-        torch: Returns PyTorch's run, given whether it takes the gradient; or None.
-    """
+    """A kernel at one size; `torch` returns PyTorch's run, with a gradient or not."""
 
     sizes: dict[str, int]
     ours: Callable[..., Any]
@@ -196,9 +188,7 @@ def torch_lstm(arguments: Sequence[Any], backward: bool) -> Callable[[], Any]:
     def result(y: Any) -> Any:
         return y[0].transpose(0, 1).reshape(batch, length, 2, 1, size)
 
-    return torch_run(
-        module, x.swapaxes(0, 1), result, lambda g: g.swapaxes(0, 1), backward
-    )
+    return torch_run(module, x.swapaxes(0, 1), result, backward)
 
 
 def torch_run(
@@ -291,7 +281,7 @@ KERNELS: dict[str, Callable[[bool], Iterator[Case]]] = {
 
 
 def check(name: str, ours: Any, others: Any, tolerance: float = 3e-3) -> None:
-    """Raises AssertionError if the leading results of two forms differ."""
+    """Raises AssertionError if two forms differ."""
     for left, right in zip(
         jax.tree.leaves(ours), jax.tree.leaves(others), strict=False
     ):
@@ -303,12 +293,9 @@ def check(name: str, ours: Any, others: Any, tolerance: float = 3e-3) -> None:
 def measured(case: Case, backward: bool, rounds: int) -> dict[str, Any]:
     """Returns the row of a case, forward or with the gradient."""
     runs: dict[str, Callable[[], Any]] = {}
-    memory = {}
     for name, form in (("ours", case.ours), ("plain", case.plain)):
         function = with_gradient(form) if backward else form
         compiled = jax.jit(function).lower(*case.arguments).compile()
-        analysis: Any = compiled.memory_analysis()
-        memory[f"{name}, MiB"] = analysis.temp_size_in_bytes / 2**20
         runs[name] = functools.partial(
             lambda f: jax.block_until_ready(f(*case.arguments)), compiled
         )
@@ -330,7 +317,7 @@ def measured(case: Case, backward: bool, rounds: int) -> dict[str, Any]:
     for name in ("plain", "torch"):
         rival = timings.get(name)
         row[f"× {name}"] = rival and timings["ours"].speedup(rival)
-    return {**row, **memory}
+    return row
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -54,11 +54,6 @@ class Interval:
     """A median with bounds of 95 % confidence, which are order statistics.
 
     With fewer than six values they are minimum and maximum, with less confidence.
-
-    Attributes:
-        median: Median of the values.
-        low: The lower bound.
-        high: The upper bound.
     """
 
     median: float
@@ -83,12 +78,7 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """The times of one rival.
-
-    Attributes:
-        first: Seconds of the first call, in which JAX compiles.
-        samples: Seconds of each round.
-    """
+    """Seconds of a rival's first call, in which JAX compiles, and of each round."""
 
     first: float
     samples: tuple[float, ...]
@@ -184,11 +174,7 @@ class Worker:
         )
 
     def __call__(self) -> None:
-        """Does a turn.
-
-        Raises:
-            RuntimeError: The process ended; the message has its last line.
-        """
+        """Does a turn; raises RuntimeError if the process ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\n")

@@ -129,11 +129,7 @@ def compared(
 
 
 def by_length(train: Sentences, options: Any) -> list[dict[str, Any]]:
-    """Returns the rows of UANet's Figure 3.
-
-    The paper's text gives one figure: for sentences of more than 30 tokens, UANet
-    labels nearly three times as many as the CRF.
-    """
+    """Returns the rows of UANet's Figure 3, of which the text gives one figure."""
     names = ("CRF", "Softmax", "Seq2seq", "UANet, M = 8")
     _, types, systems = TABLES["uanet-6"]
     makers = {

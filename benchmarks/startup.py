@@ -33,11 +33,7 @@ SENTENCE = ("Ms", "Preston", "left", "Lakeside", "for", "Milan", "on", "Monday")
 
 
 def until(tree: Path, cache: Path | None, begins: str, *arguments: str) -> None:
-    """Starts Python in a checkout and waits for a line that begins with some text.
-
-    Raises:
-        RuntimeError: The process ended without such a line.
-    """
+    """Starts Python in a checkout and waits for a line that begins with some text."""
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     if cache is not None:

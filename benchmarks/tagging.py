@@ -41,14 +41,7 @@ def workers(
 ) -> dict[str, Worker]:
     """Returns a worker for each system and checkout.
 
-    Args:
-        configs: Configs by name of the system.
-        trees: Checkouts by suffix.
-        file: A file to write the sentences to.
-        texts: The sentences of the vocabulary, and those to tag.
-        batch: Sentences in a call; 0 for all.
-        quick: Whether to shrink the models.
-        **options: Options of the configs.
+    `texts` has the sentences of the vocabulary and those to tag; `file` gets both.
     """
     train, sentences = ([tokens for tokens, _ in text] for text in texts)
     file.write_text(json.dumps({"train": train, "sentences": sentences}), "utf-8")

@@ -20,8 +20,8 @@ from typing import Any
 import jaxner
 from jaxner.analysis import inside, refinement
 from jaxner.evaluation import errors, predictions, scoring
+from jaxner.runs import Workdir
 from jaxner.training import corpus
-from jaxner.workdir import Workdir
 from reproduce.plan import HERE
 
 NAMES = ("sentence-length", "mention-length")

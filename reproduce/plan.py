@@ -90,21 +90,13 @@ def known(what: str, name: str, names: Iterable[str]) -> str:
 
 
 class Job(NamedTuple):
-    """One run of a cell, or several of consecutive seeds that train in one program."""
+    """One run of a cell."""
 
     cell: Cell
     seed: int
-    num_seeds: int = 1
 
     def __str__(self) -> str:
-        return f"{self.cell.id} {self.name.replace('-', ' ')}"
-
-    @property
-    def name(self) -> str:
-        """Name of the run folder below that of the cell."""
-        if self.num_seeds == 1:
-            return f"seed-{self.seed}"
-        return f"seeds-{self.seed}-{self.seed + self.num_seeds - 1}"
+        return f"{self.cell.id} seed {self.seed}"
 
 
 class Plan(NamedTuple):

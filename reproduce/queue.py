@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import filelock
 from jaxner import configuration
 from jaxner.data import corpora
 from jaxner.runs import Workdir
-from jaxner.training import commits, corpus
+from jaxner.training import corpus
 from reproduce import results
 from reproduce.plan import Cell, Job, Plan
 from reproduce.results import DONE, FAILED, Results
@@ -90,8 +90,7 @@ class Queue:
         plan: Overrides of the configs.
         results: Receives the lines of finished runs.
         runs: The folder of all runs.
-        device: "cpu", "gpu" or None for JAX's choice. On a GPU, all seeds of a cell
-            train together, in one program.
+        device: "cpu", "gpu" or None for JAX's choice.
         log: Gets lines for the user.
         train: Trains one run.
     """
@@ -128,21 +127,15 @@ class Queue:
         if lack := what_lacks(config):
             return SKIPPED, lack
         source = job.cell.begins_with
-        if not source or self._first_weights(job):
+        if not source or (self._first_weights(job) / "result.json").is_file():
             return MISSING, ""
         if (source, job.seed) not in lines:
             return WAITING, f"for the weights of {source}"
         # Its line is here without its weights: it was trained in another clone.
-        return SKIPPED, f"no folder of {source} {job.name} in {self.runs}"
+        return SKIPPED, f"no {self._first_weights(job)}"
 
-    def _folder(self, job: Job) -> Path:
-        return self.runs.absolute() / job.cell.id / job.name
-
-    def _first_weights(self, job: Job) -> Path | None:
-        """Returns the run with the initial weights, trained alone or with others."""
-        cell = self.runs.absolute() / job.cell.begins_with
-        finished = sorted(cell.glob(f"**/seed-{job.seed}/result.json"))
-        return finished[0].parent if finished else None
+    def _first_weights(self, job: Job) -> Path:
+        return self.runs.absolute() / job.cell.begins_with / f"seed-{job.seed}"
 
     def work(
         self, jobs: Sequence[Job], hours: float | None = None, retry: bool = False
@@ -161,8 +154,6 @@ class Queue:
             if state in (SKIPPED, WAITING) and job.cell.id not in logged:
                 logged.add(job.cell.id)
                 self.log(f"{job.cell.id}: {state}, {why}")
-            if state == MISSING:
-                job = self._joined(job, jobs)
             if state == MISSING or (retry and state == FAILED):
                 left = end - time.monotonic()
                 if left <= 0 or self._run(job, left) in STOPPED:
@@ -170,18 +161,8 @@ class Queue:
                     return
         self.log("No jobs left")
 
-    def _joined(self, job: Job, jobs: Iterable[Job]) -> Job:
-        """Returns a job with all seeds of its cell if none has begun to train alone."""
-        mine = [other for other in jobs if other.cell == job.cell]
-        if self.device != "gpu" or job.cell.begins_with or job.seed != 0:
-            return job
-        for other in mine:
-            if self.state(other)[0] != MISSING or self._folder(other).exists():
-                return job
-        return job._replace(num_seeds=len(mine))
-
     def _run(self, job: Job, seconds: float) -> int:
-        folder = self._folder(job)
+        folder = self.runs.absolute() / job.cell.id / f"seed-{job.seed}"
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with filelock.FileLock(folder / ".queue", timeout=0):
@@ -195,43 +176,28 @@ class Queue:
 
     def _run_locked(self, job: Job, folder: Path, seconds: float) -> int:
         overrides = self.overrides(job.cell)
-        options: dict[str, Any] = {"seed": job.seed, **overrides}
-        shared: dict[str, Any] = {}
-        if job.num_seeds > 1:
-            shared = {"num_seeds": job.num_seeds}
-            options |= {**shared, "restarts": "together"}
+        options = {"seed": job.seed, **overrides}
         if job.cell.begins_with:
             options["init_from"] = self._first_weights(job)
         flags = [f"--config.{name}={value}" for name, value in options.items()]
         self.log(f"{job}: {' '.join(flags)}")
         status, error = self.train(job, flags, folder, self.device, seconds)
-        if status in STOPPED:
+        about = job, overrides, self.device or "default"
+        if status == 0:
+            line = results.line_of(*about, folder)
+            dev, test = (line[x][line["rule"]] for x in ("dev", "test"))
+            self.log(f"{job}: dev {dev:.2f}, test {test:.2f} ({line['rule']})")
+        elif status not in STOPPED:
+            line = results.begun(*about, FAILED) | {"error": error}
+            self.log(f"{job}: failed: {error}")
+        else:
             return status
-        for seed in range(job.seed, job.seed + job.num_seeds):
-            part = Job(job.cell, seed)
-            place = folder / part.name if shared else folder
-            about = self.device or "", commits.current()
-            if status == 0:
-                line = results.line_of(part, overrides, place, *about) | shared
-                dev, test = (line[x][line["rule"]] for x in ("dev", "test"))
-                self.log(f"{part}: dev {dev:.2f}, test {test:.2f} ({line['rule']})")
-            else:
-                line = results.beginning(part, overrides, FAILED) | {"error": error}
-                line |= results.ending(*about)
-                self.log(f"{part}: failed: {error}")
-            self.results.add(part.cell.table, line)
+        self.results.add(job.cell.table, line)
         return status
 
 
 def what_lacks(config: Any) -> str:
-    """Returns what this machine lacks for a run; empty if nothing.
-
-    Example:
-        >>> config = configuration.load("grn:sample")
-        >>> config.data.vectors = "none.txt"
-        >>> what_lacks(config)
-        'no vectors none.txt'
-    """
+    """Returns what this machine lacks for a run; empty if nothing."""
     data = config.data
     for split in corpora.SPLITS:
         if not _is_there(corpora.find, data.dir or data.name, split):

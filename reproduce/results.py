@@ -18,6 +18,7 @@ from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
+from jaxner.training import commits
 from reproduce.plan import Cell, Job
 
 Line = dict[str, Any]
@@ -80,53 +81,45 @@ def _read(file: Path) -> list[Line]:
     return lines
 
 
-def line_of(
-    job: Job, overrides: Mapping[str, Any], folder: Path, device: str, commit: str
-) -> Line:
+def begun(job: Job, overrides: Mapping[str, Any], device: str, status: str) -> Line:
+    """Returns the fields that all lines have."""
+    line = {"cell": job.cell.id, "seed": job.seed, "status": status}
+    line |= {"config": job.cell.config, "overrides": dict(overrides)}
+    if job.cell.begins_with:
+        line["begins_with"] = job.cell.begins_with
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return line | {"commit": commits.current(), "device": device, "date": date}
+
+
+def line_of(job: Job, overrides: Mapping[str, Any], device: str, folder: Path) -> Line:
     """Returns the line of a finished run."""
-    run = Workdir(folder)
+    run, cell = Workdir(folder), job.cell
     result, about = run.read_json("result.json"), run.read_json("environment.json")
-    config, epochs = run.read_json("config.json"), run.metrics()
+    config = run.read_json("config.json")
     data = {name: about["data"][name]["sha256"] for name in ("train", "dev")}
-    end = ending(device, " ".join(about.get("commits", [commit])))
-    packed, also = {}, [CONLLEVAL] if job.cell.figure == "f1" else []
-    for rule in dict.fromkeys((job.cell.rule, *also)):
-        each = np.asarray(sentence_counts(job.cell, rule, folder, "test"), "<u2")
+    line = begun(job, overrides, device, DONE)
+    line["commit"] = " ".join(about.get("commits", [line["commit"]]))
+    packed = {}
+    for rule in {cell.rule} if cell.figure == "accuracy" else {cell.rule, CONLLEVAL}:
+        each = np.asarray(sentence_counts(cell, rule, folder, "test"), "<u2")
         packed[rule] = base64.b64encode(zlib.compress(each.tobytes(), 9)).decode()
-    return {
-        **beginning(job, overrides, DONE),
-        "figure": job.cell.figure,
-        "rule": job.cell.rule,
-        "dev": _figures(job.cell, run, result, "dev"),
-        "test": _figures(job.cell, run, result, "test"),
+    return line | {
+        "figure": cell.figure,
+        "rule": cell.rule,
+        "dev": _figures(cell, run, result, "dev"),
+        "test": _figures(cell, run, result, "test"),
         "ill_formed": {x: result[x].get("ill_formed", 0) for x in ("dev", "test")},
         "best_epoch": result["best_epoch"],
-        "epochs": epochs[-1]["epoch"],
+        "epochs": run.metrics()[-1]["epoch"],
         "num_epochs": config["num_epochs"],
         "patience": config["patience"],
         "seconds": result["seconds"],
         "data": {**data, "test": result["test"]["sha256"]},
         "vectors": about["data"].get("vectors", {}).get("sha256"),
         "versions": {name: about["versions"][name] for name in VERSIONS},
-        **end,
         "device_kind": sorted(set(about["devices"])),
         COUNTS: packed,
     }
-
-
-def beginning(job: Job, overrides: Mapping[str, Any], status: str) -> Line:
-    """Returns the first fields of a line."""
-    line = {"cell": job.cell.id, "seed": job.seed, "status": status}
-    line |= {"config": job.cell.config, "overrides": dict(overrides)}
-    if job.cell.begins_with:
-        line["begins_with"] = job.cell.begins_with
-    return line
-
-
-def ending(device: str, commit: str) -> Line:
-    """Returns the fields of a line about its time and place."""
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return {"commit": commit, "device": device or "default", "date": today}
 
 
 def counts(line: Line, rule: str) -> np.ndarray:

@@ -286,8 +286,7 @@ class Fake:
         self.calls.append((job.cell.id, job.seed))
         status = self.endings.pop(0) if self.endings else 0
         if status == 0:
-            for seed in range(job.seed, job.seed + job.num_seeds):
-                finish(folder / f"seed-{seed}" if job.num_seeds > 1 else folder)
+            finish(folder)
         return status, f"ended with {status}"
 
 
@@ -346,19 +345,6 @@ def test_what_is_missing_or_waited_for_is_said(tmp_path, monkeypatch):
     assert queue.state(jobs[1])[0] == "done"
 
 
-def test_on_a_gpu_all_seeds_of_a_cell_train_together(tmp_path):
-    trainer = Fake(-signal.SIGTERM)
-    queue, _ = queue_of(tmp_path, trainer, device="gpu")
-    jobs = [Job(SAMPLE, seed) for seed in range(3)]
-    for _ in range(2):
-        queue.work(jobs)
-    assert trainer.calls == [("grn/sample", 0)] * 2
-    lines = queue.results.lines()
-    assert [(line["seed"], line["num_seeds"]) for line in lines] == [
-        (0, 3), (1, 3), (2, 3)
-    ]  # fmt: skip
-
-
 def test_two_queues_do_not_train_the_same_run(tmp_path):
     inner = Fake()
 
@@ -383,7 +369,7 @@ def test_a_run_is_trained_stopped_and_resumed(tmp_path):
     assert status in (143, -signal.SIGTERM)
     status, last = train(JOBS[0], flags, folder, "cpu", float("inf"))
     assert status == 0, last
-    line = results.line_of(JOBS[0], {}, folder, "cpu", "")
+    line = results.line_of(JOBS[0], {}, "cpu", folder)
     assert line["epochs"] == 3
     status, last = train(JOBS[0], ["--config.nope=1"], folder, None, 100.0)
     assert status in (1, 2)
@@ -527,7 +513,7 @@ def test_the_bootstrap_needs_no_run_folder(tmp_path):
             folder = tmp_path / f"{name}-{seed}"
             finish(folder, missed)
             job = Job(KNOWN.cell(name), seed)
-            lines.append(results.line_of(job, {}, folder, "cpu", "0"))
+            lines.append(results.line_of(job, {}, "cpu", folder))
             shutil.rmtree(folder)
         return lines
 

@@ -1,6 +1,7 @@
 """The site builds without warnings, and its pages are all there."""
 
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -42,6 +43,12 @@ def test_every_public_name_is_in_the_api():
     text = (ROOT / "docs" / "api.md").read_text("utf-8")
     for name in jaxner._HOMES:
         assert f"::: jaxner.{name}\n" in text, f"add {name} to docs/api.md"
+
+
+def test_every_name_in_the_api_is_there():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    for name in re.findall(r"^::: (\S+)", text, re.MULTILINE):
+        assert pydoc.locate(name) is not None, name
 
 
 def test_every_public_name_has_its_home():

@@ -506,7 +506,7 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     assert loose["f1"] == pytest.approx(result["dev"]["by_conlleval"])
     # Its line in the results has both figures.
     cell = plan.Cell("grn/tiny", "grn", "Chen", "GRN", "grn:files", rule="strict")
-    line = results.line_of(plan.Job(cell, 0), {}, folder.path, "cpu", "")
+    line = results.line_of(plan.Job(cell, 0), {}, "cpu", folder.path)
     for split in ("dev", "test"):
         its = result[split]
         expected = {"strict": its["f1"], "conlleval": its["by_conlleval"]}
