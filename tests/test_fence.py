@@ -10,7 +10,7 @@ Promises that other tests hold already, and go on holding: exact CRF inference a
 enumeration (`tests/inference`), the four rules against seqeval and conlleval
 (`tests/evaluation`), a run stopped and resumed bit for bit (`tests/training`), damaged
 and mixed-up run folders (`test_integrity.py`, beside the flipped byte below), streams
-(`test_streaming.py`), and the documentation's code (`test_docs.py`).
+(`test_stream.py`), and the documentation's code (`test_docs.py`).
 """
 
 import json

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jaxner import fields, writing
 from jaxner.commands import Folder, Output
-from jaxner.data import formats, streams, tokens
+from jaxner.data import formats, tokens
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -35,7 +35,7 @@ class Reading:
         comments: How comment lines of columns begin; default: the run's.
         encoding: Text encoding; default: the run's.
         tokenizer: How to split raw text into tokens; default: words.
-        sentences: Split each text into sentences.
+        sentences: Split each text into sentences; --no-sentences: a text is one.
     """
 
     from_: Annotated[str, fields.OneOf(formats.RAW)] | None = None
@@ -43,7 +43,7 @@ class Reading:
     comments: str | None = None
     encoding: fields.Encoding | None = None
     tokenizer: Tokenizer | None = None
-    sentences: bool = False
+    sentences: bool | None = None
 
     def of_run(self, workdir: Path) -> dict[str, Any]:
         """Returns how to read columns and bytes: as the run, unless options differ."""
@@ -62,7 +62,7 @@ class Reading:
             if format != "conll" and getattr(self, name) is not None:
                 flag = name.replace("_", "-")
                 raise InputError(f"--{flag} is for columns, and the input is {format}")
-        if format == "conll" and (self.sentences or self.tokenizer):
+        if format == "conll" and (self.sentences is not None or self.tokenizer):
             raise InputError(
                 "--sentences and --tokenizer are for raw text, and columns have tokens"
             )
@@ -76,6 +76,7 @@ def tag(
     reading: Reading,
     to: Annotated[str, fields.OneOf(formats.OUTPUTS)] | None = None,
     constrained: bool = False,
+    min_probability: fields.Share = 0.0,
     rejects: str | None = None,
     shard: str | None = None,
     overwrite: bool = False,
@@ -89,8 +90,10 @@ def tag(
 
     Each line of text, sentence of columns or JSON object is a record; records
     come out in the order of the input; blank lines of text have none. Columns
-    are read as the run read its files, unless options differ. After a kill,
-    the same command continues where it stopped. A bad record ends the run,
+    are read as the run read its files, unless options differ. Texts are cut
+    into sentences and tokens as by jaxner.entities; as JSON, they get their
+    entities with offsets and probabilities. After a kill, the same command
+    continues where it stopped. A bad record ends the run,
     unless --rejects names a file for bad records.
 
     Args:
@@ -101,14 +104,15 @@ def tag(
         reading: How to read the input.
         to: Format of the output; default: by its name; for -, that of the input.
         constrained: Return only well-formed labels, such as no I-PER after O.
+        min_probability: Leave out less probable entities; from 0 to 1, default: 0.
         rejects: File for records that cannot be read; default: stop at one.
         shard: I/N: tag part I of N, counted from 0; default: all.
         overwrite: Start over, even if the output exists.
     """
-    from jaxner import streaming, tagging
+    from jaxner import stream, tagging
     from jaxner.data import schemes
 
-    index, count = read_shard(shard) if shard else streaming.process()
+    index, count = read_shard(shard) if shard else stream.process()
     target = _target(output, index, input)
     bad = _target(rejects, index, input) if rejects else None
     if count > 1 and target == output and shard is None:
@@ -120,46 +124,44 @@ def tag(
     columns = reading.of_run(workdir)
     # What must stay the same when a run continues.
     identity = {
-        "tagger": streaming.identity(params),
+        "tagger": stream.identity(params),
         **{"workdir": str(workdir), "input": str(input), "rejects": rejects},
-        **{"tokeniser": reading.tokenizer, "sentences": reading.sentences},
+        **{"tokenizer": reading.tokenizer, "sentences": reading.sentences},
         **columns,
-        "constrained": constrained,
+        **{"constrained": constrained, "min_probability": min_probability},
         "formats": [source, to],
         "shard": [index, count],
     }
     show = _Progress()
     show.line(f"Tags {input}, {source} to {to}")
-    place: dict[str, Any] = {"rejects": bad, "overwrite": overwrite}
-    with streams.opened(str(input)) as file:
-        records = streams.Source(
+    with stream.opened(str(input)) as file:
+        records = stream.Source(
             file,
             source,
             reading.tokenizer,
-            reading.sentences,
+            reading.sentences is not False,
+            path=str(input),
             **columns,
         )
-        sink = streams.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
-        if target == "-":
-            opened: Any = streaming.Standard(sys.stdout, **place)
-        else:
-            opened = streaming.Output(target, identity, **place)
-        with opened as out:
-            if target != "-" and out.records:
+        sink = stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
+        out = stream.Output(target, identity, rejects=bad, overwrite=overwrite)
+        with out:
+            if out.records:
                 show.line(f"Continuing after {counted(out.records, 'record')}")
             try:
-                done = streaming.tag_file(
+                done = stream.tag_file(
                     params,
                     records,
                     sink,
                     out,
                     constrained=constrained,
+                    min_probability=min_probability,
                     shard=(index, count),
                     stops=bad is None,
                     log=show,
                 )
-            except streaming.BadRecordError as error:
-                raise _bad_record(input, target, error) from None
+            except stream.BadRecordError as error:
+                raise _bad_record(target, error) from None
     show.line(f"Done: {done.summary()}", is_last=True)
 
 
@@ -173,16 +175,18 @@ def _target(path: str, shard: int, source: Path) -> str:
     return path
 
 
-def _bad_record(input: Path, target: str, error: Any) -> InputError:
-    other = ""
-    if error.is_of_encoding:
-        other += ", or give the file's --encoding"
-    if error.is_of_column:
-        other += ", or give the file's --token-column"
+def _bad_record(target: str, error: Any) -> InputError:
+    """Returns the error of a bad record with what the command can do about it."""
+    remedies = {
+        "encoding": ", or give the file's --encoding",
+        "token_column": ", or give the file's --token-column",
+    }
     kept = "" if target == "-" else " The output before it is kept."
     return InputError(
-        f"{input}, {error}. Fix it and run the same command, or name a file for bad "
-        f"records with --rejects{other}.{kept}"
+        f"{error.message}. Fix it and run the same command, or name a file for bad "
+        f"records with --rejects{remedies.get(error.cause, '')}.{kept}",
+        error.path,
+        error.line,
     )
 
 

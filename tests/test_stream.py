@@ -1,0 +1,454 @@
+"""Large files: records in order, none lost or written twice, errors with their line."""
+
+import contextlib
+import dataclasses
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import __main__ as program
+from jaxner import stream, tagging
+from jaxner.data import corpora, formats
+from jaxner.errors import InputError
+from jaxner.stream import Bad, Labelled, Record, Sink, Source
+
+# --- Reading and writing records -----------------------------------------------------
+
+
+def records(text, format, **options):
+    data = text if isinstance(text, bytes) else text.encode()
+    return list(Source(io.BytesIO(data), format, **options))
+
+
+def written(text, format, to, **options):
+    """The output if each token but the first of a sentence is an entity."""
+    sink, parts = Sink(format, to), []
+    for record in records(text, format, **options):
+        counts = [len(piece.tokens) for piece in record.pieces]
+        labels = [Labelled(["O", *["B-X"] * (count - 1)]) for count in counts]
+        parts.append(sink.text(record, labels))
+    return "".join(parts)
+
+
+def test_lines_of_text_are_cut_as_entities_cuts_them():
+    found = records("Rome wins. Ajax too.\n\n  Yes\r\n", "text")
+    assert [(r.line, r.source) for r in found] == [
+        (1, "Rome wins. Ajax too."),
+        (3, "  Yes"),
+    ]
+    assert [(p.start, p.tokens) for p in found[0].pieces] == [
+        (0, ("Rome", "wins", ".")),
+        (11, ("Ajax", "too", ".")),
+    ]
+    (whole,) = records("Rome wins. Yes.", "text", split_sentences=False)
+    assert len(whole.pieces) == 1
+
+
+def test_what_becomes_of_text():
+    span = {"label": "X"}
+    line = json.loads(written("Ada Preston  left", "text", "jsonl"))
+    assert line == {
+        "text": "Ada Preston  left",
+        "spans": [
+            span | {"start": 4, "end": 11, "text": "Preston"},
+            span | {"start": 13, "end": 17, "text": "left"},
+        ],
+    }
+    two = json.loads(written("One two. Three four.", "text", "jsonl"))
+    assert [s["text"] for s in two["spans"]] == ["two", ".", "four", "."]
+    for found in (line, two):
+        for span in found["spans"]:
+            assert found["text"][span["start"] : span["end"]] == span["text"]
+    assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
+
+
+def test_columns_are_kept_and_get_one_more():
+    text = "-DOCSTART- -X-\n\na NN\nb VB\n\n\nc\tNN\nd\tVB"
+    expected = "-DOCSTART- -X-\n\na NN O\nb VB B-X\n\nc\tNN\tO\nd\tVB\tB-X\n\n"
+    assert written(text, "conll", "conll") == expected
+    assert [(r.line, r.document) for r in records(text, "conll")] == [
+        (1, 1),
+        (3, 1),
+        (7, 1),
+    ]
+    objects = written(text, "conll", "jsonl").splitlines()
+    right = {"document": 1, "tokens": ["a", "b"], "labels": ["O", "B-X"]}
+    assert json.loads(objects[0]) == right
+    text = "# id = 1\n# by x\na NN\n# NN\n\n# end\n"
+    expected = "# id = 1\n# by x\na NN O\n# NN B-X\n\n# end\n\n"
+    assert written(text, "conll", "conll", comments="# ") == expected
+    (record,) = records("1 a\n2 b\n", "conll", token_column=-1)
+    assert record.pieces[0].tokens == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (
+            {"id": 7, "tokens": ["a", "b"], "labels": ["O", "O"]},
+            {"id": 7, "tokens": ["a", "b"], "labels": ["O", "B-X"]},
+        ),
+        ({"tokens": ["a"], "ner_tags": [3]}, {"tokens": ["a"], "labels": ["O"]}),
+        (
+            {"tokens": ["a"], "labels": ["B-Y"], "label": "spam"},
+            {"tokens": ["a"], "labels": ["O"], "label": "spam"},
+        ),
+        (
+            {"tokens": ["Rome"], "text": None},
+            {"text": None, "tokens": ["Rome"], "labels": ["O"]},
+        ),
+        (
+            {"text": "  A B", "spans": [[0, 9, "wrong"]], "id": "é"},
+            {
+                "text": "  A B",
+                "id": "é",
+                "spans": [{"start": 4, "end": 5, "label": "X", "text": "B"}],
+            },
+        ),
+        ({"text": " "}, {"text": " ", "spans": []}),
+    ],
+)
+def test_objects_keep_their_other_fields(record, expected):
+    assert json.loads(written(json.dumps(record), "jsonl", "jsonl")) == expected
+
+
+def test_documents_of_objects_as_columns():
+    rows = [("x", "a"), ("x", "b"), (None, "c"), ("y", "d")]
+    fields = [{"tokens": [t]} | ({"doc_id": d} if d else {}) for d, t in rows]
+    mark = "-DOCSTART-\n\n"
+    expected = f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
+    assert written("\n".join(map(json.dumps, fields)), "jsonl", "conll") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "line", "cause"),
+    [
+        (b"a\n\xe9\nb\n", "text", 2, "encoding"),
+        ("a\n" + "b" * 99 + "\nc\n", "text", 2, None),
+        ("a x\n\nb\nc\n\nd x\n", "conll", 3, "token_column"),
+        ("a x\n\n\t\tx\n\nd x\n", "conll", 3, None),
+        ('{"tokens": ["a"]}\n{\n{"tokens": ["b"]}', "jsonl", 2, None),
+        ('{"text": "a"}\n{"x": 1}\n{"text": "b"}', "jsonl", 2, None),
+    ],
+)
+def test_bad_records_have_their_line_and_the_others_come(text, format, line, cause):
+    columns = {"token_column": 1} if format == "conll" else {}
+    first, bad, last = records(text, format, max_line=64, **columns)
+    assert isinstance(first, Record)
+    assert isinstance(last, Record)
+    assert isinstance(bad, Bad)
+    assert (bad.index, bad.line, bad.cause) == (1, line, cause)
+
+
+def test_sentences_without_end_are_not_held(monkeypatch):
+    monkeypatch.setattr(stream, "MAX_TOKENS", 3)
+    bad, good = records("a\n" * 9 + "\nb\n", "conll")
+    assert isinstance(bad, Bad)
+    assert good.pieces[0].tokens == ("b",)
+
+
+def test_what_cannot_be_read_line_by_line_is_refused():
+    for options in ({"format": "text", "encoding": "utf-16"}, {"format": "tsv"}):
+        with pytest.raises(InputError):
+            records("a", **options)
+
+
+# --- Runs ----------------------------------------------------------------------------
+
+LINES = [f"line {i} " + "x " * (i % 7) for i in range(60)]
+TEXT = "\n".join(LINES)
+
+
+class KilledError(BaseException):
+    """Stands for the end of a process."""
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """A tagger that computes nothing: each token's label is O."""
+    vocabulary, _ = jaxner.build_vocabulary([["line"]], ["X"], scheme="BIO")
+    tagger = object.__new__(jaxner.Tagger)
+    object.__setattr__(tagger, "vocabulary", vocabulary)
+    object.__setattr__(tagger, "model", None)
+
+    def label_ids(params, sentences, **_):
+        return [np.zeros_like(sentence.words) for sentence in sentences]
+
+    monkeypatch.setattr(tagging, "label_ids", label_ids)
+    return tagger
+
+
+def go(stub, path, text=TEXT, facts=None, rejects=None, overwrite=False, **options):
+    max_line = options.pop("max_line", 200)
+    source = Source(io.BytesIO(text.encode()), "text", max_line=max_line, path="in")
+    facts = {"a": 1} if facts is None else facts
+    with stream.Output(path, facts, rejects=rejects, overwrite=overwrite) as output:
+        options = {"stops": rejects is None, "chunk": 16, **options}
+        return stream.tag_file(stub, source, Sink("text", "conll"), output, **options)
+
+
+def texts(path):
+    data = path.read_bytes()
+    data = gzip.decompress(data) if path.suffix == ".gz" else data
+    blocks = data.decode().split("\n\n")[:-1]
+    return [" ".join(row.split("\t")[0] for row in b.splitlines()) for b in blocks]
+
+
+EXPECTED = [" ".join(line.split()) for line in LINES]
+
+
+@pytest.mark.parametrize("name", ["out.conll", "out.conll.gz"])
+@pytest.mark.parametrize("call", range(0, 40, 3))
+def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, monkeypatch, name, call):
+    path, calls, fsync = tmp_path / name, 0, os.fsync
+
+    def deadly(number):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KilledError
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", deadly)
+    with contextlib.suppress(KilledError):
+        go(stub, path)
+    if not path.exists():
+        with (tmp_path / f"{name}.part").open("ab") as file:
+            file.write(b"half a li")  # of a write that was under way
+        done = go(stub, path)
+        assert (done.records, done.sentences) == (60, 60)
+    assert texts(path) == EXPECTED
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_shards_share_the_records(stub, tmp_path):
+    for i in range(3):
+        go(stub, tmp_path / str(i), shard=(i, 3))
+    assert [texts(tmp_path / str(i)) for i in range(3)] == [
+        EXPECTED[i::3] for i in range(3)
+    ]
+
+
+def test_documents_stay_together(stub, tmp_path, monkeypatch):
+    vocabulary, _ = jaxner.build_vocabulary([["line"]], ["X"], documents=True)
+    object.__setattr__(stub, "vocabulary", vocabulary)
+    asked = []
+
+    def label_ids(params, sentences, documents, **_):
+        asked.append(documents)
+        return [np.zeros_like(sentence.words) for sentence in sentences]
+
+    monkeypatch.setattr(tagging, "label_ids", label_ids)
+    text = "".join(
+        "-DOCSTART- O\n\n" + "a b c\nd e f\n\n" * count for count in (5, 1, 1, 1, 1)
+    )
+    source = Source(io.BytesIO(text.encode()), "conll")
+    with stream.Output(tmp_path / "a", {}) as output:
+        stream.tag_file(stub, source, Sink("conll", "conll"), output, chunk=4)
+    assert asked == [[1] * 5, [2, 3], [4, 5]]
+    rows = (tmp_path / "a").read_text().splitlines()
+    assert rows.count("-DOCSTART- O") == 5
+    assert rows.count("a b c O") == 9
+    # Each text is a document, as for `entities`; each bare sentence, too.
+    asked.clear()
+    go(stub, tmp_path / "b", text="One. Two.\nThree.", chunk=100)
+    ((first, second, third),) = asked
+    assert first == second != third
+
+
+def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path):
+    path = tmp_path / "a"
+    bad = "\n".join([*LINES[:30], "x" * 300, *LINES[30:]])
+    for _ in range(2):
+        with pytest.raises(stream.BadRecordError, match=r"in:31: a line of more"):
+            go(stub, path, text=bad)
+        assert json.loads((tmp_path / "a.journal").read_text())["records"] == 30
+    go(stub, path, text="\n".join([*LINES[:30], "mended", *LINES[30:]]))
+    assert texts(path) == [*EXPECTED[:30], "mended", *EXPECTED[30:]]
+    path.unlink()
+    done = go(stub, path, text=bad, rejects=tmp_path / "bad")
+    assert texts(path) == EXPECTED
+    assert (json.loads((tmp_path / "bad").read_text())["line"], done.bad) == (31, 1)
+    path.unlink()
+    with pytest.raises(FileExistsError, match="bad exists"):
+        go(stub, path, text=bad, rejects=tmp_path / "bad")
+
+
+def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
+    path = tmp_path / "a"
+
+    def stop(done):
+        if done.records > 20:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        go(stub, path, log=stop)
+    with pytest.raises(FileExistsError, match="begun with another a"):
+        go(stub, path, facts={"a": 2})
+    with pytest.raises(InputError, match=r"first \d\d records have changed"):
+        go(stub, path, text=TEXT.replace("line 3", "line three"))
+    with pytest.raises(InputError, match="input has 2 records"):
+        go(stub, path, text="a\nb")
+    (tmp_path / "a.journal").write_text("{")
+    with pytest.raises(InputError, match=r"a\.journal: damaged"):
+        go(stub, path)
+    go(stub, path, overwrite=True)
+    assert texts(path) == EXPECTED
+    with pytest.raises(FileExistsError, match="a exists"):
+        go(stub, path)
+    with (
+        stream.Output(tmp_path / "b", {}),
+        pytest.raises(FileExistsError, match="Another process is writing"),
+        stream.Output(tmp_path / "b", {}),
+    ):
+        pass
+
+
+CHILD = """
+import sys, time
+sys.path.insert(0, {root!r})
+from types import SimpleNamespace
+import numpy as np
+from jaxner import stream, tagging
+def encode(tokens):
+    return SimpleNamespace(words=np.zeros(len(tokens), np.int32))
+def label_ids(params, sentences, **_):
+    time.sleep(0.002)
+    return [sentence.words for sentence in sentences]
+tagging.label_ids = label_ids
+stub = SimpleNamespace(model=None, vocabulary=SimpleNamespace(
+    encode=encode, decode=lambda ids: ["O" for _ in ids], reads_documents=False))
+print("ready", flush=True)
+with stream.opened(sys.argv[1]) as file:
+    source, sink = stream.Source(file, "text"), stream.Sink("text", "conll")
+    with stream.Output(sys.argv[2], {{}}) as output:
+        stream.tag_file(stub, source, sink, output, chunk=32)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["out.conll", "out.conll.gz"])
+def test_killed_at_random_moments(tmp_path, name):
+    lines = [f"line {i} of many" for i in range(6000)]
+    source, path = tmp_path / "in.txt", tmp_path / name
+    source.write_text("\n".join(lines))
+    child = textwrap.dedent(CHILD.format(root=str(Path(__file__).parents[1])))
+    command = [sys.executable, "-c", child, str(source), str(path)]
+    draw, kills = random.Random(0), 0
+    while not path.exists():
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(draw.uniform(0.0, 0.7))
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+    assert texts(path) == lines
+    assert kills > 3
+
+
+def test_other_weights_are_another_tagger(params):
+    trained = jax.tree.map(lambda leaf: leaf + 1, params.weights)
+    other = dataclasses.replace(params, weights=trained)
+    assert stream.identity(params) != stream.identity(other)
+    same = jax.tree.map(lambda leaf: leaf + 0, params.weights)
+    again = dataclasses.replace(params, weights=same)
+    assert stream.identity(params) == stream.identity(again)
+
+
+# --- The command ---------------------------------------------------------------------
+
+
+def tag(workdir, source, output, *options):
+    arguments = ["--workdir", workdir, "--input", source, "--output", output]
+    program.main(["tag", *map(str, [*arguments, *options]), "--cache=off"])
+
+
+def test_the_command_labels_as_tag_does(finished, params, tmp_path):
+    examples = corpora.load("sample", "dev").examples[:40]
+    source = tmp_path / "in.conll.gz"
+    text = "".join("".join(f"{t}\n" for t in e.tokens) + "\n" for e in examples)
+    source.write_bytes(gzip.compress(text.encode()))
+    for shard in ("0/2", "1/2"):
+        tag(finished, source, tmp_path / "out-{shard}.conll", "--shard", shard)
+    expected = jaxner.tag(params, [list(e.tokens) for e in examples])
+    for i in range(2):
+        rows = (tmp_path / f"out-{i}.conll").read_text().split("\n\n")[:-1]
+        labels = [[row.split(" ")[1] for row in s.splitlines()] for s in rows]
+        assert labels == expected[i::2]
+
+
+@pytest.mark.parametrize("least", [0.0, 0.5, 0.9])
+def test_the_command_writes_the_entities_of_texts(finished, params, tmp_path, least):
+    """Both cut a text into the same sentences, and give the same probabilities."""
+    source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    parts = [" ".join(e.tokens) for e in corpora.load("sample", "dev").examples[:40]]
+    texts = [" ".join(parts[i : i + 2]) for i in range(0, 40, 2)]
+    source.write_text("\n".join(texts))
+    tag(finished, source, output, f"--min-probability={least}")
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [line["text"] for line in lines] == texts
+    found = jaxner.entities(params, texts, min_probability=least)
+    for line, entities in zip(lines, found, strict=True):
+        for span, entity in zip(line["spans"], entities, strict=True):
+            probability = span.pop("probability")
+            assert probability == pytest.approx(entity.probability, abs=1e-4)
+            place = {"start": entity.start_char, "end": entity.end_char}
+            assert span == {**place, "label": entity.type, "text": entity.text}
+    if not least:
+        assert any(found)
+        read = formats.read(output).examples  # as any other file of spans
+        assert sum(label[0] in "BS" for e in read for label in e.labels) == sum(
+            map(len, found)
+        )
+
+
+def test_standard_input_and_bad_records(finished, tmp_path, capsys, monkeypatch):
+    data = "Ms Preston left.\n\xe9\nYes.\n".encode("latin-1")
+
+    def standard_input():
+        return io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
+
+    monkeypatch.setattr(sys, "stdin", standard_input())
+    with pytest.raises(SystemExit):
+        tag(finished, "-", "-")
+    told = capsys.readouterr()
+    assert json.loads(told.out)["text"] == "Ms Preston left."
+    assert "--encoding" in told.err
+    for overwrite in ([], ["--overwrite"]):
+        monkeypatch.setattr(sys, "stdin", standard_input())
+        tag(finished, "-", "-", "--rejects", tmp_path / "bad", *overwrite)
+        lines = capsys.readouterr().out.splitlines()
+        texts = [json.loads(line)["text"] for line in lines]
+        assert texts == ["Ms Preston left.", "Yes."]
+        assert json.loads((tmp_path / "bad").read_text())["line"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("a.conllu", []),
+        ("a.csv", []),
+        ("a.txt", ["--token-column=0"]),
+        ("a.txt", ["--comments=#"]),
+        ("a.conll", ["--encoding=utf-16"]),
+        ("a.conll", ["--sentences"]),
+        ("a.conll", ["--tokenizer=whitespace"]),
+    ],
+)
+def test_options_that_a_format_has_no_use_for(name, options, finished, tmp_path):
+    (tmp_path / name).write_text("token\tlabel\nRome\tO\n")
+    with pytest.raises(SystemExit):
+        tag(finished, tmp_path / name, tmp_path / "out.conll", *options)
+    assert not (tmp_path / "out.conll").exists()
