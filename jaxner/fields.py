@@ -27,13 +27,9 @@ from jaxner.errors import InputError
 class Range:
     """The allowed numbers of an option; a bound of None is no bound.
 
-    Attributes:
-        least: Inclusive lower bound.
-        above: Exclusive lower bound.
-        most: Inclusive upper bound.
-        below: Exclusive upper bound.
-        step: Distance between the numbers, from `least` on; 0: any number.
-        note: A hint for the error, such as a usual mistake.
+    `least` and `most` are inclusive, `above` and `below` exclusive. `step` is the
+    distance between the numbers, from `least` on; 0: any number. `note` is a hint for
+    the error.
 
     Example:
         >>> str(Range(least=0, below=1)), 1.0 in Range(least=0, below=1)
@@ -75,16 +71,7 @@ class Range:
 
 
 class OneOf:
-    """The allowed words of an option.
-
-    Args:
-        known: The words.
-        note: A hint for the error, such as what other words may be meant for.
-
-    Example:
-        >>> OneOf({"mean": 1, "sum": 2}).known
-        ('mean', 'sum')
-    """
+    """The allowed words of an option; a note says what other words are meant for."""
 
     def __init__(self, known: Iterable[str], note: str = ""):
         self.known = tuple(known)
@@ -189,16 +176,7 @@ def of(module: type) -> dict[str, Field]:
 
 
 def meanings(docstring: str | None, heading: str) -> dict[str, str]:
-    """Returns what a section of a docstring says of each name, in one line each.
-
-    Args:
-        docstring: A docstring in Google's style.
-        heading: "Args" or "Attributes".
-
-    Example:
-        >>> meanings(meanings.__doc__, "Args")["heading"]
-        '"Args" or "Attributes".'
-    """
+    """Returns what "Args" or "Attributes" of a docstring say of each name."""
     text = inspect.cleandoc(docstring or "")
     section = re.search(rf"^{heading}:\n((?: {{4}}.*\n?|\n)*)", text, re.MULTILINE)
     entry = r"^ {4}[*]*(\w+): (.*(?:\n {5,}.*)*)"
@@ -218,16 +196,6 @@ def check_fields(instance: Any) -> None:
 
     Raises:
         InputError: An option is out of its range, or not among its choices.
-
-    Example:
-        >>> @dataclasses.dataclass
-        ... class Own:
-        ...     dropout: Rate = 0.5
-        >>> try:
-        ...     check_fields(Own(-1.0))
-        ... except ValueError as error:
-        ...     print(str(error).partition(":")[0])
-        dropout of Own must be in [0, 1), got -1.0
     """
     kind = type(instance)
     for name, field in of(kind).items():
@@ -237,13 +205,7 @@ def check_fields(instance: Any) -> None:
 
 
 def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
-    """Checks the value of one option.
-
-    Args:
-        name: Name of the option, for the error.
-        value: Value of the option.
-        hint: Annotation of its field.
-        whose: Text after the name in the error, such as " of CharacterCNN".
+    """Checks the value of one option of this name; `whose` follows it in the error.
 
     Raises:
         InputError: The value is out of range, not among the choices, or of another
@@ -260,46 +222,34 @@ def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Returns whether a value is allowed for an option.
-
-    Example:
-        >>> fits(0, Size), fits(0, Count)
-        (False, True)
-    """
+    """Returns whether a value is allowed for an option."""
     return not _problem(value, hint)
 
 
-def argument(hint: Any, example: str = "") -> Callable[[str], Any]:
+def argument(hint: Any) -> Callable[[str], Any]:
     """Returns a parser of a command line's option, for argparse's `type`.
 
-    Args:
-        hint: Annotation with the allowed values.
-        example: Example of several values between commas, which the parser returns
-            sorted and distinct; "" for an option with one value.
-
     Example:
-        >>> argument(Size)("3"), argument(Size, "1,2,8")("8,2,2")
-        (3, [2, 8])
+        >>> argument(Size)("3")
+        3
         >>> argument(Size)("0")
         Traceback (most recent call last):
         ...
         argparse.ArgumentTypeError: must be at least 1, got 0
     """
 
-    def one(text: str) -> Any:
+    def parse(text: str) -> Any:
         kind = _kind(hint)
         try:
             value = kind(text)
         except ValueError:
-            wanted = f"numbers and commas, such as {example}"
-            wanted = wanted if example else _TYPES[kind][1]
-            message = f"must be {wanted}, got {text!r}"
+            message = f"must be {_TYPES[kind][1]}, got {text!r}"
             raise argparse.ArgumentTypeError(message) from None
         if wrong := _problem(value, hint):
             raise argparse.ArgumentTypeError(wrong("", "").strip())
         return value
 
-    return (lambda text: sorted({*map(one, text.split(","))})) if example else one
+    return parse
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

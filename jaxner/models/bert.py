@@ -35,22 +35,9 @@ _draw = nn.initializers.normal(0.02)
 
 
 class BERT(nn.Module):
-    """Encoder of one window of word pieces.
+    """Encoder of one window of word pieces; its attributes are Hugging Face's.
 
-    Attributes:
-        vocab_size: Number of word pieces.
-        hidden_size: Number of features of a piece, H.
-        num_hidden_layers: Number of layers, N.
-        num_attention_heads: Heads of each layer, m.
-        intermediate_size: Features between the two dense maps of a layer.
-        max_position_embeddings: Maximum number of pieces in a window.
-        type_vocab_size: Number of segment types; all pieces have the first.
-        layer_norm_eps: Added to the variance in layer normalisation.
-        hidden_act: One of `ACTIVATIONS`.
-        hidden_dropout_prob: Dropout rate of the embeddings and of both residual updates
-            in a layer.
-        attention_probs_dropout_prob: Dropout rate of the attention weights.
-        remat: Whether training keeps only the input of each layer.
+    `remat`: whether training keeps only the input of each layer.
     """
 
     vocab_size: Size
@@ -78,10 +65,7 @@ class BERT(nn.Module):
     def __call__(
         self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
     ) -> tuple[Float[Array, " S H"], Float[Array, " N S H"]]:
-        """Returns the pieces' features of the last layer and of every layer.
-
-        Both are zero under padding.
-        """
+        """Returns the features of the last layer and of all; zero under padding."""
         x = self._embed(ids, train)
         # One loop over stacked weights: compiling takes as long as for one layer.
         layer = nn.remat(_Layer, prevent_cse=False) if self.remat else _Layer

@@ -28,6 +28,9 @@ STREAMS = {"sentence": "dropout", "batch": "shared"}
 class BiLSTM(nn.Module):
     """A bidirectional LSTM of one or more units and layers.
 
+    Dropout masks are constant over time and separate for each cell (Gal and Ghahramani,
+    2016).
+
     Attributes:
         hidden_dim: State size of one unit in one direction.
         num_units: Independent units that read the same input (Žukov-Gregorič et al.,
@@ -39,19 +42,14 @@ class BiLSTM(nn.Module):
         pool: How outputs of units combine: "concat" or "mean".
         input_dropout: Dropout rate on the inputs of every layer.
         state_dropout: Dropout rate on the state h of a cell.
-        output_dropout: Dropout rate on the outputs of the last layer. All three masks
-            are constant over time and separate for each cell (Gal and Ghahramani,
-            2016).
+        output_dropout: Dropout rate on the outputs of the last layer.
         input_mask: "unit": each cell has its own input mask; "shared": one for all
-            cells of a layer. With several units and separate masks, almost every input
-            reaches some unit.
+            cells of a layer.
         dropout_scope: "sentence": each sentence has its own masks, from the stream
-            "dropout"; "batch": all sentences share masks from the stream "shared",
-            whose key must be the same for all of them.
+            "dropout"; "batch": all sentences share masks from the stream "shared".
         initializer: "glorot", for each gate separately; "glorot_fused", for all gates
-            and for the input and state matrices as one (TensorFlow); "kaiming";
-            "normal", which is N(0, 1); "torch", U(±1/√N), PyTorch's default except for
-            the biases.
+            and both matrices as one (TensorFlow); "kaiming"; "normal", N(0, 1);
+            "torch", U(±1/√N), PyTorch's default except for the biases.
         forget_bias: Initial bias of the forget gates; the other biases start at zero.
     """
 
@@ -106,13 +104,10 @@ class BiLSTM(nn.Module):
     def candidate_kernels(
         self, params: Mapping[str, Any]
     ) -> list[Float[Array, "K N N"]]:
-        """Returns the recurrent kernels of the cell candidates.
+        """Returns the recurrent kernels from state to candidate.
 
-        For each layer and direction, those of its units, from state to candidate.
-
-        References:
-            Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition with Parallel
-            Recurrent Neural Networks", ACL 2018: the W_c of the orthogonality penalty.
+        For each layer and direction, those of its units: the W_c of Žukov-Gregorič et
+        al.'s (2018) orthogonality penalty.
         """
         names = [f"layer{number}" for number in range(1, self.num_layers + 1)]
         return layers.candidates(params, names)
@@ -246,14 +241,9 @@ def by_blocks(
 ) -> Float[Array, "T ..."]:
     """Returns attention computed block by block of queries, in memory linear in T.
 
-    At most `[m, n, T]` scores exist at a time. The backward pass recomputes the scores
-    of each block instead of storing all of them. Every block sees all keys, so its
-    softmax is complete.
-
-    Args:
-        gather: Returns the results of a block of queries, given the index of its first.
-        queries: Queries of all tokens.
-        size: Queries in a block, n; zero after the last token.
+    At most `[m, n, T]` scores exist at a time; the backward pass recomputes them. Every
+    block sees all keys, so its softmax is complete. `gather` maps the index of a
+    block's first query, and its n queries (zero after the last token), to results.
     """
     heads, length, dim = queries.shape
     count = -(-length // size)
@@ -276,10 +266,9 @@ class SelfAttention(nn.Module):
         num_heads: Number of heads, m.
         head_dim: Dimensions of each head, d; None for D / m, as in the paper.
         keep: Parts of [H; C^1; …; C^m] to keep, with zeros for the others: "hidden",
-            "context" (all heads), "context1" to "context{m}"; None for all parts. The
-            parameters are the same for any choice, so that one trained model gives the
-            paper's entity-chunking table. Applies in training too. A single name may be
-            a plain string.
+            "context" (all heads), "context1" to "context{m}"; None for all parts. It
+            changes no parameters, so that one trained model gives the paper's
+            entity-chunking table.
 
     References:
         Li, Fu and Ma, "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Context for

@@ -12,12 +12,13 @@ import numpy as np
 from flax import linen as nn
 from jax.core import Tracer
 
+from jaxner.errors import InputError
 from jaxner.types import AnyPotentials, Sentence
 from jaxner.wording import shown
 
 CONTRACTS = {
     "representation": "a representation maps (sentence, *, train) to features [T, D]",
-    "representation.chars": "a character reader maps (chars [U, C], *, train) to "
+    "representation.chars": "a reader of characters maps (chars [U, C], *, train) to "
     "features [U, F]",
     "encoder": "an encoder maps (x [T, D], mask [T], *, train) to (features [T, H], "
     "{}), with zeros under padding",
@@ -33,10 +34,7 @@ def check_key(key: Any) -> None:
     if not (is_new or (dtype == jnp.uint32 and jnp.ndim(key) > 0)):
         raise TypeError(f"Expected a PRNG key, such as jax.random.key(0), got {key!r}")
     if several := jnp.shape(key)[: None if is_new else -1]:
-        raise TypeError(
-            f"Expected one PRNG key, got an array of keys {list(several)}: give one of "
-            "them, or map over them with jax.vmap."
-        )
+        raise TypeError(f"Expected one PRNG key, got an array of keys {list(several)}")
 
 
 def check_model(model: Any) -> None:
@@ -58,34 +56,28 @@ def check_weights(weights: Any) -> None:
 
 def check_sentence(sentence: Any, is_batch: bool = False) -> None:
     """Raises TypeError unless a value is an encoded sentence, or a batch of them."""
+    what = "batch" if is_batch else "sentence"
     call = f"jaxner.encode(params, {'[tokens]' if is_batch else 'tokens'})"
     if not isinstance(sentence, Sentence):
-        what = "batch" if is_batch else "sentence"
         raise TypeError(f"Expected an encoded {what}, {call}, got {shown(sentence)}.")
-    shape = jnp.shape(sentence.words)
-    if is_batch and len(shape) != 2:
+    shape = list(jnp.shape(sentence.words))
+    if len(shape) != 1 + is_batch:
+        remedy = f"call {call}" if is_batch else "map over a batch with jax.vmap"
+        wanted = "[B, T]" if is_batch else "[T]"
         raise TypeError(
-            f"Expected an encoded batch, words of shape [B, T], got {list(shape)}: "
-            f"call {call}."
-        )
-    if not is_batch and len(shape) != 1:
-        raise TypeError(
-            f"Expected one encoded sentence, words of shape [T], got {list(shape)}: "
-            "map over a batch with jax.vmap and jaxner.types.batch_axes(batch)."
+            f"Expected an encoded {what}, words of shape {wanted}, got {shape}: "
+            f"{remedy}."
         )
 
 
 def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
     """Checks that labels are ids, as many as a batch has tokens.
 
-    Args:
-        labels: The ids; their range is checked where they are known, outside `jit`.
-        batch: The encoded sentences.
-        num_labels: Size of the label set, if it is known.
+    Their range is checked where they are known, outside `jit`.
 
     Raises:
         TypeError: They have another shape or type.
-        ValueError: The id of a token is not in the label set.
+        InputError: The id of a token is not in the label set.
     """
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
@@ -93,8 +85,7 @@ def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
         got = shown(labels) if shape is None else f"{dtype} {list(shape)}"
         raise TypeError(
             f"Expected an array of label ids, integers {list(batch.words.shape)} as of "
-            f"the batch's words, got {got}; params.vocabulary.label_ids returns those "
-            "of a sentence."
+            f"the batch's words, got {got}."
         )
     if isinstance(labels, Tracer) or isinstance(batch.mask, Tracer):
         return
@@ -102,49 +93,42 @@ def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
     wrong = ids[(ids < 0) | (ids >= (num_labels or ids.max(initial=0) + 1))]
     if wrong.size:
         most = "" if num_labels is None else f" to {num_labels - 1}"
-        raise ValueError(
+        raise InputError(
             f"Expected label ids from 0{most} at the tokens of the batch, got "
             f"{wrong[0]}; under padding any id will do, such as 0."
         )
 
 
 def check_part(part: str, options: Any, known: Mapping[str, Any] | None = None) -> None:
-    """Checks that a part is given by options, or by a module of the right form.
-
-    Raises:
-        TypeError: It is neither, or the module does not take `train`.
-    """
+    """Raises TypeError unless a part is options, or a module that takes `train`."""
     if isinstance(options, nn.Module):
         takes = inspect.signature(type(options).__call__).parameters.values()
         if not any(p.name == "train" or p.kind == p.VAR_KEYWORD for p in takes):
-            raise TypeError(
-                f"{type(options).__name__} as {part} needs the argument `train`: "
-                f"{CONTRACTS.get(part, 'a module takes it')}."
-            )
+            name, contract = type(options).__name__, CONTRACTS.get(part, "")
+            raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
     elif not isinstance(options, Mapping):
         names = f' with "name", one of {", ".join(sorted(known))}' if known else ""
-        module = ", or a Linen module" if part in CONTRACTS else ""
         raise TypeError(
-            f"Expected {part} as a dictionary of options{names}{module}; got "
-            f"{shown(options)}."
+            f"Expected {part} as a dictionary of options{names}; got {shown(options)}."
         )
 
 
 def check_encoded(module: Any, encoded: Any) -> None:
     """Raises TypeError unless an encoder returned features and a dictionary."""
     is_pair = isinstance(encoded, tuple) and len(encoded) == 2
-    if not (is_pair and isinstance(encoded[1], Mapping)):
-        name = type(module).__name__
-        raise TypeError(f"{name} returned {_form(encoded)}; {CONTRACTS['encoder']}.")
+    _check_returned(
+        "encoder", module, encoded, is_pair and isinstance(encoded[1], dict)
+    )
 
 
 def check_scores(module: Any, potentials: Any) -> None:
     """Raises TypeError unless a head returned potentials."""
-    if not isinstance(potentials, get_args(AnyPotentials)):
-        name = type(module).__name__
-        raise TypeError(f"{name} returned {_form(potentials)}; {CONTRACTS['head']}.")
+    is_right = isinstance(potentials, get_args(AnyPotentials))
+    _check_returned("head", module, potentials, is_right)
 
 
-def _form(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return type(value).__name__ if shape is None else f"an array {list(shape)}"
+def _check_returned(part: str, module: Any, value: Any, is_right: bool) -> None:
+    if not is_right:
+        shape = getattr(value, "shape", None)
+        form = type(value).__name__ if shape is None else f"an array {list(shape)}"
+        raise TypeError(f"{type(module).__name__} returned {form}; {CONTRACTS[part]}.")

@@ -100,16 +100,11 @@ class GRN(nn.Module):
 def gated_sum(
     a: Float[Array, "T H"], b: Float[Array, "T H"], x: Float[Array, "T H"]
 ) -> Float[Array, "T H"]:
-    """Returns Σ_j σ(a_i + b_j) ⊙ x_j for every i (eq. 6).
+    """Returns Σ_j σ(a_i + b_j) ⊙ x_j for every i (eq. 6); x is zero under padding.
 
     Forward and backward scan over the tokens and hold one `[T, H]` slice of the gates
     at a time: memory is O(T·H), while the plain form's gradient takes O(T²·H). Time is
     O(T²·H). Reverse-mode differentiation of the gradient raises an error.
-
-    Args:
-        a: Term of the receiving token i.
-        b: Term of the contributing token j.
-        x: Features to sum; zero under padding.
     """
     return _forward(a, b, x)[0]
 
@@ -152,20 +147,12 @@ gated_sum.defvjp(_forward, _backward)
 
 
 def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
-    """Returns how strongly each token relates to each other token, for a heat map.
+    """Returns how strongly each token relates to each other, from a `GRN`'s output.
 
-    Args:
-        out: The intermediates of a `GRN`.
-        mask: True at the tokens.
-
-    Returns:
-        `[T, T]`: row i holds the L2 norm over features of the gates σ(r_ij), normalised
-        to [0, 1] over the sentence; zero under padding.
-
-    References:
-        Chen et al. (2019), Figure 4. The paper does not say whether the norm comes
-        before or after the sigmoid. We take it after: a closed gate then means no
-        relation.
+    Row i of `[T, T]` holds the L2 norm over features of the gates σ(r_ij), normalised
+    to [0, 1] over the sentence; zero under padding (Figure 4). The paper does not say
+    whether the norm comes before or after the sigmoid; after, a closed gate means no
+    relation.
     """
 
     def row(from_i):

@@ -21,16 +21,15 @@ class Head(nn.Module):
     """A linear layer that scores labels; as a CRF, label pairs too.
 
     `start` and `end` replace the START and STOP labels in the code of Chen et al.
-    (2019), which scores forbidden pairs -10,000: the same model without two labels that
-    no token has. All scores start at 0, as there.
+    (2019): the same model without two labels that no token has. All scores start at 0.
 
     Attributes:
         num_labels: Size of the label set.
         transitions: Whether neighbouring labels depend on each other (a CRF).
-        boundaries: Whether a CRF has extra scores for the first and the last label.
+        boundaries: Whether a CRF has extra scores for the first and the last label;
             Strubell et al.'s (2017) has none.
         dropout: Probability of zeroing a feature on the way in.
-        initializer: How the linear layer is drawn, one of `layers.KERNELS`.
+        initializer: How the linear layer is drawn.
         bias: Initial bias of the linear layer.
     """
 
@@ -98,14 +97,13 @@ class DirectionHead(nn.Module):
     """Two classifiers, one for each direction of a BiLSTM, averaged in probability.
 
     The form of Chiu and Nichols (2016), which Li, Fu and Ma (2020) found worse than one
-    softmax of the summed scores. (Sum and mean of two choose the same label.) The two
-    halves of the features are the directions only if the encoder is a BiLSTM whose
-    layers do not cross.
+    softmax of the summed scores. The two halves of the features are the directions only
+    if the encoder is a BiLSTM whose layers do not cross.
 
     Attributes:
         num_labels: Size of the label set.
         dropout: Probability of zeroing a feature on the way in.
-        initializer: How the linear layers are drawn, one of `layers.KERNELS`.
+        initializer: How the linear layers are drawn.
     """
 
     num_labels: Derived
@@ -115,10 +113,6 @@ class DirectionHead(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
         """Returns log-probabilities as the potentials of the sentence.
-
-        Args:
-            x: Features; the first half is the forward direction.
-            train: Whether to apply dropout.
 
         Raises:
             ValueError: The number of features is odd.

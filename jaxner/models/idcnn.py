@@ -27,10 +27,7 @@ BIAS = 0.01  # initial bias of the first layer and of the head
 
 
 def identity(key, shape, dtype=jnp.float32, out_sharding=None):
-    """Returns a kernel [3 · H, H] that passes its input on, as in the paper.
-
-    The centre tap is the identity, the other taps are zero.
-    """
+    """Returns a kernel [3 · H, H] whose centre tap is the identity, as in the paper."""
     del key, out_sharding
     size = shape[1]
     return jnp.zeros(shape, dtype).at[size : 2 * size].set(jnp.eye(size, dtype=dtype))
@@ -40,12 +37,7 @@ INITIALIZERS = {"identity": identity, "glorot": layers.convolution_glorot(WIDTH)
 
 
 class Block(nn.Module):
-    """A stack of dilated convolutions of width 3, each followed by a ReLU (eq. 7, 8).
-
-    Attributes:
-        dilations: Distance between the taps of each convolution, in tokens.
-        initializer: How the kernels are drawn, one of `INITIALIZERS`.
-    """
+    """Dilated convolutions of width 3, each followed by a ReLU (eq. 7, 8)."""
 
     dilations: tuple[int, ...]
     initializer: str

@@ -25,8 +25,7 @@ class LabelAttention(nn.Module):
     In each layer but the last, queries come from the BiLSTM's features, keys and values
     from the label vectors. The next layer reads the features, concatenated with the sum
     of features and attention output. In the last layer, the attention scores of a
-    single head are the scores of the labels; there is no CRF. All layers share the
-    label vectors.
+    single head are the scores of the labels. All layers share the label vectors.
 
     As in the authors' code: queries, keys and values pass a ReLU; every BiLSTM but the
     first starts with the final state of the first; dropout applies to the features
@@ -34,15 +33,14 @@ class LabelAttention(nn.Module):
 
     Attributes:
         num_labels: Size of the label set.
-        num_layers: Number of BiLSTMs, at least 1.
+        num_layers: Number of BiLSTMs.
         hidden_dim: State size of one direction; a label vector has twice as many.
         num_heads: Heads of every layer but the last.
         dropout: Dropout rate on the features of every BiLSTM.
         weight_dropout: Dropout rate on the attention weights.
         initializer: How the LSTM kernels are drawn; see `BiLSTM`.
         forget_bias: Initial bias of the forget gates.
-        kernel_initializer: How queries, keys and values are drawn, one of
-            `layers.KERNELS`.
+        kernel_initializer: How queries, keys and values are drawn.
         label_bound: Label vectors are drawn from U(-label_bound, label_bound).
     """
 

@@ -35,10 +35,7 @@ def symmetric_uniform(bound: float) -> nn.initializers.Initializer:
 
 
 def convolution_glorot(width: int) -> nn.initializers.Initializer:
-    """Returns Glorot and Bengio's (2010) draw for a convolution as a matrix product.
-
-    The kernel is `[width · D, H]`, and a convolution's fan-out is `width · H`.
-    """
+    """Returns Glorot and Bengio's (2010) draw for a convolution's `[width · D, H]`."""
 
     def init(key, shape, dtype=jnp.float32, out_sharding=None):
         bound = (6 / (shape[0] + width * shape[1])) ** 0.5
@@ -56,10 +53,7 @@ KERNELS = {
 
 
 def bias_like(initializer: str, fan_in: int) -> nn.initializers.Initializer:
-    """Returns the bias initializer that belongs to a kernel initializer of `KERNELS`.
-
-    U(±1/√fan-in), PyTorch's default, for "torch"; zero for all others.
-    """
+    """Returns PyTorch's default U(±1/√fan-in) for "torch", zeros for all others."""
     if initializer != "torch":
         return nn.initializers.zeros
     return symmetric_uniform(fan_in**-0.5)
@@ -99,11 +93,8 @@ class Dropout(nn.Module):
 
     The mask of an element depends on its indices, not on the array's size, so that a
     pass with a given key does not depend on the padding. For arrays `[T, D]`, padded on
-    the first axis only, `nn.Dropout` has this property.
-
-    Attributes:
-        rate: Probability of zeroing an element.
-        stream: RNG stream of the masks; "dropout" if the stream is missing.
+    the first axis only, `nn.Dropout` has this property. The masks are drawn from
+    `stream`; from "dropout" if it is missing.
     """
 
     rate: Rate
@@ -180,15 +171,9 @@ def convolve(
 ) -> Float[Array, " T H"]:
     """Returns a sequence convolved with a kernel, with zeros outside and no bias.
 
-    Args:
-        x: Features of a sequence.
-        kernel: Matrix that multiplies the result of `windows`.
-        width: Number of taps, odd.
-        dilation: Distance between taps, in positions.
-        by_tiles: Whether to use Toom and Cook's algorithm on a CPU where the sizes suit
-            it: two products per output instead of three (width 3) or five. An ID-CNN
-            tags 2.1 and trains 1.6 times as fast. The rounding error is 2 to 4 times as
-            large, and it compiles longer.
+    With `by_tiles`, a CPU takes Toom and Cook's algorithm where the sizes suit it: two
+    products per output instead of three (width 3) or five. An ID-CNN tags 2.1 and
+    trains 1.6 times as fast; the rounding error is 2 to 4 times as large.
 
     References:
         Winograd, "Arithmetic Complexity of Computations", 1980; Lavin and Gray, "Fast
@@ -356,26 +341,16 @@ def lstm_scan(
     mask: Bool[Array, " T"],
     state_mask: Float[Array, " N"],
 ) -> tuple[Float[Array, "T N"], Carry]:
-    """Returns the outputs of one LSTM cell (without peepholes) over one sentence.
+    """Returns the outputs h of one LSTM cell over one sentence, and the last carry.
 
-    Args:
-        carry: Initial state and memory.
-        x: The input; `jax.vmap` adds cells and sentences.
-        input_kernel: Input to gates, before their activations.
-        kernel: State to gates.
-        bias: Bias of the gates.
-        mask: Where False, the cell keeps its carry and returns zero.
-        state_mask: Multiplies the state h that enters each step, but neither the memory
-            c nor the output.
-
-    Returns:
-        The outputs h, and the carry after the last token.
+    There are no peepholes. Where `mask` is False, the cell keeps its carry and returns
+    zero. `state_mask` multiplies the state h that enters each step, but neither the
+    memory nor the output. `jax.vmap` adds cells and sentences.
 
     References:
         Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, with the forget gate
-        of Gers, Schmidhuber and Cummins (2000). The state mask: Gal and Ghahramani, "A
-        Theoretically Grounded Application of Dropout in Recurrent Neural Networks",
-        NIPS 2016.
+        of Gers, Schmidhuber and Cummins (2000); Gal and Ghahramani, "A Theoretically
+        Grounded Application of Dropout in Recurrent Neural Networks", NIPS 2016.
     """
     size = kernel.shape[0]
     flat = kernel.reshape(size, 4 * size)
@@ -407,17 +382,8 @@ def bilstm(
     """Runs one layer over a sentence in both directions, one scan for each.
 
     Backward cells read the padded array from its end; they keep their carry until they
-    reach the sentence.
-
-    Args:
-        x: The input of each cell; an axis of size 1 is shared by both directions, or by
-            all units.
-        mask: True at the tokens.
-        input_kernel: Input to gates, as `Cells` returns it.
-        kernel: State to gates.
-        bias: Bias of the gates.
-        state_mask: See `lstm_scan`; None for ones.
-        carry: Initial carry, `[2, K, N]`; None for zeros.
+    reach the sentence. An axis of size 1 of x is shared by both directions, or by all
+    units; `Cells` gives the kernels; the carry is `[2, K, N]`, by default zero.
 
     Returns:
         The outputs, zero under padding, and the final carry: of forward cells after the

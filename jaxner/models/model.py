@@ -304,14 +304,9 @@ def with_vectors(weights: Weights, vectors: Any) -> Weights:
 def standardise_words(weights: Weights) -> Weights:
     """Returns weights with word vectors divided by the vocabulary's standard deviation.
 
-    The deviation is over all trained words: drawn vectors and the unknown word count,
-    padding does not. If only the unknown word is trained, all words count. Frozen words
-    are divided by the same number.
-
-    The code of Gui et al. (2020) does the same to its whole embedding matrix, which
-    also holds the words of dev and test.
-
-    A refinement's own word table has its own deviation.
+    As in the code of Gui et al. (2020). The deviation is over all trained words but
+    padding; over all words, if only the unknown word is trained. A refinement's own
+    table has its own deviation.
     """
     leaves = {name_of(p): leaf for p, leaf in jax.tree.leaves_with_path(weights)}
 
@@ -334,14 +329,6 @@ def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
     """Returns weights copied from another model where name and shape agree.
 
     And the names of the arrays that keep their drawn values.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> old = {"params": {"a": jnp.ones(2), "b": jnp.ones(2)}, "frozen": {}}
-        >>> new = {"params": {"a": jnp.zeros(2), "b": jnp.zeros(3)}, "frozen": {}}
-        >>> merged, kept = transfer(new, old)
-        >>> merged["params"]["a"].tolist(), kept
-        ([1.0, 1.0], ['params/b'])
     """
     old = {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(source)}
     kept = []
@@ -425,8 +412,8 @@ def apply(
 def sentence_key(key: Array, sentence: Sentence) -> Array:
     """Returns the key of a sentence, derived from one key and the sentence's words.
 
-    Every sentence has its own masks, as in the authors' code, independent of batch and
-    padding. Sentences with the same words have the same masks.
+    Every sentence has its own masks, as in the authors' code, whatever batch and
+    padding.
     """
     positions = jnp.arange(len(sentence.words), dtype=jnp.uint32)
     # An order-dependent hash of the words; 2654435761 is Knuth's multiplier.
@@ -562,9 +549,8 @@ def refine(
 def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
     """Returns log-probabilities: the refinement's where uncertain, else the draft's.
 
-    With independent labels, the best labelling of the mixture is the mixture of the
-    best labellings, and constraints apply as usual. A CRF contributes its marginals: a
-    token's most probable label, which may differ from that of the best labelling.
+    A CRF contributes its marginals: a token's most probable label, which may differ
+    from that of the best labelling.
     """
     logs = []
     for potentials in (draft, refined):
@@ -580,16 +566,10 @@ def predict(
 ):
     """Returns the potentials by which a tagger labels a sentence.
 
-    Args:
-        model: What `build` returned; `mc_dropout` says how it drafts labels,
-            `refinement.threshold` which labels the refinement replaces.
-        weights: What `init` returned, or its like after training.
-        sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Draws the masks of the passes; None for a key from `mc_dropout.seed`.
-
-    Returns:
-        The draft's potentials. With a refinement: log-probabilities, the refinement's
-        where the draft is uncertain, the draft's elsewhere (for a CRF, log-marginals).
+    The draft's; with a refinement, log-probabilities: the refinement's where the
+    entropy of the draft is above its threshold, the draft's elsewhere (for a CRF,
+    log-marginals). Without a key, the masks of the passes are drawn from
+    `mc_dropout.seed`.
 
     References:
         Gui et al. (2020), section 3.3.

@@ -24,9 +24,12 @@ from jaxner.models.bilstm import Chain
 from jaxner.models.checks import check_part
 from jaxner.models.model import DTYPES, MCDropout, Model
 from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
+from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import Refinement, TwoStream
 
+_LINEN = ("parent", "name")  # fields that Linen adds to every module
 _LINKS = ("first", "then")
+_PARTS = {"words": Words, "caps": Capitalisation, "vectors": Vectors}
 # What a config calls BERT's rates of dropout, and what its folder does.
 _RATES = {
     "dropout": "hidden_dropout_prob",
@@ -139,10 +142,9 @@ def model_sections(model: Any) -> Iterator[Section]:
 
 def _representation_sections(section: Any) -> Iterator[Section]:
     path = "model.representation"
-    parts = {"words": Words, "caps": Capitalisation, "vectors": Vectors}
-    inner = (*parts, "chars", "bert")
+    inner = (*_PARTS, "chars", "bert")
     yield Section(path, section, fields.of(Representation), inner)
-    for name, kind in parts.items():
+    for name, kind in _PARTS.items():
         if (part := section.get(name)) is not None:
             checked = None if kind is Vectors else kind  # the data have its sizes
             yield Section(f"{path}.{name}", part, fields.of(kind), module=checked)
@@ -290,36 +292,33 @@ def build(
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
     check_part("representation", representation)
-    check_part("encoder", encoder, models.ENCODERS)
-    check_part("head", head, models.HEADS)
 
     def represent() -> nn.Module:
         if isinstance(representation, nn.Module):
             return representation
         return _representation(representation, sizes, encoder_sizes, remat)
 
-    drafts = _make(MCDropout, "mc_dropout", mc_dropout or {}, {})
-    if isinstance(head, Mapping) and head.get("name") == "seq2seq":
-        for option, value in (
-            ("refinement", refinement),
-            ("mc_dropout.num_samples", drafts.num_samples),
-        ):
-            if value:
-                raise InputError(f"{option} needs head 'softmax' or 'crf', not seq2seq")
+    def score(part: str, head: Any) -> nn.Module:
+        module = _part(part, head, models.HEADS, sizes)
+        if refinement is not None and isinstance(module, Seq2seqHead):
+            raise InputError(f"{part}: a refinement needs 'softmax' or 'crf'")
+        return module
+
     encode = _part("encoder", encoder, models.ENCODERS, sizes)
     per_stage = isinstance(head, Mapping) and head.get("per_stage", False)
     earlier = getattr(encode, "num_stages", 1) - 1 if per_stage else 0
     # One module each: a module used twice would share its weights.
-    heads = [_part("head", head, models.HEADS, sizes) for _ in range(earlier + 1)]
+    *heads, last = (score("head", head) for _ in range(earlier + 1))
+    refine = None
+    if refinement is not None:
+        refine = _refinement(refinement, represent, score)
     model = Model(
         representation=represent(),
         encoder=encode,
-        head=heads[-1],
-        earlier_heads=tuple(heads[:-1]),
-        refinement=(
-            None if refinement is None else _refinement(refinement, represent, sizes)
-        ),
-        mc_dropout=drafts,
+        head=last,
+        earlier_heads=tuple(heads),
+        refinement=refine,
+        mc_dropout=_make(MCDropout, "mc_dropout", mc_dropout or {}, {}),
         separators=separators,
         dtype=dtype,
         remat=remat,
@@ -330,22 +329,14 @@ def build(
 
 def _part(part: str, options: Any, table: Mapping[str, Any], sizes: Any, default=None):
     """Returns the module of a part whose `name` chooses it."""
+    check_part(part, options, table)
     if isinstance(options, nn.Module):
         return options
-    options = dict(options)
-    options.pop("per_stage", None)
+    options = {name: value for name, value in options.items() if name != "per_stage"}
     kind, implied = kind_of(part, options.pop("name", default), table)
-    if kind is Chain:
-        if set(options) != set(_LINKS):
-            raise InputError(
-                f"Expected {part}.first and {part}.then of a chain, got "
-                f"{sorted(options)}"
-            )
-        links = (f"{part}.{link}" for link in _LINKS)
-        given = (options[link] for link in _LINKS)
-        return Chain(
-            *(_part(p, g, table, sizes) for p, g in zip(links, given, strict=True))
-        )
+    if kind is Chain and set(options) == set(_LINKS):
+        links = (_part(f"{part}.{x}", options[x], table, sizes) for x in _LINKS)
+        return Chain(*links)
     return _make(kind, part, {**options, **implied}, sizes)
 
 
@@ -357,84 +348,72 @@ def _make(kind: Any, part: str, options: Any, sizes: Mapping[str, Any]) -> Any:
         TypeError: The options are no dictionary.
     """
     check_part(part, options)
-    names, known = fields.names(kind), fields.of(kind)
-    is_ours = kind.__module__.startswith("jaxner.")
-    given = {}
+    names = [name for name in fields.names(kind) if name not in _LINEN]
+    values = {}
     for name, value in options.items():
-        if name not in names or name in ("parent", "name"):
-            listed = ", ".join(n for n in names if n not in ("parent", "name"))
+        if name not in names:
+            listed = ", ".join(names)
             raise InputError(f"Unknown option {part}.{name}; known: {listed}")
         # JSON has no tuples, and lists do not hash.
-        given[name] = tuple(value) if isinstance(value, list) else value
-    for name, value in sizes.items():
-        if name in names and not (name in known if is_ours else name in given):
-            if name == "types":  # a switch in the config, a table in the module
-                value = value if given.get("types") else None
-            given[name] = value
-    module = kind(**given)
+        values[name] = tuple(value) if isinstance(value, list) else value
+    if "types" in names and not values.get("types"):
+        sizes = {**sizes, "types": None}  # a switch in the config, a table here
+    derived = set(names) - set(fields.of(kind))
+    if not kind.__module__.startswith("jaxner."):
+        derived = set(names) - set(values)
+    values |= {name: sizes[name] for name in derived & set(sizes)}
+    module = kind(**values)
     fields.check_fields(module)
     return module
 
 
 def _representation(options: Any, sizes, encoder_sizes, remat: bool) -> Any:
-    options = dict(options)
-    parts = {name: options.get(name) for name in ("words", "chars", "vectors", "bert")}
-    if all(part is None for part in parts.values()):
-        raise InputError(
-            "A representation needs at least one of words, chars, vectors and bert; "
-            "all are None"
-        )
-    for name, data, option in (
-        ("vectors", sizes.get("num_layers"), "contextual"),
-        ("bert", encoder_sizes, "pretrained"),
+    parts = {name: options.get(name) for name in (*_PARTS, "chars", "bert")}
+    if not any(
+        parts[name] is not None for name in ("words", "chars", "vectors", "bert")
     ):
-        if data is not None and parts[name] is None:
-            raise InputError(
-                f"The data provide inputs for representation.{name}, but it is None"
-            )
-        if data is None and parts[name] is not None:
-            raise InputError(f"representation.{name} needs data.{option}")
-    plain = {"words": Words, "caps": Capitalisation, "vectors": Vectors}
-    for name, kind in plain.items():
-        if (part := options.get(name)) is not None:
-            options[name] = _make(kind, f"representation.{name}", part, sizes)
-    options.setdefault("words", None)
-    options["chars"] = parts["chars"] and _part(
-        "representation.chars", parts["chars"], models.CHARACTERS, sizes, "cnn"
-    )
+        raise InputError(
+            "A representation needs at least one of words, chars, vectors and bert"
+        )
+    for name, kind in _PARTS.items():
+        if parts[name] is not None:
+            if kind is Vectors and "num_layers" not in sizes:
+                raise InputError("representation.vectors needs data.contextual")
+            path = f"representation.{name}"
+            parts[name] = _make(kind, path, parts[name], sizes)
+    if parts["chars"] is not None:
+        path = "representation.chars"
+        parts["chars"] = _part(path, parts["chars"], models.CHARACTERS, sizes, "cnn")
     if parts["bert"] is not None:
-        bert, attributes = dict(parts["bert"]), dict(encoder_sizes)
+        if encoder_sizes is None:
+            raise InputError("representation.bert needs data.pretrained")
+        bert, attributes = dict(parts["bert"]), {**encoder_sizes, "remat": remat}
         for option, name in _RATES.items():  # None: the rate in the folder's config
             if (rate := bert.pop(option, None)) is not None:
                 attributes[name] = rate
-        attributes["remat"] = remat
         bert["encoder"] = _make(BERT, "representation.bert", attributes, {})
-        options["bert"] = _make(WordPieces, "representation.bert", bert, {})
+        parts["bert"] = _make(WordPieces, "representation.bert", bert, {})
     if not options.get("singleton_dropout"):
         sizes = {**sizes, "singletons": (0, 0)}
-    return _make(Representation, "representation", options, sizes)
+    return _make(Representation, "representation", {**options, **parts}, sizes)
 
 
-def _refinement(options: Any, represent: Callable[[], Any], sizes) -> Any:
+def _refinement(options: Any, represent: Callable[[], Any], score: Callable) -> Any:
     check_part("refinement", options)
     options = dict(options)
     has_own = options.pop("own_representation", True)
     head = options.pop("head", {"name": "softmax"})
-    if head.get("name") == "seq2seq":
-        raise InputError("A refinement needs head 'softmax' or 'crf', not 'seq2seq'")
     streams = {n: options[n] for n in fields.of(TwoStream) if n in options}
     rest = {n: v for n, v in options.items() if n not in streams or n == "labels"}
     parts = {
         "representation": represent() if has_own else None,
         "streams": _make(TwoStream, "refinement", streams, {}),
-        "head": _part("refinement.head", head, models.HEADS, sizes),
+        "head": score("refinement.head", head),
     }
     return _make(Refinement, "refinement", {**rest, **parts}, {})
 
 
 # --- Descriptions ---------------------------------------------------------------------
-
-_LINEN = ("parent", "name")  # fields that Linen adds to every module
 
 
 def describe(module: Any, known: Mapping[str, type]) -> Any:

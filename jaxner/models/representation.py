@@ -36,17 +36,15 @@ NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is any other
 class Words(nn.Module):
     """Word vectors in two tables, one trained and one frozen.
 
-    Only words of the training data receive gradients. Their rows are parameters; all
-    other rows of a vector file are in the collection `frozen`, which the optimizer
-    never touches. Without weight decay the result is the same as training the whole
-    table.
+    Only words of the training data receive gradients; all other rows of a vector file
+    are in the collection `frozen`, which the optimizer never touches. Without weight
+    decay the result is the same as training the whole table.
 
     Attributes:
         num_trained: Number of trained rows; their ids come first.
         num_frozen: Number of frozen rows.
         dim: Length of a vector.
-        initializer: How trained rows without a pretrained vector are drawn, one of
-            `layers.TABLES`.
+        initializer: How rows without a pretrained vector are drawn.
     """
 
     num_trained: Derived
@@ -194,12 +192,12 @@ class CharacterCNN(nn.Module):
     """Features of words by a convolution over their characters and a maximum.
 
     By default there is no activation, as in the code of Chen et al. (2019). Padding is
-    zero in the convolution and excluded from the maximum. In their code it is a trained
+    zero in the convolution and excluded from the maximum; in their code it is a trained
     vector in both, so that a word's features depend on the longest word in the batch.
 
     With a `length`, as in Li, Fu and Ma (2020), every word is cut or padded to that
     many characters; padding has a trained vector, filters stay within the word, and the
-    maximum is over all positions. These features, too, depend on the word alone.
+    maximum is over all positions.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
@@ -207,13 +205,11 @@ class CharacterCNN(nn.Module):
         num_filters: Features of a word for each width.
         width: Characters under a filter; several widths if it is a tuple.
         length: Characters of every word; None to keep its own length.
-        types: Type of each character id, from 1, appended to its vector as a one-hot
-            vector; None for no types. May be longer than `num_chars`.
+        types: Type of each character id, appended to its vector as a one-hot vector.
         bias: Whether filters have a bias.
-        activation: One of `layers.ACTIVATIONS`.
-        initializer: How filters are drawn, one of `layers.KERNELS`; for their biases,
-            see `layers.bias_like`.
-        table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+        activation: Applied to the filters' values.
+        initializer: How filters are drawn.
+        table_initializer: How character vectors are drawn.
         dropout: Probability of zeroing an element of a character vector.
     """
 
@@ -284,20 +280,13 @@ class CharacterLSTM(nn.Module):
         num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
         hidden_dim: State size of one direction; a word has twice as many features.
-        pool: How states become features: "max", their maximum over the characters
-            (Žukov-Gregorič et al., 2018), or "last", the final state of each direction
-            (Lample et al., 2016; NCRF++ and what is built on it, such as the code of
-            Cui and Zhang, 2019).
+        pool: "max", the states' maximum over the characters (Žukov-Gregorič et al.,
+            2018, section 3.3), or "last", the final state of each direction (Lample et
+            al., 2016; NCRF++).
         initializer: How the kernels are drawn; see `BiLSTM`.
-        table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+        table_initializer: How character vectors are drawn.
         forget_bias: Initial bias of the forget gates.
         dropout: Probability of zeroing an element of a character vector.
-
-    References:
-        Žukov-Gregorič, Bachrach and Coope, "Named Entity Recognition With Parallel
-        Recurrent Neural Networks", ACL 2018, section 3.3: Lample et al.'s (2016)
-        character LSTM with max pooling over the characters. The paper does not give the
-        length of a character vector; Lample et al. use 25.
     """
 
     num_chars: Derived
@@ -353,29 +342,23 @@ class IntNet(nn.Module):
 
     The first layer concatenates the ReLU of convolutions of several widths. Each block
     reduces all features so far to `growth` by a convolution over one character,
-    convolves these over the same widths, and appends the results, `growth` features for
-    each width. There is no pooling between blocks: a word keeps its length until the
-    maximum over its characters.
-
-    Padding is zero in every convolution and excluded from the maximum.
+    convolves these over the same widths, and appends the results. There is no pooling
+    between blocks. Padding is zero in every convolution and excluded from the maximum.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
         num_filters: Features of the first layer, for each width.
-        growth: Features between the convolutions of a block; a block appends as many
-            for each width.
+        growth: Features between the convolutions of a block, and for each width of it.
         num_blocks: Number of blocks.
         widths: Characters under the filters; all odd.
         dropout: Probability of zeroing an element of a character vector.
-        initializer: How filters are drawn, one of `layers.KERNELS`; for their biases,
-            see `layers.bias_like`.
-        table_initializer: How character vectors are drawn, one of `layers.TABLES`.
+        initializer: How filters are drawn.
+        table_initializer: How character vectors are drawn.
 
     References:
         Xin, Hart, Mahajan and Ruvini, "Learning Better Internal Structure of Words for
-        Sequence Labeling", EMNLP 2018. The sizes come from Hire-NER's code, which seems
-        to be the source of Gui et al.'s (2020) IntNet; we do not know Xin et al.'s own.
+        Sequence Labeling", EMNLP 2018; sizes of Hire-NER's code.
     """
 
     num_chars: Derived
@@ -430,14 +413,12 @@ class Representation(nn.Module):
         chars: Character features, or None.
         caps: Capitalisation features, or None.
         vectors: Precomputed vectors, or None.
-        bert: Features of word pieces (`bert.WordPieces`), or None.
+        bert: Features of word pieces, or None.
         dropout: Probability of zeroing a feature.
         word_dropout: Probability of replacing a word by the unknown word.
-        singleton_dropout: The same for words that occur once in the training text. This
-            trains the unknown word's vector when the vocabulary covers the whole
-            training text. Lample et al. (2016) use 0.5. Like the other dropouts, it
-            acts in training and in passes with dropout.
-        singletons: First and last (exclusive) id of these words; see `Vocabulary`.
+        singleton_dropout: The same for words that occur once in the training text, so
+            that the unknown word's vector is trained; Lample et al. (2016) use 0.5.
+        singletons: First and last (exclusive) id of these words.
     """
 
     words: nn.Module | None
@@ -491,8 +472,7 @@ class Representation(nn.Module):
         """Returns character features, reading each distinct word once.
 
         With dropout, each token needs its own mask. In training each token has its own
-        row, and the batch one key for all rows; otherwise this function copies the rows
-        of a sentence to its tokens first.
+        row, and the batch one key; otherwise each token reads a copy of its row.
         """
         is_drawn = train and getattr(self.chars, "dropout", 0)
         if is_drawn and not self.has_rng("chars"):

@@ -38,8 +38,7 @@ def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}
     """Returns R: sines, then cosines of positions at dim / 2 frequencies.
 
     The frequencies fall geometrically from 1 to 1/10,000, both included, as in
-    tensor2tensor and the code of Gui et al.; Vaswani et al.'s formula does not reach
-    the last one.
+    tensor2tensor and the code of Gui et al.
     """
     half = dim // 2
     frequencies = 1e4 ** (-jnp.arange(half) / max(half - 1, 1))
@@ -65,13 +64,9 @@ class RelativeAttention(nn.Module):
 
     The score of query i and key j is ((q_i + u) · k_j + (q_i + v) · r_{j-i}) / √k, with
     r = W_r R. There is no bias and no output projection. The paper's distance is i - j,
-    and the authors' code adds 257 to every distance. Both are equivalent to ours with
-    another W_r, since they only rotate or mirror the sine and cosine of each frequency.
-    Sentences may have any length. The largest array holds the scores by distance of a
-    block of n queries, `[m, n, n + T + 1]`: memory is linear in T, forward and
-    backward. A sentence of up to `WHOLE` tokens is one block.
-
-    `dropout` is the rate on the attention weights.
+    and the authors' code adds 257 to every distance: both are ours with another W_r.
+    Memory is linear in T, forward and backward; a sentence of up to `WHOLE` tokens is
+    one block. `dropout` is the rate on the attention weights.
     """
 
     num_heads: int
@@ -300,15 +295,11 @@ class Refinement(nn.Module):
 
     The input for a draft label is the mean of the label vectors under the draft's
     probabilities, as in the authors' code, or the vector of the most probable label, as
-    in eq. 7 and 8.
-
-    The label vectors are drawn from U(±600), the code's default. Next to words of unit
-    scale, this makes the label stream a hundred times as strong; the learning rate of
-    this part (1e-4) changes them little.
+    in eq. 7 and 8. The vectors are drawn from U(±600), the code's default: next to
+    words of unit scale, the label stream is a hundred times as strong.
 
     Attributes:
-        representation: Separate word features; None to share those of the draft, with
-            the same weights.
+        representation: Separate word features; None to share those of the draft.
         streams: A `TwoStream`.
         head: Scores labels from the streams' features.
         threshold: Γ, in nats: the refinement replaces draft labels with a higher

@@ -101,17 +101,6 @@ def test_a_window_of_padding_alone_is_zero_and_so_are_its_gradients():
         assert leaf.any(axis=tuple(range(1, leaf.ndim))).all(), name  # every layer
 
 
-def test_dropout_is_drawn_anew_in_each_layer():
-    weights = draw_weights(BERT(**SMALL), *window([1]))
-    off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    still, noisy = BERT(**SMALL, **off), BERT(**SMALL, **off | {next(iter(off)): 0.5})
-    args = weights, *window([1, 7, 2])
-    right, _ = apply(still, *args)
-    np.testing.assert_array_equal(apply(still, *args, train=True)[0], right)
-    np.testing.assert_array_equal(apply(noisy, *args)[0], right)
-    assert not np.allclose(apply(noisy, *args, train=True)[0], right)
-
-
 # --- Tokens of pieces ----------------------------------------------------------------
 
 
@@ -198,14 +187,6 @@ def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
     (shards / "config.json").write_text(json.dumps(CONFIG))
     same(pretrained.read(shards), plain)
     assert plain["layers"]["intermediate"]["kernel"].shape == (1, 12, 7)
-
-
-def test_half_precision_becomes_single(tmp_path):
-    tensors = {k: v.astype(np.float16) for k, v in make_bert.tensors(CONFIG).items()}
-    found = pretrained.read(write(tmp_path, CONFIG, tensors))
-    table = found["words"]["embedding"]
-    assert table.dtype == np.float32
-    np.testing.assert_array_equal(table, tensors["embeddings.word_embeddings.weight"])
 
 
 def test_tensors_that_do_not_fit_are_named(tmp_path):

@@ -92,27 +92,6 @@ def test_derivatives_of_the_fast_form(width, dilation, float64, always):
         np.testing.assert_allclose(left, right, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0), (2, 1)])
-def test_whatever_is_mapped(axes, always):
-    shapes = [[5, DIM], [3 * DIM, SIZE]]
-    arguments = []
-    for shape, axis in zip(shapes, axes, strict=True):
-        if axis is not None:
-            shape.insert(axis, 2)
-        arguments.append(draw(*shape))
-
-    def both(one):
-        def total(*arguments):
-            return jnp.sum(jnp.sin(jax.vmap(one, axes)(*arguments)))
-
-        return jax.jit(jax.value_and_grad(total, (0, 1)))(*arguments)
-
-    found = both(functools.partial(fast_convolve, width=3))
-    expected = both(lambda x, kernel: windows(x, 3) @ kernel)
-    for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-3, atol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("length", "dim", "width", "dilation", "products"),
     [

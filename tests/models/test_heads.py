@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.models import BiLSTM, Chain, DirectionHead, Head, Projection, SelfAttention
-from jaxner.models.grn import GRN
+from jaxner.models import Chain, DirectionHead, Head, Projection
 from jaxner.models.idcnn import IDCNN
 from tests.sentences import spelled
 
@@ -81,29 +80,6 @@ def test_linear_heads_equal_numpy(head, own):
             assert values is None
         else:  # a first or last label costs nothing
             np.testing.assert_array_equal(values, np.zeros(shape))
-
-
-def test_a_chain_without_boundaries_scores_labels_and_pairs_alone():
-    """Strubell et al. (2017): ψ_t of each label, and ψ_p of each pair."""
-    head, x = Head(LABELS, boundaries=False), draw(3)
-    weights = draw_weights(head, x)
-    p = in_float64(weights)
-    emissions, pairs = dense(p["emissions"], x), p["transitions"]
-    scores = {
-        (a, b, c): emissions[0, a] + emissions[1, b] + emissions[2, c]
-        # Explicitly from the earlier label to the later one.
-        + pairs[a, b] + pairs[b, c]
-        for a in range(LABELS)
-        for b in range(LABELS)
-        for c in range(LABELS)
-    }  # fmt: skip
-    potentials, mask = apply(head, weights, x), jnp.ones(3, bool)
-    total = np.log(sum(map(np.exp, scores.values())))
-    assert float(inference.log_partition(potentials, mask)) == pytest.approx(
-        total, rel=1e-5
-    )
-    best = max(scores, key=scores.get)
-    assert tuple(inference.viterbi(potentials, mask).tolist()) == best
 
 
 def test_direction_head_averages_two_softmaxes():
@@ -204,49 +180,6 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
 
 # --- Projection and chain -------------------------------------------------------------
 
-ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_projection_equals_numpy(activation):
-    module, x = Projection(3, activation), draw(6)
-    mask = jnp.arange(6) < 4
-    weights = draw_weights(module, x, mask)
-    found, out = apply(module, weights, x, mask)
-    expected = ACTIVATIONS[activation](dense(in_float64(weights)["dense"], x))
-    np.testing.assert_allclose(found[:4], expected[:4], rtol=1e-5, atol=1e-5)
-    assert not found[4:].any()
-    assert out == {}
-
-
-CHAINS = {
-    "bilstm, attention": Chain(BiLSTM(4), SelfAttention(num_heads=2)),
-    "grn, projection": Chain(GRN(4), Projection(3)),
-    "idcnn, attention": Chain(IDCNN(4, num_blocks=2), SelfAttention(num_heads=2)),
-    "chain, projection": Chain(Chain(Projection(4), BiLSTM(3)), Projection(2)),
-}
-
-
-@pytest.mark.parametrize("name", CHAINS)
-def test_a_chain_is_one_encoder_after_the_other(name):
-    chain, x, mask = CHAINS[name], draw(6), jnp.arange(6) < 4
-    x = jnp.where(mask[:, None], x, 0.0)
-    weights = draw_weights(chain, x, mask)
-    p = weights["params"]
-    assert set(p) == {"first", "then"}
-    features, out = apply(chain, weights, x, mask)
-    first, first_out = apply(chain.first, {"params": p["first"]}, x, mask)
-    stages = first if isinstance(first, tuple) else (first,)
-    then = [apply(chain.then, {"params": p["then"]}, s, mask) for s in stages]
-    found = features if isinstance(features, tuple) else (features,)
-    assert isinstance(features, tuple) == isinstance(first, tuple)
-    for one, (expected, _) in zip(found, then, strict=True):
-        np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-5)
-        assert not one[4:].any()
-    assert set(out) == set(first_out) | set(then[-1][1])
-    for key, value in then[-1][1].items():  # those of the last stage
-        np.testing.assert_allclose(out[key], value, rtol=1e-4, atol=1e-5)
-
 
 @pytest.mark.parametrize(
     "chain", [Chain(IDCNN(4), Projection(3)), Chain(IDCNN(4), IDCNN(4))]
@@ -265,23 +198,3 @@ def test_receptive_field_of_a_chain_is_what_a_label_depends_on(chain):
 
     seen = np.flatnonzero(np.asarray(gradient(x)).any(axis=1))
     assert (seen.min(), seen.max()) == (middle - reach, middle + reach)
-
-
-@pytest.mark.parametrize(
-    ("chain", "count"),
-    [
-        (Chain(Projection(4), BiLSTM(3)), 1),
-        (Chain(IDCNN(4, num_blocks=2), Projection(3)), 2),
-        (Chain(Projection(4), IDCNN(4, num_blocks=3)), 3),
-        (Chain(IDCNN(4, num_blocks=2), IDCNN(4, num_blocks=3)), 6),
-        (Chain(Chain(IDCNN(4, num_blocks=2), BiLSTM(2)), Projection(3)), 2),
-    ],
-)
-def test_stages_of_a_chain_are_those_of_both(chain, count):
-    x, mask = draw(4), jnp.ones(4, bool)
-    features, _ = jax.eval_shape(
-        lambda: chain.apply(init(chain, x, mask), x, mask, train=False)
-    )
-    found = features if isinstance(features, tuple) else (features,)
-    assert [stage.ndim for stage in found] == [2] * count
-    assert chain.num_stages == count

@@ -91,19 +91,6 @@ def test_forward_pass_equals_numpy(dilations, num_blocks, share):
         assert not stage[9:].any()
 
 
-@pytest.mark.parametrize("length", [0, 1, 2])
-def test_short_sentences(length):
-    model = build(num_blocks=3)
-    weights = draw_weights(model)
-    x, mask = draw(length)
-    expected = numpy_idcnn(weights, x, PAPER, 3, True)
-    for stage, values in zip(apply(model, weights, x, mask), expected, strict=True):
-        assert stage.shape == (length, HIDDEN)
-        np.testing.assert_allclose(
-            stage, values.reshape(stage.shape), rtol=1e-4, atol=1e-4
-        )
-
-
 # --- What the weights are -------------------------------------------------------------
 
 

@@ -100,17 +100,6 @@ def test_forward_pass_equals_numpy(num_layers, num_heads):
     assert not found[4:].any()
 
 
-def test_later_layers_begin_with_what_the_first_ended_with():
-    """The second BiLSTM receives only the first one's final state."""
-    model = LAN.clone(num_layers=2)
-    weights = draw_weights(model)
-    weights["params"]["lstm2"]["input"] *= 0.0
-    x, mask = draw_sentence(3)
-    found = run(model, weights, x, mask)
-    other = run(model, weights, x.at[0].add(1.0), mask)
-    assert not np.allclose(found, other)
-
-
 @pytest.mark.parametrize("rate", ["dropout", "weight_dropout"])
 def test_each_rate_acts_in_training_alone(rate):
     x, mask = draw_sentence(4)

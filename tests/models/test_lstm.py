@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner.models import BiLSTM, candidate_kernels
+from jaxner.models import BiLSTM
 from jaxner.models.layers import bilstm
 
 DIM, SIZE = 3, 2
@@ -61,10 +61,6 @@ def apply(model, weights, x, mask, keys=None):
 
 
 run = jax.jit(apply, static_argnums=0)
-run_batch = jax.jit(  # the key "shared" is that of the batch
-    jax.vmap(apply, in_axes=(None, None, 0, 0, {"dropout": 0, "shared": None})),
-    static_argnums=0,
-)
 
 
 def draw_weights(model, dim=DIM, seed=0):
@@ -132,18 +128,6 @@ def test_dropout_is_the_same_whatever_the_padding(model):
     assert not np.allclose(short, run(model, weights, *draw_sentence(3)))
 
 
-def test_a_batch_shares_its_masks_where_it_is_asked_to():
-    weights = draw_weights(NOISY)
-    x, mask = (jnp.stack([leaf, leaf]) for leaf in draw_sentence(3))
-    pair = jax.random.split(jax.random.key(1))
-    own = run_batch(NOISY, weights, x, mask, keys(pair, 2))
-    shared = run_batch(SHARED, weights, x, mask, keys(pair, 2))
-    assert not np.allclose(own[0], own[1])
-    np.testing.assert_array_equal(shared[0], shared[1])
-    # The masks of the batch are new in the next one.
-    assert not np.allclose(shared, run_batch(SHARED, weights, x, mask, keys(pair, 3)))
-
-
 def test_masks_are_constant_over_time_and_each_cell_has_its_own():
     """Cells that remember nothing show what each mask does to an input that stays."""
     model = BiLSTM(hidden_dim=3, num_units=2, input_dropout=0.5, output_dropout=0.5)
@@ -191,32 +175,6 @@ def test_one_input_mask_for_all_cells_of_a_layer(num_units):
     assert not same[-1]
 
 
-def test_masks_keep_the_expectation():
-    """With gates half open and small inputs a cell is linear in its masked input."""
-    model = BiLSTM(hidden_dim=1, input_dropout=0.25, output_dropout=0.4)
-    params = {
-        "input": jnp.zeros((2, 1, 1, 4, 1)).at[:, :, :, 3].set(1.0),
-        "recurrent": jnp.zeros((2, 1, 1, 4, 1)),
-        "bias": jnp.zeros((2, 1, 4, 1)),
-    }
-    weights = {"params": {"layer1": params}}
-    x, mask = jnp.full((1, 1), 1e-2), jnp.ones(1, bool)
-    plain = float(run(model, weights, x, mask)[0, 0])
-    count = 4000
-    found = run_batch(
-        model,
-        weights,
-        jnp.tile(x[None], (count, 1, 1)),
-        jnp.tile(mask[None], (count, 1)),
-        keys(jax.random.split(jax.random.key(0), count)),
-    )
-    relative = np.asarray(found) / plain
-    kept = relative[relative > 0]
-    assert len(kept) / relative.size == pytest.approx(0.75 * 0.6, abs=0.03)
-    np.testing.assert_allclose(kept, 1 / (0.75 * 0.6), rtol=1e-3)
-    assert relative.mean() == pytest.approx(1.0, abs=0.06)
-
-
 def test_state_dropout_spares_the_first_token_and_the_output():
     model = BiLSTM(hidden_dim=4, state_dropout=0.5)
     weights = draw_weights(model)
@@ -244,13 +202,3 @@ def test_no_token_and_no_sentence(model):
     nobody = jax.tree.map(lambda leaf: leaf[None][:0], draw_sentence(3))
     batch = jax.vmap(lambda x, mask: apply(model, weights, x, mask, keys(0)))(*nobody)
     assert batch.shape == (0, 3, 8)
-
-
-def test_candidate_kernels_are_those_that_the_encoder_names():
-    params = draw_weights(FULL)["params"]
-    found = candidate_kernels(FULL, params)
-    assert len(found) == 4  # two layers, two directions
-    for number, kernels in enumerate(found):
-        layer, direction = divmod(number, 2)
-        recurrent = params[f"layer{layer + 1}"]["recurrent"]
-        np.testing.assert_array_equal(kernels, recurrent[direction][:, :, 3])

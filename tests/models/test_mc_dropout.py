@@ -78,18 +78,6 @@ def emissions(model, keys, given=None):
     return sample(model, weights_of(model), given, keys).emissions
 
 
-@pytest.mark.parametrize("encoder", ["idcnn", *slow("bilstm", "grn")])
-def test_a_pass_is_the_pass_of_its_key(encoder):
-    """M passes at once equal M single passes, and `apply` with the same key."""
-    model = build(encoder)
-    keys = models.pass_keys(jax.random.key(1), PASSES)
-    together, weights, given = emissions(model, keys), weights_of(model), sentence()
-    with jax.disable_jit():
-        alone = models.apply(model, weights, given, keys[2]).emissions
-    np.testing.assert_allclose(together[2], alone, atol=1e-5)
-    assert np.ptp(np.asarray(together), axis=0).max() > 0.1
-
-
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 def test_no_dropout_means_no_mutual_information(head):
     encoders = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
@@ -204,22 +192,6 @@ def test_a_crf_keeps_its_transitions_and_samples_its_marginals():
     np.testing.assert_allclose(
         predicted.emissions, samples.emissions.mean(axis=0), atol=1e-5
     )
-
-
-def test_without_passes_prediction_is_what_apply_computes():
-    model = build(head="crf")
-    weights = weights_of(model)
-    found = models.predict(model, weights, sentence())
-    wanted = models.apply(model, weights, sentence())
-    jax.tree.map(np.testing.assert_array_equal, found, wanted)
-
-
-def test_a_head_without_scores_of_its_own_cannot_be_sampled():
-    model = build(head="seq2seq")
-    with pytest.raises(
-        ValueError, match=r"needs head 'softmax' or 'crf': .* no common scores"
-    ):
-        emissions(model, models.pass_keys(jax.random.key(0), 2))
 
 
 def test_a_head_without_scores_labels_no_documents_and_has_no_dropout_gap():

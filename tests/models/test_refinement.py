@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.training import objectives, optimizers
+from jaxner.training import objectives
 from jaxner.types import Potentials, WordVectors
 from tests.marks import slow
 from tests.sentences import spelled
@@ -98,32 +98,6 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     found = refine(model, weights, sentence(), CHANCES).emissions
     wanted = streams_given(model, weights, jnp.asarray(read, jnp.float32))
     np.testing.assert_allclose(found, wanted, atol=1e-5)
-
-
-def test_without_labels_the_draft_is_not_read():
-    model = build(labels=False)
-    weights = draw(model)
-    assert "label_vectors" not in weights["params"]["refinement"]
-    found = refine(model, weights, sentence(), CHANCES).emissions
-    other = refine(model, weights, sentence(), CHANCES[::-1]).emissions
-    np.testing.assert_array_equal(found, other)
-    with_labels = build()
-    its = draw(with_labels)
-    found = refine(with_labels, its, sentence(), CHANCES).emissions
-    other = refine(with_labels, its, sentence(), CHANCES[::-1]).emissions
-    assert np.abs(np.asarray(found - other)).max() > 1e-3
-
-
-def test_words_are_its_own_or_the_drafts():
-    own, shared = build(), build(own_representation=False)
-    assert "representation" in draw(own)["params"]["refinement"]
-    weights = draw(shared)
-    assert "representation" not in weights["params"]["refinement"]
-    before = refine(shared, weights, sentence(), CHANCES).emissions
-    words = weights["params"]["representation"]["words"]
-    words["trained"] = words["trained"] + 1.0
-    after = refine(shared, weights, sentence(), CHANCES).emissions
-    assert np.abs(np.asarray(before - after)).max() > 1e-3
 
 
 def test_vectors_are_filled_into_both_representations():
@@ -246,50 +220,6 @@ def test_the_joint_loss_is_the_sum_and_no_gradient_reaches_the_draft_twice():
         objectives.negative_log_likelihood(p, gold, sentence().mask) for p in stages
     ]
     np.testing.assert_allclose(total, sum(parts), rtol=1e-5)
-
-
-def test_one_optimizer_for_each_part_and_one_clip_for_both():
-    """SGD and AdamW by hand, on gradients that were clipped together."""
-    params = {"encoder": {"w": jnp.array([1.0, 2.0])}, "refinement": {"w": jnp.ones(1)}}
-    grads = {
-        "encoder": {"w": jnp.array([30.0, 0.0])},
-        "refinement": {"w": jnp.array([40.0])},
-    }
-    tx = optimizers.build(
-        {
-            "name": "sgd",
-            "learning_rate": 0.1,
-            "momentum": 0.9,
-            "weight_decay": 0.5,
-            "clip_norm": 5.0,
-            "parts": {
-                "refinement": {
-                    "name": "adamw",
-                    "learning_rate": 0.01,
-                    "weight_decay": 0.2,
-                    "warmup": 0.5,
-                    "eps": 1e-6,
-                }
-            },
-        },
-        steps_per_epoch=2,
-        num_epochs=2,
-    )
-    state = tx.init(params)
-    theta, velocity = np.array([1.0, 2.0]), np.zeros(2)
-    other, m, v = 1.0, 0.0, 0.0
-    for step, rate in enumerate((0.0, 0.005, 0.01, 0.005)):  # up for two steps, down
-        updates, state = tx.update(grads, state, params)
-        params = jax.tree.map(jnp.add, params, updates)
-        # The joint norm is 50, so gradients are divided by 10.
-        velocity = 0.9 * velocity + (np.array([3.0, 0.0]) + 0.5 * theta)
-        theta = theta - 0.1 * velocity
-        m, v = 0.9 * m + 0.1 * 4.0, 0.999 * v + 0.001 * 16.0
-        t = step + 1
-        adam = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
-        other = other - rate * (adam + 0.2 * other)
-        np.testing.assert_allclose(params["encoder"]["w"], theta, rtol=1e-5)
-        np.testing.assert_allclose(params["refinement"]["w"], [other], rtol=1e-5)
 
 
 def test_mixing_keeps_the_best_labels_of_both():

@@ -91,26 +91,6 @@ def test_cnn_of_free_length_equals_numpy(width, activation):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_cnn_of_several_free_widths_lays_them_side_by_side():
-    cnn = CharacterCNN(NUM_CHARS, dim=3, num_filters=2, width=(3, 1))
-    chars = pad(WORDS, 23)
-    weights = draw_weights(cnn, chars)
-    p = in_float64(weights)
-    expected = np.concatenate(
-        [
-            [
-                numpy_free_cnn({"table": p["table"], **p[f"conv{w}"]}, word, w, "none")
-                for word in WORDS
-            ]
-            for w in (3, 1)
-        ],
-        axis=1,
-    )
-    np.testing.assert_allclose(
-        apply(cnn, weights, chars), expected, rtol=1e-5, atol=1e-5
-    )
-
-
 def numpy_fixed_cnn(p, chars, length, widths, types):
     """Li, Fu and Ma (2020): cut, pad, convolve within the word, maximum of all."""
     chars = (chars + [0] * length)[:length]
@@ -149,19 +129,6 @@ def test_cnn_of_fixed_length_equals_numpy(types):
     found = apply(cnn, weights, chars)
     assert found.shape == (len(WORDS), 12)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_unknown_characters_of_a_type_share_the_unknown_ones_vector():
-    cnn = fixed_cnn(types=(*TYPES, 1, 2, 3, 4))
-    words = [[3, NUM_CHARS + kind, 2] for kind in range(4)]
-    weights = draw_weights(cnn, pad(words, 4))
-    assert weights["params"]["table"].shape == (NUM_CHARS, 3)
-    p = in_float64(weights)
-    p["table"] = np.concatenate([p["table"], np.repeat(p["table"][1:2], 4, axis=0)])
-    expected = [numpy_fixed_cnn(p, word, 20, (1, 2, 3), cnn.types) for word in words]
-    found = apply(cnn, weights, pad(words, 4))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    assert len(np.unique(np.asarray(found), axis=0)) == 4
 
 
 # --- Characters: an LSTM --------------------------------------------------------------
@@ -397,26 +364,6 @@ def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     assert dropped[~absent].mean() == pytest.approx(RATE, abs=tolerance)
 
 
-def test_words_that_occur_once_are_dropped_at_a_rate_of_their_own():
-    """In the trained table as in the frozen one, and only with the key of words."""
-    module = tagger(singleton_dropout=RATE).clone(singletons=(20, 32))
-    weights, sentence = draw(module), draw_sentence(6000)
-    plain = np.asarray(represent(module, weights, sentence, None))
-    noise = {"dropout": jax.random.key(1)}
-    quiet = represent(module, weights, sentence, noise, train=True)
-    np.testing.assert_array_equal(quiet, plain)
-    noise["words"] = jax.random.key(2)
-    found = np.asarray(represent(module, weights, sentence, noise, train=True))
-    unknown = np.asarray(weights["params"]["words"]["trained"][1])
-    dropped = (found == unknown[None]).all(axis=1)
-    np.testing.assert_array_equal(found[~dropped], plain[~dropped])
-    words = np.asarray(sentence.words)
-    is_single = (words >= 20) & (words < 32)
-    assert set(words[dropped]) == set(range(20, 32))
-    tolerance = 4 * (RATE * (1 - RATE) / is_single.sum()) ** 0.5
-    assert dropped[is_single].mean() == pytest.approx(RATE, abs=tolerance)
-
-
 def test_only_the_key_of_words_drops_words():
     """Without that key, training drops no words; a pass without dropout may."""
     module = tagger(word_dropout=0.5, dropout=0.5)
@@ -449,19 +396,6 @@ def test_only_the_key_of_words_drops_words():
     assert 0.3 < kept.mean() < 0.7
 
 
-def test_dropped_words_keep_their_characters_and_shape():
-    module = tagger(
-        word_dropout=0.999,
-        chars={"name": "cnn", "dim": 2, "num_filters": 3},
-        caps={"rule": "shape"},
-    )
-    weights, sentence = draw(module), draw_sentence(5)
-    plain = represent(module, weights, sentence, None)
-    found = represent(module, weights, sentence, {"words": jax.random.key(0)})
-    assert (found[:, :3] != plain[:, :3]).all()
-    np.testing.assert_array_equal(found[:, 3:], plain[:, 3:])
-
-
 def test_types_come_from_the_vocabulary():
     vocabulary, _ = vocab.build([["aA1.é"]], ["LOC"])
     model = models.build(
@@ -483,20 +417,6 @@ def test_types_come_from_the_vocabulary():
         "representation"
     ]
     assert shapes["chars"]["conv1"]["kernel"].shape == (6, 30)
-
-
-def test_a_representation_drops_character_vectors_in_training_alone():
-    chars = CharacterCNN(NUM_CHARS, dim=3, num_filters=4, dropout=0.5)
-    module = representation.Representation(words=None, chars=chars, dropout=0.0)
-    sentence = draw_sentence(3)
-    weights = module.init(jax.random.key(0), sentence, train=False)
-    keys = {"dropout": jax.random.key(1)}
-    quiet = module.apply(weights, sentence, train=False)
-    np.testing.assert_array_equal(
-        quiet, module.apply(weights, sentence, train=False, rngs=keys)
-    )
-    noisy = module.apply(weights, sentence, train=True, rngs=keys)
-    assert not np.allclose(noisy, quiet)
 
 
 @pytest.mark.parametrize("stream", ["dropout", "chars"])

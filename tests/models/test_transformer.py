@@ -193,37 +193,6 @@ MODELS = {
 }
 
 
-def passes(model, weights, given, num):
-    keys = jax.random.split(jax.random.key(0), num)
-    run = jax.vmap(features_of, in_axes=(None, None, None, 0))
-    return np.asarray(jax.jit(run, static_argnums=0)(model, weights, given, keys))
-
-
-def test_dropout_of_weights():
-    model = build(RelativeAttention, dropout=0.5)
-    weights, given = draw_weights(model), inputs(model, 1)
-    plain = apply(model, weights, given)
-    found = passes(model, weights, given, 40).reshape(40, 2, 4)
-    heads = np.asarray(plain).reshape(2, 4)  # the only weight is one
-    kept = np.any(found, axis=2)
-    np.testing.assert_allclose(found, kept[:, :, None] * 2 * heads, rtol=1e-5)
-    assert {tuple(row) for row in kept.tolist()} == {
-        (False, False), (False, True), (True, False), (True, True),
-    }  # fmt: skip
-
-
-def test_dropout_behind_both_linear_layers():
-    model = build(RelativeLayer, dropout=0.5, attention_dropout=0.0, form="paper")
-    weights, given = draw_weights(model), inputs(model, 1)
-    plain = apply(model, weights, given)[0]
-    found = passes(model, weights, given, 4000)[:, 0]
-    assert np.mean(found == 0) == pytest.approx(0.5, abs=0.02)
-    error = found.std(axis=0) / 4000**0.5
-    assert (np.abs(found.mean(axis=0) - plain) < 5 * error).all()
-    kept = found[found[:, 0] != 0, 0]
-    assert len(np.unique(kept.round(4))) > 10  # hidden units were dropped too
-
-
 @pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
 def test_each_rate_makes_noise_in_training_alone(rates):
     for model in (MODELS["encoder"], MODELS["code"]):
@@ -264,27 +233,3 @@ def test_blocks_of_queries_equal_the_whole(length, padding, dropout, monkeypatch
     found = run(weights, given)
     for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=2e-5)
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_memory_is_linear_in_the_sentence(backward, monkeypatch):
-    for name in ("WHOLE", "BLOCK"):
-        monkeypatch.setattr(relative, name, 32)
-    model = build(RelativeAttention, dropout=0.5)
-    weights = draw_weights(model)
-
-    def temporary_bytes(length):
-        x = jax.ShapeDtypeStruct((length, WORDS), jnp.float32)
-        y = jax.ShapeDtypeStruct((length, LABELS), jnp.float32)
-        mask = jax.ShapeDtypeStruct((length,), bool)
-
-        def loss(weights, *given):
-            return jnp.sum(features_of(model, weights, given, jax.random.key(0)) ** 2)
-
-        run = jax.jit(jax.grad(loss) if backward else loss)
-        compiled = run.lower(weights, x, y, mask).compile()
-        return compiled.memory_analysis().temp_size_in_bytes
-
-    small, large = temporary_bytes(1024), temporary_bytes(2048)
-    assert large < 2.2 * small
-    assert large < 2048 * 2048 * 4  # the scores of one head
