@@ -647,7 +647,7 @@ def json_lines(file: File) -> Iterator[Example]:
             labels = _json_labels(record, sentences, names)
             spans = _json_spans(record, number) if labels is None else []
         except InputError as error:
-            if len(lines) > 2 and _is_json("\n".join(lines)):
+            if _is_json("\n".join(lines)):
                 message = f"expected JSON in each line, got one over {len(lines):,}"
                 raise InputError(message, file.path) from None
             file.fail(number, error.message, line)

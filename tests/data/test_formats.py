@@ -450,6 +450,7 @@ BAD = [
     ("a.jsonl", "[" * 100_000, {}, [1]),
     ("a.jsonl", '["a"]\n', {}, [1]),
     ("a.jsonl", json.dumps(both(), indent=2), {}, [0]),
+    ("a.jsonl", '{"tokens": ["a"],\n"labels": ["O"]}', {}, [0]),
     ("a.jsonl", line(a=1) + "\n" + line(**both(tokens="a b")), {}, [1, 3]),
     ("a.jsonl", line(**both(tokens=[])), {}, [1]),
     ("a.jsonl", line(**both(tokens=[1])), {}, [1]),
