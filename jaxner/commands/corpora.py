@@ -98,11 +98,7 @@ def convert(
     if not (target.is_dir() or is_piped):
         writing.check(target, source)
     if not (to or target.is_dir() or formats.is_known(target)):
-        raise InputError(
-            f"The name {target.name!r} does not show a format to write: give --to, one "
-            f"of {', '.join(formats.FORMATS)}; or end the name with "
-            f"{', '.join(formats.ENDINGS)}"
-        )
+        raise InputError(f"The name {target.name!r} shows no format: give --to")
     if reading.from_ is None and not source.is_dir() and not formats.is_known(source):
         console.print(f"Reading {source} as columns (--from conll)", markup=False)
     split = corpora.read(source, **reading.keywords())

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json as jsons
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields, writing
 from jaxner.commands import Folder, Output
 from jaxner.commands.training import Processes
-from jaxner.data import schemes
-from jaxner.data.formats import UNFIT
+from jaxner.data import formats, schemes
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import RULES
 
 if TYPE_CHECKING:
     from jaxner.data.corpora import Split
-    from jaxner.tagger import Tagger
+
+Decoding = Literal[
+    "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
+]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -42,7 +44,7 @@ class Source:
     data: Path | None = None
     contextual: Path | None = None
     format: str | None = None
-    unfit: Annotated[str, fields.OneOf(UNFIT)] | None = None
+    unfit: Annotated[str, fields.OneOf(formats.UNFIT)] | None = None
     token_column: fields.Column | None = None
     label_column: fields.Column | None = None
     label_names: str | None = None
@@ -64,66 +66,6 @@ class Source:
         return corpus.load_file(options, str(self.data), contextual)
 
 
-@dataclasses.dataclass(kw_only=True)
-class Labelling:
-    """How a tagger labels, and how its labels are counted.
-
-    Attributes:
-        rule: How ill-formed labels are read; default: the run's rule.
-        constrained: Return only well-formed labels; default: the run's choice.
-        decoding: How labels are chosen.
-        n: Labellings for --decoding=n_best, of which the nearest to the gold counts;
-            default: 10.
-        seed: Seed of the draws of --decoding=sampled; default: 0.
-        model: Option of the model to change: encoder.then.keep=hidden; lists are JSON.
-        restart: For a folder of restarts: a seed, or all, to average them.
-    """
-
-    rule: Annotated[str, fields.OneOf(("seqeval", *RULES))] | None = None
-    constrained: bool | None = None
-    decoding: Literal[
-        "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
-    ] = "viterbi"
-    n: fields.Size | None = None
-    seed: fields.Seed | None = None
-    model: list[str] | None = None
-    restart: str | None = None
-
-    def __post_init__(self):
-        for option, value, decoding in (
-            ("n", self.n, "n_best"),
-            ("seed", self.seed, "sampled"),
-        ):
-            if value is not None and self.decoding != decoding:
-                raise InputError(f"--{option} is for --decoding={decoding}")
-
-    def load(self, folder: Path) -> Tagger:
-        """Returns the tagger of a folder, and of the chosen restart."""
-        from jaxner import tagging
-
-        changes = dict(map(read_change, self.model or ()))
-        params = tagging.load(str(folder), changes, seed=read_restart(self.restart))
-        if params.vocabulary.scheme == schemes.TAGS and self.rule not in (
-            None,
-            "seqeval",
-        ):
-            raise InputError(
-                f"--rule={self.rule} needs spans; the labels of this tagger are tags"
-            )
-        return params
-
-    def of_run(self, config: Mapping[str, Any], has_tags: bool) -> tuple[str, bool]:
-        """Returns the rule, and whether to exclude ill-formed labellings."""
-        rule, constrained = self.rule, self.constrained
-        if rule is None:
-            rule = config["evaluation"].get("rule", "conlleval")
-            if has_tags or rule == "conlleval":
-                rule = "seqeval"
-        if constrained is None:
-            constrained = config["evaluation"]["constrained"]
-        return rule, constrained
-
-
 def evaluate(
     *,
     workdir: tuple[Folder, ...],
@@ -131,8 +73,14 @@ def evaluate(
     output: Output | None = None,
     json: Output | None = None,
     report: Path | None = None,
-    labelling: Labelling,
+    rule: Annotated[str, fields.OneOf(("seqeval", *RULES))] | None = None,
+    constrained: bool | None = None,
+    decoding: Decoding = "viterbi",
+    n: fields.Size | None = None,
+    seed: fields.Seed | None = None,
     chunks: bool = False,
+    model: list[str] | None = None,
+    restart: str | None = None,
     processes: Processes,
 ) -> dict[str, Any]:
     r"""Scores a trained tagger.
@@ -169,13 +117,21 @@ def evaluate(
         output: File to write tokens, gold and predicted labels to.
         json: File to write the scores to, as JSON.
         report: File to write the report to: .html, also .json and .csv.
-        labelling: How to label and to count.
+        rule: How ill-formed labels are read; default: the run's rule.
+        constrained: Return only well-formed labels; default: the run's choice.
+        decoding: How labels are chosen.
+        n: Labellings for --decoding=n_best, of which the nearest to the gold counts;
+            default: 10.
+        seed: Seed of the draws of --decoding=sampled; default: 0.
         chunks: Add the recall of each chunk label.
+        model: Option of the model to change: encoder.then.keep=hidden; lists are JSON.
+        restart: For a folder of restarts: a seed, or all, to average them.
         processes: The processes of a cluster.
 
     Returns:
         The scores; with `report`, its content if there are several runs.
     """
+    from jaxner import tagging
     from jaxner.analysis import describe
     from jaxner.evaluation import errors, page, predictions, scoring
     from jaxner.evaluation import report as tables
@@ -183,58 +139,97 @@ def evaluate(
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
 
-    is_one = bool(output or json or chunks)
-    _check(workdir, source, report, labelling, is_one)
-    folder, *others = workdir
-    if report and others:
-        return write_report(report, workdir, source, labelling)
-    console = LineConsole(quiet=not processes.join())
-    with monitor.waiting(console, "Loading the tagger"):
-        params = cluster.placement().tagger(labelling.load(folder))
-    scheme = params.vocabulary.scheme
-    has_tags = scheme == schemes.TAGS
-    if has_tags and chunks:
-        raise InputError("--chunks needs spans; the labels of this tagger are tags")
-    config = Workdir(folder).read_json("config.json")
-    split = source.load(config)
-    for path in (output, json):
-        writing.check(path, split.path)
-    if report:
-        page.check(report, split.path)
-    console.print(split.summary())
-    if params.vocabulary.reads_documents and not any(
-        e.document for e in split.examples
+    first, *others = workdir
+    for is_wrong, message in (
+        (others and not report, "Several runs in --workdir are for --report"),
+        (
+            others and (output or json or chunks),
+            "--output, --json and --chunks are for one run in --workdir",
+        ),
+        (
+            report and decoding == "n_best",
+            "--decoding=n_best chooses by the gold labels, so --report has no errors",
+        ),
+        (n is not None and decoding != "n_best", "--n is for --decoding=n_best"),
+        (
+            seed is not None and decoding != "sampled",
+            "--seed is for --decoding=sampled",
+        ),
+        (source.data and source.split, "Expected --data or --split, got both"),
+        (source.contextual and not source.data, "--contextual needs --data"),
     ):
-        console.print("No line -DOCSTART-: reading each sentence as a document")
-    words = corpus.training_words(config["data"]) if has_tags else None
-    if has_tags and words is None:
-        console.print(
-            "The training file is missing: no separate accuracy for known words"
+        if is_wrong:
+            raise InputError(message)
+    if report:
+        page.check(report, source.data)
+    console = LineConsole(quiet=not processes.join())
+    member = read_restart(restart)
+    changes = dict(map(read_change, model or ()))
+
+    def load(name: str, folder: str) -> describe.Run:
+        """Returns a run, and how to score it."""
+        params: Any = tagging.load(folder, changes, seed=member)
+        config = Workdir(folder).read_json("config.json")
+        has_tags = params.vocabulary.scheme == schemes.TAGS
+        if has_tags and (chunks or rule not in (None, "seqeval")):
+            raise InputError(
+                "--rule and --chunks need spans; the labels of this tagger are tags"
+            )
+        split = source.load(config)
+        for path in (output, json):
+            writing.check(path, split.path)
+        if report:
+            page.check(report, split.path)
+        if member == "all":
+            name += f", ensemble of {len(params)}"
+        elif member is not None:
+            name += f", restart {member}"
+            folder = str(Workdir(folder).seed(int(member)).path)
+        of_run = "conlleval" if has_tags else config["evaluation"].get("rule")
+        only_whole = constrained
+        if constrained is None:
+            only_whole = config["evaluation"]["constrained"]
+        return describe.Run(
+            name,
+            folder,
+            params,
+            split,
+            (rule or of_run or "conlleval").replace("seqeval", "conlleval"),
+            decoding=decoding,
+            constrained=only_whole,
+            seed=seed or 0,
         )
+
+    if report and others:
+        return describe.write(str(report), [*map(str, workdir)], load, console.print)
+    with monitor.waiting(console, "Loading the tagger"):
+        run = load(first.name, str(first))
+    params, split = cluster.placement().tagger(run.tagger), run.split
+    scheme = params.vocabulary.scheme
+    console.print(split.summary())
+    words = None
+    if scheme == schemes.TAGS:
+        words = corpus.training_words(Workdir(first).read_json("config.json")["data"])
     corpus.log_unknown_types(split, params.vocabulary, console.print)
-    rule, constrained = labelling.of_run(config, has_tags)
     with monitor.waiting(console, "Scoring"):
         scores, predicted = describe.score(
             params,
             split,
-            rule=rule,
-            constrained=constrained,
+            rule=rule or ("seqeval" if run.rule == "conlleval" else run.rule),
+            constrained=run.constrained,
             known_words=words,
-            decoding=labelling.decoding,
-            n=labelling.n or 10,
-            seed=labelling.seed or 0,
+            decoding=decoding,
+            n=n or 10,
+            seed=seed or 0,
         )
-    if labelling.decoding == "n_best":
-        console.print(
-            "Scoring the labelling nearest to the gold among the "
-            f"{labelling.n or 10} best"
-        )
+    if decoding == "n_best":
+        console.print(f"Scoring the nearest to the gold among the {n or 10} best")
     console.print(tables.per_type_table(scores, f"{split.name} {split.split}".strip()))
-    result = {**scores.to_dict(), "decoding": labelling.decoding}
+    result = {**scores.to_dict(), "decoding": decoding}
     result |= {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
     gold = [example.labels or () for example in split.to_scheme(scheme)]
-    rule = "conlleval" if rule == "seqeval" else rule
-    measured = tables.measure(tables.Prediction(None, gold, predicted, scheme, rule))
+    labels = tables.Prediction(None, gold, predicted, scheme, run.rule)
+    measured = tables.measure(labels)
     result["figures"] = measured["figures"]
     console.print(tables.interval_line(measured))
     if chunks:
@@ -248,74 +243,14 @@ def evaluate(
         predictions.write(str(output), split, gold, predicted)
         console.print(f"Predictions written to {output}")
     if report:
-        write_report(report, workdir, source, labelling)
+        describe.write(str(report), [str(first)], load, console.print)
     if json:
         writing.write_text(json, jsons.dumps(result, indent=2) + "\n")
     return result
 
 
-def _check(workdir, source, report, labelling, is_one: bool) -> None:
-    """Checks that options fit together, before anything is read."""
-    from jaxner.evaluation import page
-
-    if len(workdir) > 1 and not report:
-        raise InputError("Several runs in --workdir are for --report")
-    if len(workdir) > 1 and is_one:
-        raise InputError("--output, --json and --chunks are for one run in --workdir")
-    if report and labelling.decoding == "n_best":
-        raise InputError(
-            "--decoding=n_best chooses by the gold labels, so its errors are not "
-            "the tagger's: leave out --report, or take another decoding"
-        )
-    if source.data and source.split:
-        raise InputError("Expected --data or --split, got both")
-    if source.contextual and not source.data:
-        raise InputError("--contextual needs --data")
-    if report:
-        page.check(report, source.data)
-
-
-def write_report(
-    report: Path, folders: Sequence[Path], source: Source, labelling: Labelling
-) -> dict[str, Any]:
-    """Writes `--report` of one run or several; returns what it holds."""
-    from jaxner.analysis import describe
-    from jaxner.evaluation import page
-    from jaxner.runs import Workdir
-    from jaxner.terminal import LineConsole
-
-    def load(name: str, folder: str) -> describe.Run:
-        params: Any = labelling.load(Path(folder))
-        config = Workdir(folder).read_json("config.json")
-        has_tags = params.vocabulary.scheme == schemes.TAGS
-        rule, constrained = labelling.of_run(config, has_tags)
-        split = source.load(config)
-        page.check(report, split.path)
-        if (restart := read_restart(labelling.restart)) is not None:
-            if restart == "all":
-                name += f", ensemble of {len(params)}"
-            else:
-                name += f", restart {restart}"
-                folder = str(Workdir(folder).seed(int(restart)).path)
-        return describe.Run(
-            name,
-            folder,
-            params,
-            split,
-            "conlleval" if rule == "seqeval" else rule,
-            decoding=labelling.decoding,
-            constrained=constrained,
-            seed=labelling.seed or 0,
-        )
-
-    return describe.write(str(report), [*map(str, folders)], load, LineConsole().print)
-
-
 def read_change(text: str) -> tuple[str, Any]:
     """Returns path and value of one `--model`; the value is JSON or a bare word.
-
-    Raises:
-        InputError: The path or the value is missing.
 
     Example:
         >>> read_change("encoder.then.keep=hidden")
@@ -332,9 +267,6 @@ def read_change(text: str) -> tuple[str, Any]:
 
 def read_restart(text: str | None) -> int | str | None:
     """Parses `--restart`: a number, or "all".
-
-    Raises:
-        InputError: The text is neither.
 
     Example:
         >>> read_restart("3"), read_restart("all"), read_restart(None)

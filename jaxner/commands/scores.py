@@ -56,11 +56,7 @@ class Scoring:
         from jaxner.evaluation.report import Prediction
 
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
-        try:
-            examples = predictions.examples(path, **reading)
-        except InputError as error:  # no option chooses the columns
-            message = f"{error.message}. {_COLUMNS}"
-            raise InputError(message, error.path, error.line) from None
+        examples = predictions.examples(path, **reading)
         gold = [example.tokens for example in examples]
         predicted = [example.labels for example in examples]
         scheme = schemes.TAGS
@@ -77,25 +73,21 @@ class Scoring:
         return Prediction(tokens, gold, predicted, scheme, self.rule)
 
 
-_COLUMNS = (
-    "Each line has one token; the last two columns are the gold label and the "
-    "predicted label."
-)
-
-
 def _malformed(path: Path, examples: Any) -> InputError:
     """Returns an error with the first line that has a malformed label."""
     for example in examples:
-        for i, labels in enumerate(zip(example.tokens, example.labels, strict=True)):
+        for line, *labels in zip(
+            example.lines, example.tokens, example.labels, strict=True
+        ):
             for kind, label in zip(("gold", "predicted"), labels, strict=True):
                 try:
                     schemes.parse(label)
                 except ValueError as error:
-                    return InputError(
-                        f"{kind}: {error}. {_COLUMNS} If labels are tags, add --tags.",
-                        example.path or path,
-                        example.lines[i],
+                    message = (
+                        f"{kind}: {error}. The last two columns are the gold label and "
+                        "the predicted label. If labels are tags, add --tags."
                     )
+                    return InputError(message, example.path or path, line)
     return InputError("the labels have no scheme", path)
 
 

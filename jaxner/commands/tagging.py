@@ -193,19 +193,14 @@ def _bad_record(target: str, error: Any) -> InputError:
 def read_shard(text: str) -> tuple[int, int]:
     """Parses `I/N`: index and number of shards.
 
-    Raises:
-        InputError: The text is malformed, or the index is too large.
-
     Example:
         >>> read_shard("0/4")
         (0, 4)
     """
     index, _, count = text.partition("/")
-    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
-        raise InputError(
-            f"Expected --shard I/N with I from 0 to N - 1, such as 0/4, got {text!r}"
-        )
-    return int(index), int(count)
+    if index.isdecimal() and count.isdecimal() and int(index) < int(count):
+        return int(index), int(count)
+    raise InputError(f"Expected --shard I/N with I below N, such as 0/4, got {text!r}")
 
 
 class _Progress:
@@ -235,18 +230,12 @@ _COLOURS = (
     *("#d3c0ff", "#f6ef8f", "#9ee8d8", "#e6c9a8"),
 )
 _PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>jaxner</title>
+<html lang="en"><meta charset="utf-8"><title>jaxner</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ background: #ffffff; color: #1c1c1c; margin: 2rem auto; max-width: 50rem;
-  padding: 0 1rem; }}
+<style>:root {{ color-scheme: light dark; }}
 pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
-  font-family: system-ui, sans-serif; }}
-@media (prefers-color-scheme: dark) {{
-  body {{ background: #16181c; color: #e6e6e6; }}
-}}
-{stylesheet}
-</style></head><body><pre>{code}</pre></body></html>
+  font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 50rem; }}</style>
+<pre>{code}</pre></html>
 """
 
 
@@ -301,22 +290,13 @@ def show(
 def _read(path: Path | None) -> str:
     if path is None or str(path) == "-":
         return sys.stdin.read()
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no file {path}. To show a sentence, write it to the command: "
-            'echo "Ms Preston left Lakeside." | jaxner show --workdir FOLDER'
-        )
     raw = path.read_bytes()
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"expected text in UTF-8, got the byte 0x{raw[error.start]:02x}. Convert "
-            f"it: iconv -f LATIN1 -t UTF-8 {path}",
-            path,
-            line,
-        ) from None
+        message = f"expected text in UTF-8, got the byte 0x{raw[error.start]:02x}"
+        raise InputError(message, path, line) from None
 
 
 def _by_line(tokenizer: str | None) -> Any:

@@ -96,7 +96,7 @@ def test_tags(tmp_path):
             "There is no folder to write nowhere/a",
         ),
         (["eng.train", "eng.train"], "Expected two files, got eng.train twice"),
-        (["eng.train", "a.xml"], "'a.xml' does not show a format to write: give --to"),
+        (["eng.train", "a.xml"], "'a.xml' shows no format: give --to"),
         (["eng.tran", "a.jsonl"], "No file eng.tran; beside it: eng.train"),
         (
             ["eng.train", "a.conll", "--tags", "--scheme=BIO"],

@@ -72,7 +72,7 @@ def test_what_would_steer_a_terminal_is_replaced():
     ("arguments", "message"),
     [
         (["{bad}"], "bad.txt:2: expected text in UTF-8, got the byte 0xe9"),
-        (["nowhere.txt"], "There is no file nowhere.txt. To show a sentence"),
+        (["nowhere.txt"], "No such file or directory: 'nowhere.txt'"),
         (["{bad}", "--html", "/no/where"], "no folder to write /no/where"),
         (["{bad}", "--min-probability", "3"], "must be in [0, 1], got 3.0"),
     ],
