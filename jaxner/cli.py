@@ -253,7 +253,8 @@ class Parser(argparse.ArgumentParser):
             elif name in self.switches:
                 if value.lower() not in ("", *_TRUE, *_FALSE):
                     self.error(f"--{name} must be true or false, got {value!r}")
-                known.append(f"--{'no-' * (value.lower() in _FALSE)}{name}")
+                prefix = "--no-" if value.lower() in _FALSE else "--"
+                known.append(prefix + name)
             elif name.removeprefix("no") in self.switches:
                 known.append(f"--no-{name.removeprefix('no')}")
             elif f"--{name}" in self._option_string_actions:
