@@ -266,6 +266,43 @@ def test_a_config_imports_what_lies_beside_it(tmp_path, monkeypatch):
     assert (config.model.encoder.hidden_dim, config.data.name) == (7, "conll2003")
 
 
+OWN = """
+import flax.linen as nn
+from jaxner.fields import Size
+
+class Mine(nn.Module):
+    \"\"\"An encoder.
+
+    Attributes:
+        hidden_dim: Features of the output.
+    \"\"\"
+    hidden_dim: Size = 7
+
+    @nn.compact
+    def __call__(self, x, mask, *, train):
+        return nn.Dense(self.hidden_dim)(x) * mask[:, None], {}
+"""
+
+
+def test_an_encoder_of_ones_own_takes_part_in_every_config(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    (tmp_path / "module_of_mine.py").write_text(OWN)
+    for encoder in ("module_of_mine:Mine", "module_of_mine:Mine+bilstm"):
+        config = load(f"grn:sample,encoder={encoder}")
+        path = "model.encoder.first" if "+" in encoder else "model.encoder"
+        configuration.override(config, f"{path}.hidden_dim", "5")
+        checks.check(config.to_dict())
+        model = models.build(**SIZES, **config.model.to_dict())
+        params = jax.eval_shape(lambda m=model: models.init(m, jax.random.key(0)))
+        kernels = [x.shape for x in jax.tree.leaves(params["params"]["encoder"])]
+        assert (130, 5) in kernels
+    assert "Features of the output" in configuration.describe(
+        "grn:sample,encoder=module_of_mine:Mine"
+    )
+    with pytest.raises(ValueError, match="cannot be imported"):
+        load("grn:sample,encoder=module_of_mine:Other")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
