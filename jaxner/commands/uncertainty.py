@@ -67,8 +67,6 @@ def calibrate(
         f"{counted(fit.sentences, 'sentence')} of {dev.name} dev: negative log-"
         f"likelihood {fit.before:.4f} nats a token before, {fit.after:.4f} after"
     )
-    if fit.temperature == 1.0:
-        log("No other temperature makes the labels of dev more probable")
     if fit.left_out:
         count = counted(fit.left_out, "sentence")
         log(f"{count} with labels unseen in training left out")
@@ -81,12 +79,6 @@ def calibrate(
         for name, split in splits.items()
     }
     log(_calibration_table(measured, fit.temperature))
-    if worse := _worse(*measured["dev"]):
-        log(
-            f"Warning: on dev the temperature raises the calibration error of {worse}, "
-            "though it makes the gold labels more probable. To undo it, delete the "
-            "file named below."
-        )
     with run.best(read_only=True) as best:
         result: dict[str, Any] = {**fit._asdict(), "step": best.step}
     for name, (before, after) in measured.items():
@@ -109,16 +101,6 @@ def calibrate(
         whole = {**result, "curve": curve.to_dict() if curve else None}
         writing.write_text(json, jsons.dumps(whole, indent=2) + "\n")
     return result
-
-
-def _worse(before: Measured, after: Measured) -> str:
-    """Returns what has a larger calibration error after: "tokens and entities"."""
-    pairs = {x: (getattr(before, x), getattr(after, x)) for x in ("tokens", "entities")}
-    return " and ".join(
-        name
-        for name, (old, new) in pairs.items()
-        if old is not None and new is not None and new.error > old.error
-    )
 
 
 def _figures(measured: Measured) -> dict[str, Any]:

@@ -11,9 +11,7 @@ import pytest
 import jaxner
 from jaxner import __main__, inference, models
 from jaxner.answers import calibrating
-from jaxner.commands import uncertainty
 from jaxner.data import batching, corpora, formats, schemes
-from jaxner.evaluation import calibration
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
 
@@ -167,19 +165,6 @@ def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
     (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
     with pytest.raises(ValueError, match="nothing to fit a temperature on"):
         calibrating.fit(params, corpora.read(tmp_path / "none.conll"))
-
-
-def test_a_temperature_that_makes_probabilities_worse_is_told():
-    right = calibration.calibration([0.9, 0.9], [True, True])
-    wrong = calibration.calibration([0.5, 0.5], [True, True])
-    before = calibrating.Measured(right, right, None)
-    assert uncertainty._worse(before, before) == ""
-    after = before._replace(tokens=wrong)
-    assert uncertainty._worse(before, after) == "tokens"
-    assert uncertainty._worse(before, after._replace(entities=wrong)) == (
-        "tokens and entities"
-    )
-    assert uncertainty._worse(after._replace(entities=None), before) == ""
 
 
 @pytest.fixture
