@@ -275,7 +275,7 @@ def test_choices_that_commands_repeat_are_those_of_the_library():
     from jaxner import tagging
     from jaxner.commands import evaluate
 
-    hint = typing.get_type_hints(evaluate.Labelling)["decoding"]
+    hint = typing.get_type_hints(evaluate.evaluate)["decoding"]
     assert set(typing.get_args(hint)) == {*tagging.DECODINGS, "n_best"}
     assert inspect.signature(evaluate.evaluate).parameters["workdir"].kind == 3
 
