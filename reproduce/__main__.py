@@ -14,7 +14,6 @@ resumes it.
 from __future__ import annotations
 
 import argparse
-import collections
 import json
 import signal
 import sys
@@ -23,8 +22,8 @@ from pathlib import Path
 from jaxner import writing
 from jaxner.errors import InputError
 from reproduce import tables
-from reproduce.plan import Plan, Published, known
-from reproduce.queue import PLATFORMS, ROOT, STATES, Queue
+from reproduce.plan import Plan, Published
+from reproduce.queue import PLATFORMS, ROOT, Queue
 from reproduce.results import Results
 
 
@@ -61,35 +60,21 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if not (options.list or options.all or options.table or options.cell):
         parser.error("expected --list, --tables, --all, --table NAME or --cell ID")
+    chosen = [published.cell(name) for name in options.cell]
     for table in options.table:
-        known("table", table, published.tables)
-    for cell in options.cell:
-        published.cell(cell)
+        chosen += published.of_table(table)
     plan = Plan.load()
     jobs = plan.jobs(published.cells, options.seeds)
-    if options.table or options.cell:
-        jobs = [
-            job
-            for job in jobs
-            if job.cell.table in options.table or job.cell.id in options.cell
-        ]
+    jobs = [job for job in jobs if not chosen or job.cell in chosen]
     queue = Queue(plan, results, options.runs, options.device)
     if not options.list:
         queue.work(jobs, options.hours, options.retry)
         return 0
-    totals: collections.Counter[str] = collections.Counter()
-    for name in dict.fromkeys(job.cell.id for job in jobs):
-        states: dict[tuple[str, str], list[str]] = {}
-        for job in jobs:
-            if job.cell.id == name:
-                states.setdefault(queue.state(job), []).append(str(job.seed))
-        texts = []
-        for (state, why), seeds in states.items():
-            totals[state] += len(seeds)
-            texts.append(f"{state} {','.join(seeds)}{f' ({why})' if why else ''}")
-        print(f"{name:40} {'; '.join(texts)}")
-    counts = ", ".join(f"{totals[x]} {x}" for x in STATES if totals[x])
-    print(f"{len(jobs)} runs: {counts}")
+    seeds: dict[tuple[str, str, str], list[str]] = {}
+    for job in jobs:
+        seeds.setdefault((job.cell.id, *queue.state(job)), []).append(str(job.seed))
+    for (name, state, why), numbers in seeds.items():
+        print(f"{name:40} {state} {','.join(numbers)}{f' ({why})' if why else ''}")
     return 0
 
 

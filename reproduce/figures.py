@@ -29,14 +29,7 @@ NAMES += ("changes", "tokens", "chunk-recall", "heat-map")
 
 
 def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
-    """Returns a figure of a run: a list, or a dictionary.
-
-    Args:
-        name: One of `NAMES`.
-        workdir: Folder of the run.
-        split: Split of the run's data.
-        number: A sentence of the split, from 1; None for all, or for the first.
-    """
+    """Returns a figure of a run, of all sentences of a split or of one of them."""
     run = Workdir(workdir)
     if name in ("sentence-length", "mention-length"):
         labels = predictions.read(run.predictions(split))

@@ -1,8 +1,4 @@
-"""Trains all missing runs, one after another, and records their results.
-
-Each run is a process of its own, `python -m jaxner train …`: fresh memory, a crash
-affects no other run, and the same command resumes it.
-"""
+"""Trains all missing runs, each in a process of its own, and records their results."""
 
 from __future__ import annotations
 
@@ -25,11 +21,10 @@ from jaxner.runs import Workdir
 from jaxner.training import corpus
 from reproduce import results
 from reproduce.plan import Cell, Job, Plan
-from reproduce.results import DONE, FAILED, Results
+from reproduce.results import FAILED, Results
 
 ROOT = Path(__file__).parents[1]
 MISSING, WAITING, SKIPPED = "missing", "waiting", "skipped"
-STATES = (DONE, FAILED, MISSING, WAITING, SKIPPED)
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda"}
 STOPPED = (130, 143, -2, -15)  # exit statuses of a run that stopped on request
 
@@ -39,15 +34,8 @@ def train(
 ) -> tuple[int, str]:
     """Trains or resumes a run in another process, with its output in `train.log`.
 
-    Args:
-        job: Run to train.
-        flags: Overrides of its config.
-        folder: Its folder.
-        device: A key of `PLATFORMS`; None for JAX's choice.
-        seconds: When to stop the run.
-
-    Returns:
-        The exit status (negative: the signal that killed the run), and the last line.
+    After some seconds it stops. Returns the exit status (negative: the signal that
+    killed the run), and the last line.
     """
     environment = dict(os.environ)
     # All seeds of a cell share compiled programs.
@@ -84,16 +72,7 @@ def train(
 
 @dataclasses.dataclass
 class Queue:
-    """The runs that fill the tables.
-
-    Attributes:
-        plan: Overrides of the configs.
-        results: Receives the lines of finished runs.
-        runs: The folder of all runs.
-        device: "cpu", "gpu" or None for JAX's choice.
-        log: Gets lines for the user.
-        train: Trains one run.
-    """
+    """The runs that fill the tables; `runs` is the folder of their folders."""
 
     plan: Plan
     results: Results
@@ -107,15 +86,8 @@ class Queue:
         config = configuration.load(cell.config)
         has = functools.partial(_is_there, corpora.find_vectors)
         changed = self.plan.overrides(cell, config.data.vectors, has)
-        changed |= self.plan.devices.get(self.device or "", {}).get("overrides", {})
-
-        def value(name: str) -> Any:
-            section: Any = config
-            for part in name.split("."):
-                section = section.get(part) if hasattr(section, "get") else None
-            return section
-
-        return {k: v for k, v in changed.items() if value(k) != v}
+        device = self.plan.devices.get(self.device or "", {})
+        return changed | device.get("overrides", {})
 
     def state(self, job: Job) -> tuple[str, str]:
         """Returns a job's state, and what it lacks, waits for, or why it failed."""
@@ -140,13 +112,7 @@ class Queue:
     def work(
         self, jobs: Sequence[Job], hours: float | None = None, retry: bool = False
     ) -> None:
-        """Runs all missing jobs.
-
-        Args:
-            jobs: Jobs by descending priority.
-            hours: Stops the current run after this many hours; a later call resumes it.
-            retry: Whether to start failed runs again.
-        """
+        """Runs all missing jobs, for some hours; with `retry`, failed ones, too."""
         end = time.monotonic() + 3600 * hours if hours else float("inf")
         logged: set[str] = set()
         for job in jobs:

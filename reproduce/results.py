@@ -29,21 +29,13 @@ VERSIONS = ("jaxner", "jax", "jaxlib", "flax", "optax")
 
 
 class Results:
-    """Reads and writes the lines of runs.
-
-    Cell and seed identify the line of a run; a new line replaces that of a failed run.
-    To measure a cell again, remove its lines and its run folders.
-    """
+    """Reads and writes the lines of runs, which cell and seed identify."""
 
     def __init__(self, folder: Path):
         self.folder = folder  # created with the first line
 
     def lines(self) -> list[Line]:
-        """Returns all lines of runs, table by table.
-
-        Raises:
-            InputError: A line is not a JSON object.
-        """
+        """Returns all lines of runs; raises InputError if one is no JSON."""
         files = sorted(self.folder.glob("*.jsonl"))
         return [x for file in files for x in _read(file) if "cell" in x]
 
@@ -52,10 +44,7 @@ class Results:
         return {(line["cell"], line["seed"]): line for line in self.lines()}
 
     def add(self, table: str, line: Line) -> None:
-        """Adds the line of a run unless the run is already done.
-
-        The write is atomic, and processes take turns.
-        """
+        """Adds the line of a run unless it is done; replaces that of a failed run."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{table}.jsonl"
         with filelock.FileLock(self.folder / ".lock"):

@@ -1,10 +1,8 @@
 """Markdown tables of published figures and of our results, with verdicts on claims.
 
 With three runs or more of both systems, Welch's t-test over the runs decides an order.
-With fewer, a paired bootstrap over test sentences and runs shows how sure their
-difference is, but decides nothing: they say too little about how other seeds scatter.
-The bootstrap needs the counts of each sentence. Lines from before they were stored lack
-them, so a comparison of some of the runs stands until one of more runs is possible.
+With fewer, a paired bootstrap over test sentences and runs decides nothing. It needs
+the counts of each sentence, which the oldest lines lack: their p values are stored.
 """
 
 from __future__ import annotations
