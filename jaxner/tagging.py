@@ -14,7 +14,6 @@ from __future__ import annotations
 import bisect
 import collections
 import functools
-import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, overload
@@ -621,13 +620,6 @@ class Predictive(NamedTuple):
         if self.passes is None:
             return compute(self.potentials)
         return inference.mean_over_passes(compute, self.passes)
-
-    def log_mean(self, compute: Callable[[Any], Any]) -> Any:
-        """Returns the log of the mean probability; `compute` returns its log."""
-        if self.passes is None:
-            return compute(self.potentials)
-        logs = inference.each_pass(compute, self.passes)
-        return jax.nn.logsumexp(logs, axis=0) - math.log(len(logs))
 
     def map(self, change: Callable[[Any], Any]) -> Predictive:
         """Returns a distribution with all potentials changed."""

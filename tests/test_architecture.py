@@ -13,7 +13,7 @@ ORDER = (
     *("types", "errors", "fields", "wording", "writing", "cache", "terminal"),
     *("devices", "integrity", "arguments", "data", "inference"),
     *("models", "checkpoints", "runs", "evaluation", "tagger", "tagging"),
-    *("answers", "streaming", "stream", "training", "configuration", "families"),
+    *("answers", "stream", "training", "configuration", "families"),
     *("analysis", "commands", "cli", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "integrity", "writing"}

@@ -589,21 +589,6 @@ class Batches:
             blocks.append((shape, self._pad(drawn, rows, shape)))
         return blocks
 
-    def alike(self, group: Sequence[np.ndarray]) -> list[tuple[Shape, Block]]:
-        """Returns the blocks of several batches, padded to the same shapes.
-
-        For the first blocks of all batches, then the second and so on: their shape, and
-        the blocks stacked on a leading axis.
-        """
-        stacked = []
-        for cut in zip(*map(self.cut, group), strict=True):
-            members = [drawn[rows] for drawn, rows in zip(group, cut, strict=True)]
-            need = np.max([self.size(numbers) for numbers in members], axis=0)
-            shape = self.shapes[fit(need.tolist(), self.shapes)]
-            blocks = [self._pad(*pair, shape) for pair in zip(group, cut, strict=True)]
-            stacked.append((shape, stack(blocks)))
-        return stacked
-
     def padding_share(self) -> float:
         """Returns the share of padding in the token positions of sampled batches."""
         blocks = self._sampled_blocks()

@@ -353,16 +353,6 @@ def test_padding_share_is_what_the_batches_hold():
     assert f"{share:.1%} padding" in batches.summary()
 
 
-def test_batches_are_padded_alike_for_several_restarts():
-    batches = make(list(range(1, 24)), batch_size=4, num_shapes=4)
-    drawn = list(batches.draw(0, 0))[:2]
-    ((shape, (batch, labels, rows)),) = batches.alike(drawn)
-    assert labels.shape == batch.words.shape == (2, 4, shape.tokens)
-    for row, members, order in zip(batch.words, drawn, rows, strict=True):
-        lengths = [len(batches.labels[i]) for i in members[order]]
-        assert (row > 0).sum(axis=1).tolist() == lengths
-
-
 @pytest.mark.parametrize(
     "options", [{"batch_size": 0}, {"num_blocks": 0}, {"num_shapes": 0}, {"chars": "x"}]
 )
