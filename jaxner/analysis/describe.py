@@ -50,7 +50,7 @@ def score(
     n: int = 10,
     seed: int = 0,
 ) -> tuple[Scores, list[Sequence[str]]]:
-    """Returns the scores of a tagger on a split, and its labels.
+    """Returns the scores of a tagger on a split, and its labels in its scheme.
 
     Args:
         params: What `jaxner.load` returned.
@@ -63,9 +63,6 @@ def score(
             sentence, the one that is nearest to the gold one (an oracle's choice).
         n: Number of labellings for "n_best".
         seed: Seed of the draws for "sampled".
-
-    Returns:
-        The scores, and the predicted labels of each sentence in the tagger's scheme.
     """
     how: Value = {"constrained": constrained}
     if decoding == "n_best":
@@ -87,13 +84,6 @@ def predict(
     **how: Any,
 ) -> Prediction:
     """Labels a split, with exact probabilities if the head has any.
-
-    Args:
-        params: What `load` returned.
-        split: Sentences with gold labels, in any scheme.
-        rule: Rule for reading spans, one of `scoring.RULES`.
-        training: Facts about the training text, if known.
-        how: `decoding`, `constrained` and `key` as in `jaxner.tag`.
 
     Example:
         >>> from jaxner.data import corpora
@@ -138,7 +128,7 @@ def describe(
     seed: int = 0,
     rounds: int = stats.ROUNDS,
 ) -> tuple[Value, Prediction]:
-    """Describes a tagger on a split.
+    """Describes a tagger on a split: values for `page`, and the labels.
 
     Args:
         params: What `load` returned.
@@ -150,9 +140,6 @@ def describe(
         constrained: As in `jaxner.tag`.
         seed: Seed of the draws for the decoding "sampled".
         rounds: Rounds of the bootstrap.
-
-    Returns:
-        JSON values for `page`, and the prediction that they describe.
 
     Example:
         >>> from jaxner.data import corpora
@@ -339,18 +326,7 @@ def _zeroed(params: Tagger, split: Split) -> Value:
 
 
 class Run(NamedTuple):
-    """A run to report, and how it is scored.
-
-    Attributes:
-        name: Name of the run, or of one of its restarts.
-        folder: Folder of the tagger.
-        tagger: What `jaxner.load` returned.
-        split: Sentences with gold labels.
-        rule: Rule for reading spans.
-        decoding: As in `jaxner.tag`.
-        constrained: As in `jaxner.tag`.
-        seed: Seed of the draws for the decoding "sampled".
-    """
+    """A run to report (or one of its restarts), and how it is scored."""
 
     name: str
     folder: str
@@ -368,16 +344,13 @@ def write(
     load: Callable[[str, str], Run],
     log: Callable[[str], object],
 ) -> Value:
-    """Writes the report of some runs as a page, and the same content as JSON and CSV.
+    """Writes the report of some runs as a page, JSON and CSV; returns its content.
 
     Args:
         path: The file of the page.
         folders: The folders of the runs.
         load: Maps a name and a folder to the run, and how to score it.
         log: Gets lines for the user.
-
-    Returns:
-        The content of the report, as JSON values.
 
     Raises:
         InputError: The runs are scored on different sentences, or a run is named twice.

@@ -134,12 +134,7 @@ def parts(params: Tagger) -> list[str]:
 def only(params: Tagger, part: str) -> Tagger:
     """Returns the tagger with zero vectors in all parts but one.
 
-    Args:
-        params: A tagger whose encoder ends in attention.
-        part: One of `parts`, or "all".
-
-    Raises:
-        InputError: The part is unknown, or the encoder does not end in attention.
+    `part` is one of `parts`, or "all".
     """
     layer, model = _attention(params), params.model
     kept = layer.clone(keep=None if part == WHOLE else (part,))
@@ -152,11 +147,6 @@ def chunk_recalls(
     params: Tagger, split: Split, *, constrained: bool = False
 ) -> dict[str, dict[str, Recall]]:
     """Returns the recall of each chunk label with each part alone.
-
-    Args:
-        params: A tagger whose encoder ends in attention.
-        split: Sentences with gold labels; in the paper OntoNotes 5 dev.
-        constrained: As in `jaxner.tag`.
 
     Returns:
         Recalls by part, then by chunk label; the whole tagger (`WHOLE`) first.

@@ -216,11 +216,7 @@ def read(
 ) -> list[Reading]:
     """Returns draft and refinement of each sentence, for each number of passes.
 
-    Args:
-        params: What `load` returned.
-        split: The sentences to label.
-        counts: Numbers of passes; 0 for one pass without dropout.
-        key: As in `sweep`.
+    `counts` are the numbers; 0 is one pass without dropout.
     """
     key = jax.random.key(params.model.mc_dropout.seed) if key is None else key
 

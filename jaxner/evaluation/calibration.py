@@ -102,10 +102,6 @@ def calibration(
     Returns:
         Calibration error by bin, Brier score and means.
 
-    Raises:
-        InputError: The arguments differ in length, a probability is outside [0, 1], or
-            `num_bins` is below 1.
-
     Example:
         >>> found = calibration([0.9, 0.8, 0.1], [True, False, False], num_bins=2)
         >>> found.reliability.counts.tolist(), found.reliability.accuracy.tolist()
@@ -185,13 +181,7 @@ def threshold_curve(
 ) -> ThresholdCurve:
     """Computes precision and recall at each threshold on the entities' probabilities.
 
-    Args:
-        probabilities: Probability of each predicted entity, from 0 to 1.
-        correct: Whether each is a gold entity, as `match` returns it.
-        num_gold: Number of gold entities.
-
-    Raises:
-        InputError: As `calibration`; or more entities are right than there are.
+    `correct` is whether each is a gold entity, as `match` returns it.
 
     Example:
         >>> curve = threshold_curve([0.9, 0.6, 0.4], [True, True, False], num_gold=4)
@@ -219,15 +209,7 @@ def match(
 ) -> np.ndarray:
     """Returns whether each predicted span is a gold span of its sentence.
 
-    Args:
-        gold: The gold spans of each sentence: first token, last token plus one, type.
-        predicted: The predicted spans of each sentence.
-
-    Returns:
-        One bool for each predicted span of all sentences, in order.
-
-    Raises:
-        ValueError: The sides differ in their number of sentences.
+    A span is first token, last token plus one, type. All sentences are in one array.
 
     Example:
         >>> match([[(0, 1, "LOC")]], [[(0, 1, "LOC"), (1, 2, "PER")]]).tolist()
@@ -267,13 +249,6 @@ class Detection(NamedTuple):
 
 def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
     """Returns how well uncertainty detects wrong tokens.
-
-    Args:
-        uncertainty: Uncertainty of each token, `[N]`, in any unit.
-        wrong: Whether each token's label is wrong, `[N]`.
-
-    Raises:
-        InputError: The lengths differ.
 
     Example:
         >>> found = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))

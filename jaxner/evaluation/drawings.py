@@ -168,16 +168,7 @@ def sweep(path: str, panels: Sequence[tuple[Lines, str]], up: str, title: str) -
     """Draws scores over Γ and over M side by side, as in UANet's Figure 4.
 
     The paper's figure shows differences from the first point; this one shows scores.
-
-    Args:
-        path: The file.
-        panels: Lines of each panel, and the label of its x-axis.
-        up: Label of the y-axes.
-        title: Title of the plot.
-
-    References:
-        Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
-        2020, Figure 4.
+    `panels` has the lines of each panel, and the label of its x-axis.
     """
     size = (4.5 * len(panels), 3.4)
     with _drawing(size, 1, len(panels)) as (figure, axes):
@@ -188,44 +179,6 @@ def sweep(path: str, panels: Sequence[tuple[Lines, str]], up: str, title: str) -
                 values = [x for x, _ in next(iter(lines.values()))]
                 axis.set_xscale("log", base=2)
                 axis.set_xticks(values, [f"{value:g}" for value in values])
-        _finished(figure, path)
-
-
-def by_length(
-    path: str,
-    ranges: Sequence[str],
-    scores: Mapping[str, Sequence[Any]],
-    items: Sequence[int],
-    what: str,
-    up: str,
-) -> None:
-    """Draws scores by length, one line per run, above the number of items.
-
-    Args:
-        path: The file.
-        ranges: Names of the ranges of lengths.
-        scores: By the name of the run, its score in each range, in percent; None leaves
-            a gap.
-        items: Number of sentences or mentions in each range.
-        what: The items: "sentences" or "mentions".
-        up: Label of the y-axis.
-
-    References:
-        Gui et al. (2020), Figure 3, right.
-    """
-    with _drawing((6.0, 3.8)) as (figure, axis):
-        places = range(len(ranges))
-        counts = axis.twinx()
-        counts.bar(places, items, width=0.6, color="0.9", zorder=0)
-        counts.set_ylabel(what)
-        counts.locator_params(axis="y", integer=True)
-        axis.set_zorder(counts.get_zorder() + 1)
-        lines = {
-            name: list(zip(places, column, strict=True))
-            for name, column in scores.items()
-        }
-        _curves(axis, lines, f"length of {what} (tokens)", up, {})
-        axis.set_xticks(places, ranges)
         _finished(figure, path)
 
 

@@ -200,21 +200,21 @@ boundaries are equal; overlap with equal types."""
 
 def matches(found: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
     """Returns the matches and spans of each sentence, by name `[sentences]`."""
-    tests = {
-        "strict": lambda p: p.kind is None,
-        "exact": lambda p: p.gold and p.predicted and p.gold[:2] == p.predicted[:2],
-        "overlap": lambda p: p.gold and p.predicted,
-        "type": lambda p: p.gold and p.predicted and p.gold.type == p.predicted.type,
-        "predicted": lambda p: p.predicted,
-        "gold": lambda p: p.gold,
-    }
     listed = list(found)
+    both = [pair for pair in listed if pair.gold and pair.predicted]
+    chosen = {
+        "strict": [pair for pair in both if pair.kind is None],
+        "exact": [pair for pair in both if pair.kind in (None, TYPE)],
+        "overlap": both,
+        "type": [pair for pair in both if pair.kind in (None, BOUNDARY)],
+        "predicted": [pair for pair in listed if pair.predicted],
+        "gold": [pair for pair in listed if pair.gold],
+    }
     return {
         name: np.bincount(
-            np.array([p.sentence for p in listed if test(p)], np.int64),
-            minlength=sentences,
+            np.array([pair.sentence for pair in pairs], np.int64), minlength=sentences
         )
-        for name, test in tests.items()
+        for name, pairs in chosen.items()
     }
 
 
@@ -243,10 +243,7 @@ def by_group(
 ) -> list[Row]:
     """Counts entities by group.
 
-    Args:
-        found: What `pairs` returned.
-        group: Maps a sentence's index and a span to the name of its group.
-        order: The names of all groups.
+    `group` maps a sentence's index and a span to one of the names in `order`.
 
     Example:
         >>> rows = by_group([Pair(0, Span(0, 2, "A"), None)], lambda i, s: s.type, "A")
@@ -275,13 +272,7 @@ def by_sentence_length(
 ) -> list[Row]:
     """Counts entities by the number of tokens in their sentence.
 
-    Args:
-        spans: What `scoring.count` returned, `[sentences, types, 3]`.
-        gold: The gold labels of each sentence.
-        bounds: Maximum length of each group but the last, in tokens, ascending.
-
-    Raises:
-        InputError: The bounds do not ascend from 1.
+    `spans` is what `scoring.count` returned; `bounds` ascend from 1.
 
     Example:
         >>> gold, predicted = [["S-LOC"], ["O", "S-PER"]], [["O"], ["O", "S-PER"]]
@@ -313,10 +304,7 @@ def by_frequency(
 ) -> list[Row]:
     """Counts entities by how often their string is an entity in training.
 
-    Args:
-        found: What `pairs` returned.
-        tokens: The tokens of each sentence.
-        known: What `mentions` returned for the training text.
+    `known` is what `mentions` returned for the training text.
     """
     names, name = ranges(FREQUENCIES, 0)
 
@@ -331,11 +319,7 @@ def by_known_words(
 ) -> list[Row]:
     """Counts entities by their least known word, after Ma and Hovy (2016).
 
-    Args:
-        found: What `pairs` returned.
-        tokens: The tokens of each sentence.
-        known: Words of the training text.
-        in_vectors: Words with a pretrained vector.
+    `known` are words of the training text, `in_vectors` have a pretrained vector.
     """
 
     def unknown(word: str) -> int:
@@ -349,10 +333,6 @@ def by_known_words(
 
 def ranges(bounds: Sequence[int], least: int) -> tuple[list[str], Callable[[int], str]]:
     """Returns the names of ranges, and a function from a number to its range's name.
-
-    Args:
-        bounds: The last number of each range but the last, ascending.
-        least: The first number of the first range.
 
     Example:
         >>> names, name = ranges([1, 4], 1)
@@ -386,15 +366,8 @@ class Recall(NamedTuple):
 def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Recall]:
     """Returns how often each prefix is found at the right token, for any type.
 
-    Args:
-        gold: The labels of each sentence.
-        predicted: The same, in the same scheme.
-
     Returns:
         For each prefix of the gold labels (O, S, B, I, E in BIOES), its recall.
-
-    Raises:
-        InputError: Sentences or labels are missing, or a label is malformed.
 
     Example:
         >>> found = chunk_recall([["B-PER", "E-PER", "O"]], [["B-LOC", "O", "O"]])
@@ -445,9 +418,6 @@ def changes(
         before: The labels before the change.
         after: The labels after it.
         uncertainty: Uncertainty of each token of all sentences, `[N]`.
-
-    Raises:
-        InputError: The numbers of tokens differ.
 
     Example:
         >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]

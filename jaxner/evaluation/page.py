@@ -46,10 +46,6 @@ def check(
 ) -> None:
     """Checks, before any other work, that a report can be written.
 
-    Args:
-        path: The file of the page.
-        sources: Files that none of its three files must replace.
-
     Raises:
         ImportError: matplotlib or jinja2 is missing.
         OSError: One of the files cannot be written; see `jaxner.writing.check`.
@@ -70,12 +66,6 @@ def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
         path: The file of the page.
         content: `title`, `runs` (each with `name` and what `report.describe` returned)
             and `comparisons`.
-
-    Returns:
-        The paths of the three files.
-
-    Raises:
-        ImportError: matplotlib or jinja2 is missing.
 
     Example:
         >>> import tempfile
@@ -101,11 +91,7 @@ def _files(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def html(content: Value) -> str:
-    """Returns a report as one HTML page.
-
-    Raises:
-        ImportError: matplotlib or jinja2 is missing.
-    """
+    """Returns a report as one HTML page."""
     jinja2 = _jinja2()
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jaxner.evaluation"),

@@ -10,8 +10,7 @@ from jaxner.data import formats
 from jaxner.data.corpora import Split
 from jaxner.data.formats import Example
 from jaxner.errors import InputError
-
-Labels = Sequence[Sequence[str]]
+from jaxner.evaluation.scoring import Labels
 
 
 def write(
@@ -20,12 +19,6 @@ def write(
     """Writes the tokens of a split with gold and predicted labels, atomically.
 
     Spaces separate the columns, or tabs if a token contains a space.
-
-    Args:
-        path: The file.
-        split: The sentences.
-        gold: The gold labels of each sentence.
-        predicted: The predicted labels of each sentence.
     """
     rows = [
         zip(example.tokens, *labels, strict=True)
@@ -37,17 +30,11 @@ def write(
     formats.write_columns(path, rows, separator=separator, documents=documents)
 
 
-def tokens(
-    path: str | os.PathLike[str],
-    *,
-    comments: str | None = None,
-    encoding: str = "utf-8",
-) -> Labels | None:
+def tokens(path: str | os.PathLike[str], **options: Any) -> Labels | None:
     """Reads the tokens, the first column; None if the file has only labels.
 
-    The arguments are those of `read`.
+    The options are those of `examples`.
     """
-    options: dict[str, Any] = {"comments": comments, "encoding": encoding}
     try:
         formats.read(path, "conll", token_column=-3, **options)
     except InputError:  # no third column
@@ -55,27 +42,9 @@ def tokens(
     return [e.tokens for e in formats.read(path, "conll", **options).examples]
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    comments: str | None = None,
-    encoding: str = "utf-8",
-) -> tuple[Labels, Labels]:
-    """Reads predictions that `write` or another tagger wrote.
-
-    Args:
-        path: A file in columns, the last two of which are gold and predicted labels.
-        comments: Prefix of comment lines; None: the file has no comments.
-        encoding: Encoding of the text.
-
-    Returns:
-        The gold and the predicted labels of each sentence.
-
-    Raises:
-        InputError: The file is malformed.
-        FileNotFoundError: The file is missing.
-    """
-    found = examples(path, comments=comments, encoding=encoding)
+def read(path: str | os.PathLike[str], **options: Any) -> tuple[Labels, Labels]:
+    """Returns the gold and the predicted labels of each sentence; see `examples`."""
+    found = examples(path, **options)
     return [e.tokens for e in found], [e.labels for e in found]
 
 
@@ -85,6 +54,15 @@ def examples(
     comments: str | None = None,
     encoding: str = "utf-8",
 ) -> Sequence[Example]:
-    """Reads gold labels as tokens, since a file need not have tokens; see `read`."""
+    """Reads predictions of any tagger, with the gold labels as tokens.
+
+    Args:
+        path: A file in columns, the last two of which are gold and predicted labels.
+        comments: Prefix of comment lines; None: the file has no comments.
+        encoding: Encoding of the text.
+
+    Raises:
+        InputError: The file is malformed.
+    """
     options: dict[str, Any] = {"comments": comments, "encoding": encoding}
     return formats.read(path, "conll", token_column=-2, **options).examples

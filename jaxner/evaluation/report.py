@@ -112,9 +112,6 @@ def measure(
         `intervals` (rounds, level and seed), `types` (a row for each type), and for
         spans `by_rule` (figures and counts under each rule that reads the scheme).
 
-    Raises:
-        InputError: As `scoring.score`.
-
     Example:
         >>> found = measure(Prediction(None, [["B-A", "O"]], [["I-A", "O"]], "BIO"))
         >>> [found["by_rule"][rule]["f1"] for rule in ("conlleval", "strict")]
@@ -159,18 +156,9 @@ def measure(
 def describe(
     prediction: Prediction, *, rounds: int = stats.ROUNDS, seed: int = 0
 ) -> Value:
-    """Describes a prediction: figures, groups, errors, examples, certainty.
+    """Returns what `measure` does, and all else that a page shows of labels.
 
-    Args:
-        prediction: The prediction.
-        rounds: Rounds of the bootstrap.
-        seed: Seed of the bootstrap.
-
-    Returns:
-        What `measure` returns, and all else that a page shows of labels.
-
-    Raises:
-        InputError: As `scoring.score`.
+    These are groups, errors with examples, and the certainty of labels and entities.
 
     Example:
         >>> one = Prediction([["Rome"]], [["B-LOC"]], [["O"]], "BIO")
@@ -226,25 +214,22 @@ def _errors(prediction: Prediction, pairs: Sequence[Pair]) -> Value:
     for pair in pairs:
         if pair.kind and len(examples[pair.kind]) < _EXAMPLES:
             examples[pair.kind].append(_example(prediction, pair))
-    listed = errors.largest(pairs)
-    return {
-        "counts": errors.counts(pairs),
-        **_largest(listed, sum(n for _, n in listed)),
-        "examples": examples,
-    }
+    listed = _largest(errors.largest(pairs))
+    return {"counts": errors.counts(pairs), **listed, "examples": examples}
 
 
 def _wrong_tags(prediction: Prediction) -> Value:
     sides = chain(*prediction.gold), chain(*prediction.predicted)
-    wrong = collections.Counter(x for x in zip(*sides, strict=True) if x[0] != x[1])
-    listed = [(f"{a} as {b}", n) for (a, b), n in wrong.most_common(_LARGEST)]
-    return {"counts": {}, **_largest(listed, wrong.total()), "examples": {}}
+    pairs = zip(*sides, strict=True)
+    wrong = collections.Counter(f"{a} as {b}" for a, b in pairs if a != b)
+    return {"counts": {}, **_largest(wrong.most_common()), "examples": {}}
 
 
-def _largest(listed: Sequence[tuple[str, int]], total: int) -> Value:
+def _largest(listed: Sequence[tuple[str, int]]) -> Value:
+    total = sum(n for _, n in listed)
     rows = [
-        {"error": name, "count": number, "share": 100 * number / total}
-        for name, number in listed[:_LARGEST]
+        {"error": name, "count": n, "share": 100 * n / total}
+        for name, n in listed[:_LARGEST]
     ]
     return {"total": total, "largest": rows}
 
@@ -273,17 +258,9 @@ def _ranked(prediction: Prediction, pairs: Sequence[Pair]) -> Value:
 
 
 def calibrated(prediction: Prediction) -> Value:
-    """Returns the calibration of a prediction, and precision and recall by threshold.
+    """Returns `calibration` of tokens and entities, and `thresholds` of entities.
 
-    Returns:
-        `calibration` of `tokens` and, if there are any, of `entities`; and
-        `thresholds`: precision and recall of the entities at each threshold. Empty
-        without probabilities.
-
-    Example:
-        >>> one = Prediction(None, [["O"]], [["O"]], "BIOES", certainty=[[0.9]])
-        >>> calibrated(one)["calibration"]["tokens"]["count"]
-        1
+    Thresholds have precision and recall. Without probabilities, the result is empty.
     """
     pairs: Sequence[Pair] = ()
     if prediction.entity_certainty is not None:
@@ -360,20 +337,18 @@ def _certainty(prediction: Prediction) -> Value:
     if prediction.certainty is None:
         return {}
     least = [min(row, default=1.0) for row in prediction.certainty]
-    columns = ("text", "gold", "predicted", "probability")
     sentences = []
     for i in sorted(range(len(least)), key=least.__getitem__)[:_RANKED]:
-        labels = prediction.gold[i], prediction.predicted[i]
-        cells = zip(
-            prediction.words[i],
-            *labels,
-            map(float, prediction.certainty[i]),
-            strict=True,
-        )
-        tokens = [dict(zip(columns, row, strict=True)) for row in cells]
-        for token in tokens:
-            shade = int((1 - token["probability"]) * _SHADES)
-            token["shade"] = min(shade, _SHADES - 1)
+        columns = {
+            "text": prediction.words[i],
+            "gold": prediction.gold[i],
+            "predicted": prediction.predicted[i],
+            "probability": list(map(float, prediction.certainty[i])),
+        }
+        shades = [int((1 - p) * _SHADES) for p in columns["probability"]]
+        columns["shade"] = [min(shade, _SHADES - 1) for shade in shades]
+        rows = zip(*columns.values(), strict=True)
+        tokens = [dict(zip(columns, row, strict=True)) for row in rows]
         sentences.append({"sentence": i, "tokens": tokens})
     return {"uncertain_text": sentences}
 
@@ -385,15 +360,9 @@ def compare(
     rounds: int = stats.TEST_ROUNDS,
     seed: int = 0,
 ) -> Value:
-    """Compares two systems on the same sentences by paired tests.
+    """Compares two systems, of one run or several, on the same sentences.
 
     Each run's labels are read, and its ill-formed labels counted, in its own scheme.
-
-    Args:
-        first: The runs of the first system.
-        second: The runs of the second system.
-        rounds: Rounds of the bootstrap and of the permutation test.
-        seed: Seed of all draws.
 
     Returns:
         `figures` (by name, as `stats.Difference`, fractions), `ill_formed` (of each
@@ -403,14 +372,10 @@ def compare(
         InputError: As `stats.compare`.
     """
     runs = [*first, *second]
-    has_tags = [run.scheme == TAGS for run in runs]
-    types: set[str] = set()
-    if not any(has_tags):
-        sides = [scoring.check_labels(x.gold, x.predicted, x.scheme) for x in runs]
-        types = set(chain(*sides))
+    types = [scoring.check_labels(x.gold, x.predicted, x.scheme) for x in runs]
+    known = sorted(set(chain(*types)))
     tallies = [
-        stats.tally(x.gold, x.predicted, x.rule, x.scheme, types=sorted(types))
-        for x in runs
+        stats.tally(x.gold, x.predicted, x.rule, x.scheme, types=known) for x in runs
     ]
     broken = [
         sum(len(schemes.violations(labels, run.scheme)) for labels in run.predicted)
@@ -456,11 +421,7 @@ def plain(value: Any) -> Any:
 
 
 def lines(report: Value) -> str:
-    """Returns all figures of a report as CSV: run, table, row, column, value.
-
-    Args:
-        report: `runs` and `comparisons`, as `page.write` takes them.
-    """
+    """Returns all figures of a report as CSV: run, table, row, column, value."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("run", "table", "row", "column", "value"))
@@ -534,32 +495,17 @@ _NUMBERS = ("gold", "predicted", "correct")
 
 
 def number(value: int | None) -> str:
-    """Formats an integer; a dash for None.
-
-    Example:
-        >>> number(1234), number(None)
-        ('1,234', '–')
-    """
+    """Formats an integer; a dash for None."""
     return NONE if value is None else f"{value:,}"
 
 
 def fixed(value: int | float | None, digits: int = 2) -> str:
-    """Formats a number with fixed decimals; a dash for None.
-
-    Example:
-        >>> fixed(1.234), fixed(None)
-        ('1.23', '–')
-    """
+    """Formats a number with fixed decimals; a dash for None."""
     return NONE if value is None else f"{value:.{digits}f}"
 
 
 def interval(low: int | float | None, high: int | float | None) -> str:
-    """Formats the bounds of an interval; a dash for None.
-
-    Example:
-        >>> interval(1.0, 2.0), interval(None, None)
-        ('1.00 to 2.00', '–')
-    """
+    """Formats the bounds of an interval; a dash for None."""
     return NONE if low is None else f"{fixed(low)} to {fixed(high)}"
 
 
@@ -582,11 +528,7 @@ def main_figure(run: Value) -> str:
 
 
 def caption(scores: Value) -> str:
-    """Returns the rule and the number of ill-formed predictions; nothing for tags.
-
-    Args:
-        scores: What `Scores.to_dict` returned.
-    """
+    """Returns the rule and the number of ill-formed predictions; nothing for tags."""
     if scores["scheme"] == TAGS:
         return ""
     sentences = counted(scores["sentences"], "sentence")
@@ -619,11 +561,7 @@ def short_line(scores: Scores) -> str:
 
 
 def interval_line(run: Value) -> str:
-    """Returns the main figure and its interval as a line.
-
-    Args:
-        run: What `measure` returned.
-    """
+    """Returns the main figure and its interval as a line."""
     figure = run["figures"]["accuracy" if has_tags(run) else "f1"]
     about = f"{100 * stats.LEVEL:g} % interval by the bootstrap over sentences"
     return f"{main_figure(run)} {fixed(figure['value'])}, {about}: {_bounds(figure)}"
@@ -632,14 +570,8 @@ def interval_line(run: Value) -> str:
 def types_table(run: Value, title: str = "") -> Table:
     """Returns figures per type, over all types and as means; with intervals if known.
 
-    Args:
-        run: What `measure` returned; or `{"scores": scores.to_dict()}`.
-        title: What was scored, such as `CoNLL-2003 test`. For tags, accuracies follow.
-
-    Example:
-        >>> scores = scoring.score([["B-PER"]], [["B-PER"]])
-        >>> len(types_table({"scores": scores.to_dict()}).rows)
-        4
+    `run` is what `measure` returned, or `{"scores": scores.to_dict()}`; the title says
+    what was scored. For tags, accuracies follow the title.
     """
     scores, figures = run["scores"], run.get("figures", {})
 
@@ -687,11 +619,9 @@ def per_type_table(scores: Scores, title: str = "") -> Table:
 
 
 def figures_table(run: Value, *, headline: bool = False) -> Table:
-    """Returns other figures with their intervals, such as partial matches and means.
+    """Returns figures with intervals, such as partial matches and means.
 
-    Args:
-        run: What `measure` returned.
-        headline: Whether precision, recall and F1 stand in the table, too.
+    As a headline, the table begins with precision, recall and F1.
     """
     types = set(run["scores"]["by_type"])
     rows = []
@@ -795,13 +725,7 @@ def runs_table(runs: Sequence[Value]) -> Table:
 def differences_table(
     found: Value, names: tuple[str, str] = ("a", "b"), note: str = ""
 ) -> Table:
-    """Returns the rows of a comparison, in percentage points.
-
-    Args:
-        found: What `compare` returned, or some of its figures.
-        names: The columns of the two systems.
-        note: Text below the table.
-    """
+    """Returns what `compare` returned, or some of its figures, in percentage points."""
     tests = {"bootstrap": "p boot", "permutation": "p perm"}
     if any(x["welch"] is not None for x in found["figures"].values()):
         tests["welch"] = "p Welch"

@@ -48,12 +48,7 @@ LOST = -1
 
 
 def strict(labels: Sequence[str], scheme: str) -> list[Span]:
-    """Returns the spans that seqeval's strict mode reads from labels of a scheme.
-
-    Example:
-        >>> strict(["B-A", "E-A", "O", "B-A"], "BIOES")
-        [Span(start=0, end=2, type='A')]
-    """
+    """Returns the spans that seqeval's strict mode reads from labels of a scheme."""
     found, start = [], None
     for i, (before, label) in enumerate(pairwise(["O", *labels, "O"])):
         begins, continues, ends = _step(before, label, scheme)
@@ -91,10 +86,6 @@ def idcnn(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that the program of Strubell et al. reads.
 
     It turns L into I and U into B, so only an O, a start or another type ends a span.
-
-    Example:
-        >>> [span.end for span in idcnn(["U-A", "I-B", "O"])] == [LOST, 2]
-        True
     """
     merged = [_MERGED[label[0]] + label[1:] for label in labels]
     after = [*merged[1:], "O"]
@@ -108,12 +99,7 @@ _MERGED = {"O": "O", "B": "B", "I": "I", "E": "I", "L": "I", "S": "B", "U": "B"}
 
 
 def ncrfpp(labels: Sequence[str]) -> list[Span]:
-    """Returns the spans that NCRF++ reads: only B, S and E matter.
-
-    Example:
-        >>> [(span.start, span.end) for span in ncrfpp(["B-A", "O", "E-B", "S-A"])]
-        [(0, 3), (3, 0)]
-    """
+    """Returns the spans that NCRF++ reads: only B, S and E matter."""
     prefixes = [_RESPELT.get(label[0], label[0]) for label in labels]
     marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
     found = []
@@ -143,10 +129,6 @@ WITH_LENGTHS = ("conlleval", "strict")
 
 def reader(rule: str, scheme: str) -> Rule:
     """Returns the function that reads the spans of a sentence, by a rule.
-
-    Args:
-        rule: One of `RULES`; unused for tags.
-        scheme: Scheme of the labels, or `schemes.TAGS`.
 
     Raises:
         InputError: The rule is unknown, or cannot read labels of the scheme.
@@ -260,17 +242,14 @@ def count(
     """Returns the span counts of each sentence and type, by a rule.
 
     Args:
-        gold: The gold labels of each sentence.
-        predicted: The predicted labels of each sentence.
-        rule: One of `RULES`; unused for tags.
-        scheme: Scheme of the labels, or `schemes.TAGS`.
+        gold: As in `score`.
+        predicted: As in `score`.
+        rule: As in `score`.
+        scheme: As in `score`.
         types: The types, in order; by default, those of the labels, sorted.
 
     Returns:
         Correct, predicted and gold spans, `[sentences, types, 3]`.
-
-    Raises:
-        InputError: As `score`.
 
     Example:
         >>> gold, predicted = [["B-PER", "E-PER"]], [["B-PER", "E-LOC"]]
@@ -366,20 +345,22 @@ def _malformed(gold: Labels, predicted: Labels) -> InputError:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of predictions against gold labels, as functions of counts.
+    """The scores of predictions against gold labels.
 
     Attributes:
         counts: Correct, predicted and gold spans, `[sentences, types, 3]`; in one row
             for all sentences if seqeval counted them.
         types: Types of either side, sorted.
-        right: Tokens of each sentence whose label equals the gold label as a string.
-        lengths: Tokens of each sentence.
-        broken: Positions of each sentence where predictions violate `scheme`.
+        tokens: Number of tokens.
+        correct_tokens: Tokens whose label equals the gold label as a string.
+        sentences: Number of sentences.
+        ill_formed: Positions where predictions violate the grammar of `scheme`.
+        ill_formed_sentences: Sentences with such a position.
         rule: Rule for reading spans.
         scheme: Expected scheme of the predictions, or `schemes.TAGS`.
-        oov: For tags, those tokens of each sentence with the gold tag whose word,
-            spelled exactly so, is not in the training text, and all such tokens,
-            `[sentences, 2]`; None if that text is unknown.
+        oov_tokens: For tags, tokens whose word, spelled exactly so, is not in the
+            training text; None if that text is unknown.
+        correct_oov_tokens: Those among them with the gold tag.
 
     Example:
         >>> scores = score([["B-PER", "O"]], [["B-PER", "B-LOC"]])
@@ -389,12 +370,15 @@ class Scores:
 
     counts: np.ndarray
     types: tuple[str, ...]
-    right: np.ndarray
-    lengths: np.ndarray
-    broken: np.ndarray
+    tokens: int
+    correct_tokens: int
+    sentences: int
+    ill_formed: int
+    ill_formed_sentences: int
     rule: str
     scheme: str
-    oov: np.ndarray | None = None
+    oov_tokens: int | None = None
+    correct_oov_tokens: int | None = None
 
     @property
     def has_tags(self) -> bool:
@@ -409,34 +393,9 @@ class Scores:
     @property
     def by_type(self) -> dict[str, Counts]:
         """Counts per type with a span on either side, types sorted."""
-        sums = self.counts.sum(0).tolist()
-        each = zip(self.types, (Counts(*x) for x in sums), strict=False)
-        return {kind: x for kind, x in each if x.predicted or x.gold}
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens."""
-        return int(self.lengths.sum())
-
-    @property
-    def correct_tokens(self) -> int:
-        """Number of tokens with the gold label."""
-        return int(self.right.sum())
-
-    @property
-    def sentences(self) -> int:
-        """Number of sentences."""
-        return len(self.lengths)
-
-    @property
-    def ill_formed(self) -> int:
-        """Number of positions where predictions violate the grammar of the scheme."""
-        return int(self.broken.sum())
-
-    @property
-    def ill_formed_sentences(self) -> int:
-        """Number of sentences with such a position."""
-        return int((self.broken > 0).sum())
+        each = map(Counts._make, self.counts.sum(0).tolist())
+        pairs = zip(self.types, each, strict=False)
+        return {kind: x for kind, x in pairs if x.predicted or x.gold}
 
     @property
     def precision(self) -> float | None:
@@ -460,10 +419,7 @@ class Scores:
 
     @property
     def weighted(self) -> Averages:
-        """Means over the types, each weighted by its number of gold spans.
-
-        Undefined figures count as 0, as in seqeval.
-        """
+        """As `macro`, but each type is weighted by its number of gold spans."""
         return self._averages([counts.gold for counts in self.by_type.values()])
 
     def _averages(self, weights: Sequence[int]) -> Averages:
@@ -480,16 +436,6 @@ class Scores:
         return ratio(self.correct_tokens, self.tokens)
 
     @property
-    def oov_tokens(self) -> int | None:
-        """Number of tokens whose word is not in the training text, if that is known."""
-        return None if self.oov is None else int(self.oov[:, 1].sum())
-
-    @property
-    def correct_oov_tokens(self) -> int | None:
-        """Number of those with the gold tag."""
-        return None if self.oov is None else int(self.oov[:, 0].sum())
-
-    @property
     def oov_accuracy(self) -> float | None:
         """Accuracy on words not in the training text; None without such words."""
         return ratio(self.correct_oov_tokens or 0, self.oov_tokens or 0)
@@ -497,10 +443,10 @@ class Scores:
     @property
     def known_accuracy(self) -> float | None:
         """Accuracy on words of the training text; None without such words."""
-        if self.oov is None:
+        if self.oov_tokens is None or self.correct_oov_tokens is None:
             return None
-        right, tokens = (self.oov.sum(0)).tolist()
-        return ratio(self.correct_tokens - right, self.tokens - tokens)
+        right = self.correct_tokens - self.correct_oov_tokens
+        return ratio(right, self.tokens - self.oov_tokens)
 
     def figures(self) -> dict[str, float | int | None]:
         """Returns the figures of an epoch in percent, and the ill-formed labels.
@@ -579,28 +525,25 @@ def score(
     types = check_labels(gold, predicted, scheme)
     scheme = schemes.detect(gold) if scheme is None else scheme
     counts = count(gold, predicted, rule, scheme, types)
-    same = [
-        sum(map(operator.eq, *sides)) for sides in zip(gold, predicted, strict=True)
-    ]
+    same = list(map(operator.eq, chain(*gold), chain(*predicted)))
     broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
-    oov = None
+    oov: list[bool] | None = None
     if scheme == TAGS and tokens is not None and known_words is not None:
-        oov = _new_words(gold, predicted, tokens, known_words)
-    right, lengths, broken = (
-        np.array(x, np.int64) for x in (same, list(map(len, gold)), broken)
+        words = zip(chain(*tokens), same, strict=True)
+        oov = [is_right for word, is_right in words if word not in known_words]
+    return Scores(
+        counts,
+        types,
+        tokens=len(same),
+        correct_tokens=sum(same),
+        sentences=len(gold),
+        ill_formed=sum(broken),
+        ill_formed_sentences=sum(map(bool, broken)),
+        rule=rule,
+        scheme=scheme,
+        oov_tokens=None if oov is None else len(oov),
+        correct_oov_tokens=None if oov is None else sum(oov),
     )
-    return Scores(counts, types, right, lengths, broken, rule, scheme, oov)
-
-
-def _new_words(
-    gold: Labels, predicted: Labels, tokens: Labels, known: Set[str]
-) -> np.ndarray:
-    """Returns right and all tokens of each sentence with a new word, `[S, 2]`."""
-    rows = []
-    for words, *sides in zip(tokens, gold, predicted, strict=True):
-        new = [a == b for w, a, b in zip(words, *sides, strict=True) if w not in known]
-        rows.append((sum(new), len(new)))
-    return np.array(rows, np.int64).reshape(-1, 2)
 
 
 def score_with_seqeval(
@@ -611,21 +554,9 @@ def score_with_seqeval(
     This is a slower second opinion for final reports, independent of `score`. seqeval
     receives the labels themselves, with BILOU's L and U as E and S.
 
-    Args:
-        gold: As in `score`.
-        predicted: As in `score`.
-        scheme: As in `score`.
-
     Returns:
         The counts of seqeval's default mode, which is conlleval's rule; token counts
         and ill-formed labels come from `score`.
-
-    Raises:
-        InputError: As in `score`.
-
-    Example:
-        >>> score_with_seqeval([["B-PER", "O"]], [["B-PER", "B-LOC"]]).precision
-        0.5
     """
     # Imported here, because seqeval imports scikit-learn, which takes seconds.
     from seqeval.metrics import sequence_labeling as seqeval
@@ -687,17 +618,9 @@ class Task:
     def score(
         self, tokens: Labels, gold: Labels, predicted: Labels, rule: str | None = None
     ) -> Scores:
-        """Returns the scores of predicted labels.
+        """Returns the scores of predicted labels; see `score`.
 
-        Args:
-            tokens: The words of each sentence.
-            gold: The gold labels of each sentence.
-            predicted: The predicted labels of each sentence.
-            rule: Rule for reading spans: one of `RULES`, or "seqeval" for a second
-                opinion on "conlleval"; None for the task's rule.
-
-        Raises:
-            InputError: As `score`.
+        The rule "seqeval" is a second opinion on "conlleval"; None is the task's rule.
         """
         if rule == "seqeval" and not self.has_tags:
             return score_with_seqeval(gold, predicted, scheme=self.scheme)

@@ -22,7 +22,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,15 +129,12 @@ def tally(
     Partial matches follow the rule if its spans have lengths, else "conlleval".
 
     Args:
-        gold: The gold labels of each sentence.
-        predicted: The predicted labels of each sentence.
-        rule: One of `scoring.RULES`; unused for tags.
-        scheme: Scheme of the labels, or `schemes.TAGS`; None: detected from `gold`.
+        gold: As in `scoring.score`.
+        predicted: As in `scoring.score`.
+        rule: As in `scoring.score`.
+        scheme: As in `scoring.score`.
         types: Entity types that get figures even if the labels lack them.
         new: For tags, whether each token's word is out of vocabulary, if known.
-
-    Raises:
-        InputError: As `scoring.score`.
 
     Example:
         >>> counts = tally([["B-PER", "O"], ["O"]], [["B-PER", "O"], ["B-PER"]])
@@ -158,9 +157,8 @@ def tally(
     for name, column in errors.matches(found, len(gold)).items():
         table[f"matches {name}"] = column
     lengths = [len(labels) for labels in gold]
-    sides = [np.array([x for row in s for x in row], object) for s in (gold, predicted)]
-    prefixes = [np.array([x[0] for x in side], "U1") for side in sides]
-    table |= _tokens("token accuracy", lengths, sides[0] == sides[1])
+    prefixes = [np.array([x[0] for x in chain(*s)], "U1") for s in (gold, predicted)]
+    table |= _tokens("token accuracy", lengths, _right(gold, predicted))
     for letter in "OBIESLU":
         if (chosen := prefixes[0] == letter).any():
             right = prefixes[1] == letter
@@ -171,15 +169,17 @@ def tally(
 def _of_tags(
     gold: Labels, predicted: Labels, new: Sequence[Sequence[bool]] | None
 ) -> Tally:
-    lengths = [len(tags) for tags in gold]
-    sides = [np.array([x for row in s for x in row], object) for s in (gold, predicted)]
-    right = sides[0] == sides[1]
+    lengths, right = [len(tags) for tags in gold], _right(gold, predicted)
     table = _tokens("accuracy", lengths, right)
     if new is not None:
-        unknown = np.array([x for row in new for x in row], bool)
+        unknown = np.array(list(chain(*new)), bool)
         table |= _tokens("oov accuracy", lengths, right, unknown)
         table |= _tokens("known accuracy", lengths, right, ~unknown)
     return Tally(np.stack([*table.values()], axis=1), tuple(table))
+
+
+def _right(gold: Labels, predicted: Labels) -> np.ndarray:
+    return np.array(list(map(operator.eq, chain(*gold), chain(*predicted))), bool)
 
 
 def _tokens(
@@ -193,7 +193,7 @@ def _tokens(
     chosen = np.ones(len(sentence), bool) if chosen is None else chosen
     parts = {f"right {name}": chosen & right, f"all {name}": chosen}
     return {
-        column: np.bincount(sentence[which.astype(bool)], minlength=len(lengths))
+        column: np.bincount(sentence[which], minlength=len(lengths))
         for column, which in parts.items()
     }
 
@@ -223,9 +223,6 @@ def bootstrap(
     Returns:
         By name, the figure over all sentences and its bounds. Rounds in which a figure
         is undefined do not count for it.
-
-    Raises:
-        InputError: `rounds` is below 1, or the level is outside (0, 1).
 
     Example:
         >>> counts = tally([["B-A"], ["O"]] * 50, [["B-A"], ["B-A"]] * 50)

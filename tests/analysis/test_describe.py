@@ -11,7 +11,7 @@ import jaxner
 from jaxner import __main__, tagging
 from jaxner.analysis import describe
 from jaxner.data import corpora, schemes
-from jaxner.runs import Workdir, names_of
+from jaxner.runs import Workdir
 from tests.marks import slow
 
 
@@ -166,27 +166,6 @@ def test_several_runs_side_by_side(finished, evaluated, tmp_path):
     its = one["figures"]["f1"]
     assert (its["difference"], its["permutation"]) == (0.0, 1.0)
     assert "Side by side" in page.read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--workdir={run},{run}"], "Several runs in --workdir are for --report"),
-        (["--workdir={run},{run}", "--report={out}/r.html"], "each run once"),
-        (["--workdir={run}", "--report={out}/r.pdf"], "suffix .html"),
-        (["--workdir={run}", "--report={out}/no/r.html"], "no folder to write"),
-    ],
-)
-def test_wrong_options_say_what_is_wrong(
-    arguments, message, finished, evaluated, tmp_path
-):
-    with pytest.raises((ValueError, OSError), match=message):
-        evaluated(*(a.format(run=finished, out=tmp_path) for a in arguments))
-
-
-def test_names_tell_runs_apart():
-    assert names_of(["a/x", "b/x"]) == ["a/x", "b/x"]
-    assert names_of(["runs/a"]) == ["a"]
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from jaxner import models, tagging
 from jaxner.analysis import refinement
 from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
-from jaxner.evaluation import drawings, scoring
+from jaxner.evaluation import scoring
 from jaxner.tagger import Tagger, build_model
 from tests.marks import slow
 
@@ -143,12 +142,6 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
         assert not sure.probabilities[:, -1].any()
 
 
-@pytest.mark.parametrize("samples", [(), (0, 2)])
-def test_numbers_of_passes_that_are_none(refining, dev, samples):
-    with pytest.raises(ValueError, match="numbers of passes ≥ 1"):
-        refinement.sweep(jaxner.load(refining), dev, samples=samples)
-
-
 # --- The command -------------------------------------------------------------------
 
 
@@ -172,43 +165,6 @@ def test_the_command_prints_tables_and_writes_plot_and_figures(
     assert read["split"] == "dev"
     its = read["detection"]
     assert read["ratio"] == pytest.approx(its["mean_wrong"] / its["mean_right"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["--plot", "sweep.bmp"], 1, "a plot with the suffix .png, .pdf, .svg"),
-        (["--plot", "nowhere/sweep.png"], 1, "There is no folder to write"),
-        (["--samples=0"], 2, "--samples: must be at least 1, got 0"),
-        (["--thresholds=nan"], 2, "--thresholds: must be a finite number, got nan"),
-    ],
-)
-def test_wrong_arguments_are_told_in_a_line(
-    refining, capsys, arguments, status, message
-):
-    with pytest.raises(SystemExit) as stop:
-        commands.main(["sweep", "--workdir", str(refining), *arguments])
-    assert stop.value.code == status
-    assert message in capsys.readouterr().err
-
-
-def test_a_missing_run_is_told_in_a_line(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        commands.main(["sweep", "--workdir", str(tmp_path)])
-    assert str(tmp_path) in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("flag", ["--samples=one", "--samples=2.5", "--thresholds=a"])
-def test_wrong_numbers_are_told_by_the_parser(capsys, flag):
-    with pytest.raises(SystemExit):
-        commands.main(["sweep", "--workdir", "x", flag])
-    assert "must be a" in capsys.readouterr().err
-
-
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
-        drawings.check("a.png")
 
 
 # --- Drafts -----------------------------------------------------------------------

@@ -36,7 +36,8 @@ def test_the_data_folder_is_that_of_the_variable_or_data(data, monkeypatch):
 @pytest.mark.parametrize("split", corpora.SPLITS)
 def test_the_sample_corpus_is_always_there(split):
     found = corpora.load("sample", split)
-    assert (found.scheme, found.ill_formed, found.notes) == ("BIO", 0, ())
+    assert (found.scheme, found.ill_formed) == ("BIO", 0)
+    assert ("genres" in found.summary()) == (split == "test")  # why its scores are low
     assert found.types() == ("LOC", "MISC", "ORG", "PER")
 
 
