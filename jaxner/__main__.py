@@ -3,8 +3,6 @@
 The module imports next to nothing, so that Ctrl-C ends it from the start.
 """
 
-from __future__ import annotations
-
 # The module `signal` would import enum, which takes longer than all the rest.
 import _signal  # pyright: ignore[reportMissingImports]
 import sys
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def main(arguments: Sequence[str] | None = None, command: str = "") -> None:
+def main(arguments: "Sequence[str] | None" = None, command: str = "") -> None:
     """Runs the command line.
 
     Args:

@@ -100,7 +100,8 @@ else:  # as the console script does
 @pytest.mark.parametrize("door", ["train.py", "evaluate.py", "jaxner", "console"])
 @pytest.mark.parametrize("at", ["any", "socket", "threading", "rich"])
 def test_a_command_can_be_stopped_from_its_first_statement_on(door, at):
-    rest = ["check", "x"] if "." not in door else []
+    rest = {"train.py": [], "evaluate.py": ["--workdir", "x"]}
+    rest = rest.get(door, ["check", "x"])
     number = signal.SIGTERM if at == "socket" else signal.SIGINT
     found = subprocess.run(
         [sys.executable, "-c", _AT_AN_IMPORT, str(int(number)), at, door, *rest],
@@ -117,7 +118,7 @@ import hashlib, sys, threading
 from jaxner.__main__ import end_at_signals
 from jaxner.training import signals
 if sys.argv[1] == "command":
-    interrupts.restore()
+    end_at_signals()
 with signals.stop_requests(lambda line: print(line, flush=True)):
     threading.Timer(0.5, print, ["ready"], {"flush": True}).start()
     hashlib.pbkdf2_hmac("md5", b"", b"", 10**9)  # minutes in C, as XLA compiles
