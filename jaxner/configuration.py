@@ -32,7 +32,8 @@ from jaxner.training.schema import DATASETS, TAGGED
 
 # --- A config file --------------------------------------------------------------------
 
-PARTS = ("encoder", "head", "chars")
+_TABLES = {"encoder": ENCODERS, "head": HEADS, "chars": CHARACTERS}
+PARTS = tuple(_TABLES)
 """Arguments that every config takes: another part in the place of its own."""
 # What a part hands on to another one in its place; sizes are the new one's own.
 _KEPT = {
@@ -192,22 +193,14 @@ def known(name: str, value: str, values: Iterable[str]) -> None:
 
 def _check_parts(arg: Any) -> None:
     """Checks the parts; a switch and the argument that means the same say the same."""
-    for link in filter(None, arg.encoder.split("+")):
-        _check_part("encoder", link, sorted(ENCODERS.keys() - {"chain"}))
-    if arg.head:
-        _check_part("head", arg.head, sorted(HEADS))
-    if arg.chars:
-        words = (*sorted(CHARACTERS), "none", "true", "false")
-        _check_part("chars", arg.chars, words)
+    for part, table in _TABLES.items():
+        for name in filter(None, arg[part].split("+")):
+            if part != "chars" or name not in ("none", "true", "false"):
+                model_options.kind_of(part, name, table)
     for switch in set(_SWITCHES) & set(arg):
         if arg[switch] and arg.head not in ("", switch):
             raise InputError(f"{switch} and head={arg.head} are two heads: choose one")
         arg[switch] |= arg.head == switch
-
-
-def _check_part(part: str, name: str, words: Iterable[str]) -> None:
-    if ":" not in name:  # else a module of one's own
-        known(part, name, words)
 
 
 def _replace_parts(model: Any, arg: Any) -> None:
@@ -260,8 +253,7 @@ def _chain(first: Any, then: Any) -> Any:
 
 def _in_place_of(old: Any, part: str, name: str) -> Any:
     """Returns the section of a part that stands in the place of another one."""
-    tables = {"encoder": ENCODERS, "head": HEADS, "chars": CHARACTERS}
-    kind, _ = model_options.kind_of(part, name, tables[part])
+    kind, _ = model_options.kind_of(part, name, _TABLES[part])
     taken, new = fields.of(kind), ConfigDict({"name": name})
     for option in set(_KEPT[part]) & set(old) & set(taken):
         if fields.fits(old[option], taken[option].hint):

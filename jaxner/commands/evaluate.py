@@ -186,9 +186,7 @@ def evaluate(
             name += f", restart {member}"
             folder = str(Workdir(folder).seed(int(member)).path)
         of_run = "conlleval" if has_tags else config["evaluation"].get("rule")
-        only_whole = constrained
-        if constrained is None:
-            only_whole = config["evaluation"]["constrained"]
+        is_constrained = config["evaluation"]["constrained"]
         return describe.Run(
             name,
             folder,
@@ -196,7 +194,7 @@ def evaluate(
             split,
             (rule or of_run or "conlleval").replace("seqeval", "conlleval"),
             decoding=decoding,
-            constrained=only_whole,
+            constrained=is_constrained if constrained is None else constrained,
             seed=seed or 0,
         )
 
