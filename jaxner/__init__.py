@@ -1,24 +1,45 @@
-"""Sequence labelling in JAX: published taggers as one composable library.
+"""Sequence labelling in JAX: tag texts, train taggers, and build new ones.
 
-Each name is imported when it is first asked for, so that commands begin at once.
+    import jaxner
+
+    params = jaxner.load("runs/grn")               # a run of `jaxner train`
+    params.tag(["Rome", "fell"])                   # a label for each token
+    params.entities("Ms Preston left Lakeside.")   # entities with probabilities
+    params.labels                                  # the labels it knows
+
+A tagger, called `params` in all pages, is one pytree. Functions of it take tokens as
+strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
+
+    load, save                   taggers from and to folders
+    tag, encode                  labels of tokens; tokens as arrays
+    entities, entity_types       entities of texts or tokens
+    marginals, n_best            probabilities of labels; the best labellings
+    sample, uncertainty          passes with dropout
+    attention, relations         what a model looks at
+    build_vocabulary, build,     your own model, parts or training loop
+    init, apply, loss, Batches
+
+`jaxner.inference` holds CRF inference for your own scores. The commands are listed by
+`python -m jaxner --help`.
 """
 
+# Each name is imported when it is first asked for, so that commands begin at once.
 TYPE_CHECKING = False  # that of typing takes longer to import than this module
 if TYPE_CHECKING:
     from typing import Any
 
     from jaxner.analysis.inside import attention as attention
     from jaxner.analysis.inside import relations as relations
-    from jaxner.answers.dropout_passes import Uncertainty as Uncertainty
-    from jaxner.answers.dropout_passes import sample as sample
-    from jaxner.answers.dropout_passes import uncertainty as uncertainty
-    from jaxner.answers.entity import Entity as Entity
-    from jaxner.answers.entity import entities as entities
-    from jaxner.answers.entity_arrays import EntityArrays as EntityArrays
-    from jaxner.answers.entity_arrays import entity_types as entity_types
+    from jaxner.answers.entities import Entity as Entity
+    from jaxner.answers.entities import EntityArrays as EntityArrays
+    from jaxner.answers.entities import entities as entities
+    from jaxner.answers.entities import entity_types as entity_types
     from jaxner.answers.probabilities import Labelling as Labelling
+    from jaxner.answers.probabilities import Uncertainty as Uncertainty
     from jaxner.answers.probabilities import marginals as marginals
     from jaxner.answers.probabilities import n_best as n_best
+    from jaxner.answers.probabilities import sample as sample
+    from jaxner.answers.probabilities import uncertainty as uncertainty
     from jaxner.data.batching import Batches as Batches
     from jaxner.data.vocabulary import Vocabulary as Vocabulary
     from jaxner.data.vocabulary import build as build_vocabulary  # noqa: F401
@@ -34,54 +55,49 @@ if TYPE_CHECKING:
     from jaxner.training.objectives import Objective as Objective
     from jaxner.training.objectives import batch_loss as loss  # noqa: F401
 
-_HOMES = {
-    "attention": "analysis.inside",
-    "relations": "analysis.inside",
-    "Batches": "data.batching",
-    "Vocabulary": "data.vocabulary",
-    "build_vocabulary": "data.vocabulary:build",
-    "Uncertainty": "answers.dropout_passes",
-    "sample": "answers.dropout_passes",
-    "uncertainty": "answers.dropout_passes",
-    "Entity": "answers.entity",
-    "entities": "answers.entity",
-    "EntityArrays": "answers.entity_arrays",
-    "entity_types": "answers.entity_arrays",
-    "apply": "models",
-    "init": "models",
-    "Labelling": "answers.probabilities",
-    "marginals": "answers.probabilities",
-    "n_best": "answers.probabilities",
-    "Ensemble": "tagger",
-    "Tagger": "tagger",
-    "build": "tagger",
-    "load": "tagger",
-    "save": "tagger",
-    "encode": "tagging",
-    "tag": "tagging",
-    "Objective": "training.objectives",
-    "loss": "training.objectives:batch_loss",
+    __version__: str
+
+_NAMES = {
+    "analysis.inside": "attention relations",
+    "answers.entities": "Entity EntityArrays entities entity_types",
+    "answers.probabilities": "Labelling Uncertainty marginals n_best sample "
+    "uncertainty",
+    "data.batching": "Batches",
+    "data.vocabulary": "Vocabulary build_vocabulary",
+    "models": "apply init",
+    "tagger": "Ensemble Tagger build load save",
+    "tagging": "encode tag",
+    "training.objectives": "Objective loss",
 }
-"""The module of each name above, and its name there if that is another one."""
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+_THERE = {"build_vocabulary": "build", "loss": "batch_loss"}  # names in their modules
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> "Any":
     import importlib
+    from importlib import metadata
 
-    if name not in _HOMES:
+    if name == "__version__":
+        value = metadata.version("jaxner")
+    elif name in _HOMES:
+        module = importlib.import_module(f"jaxner.{_HOMES[name]}")
+        value = getattr(module, _THERE.get(name, name))
+    else:
         try:
             return importlib.import_module(f"jaxner.{name}")
         except ModuleNotFoundError as error:
             if error.name != f"jaxner.{name}":
                 raise
         raise AttributeError(f"module 'jaxner' has no attribute {name!r}")
-    module, _, there = _HOMES[name].partition(":")
-    found = getattr(importlib.import_module(f"jaxner.{module}"), there or name)
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    import pkgutil
+
+    modules = {module.name for module in pkgutil.iter_modules(__path__)}
+    modules = {name for name in modules if not name.startswith("_")}
+    return sorted(modules | {*_HOMES, "__version__", "__doc__", "__name__", "__path__"})

@@ -30,7 +30,7 @@ import jax
 import numpy as np
 
 from jaxner import fields, models, tagging
-from jaxner.answers import entity_arrays
+from jaxner.answers.entities import arrays, read_spans, types_of
 from jaxner.data import formats, schemes
 from jaxner.data.formats import DOCSTART, Piece
 from jaxner.data.tokens import Tokenizer
@@ -682,15 +682,16 @@ def _labeller(
         return (Labelled(decode(row)) for row in ids)
 
     def with_chances(chunk: _Chunk) -> Iterator[Labelled]:
-        answers = entity_arrays.arrays(
+        answers = arrays(
             params,
             chunk.sentences,
             constrained=constrained,
             documents=_documents(chunk),
         )
+        types = types_of(params)
         for answer in answers:
             labels = decode(answer.labels)
-            chances = entity_arrays.spans_of(params, answer)
+            chances = read_spans(types, answer)
             for start, end, _ in [s for s, p in chances.items() if p < least]:
                 labels[start:end] = ["O"] * (end - start)
             kept = {span: p for span, p in chances.items() if p >= least}

@@ -114,8 +114,8 @@ class Ensemble(Tagger):
     each at its own temperature; see `tagging.predict`.
 
     Example:
-        >>> tagger = load("runs/grn")
-        >>> both = ensemble([tagger, tagger])
+        >>> params = load("runs/grn")
+        >>> both = ensemble([params, params])
         >>> len(both), type(both.member(1)).__name__
         (2, 'Tagger')
     """
@@ -145,8 +145,8 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
         InputError: There are no taggers, or their models or vocabularies differ.
 
     Example:
-        >>> tagger = load("runs/grn")
-        >>> len(ensemble([tagger, tagger, tagger]))
+        >>> params = load("runs/grn")
+        >>> len(ensemble([params, params, params]))
         3
     """
     if not isinstance(taggers, (list, tuple)):
@@ -471,8 +471,8 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         ...     head={"name": "crf"},
         ... )
         >>> weights = jaxner.init(model, jax.random.key(0))
-        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
-        >>> len(jaxner.tag(tagger, ["Rome", "fell"]))
+        >>> params = jaxner.Tagger(weights, model, vocabulary)
+        >>> len(params.tag(["Rome", "fell"]))
         2
     """
     arguments.check_vocabulary(vocabulary)

@@ -16,7 +16,7 @@ import collections
 import functools
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
@@ -54,6 +54,12 @@ sampled        a labelling drawn from the distribution
 """
 
 Decoding = Annotated[str, fields.OneOf(DECODINGS, "n best labellings: jaxner.n_best")]
+
+if TYPE_CHECKING:
+    Tokens = Sequence[str] | Sequence[Sequence[str]] | Split | Sentence
+else:  # what callers give is checked by `sentences_of`
+    Tokens = Any
+"""One sentence, several, a split, or what `encode` returned."""
 
 # Maximum positions and characters in a batch of several sentences. On a CPU, larger
 # batches do not fit its caches and are slower.
@@ -486,14 +492,14 @@ def tag(
 @checked
 def tag(
     params: Tagger,
-    tokens: Any,
+    tokens: Tokens,
     *,
     decoding: Decoding = "viterbi",
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
     vectors: Any = None,
-) -> Any:
+) -> list[str] | list[list[str]] | Int[Array, ...]:
     """Returns the labels of tokens.
 
     Strings go through the model in batches of similar length, padded to few shapes. No

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxner import inference, tagging
 from jaxner.analysis import inside, refinement
-from jaxner.answers import entity_arrays, probabilities
+from jaxner.answers import entities, probabilities
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
@@ -97,9 +97,7 @@ def predict(
     numbers = [example.document for example in split.examples]
     given: Value = {"documents": numbers if any(numbers) else None}
     try:
-        found = entity_arrays.arrays(
-            params, tokens, vectors=split.vectors, **given, **how
-        )
+        found = entities.arrays(params, tokens, vectors=split.vectors, **given, **how)
     except ValueError:  # an autoregressive head has no marginals
         labels = [list(row) for row in tagging.label_split(params, split, **how)[1]]
         return Prediction(tokens, gold, labels, scheme, **facts)
@@ -108,10 +106,11 @@ def predict(
         np.clip(one.label_probability, 0.0, 1.0).tolist() for one in found
     ]
     if scheme != TAGS:
+        types = entities.types_of(params)
         facts["entity_certainty"] = {
             (i, *span): chance
             for i, one in enumerate(found)
-            for span, chance in entity_arrays.spans_of(params, one).items()
+            for span, chance in entities.read_spans(types, one).items()
         }
     return Prediction(tokens, gold, labels, scheme, **facts)
 

@@ -1,22 +1,28 @@
-"""Computes probabilities of labels and labellings, and the n best labellings.
+"""Probabilities of labels and labellings: exact, or over passes with dropout.
 
-Shape letters: `B` sentences, `T` tokens, `L` labels, `N` labellings.
+Shape letters: `B` sentences, `M` passes, `T` tokens, `L` labels, `N` labellings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from jaxner import inference, tagging
+from jaxner import fields, inference, models, tagging
 from jaxner.arguments import check_tagger
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
-from jaxner.fields import Labellings, Passes, checked
+from jaxner.errors import InputError
+from jaxner.fields import Labellings, Passes, Range, checked
+from jaxner.inference import Uncertainty as Uncertainty
+from jaxner.models import check_key
 from jaxner.tagger import Ensemble, Tagger
+from jaxner.tagging import Tokens
 from jaxner.types import Sentence
 
 
@@ -36,10 +42,46 @@ class Labelling(NamedTuple):
     probability: Any
 
 
+def check_static(name: str, value: Any, hint: Any) -> None:
+    """Raises an error unless an argument that `jax.jit` must not trace is allowed."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{name} must not be traced: name it in the static_argnames (or "
+            f"static_argnums) of jax.jit, as jax.jit(f, static_argnames={name!r})."
+        )
+    fields.check(name, value, hint)
+
+
+@checked
+def count_passes(params: Tagger, num_samples: Passes | None) -> int:
+    """Returns the number of passes, which determines the batch size.
+
+    Raises:
+        InputError: The number is negative, or given for an ensemble or a tagger with a
+            refinement.
+    """
+    check_tagger(params)
+    if isinstance(params, Ensemble):
+        if num_samples:
+            raise InputError(
+                "An ensemble averages over its members, not over passes with dropout: "
+                "leave num_samples out, or take one member, ensemble.member(0)."
+            )
+        return len(params)
+    if num_samples is None:
+        return params.model.mc_dropout.num_samples
+    if num_samples and params.model.refinement is not None:
+        raise InputError(
+            "The labels of a refinement have one distribution: its draft's passes are "
+            "set by mc_dropout.num_samples in the config. Leave num_samples out."
+        )
+    return num_samples
+
+
 @checked
 def marginals(
     params: Tagger,
-    tokens: Any,
+    tokens: Tokens,
     *,
     constrained: bool = False,
     documents: Sequence[Hashable] | None = None,
@@ -47,7 +89,7 @@ def marginals(
     num_samples: Passes | None = None,
     vectors: Any = None,
 ) -> Any:
-    """Computes the probability of each label at each token.
+    """Returns the probability of each label at each token.
 
     Args:
         params: What `load` returned.
@@ -61,9 +103,8 @@ def marginals(
         vectors: As in `tag`.
 
     Returns:
-        `[T, L]`, columns in the order of `params.vocabulary.label_names`; a list of
-        such arrays for several sentences; `[B, T, L]`, 0 under padding, for an encoded
-        batch.
+        `[T, L]`, columns in the order of `params.labels`; a list of such arrays for
+        several sentences; `[B, T, L]`, 0 under padding, for an encoded batch.
 
     Raises:
         TypeError: As `tag`.
@@ -89,57 +130,34 @@ def marginals(
     )
 
 
-@checked
-def count_passes(params: Tagger, num_samples: Passes | None) -> int:
-    """Returns the number of passes, which determines the batch size.
-
-    Raises:
-        ValueError: The number is negative, or given for an ensemble or a tagger with a
-            refinement.
-    """
-    check_tagger(params)
-    if isinstance(params, Ensemble):
-        if num_samples:
-            raise ValueError(
-                "An ensemble averages over its members, not over passes with dropout: "
-                "leave num_samples out, or take one member, ensemble.member(0)."
-            )
-        return len(params)
-    if num_samples is None:
-        return params.model.mc_dropout.num_samples
-    if num_samples and params.model.refinement is not None:
-        raise ValueError(
-            "The labels of a refinement have one distribution: its draft's passes are "
-            "set by mc_dropout.num_samples in the config. Leave num_samples out."
-        )
-    return num_samples
-
-
 def _marginals(params, sentence, *, key, num_samples, constrained):
-    found = tagging.predict(params, sentence, key, num_samples, constrained=constrained)
-    return found.mean(lambda p: inference.marginals(p, sentence.mask))
+    predicted = tagging.predict(
+        params, sentence, key, num_samples, constrained=constrained
+    )
+    return predicted.mean(lambda p: inference.marginals(p, sentence.mask))
 
 
 @checked
 def n_best(
     params: Tagger,
-    tokens: Any,
-    n: Labellings = 10,
+    tokens: Tokens,
+    n: int | Any = 10,
     *,
     constrained: bool = False,
     key: Array | None = None,
     num_samples: Passes | None = None,
     vectors: Any = None,
 ) -> Any:
-    """Finds the n most probable labellings of each sentence, with their probabilities.
+    """Returns the n most probable labellings of each sentence, and how probable.
 
-    Of an ensemble, they are the most probable on average among the n best labellings
+    For an ensemble, they are the most probable on average among the n best labellings
     of each member.
 
     Args:
         params: What `load` returned.
         tokens: As in `tag`: one sentence, several, or what `encode` returned.
-        n: Number of labellings; static. Time grows with n; 100 is fine.
+        n: Number of labellings; static: `jax.jit(n_best, static_argnames="n")`. Time
+            grows with n; 100 is fine.
         constrained: Whether to forbid ill-formed labellings.
         key: As in `marginals`.
         num_samples: As in `marginals`.
@@ -152,7 +170,7 @@ def n_best(
         arrays, missing labellings have probability 0.
 
     Raises:
-        TypeError: As `tag`.
+        TypeError: As `tag`; or n is traced by `jax.jit`.
         ValueError: n is below 1; the head is autoregressive; or the tagger labels whole
             documents, so that labellings of sentences are undefined.
 
@@ -163,13 +181,14 @@ def n_best(
         (2, True)
     """
     check_tagger(params)
+    check_static("n", n, Labellings)
     if params.vocabulary.reads_documents:
-        raise ValueError(
+        raise InputError(
             "This tagger labels documents as one: the best labellings of a sentence "
             "are not defined. See jaxner.entities for the probability of each entity."
         )
     # One row per token, since `over` splits by token.
-    found = tagging.over(
+    answer = tagging.over(
         _n_best,
         params,
         tokens,
@@ -181,11 +200,33 @@ def n_best(
         n=n,
     )
     if isinstance(tokens, Sentence):
-        labels, chances = found
-        return Labelling(jnp.moveaxis(labels, -1, -2), _of_any_token(chances))
-    if tagging.is_one_sentence(tokens):
-        return _named(params, found)
-    return [_named(params, one) for one in found]
+        labels, chances = answer
+        if not chances.shape[-2]:  # no token, so one labelling
+            empty = jnp.zeros((*chances.shape[:-2], n), chances.dtype)
+            chances = empty.at[..., 0].set(1.0)[..., None, :]
+        return Labelling(jnp.moveaxis(labels, -1, -2), chances[..., 0, :])
+    if isinstance(answer, list):
+        return [_named(params, *each) for each in answer]
+    return _named(params, *answer)
+
+
+def _n_best(params, sentence, *, key, num_samples, constrained, n):
+    predicted = tagging.predict(
+        params, sentence, key, num_samples, constrained=constrained
+    )
+    labels, chances = tagging.best_labellings(params, predicted, sentence, n)
+    length = sentence.mask.shape[0]
+    return labels.T, jnp.broadcast_to(chances[None], (length, n))
+
+
+def _named(params: Tagger, labels: Any, chances: Any) -> list[Labelling]:
+    if not len(labels):
+        return [Labelling([], 1.0)]
+    return [
+        Labelling(params.vocabulary.decode(ids.tolist()), float(chance))
+        for ids, chance in zip(labels.T, chances[0], strict=True)
+        if chance > 0
+    ]
 
 
 def oracle_split(
@@ -206,9 +247,6 @@ def oracle_split(
     Returns:
         The gold and the chosen labels of each sentence, in the tagger's scheme.
 
-    Raises:
-        ValueError: As `n_best`.
-
     Example:
         >>> from jaxner import load
         >>> from jaxner.data import corpora
@@ -220,43 +258,142 @@ def oracle_split(
     scheme = params.vocabulary.scheme
     examples = split.to_scheme(scheme)
     tokens = [list(example.tokens) for example in examples]
-    found = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
+    best = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
     gold = [example.labels or () for example in examples]
-    chosen = []
-    for right, several in zip(gold, found, strict=True):
-        nearness = [_nearness(right, one.labels, scheme) for one in several]
-        chosen.append(several[nearness.index(max(nearness))].labels)
+
+    def nearness(right: Sequence[str], labelling: Labelling) -> float:
+        labels = labelling.labels
+        if scheme == schemes.TAGS:
+            return sum(a == b for a, b in zip(right, labels, strict=True))
+        wanted, spans = (set(schemes.to_spans(y)) for y in (right, labels))
+        return 2 * len(wanted & spans) / max(len(wanted) + len(spans), 1)
+
+    chosen = [
+        max(several, key=lambda labelling, y=y: nearness(y, labelling)).labels
+        for y, several in zip(gold, best, strict=True)
+    ]
     return gold, chosen
 
 
-def _nearness(gold: Sequence[str], labels: Sequence[str], scheme: str) -> float:
-    if scheme == schemes.TAGS:
-        return sum(a == b for a, b in zip(gold, labels, strict=True))
-    right, found = (set(schemes.to_spans(y)) for y in (gold, labels))
-    return 2 * len(right & found) / max(len(right) + len(found), 1)
+_Samples = Annotated[int, Range(least=1, most=10_000)]
 
 
-def _of_any_token(chances: Array) -> Array:
-    """Returns the probabilities of labellings, which are repeated at each token."""
-    if not chances.shape[-2]:
-        empty = jnp.zeros((*chances.shape[:-2], chances.shape[-1]), chances.dtype)
-        return empty.at[..., 0].set(1.0)
-    return chances[..., 0, :]
+def sample(
+    params: Tagger,
+    tokens: Tokens,
+    key: Array,
+    num_samples: int | Any = 8,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Returns the label probabilities of several passes with dropout.
+
+    Dropout is on in the parts that the config names in `mc_dropout.parts`. For a tagger
+    with a refinement, these are passes of the draft. Source: Gal and Ghahramani,
+    "Dropout as a Bayesian Approximation", ICML 2016.
+
+    Args:
+        params: What `load` returned.
+        tokens: As in `tag`: one sentence, several, or what `encode` returned.
+        key: Draws the masks. The masks of a sentence depend on the key and its words,
+            not on its batch or padding.
+        num_samples: Number of passes, M; static under `jit`. Fewer passes are a prefix
+            of more passes.
+        documents: As in `tag`.
+        vectors: As in `tag`.
+
+    Returns:
+        Probabilities `[M, T, L]` (a CRF's marginals), zero under padding; a list of
+        such arrays for several sentences; `[B, M, T, L]` for an encoded batch.
+
+    Raises:
+        TypeError: `tokens` has another type.
+        ValueError: `num_samples` is below 1, or `params` is an ensemble.
+
+    Example:
+        >>> import jax
+        >>> from jaxner import load
+        >>> samples = sample(load("runs/grn"), ["Rome", "fell"], jax.random.key(0), 3)
+        >>> samples.shape[:2]
+        (3, 2)
+    """
+    answer = _passes(_samples, params, tokens, key, num_samples, documents, vectors)
+    # `over` needs tokens on the first axis. Results for strings are on the host.
+    library = jnp if isinstance(tokens, Sentence) else np
+    return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), answer)
 
 
-def _n_best(params, sentence, *, key, num_samples, constrained, n):
-    found = tagging.predict(params, sentence, key, num_samples, constrained=constrained)
-    labels, chances = tagging.best_labellings(params, found, sentence, n)
-    length = sentence.mask.shape[0]
-    return labels.T, jnp.broadcast_to(chances[None], (length, n))
+def uncertainty(
+    params: Tagger,
+    tokens: Tokens,
+    key: Array,
+    num_samples: int | Any = 8,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Returns the labels and their uncertainty over several passes with dropout.
+
+    For a tagger with a refinement, the uncertainty is the draft's, and `labels` are the
+    draft's by mean probability. Arguments and errors are those of `sample`.
+
+    Returns:
+        An `Uncertainty`, whose `labels` are strings if `tokens` are; a list of them for
+        several sentences; arrays with a leading batch axis for an encoded batch.
+
+    Example:
+        >>> import jax
+        >>> from jaxner import load
+        >>> answer = uncertainty(load("runs/grn"), ["Rome", "fell"], jax.random.key(0))
+        >>> len(answer.labels), answer.entropy.shape
+        (2, (2,))
+    """
+    answer = _passes(_summary, params, tokens, key, num_samples, documents, vectors)
+    if isinstance(tokens, Sentence):
+        return answer
+
+    def named(summary: Uncertainty) -> Uncertainty:
+        labels = params.vocabulary.decode(summary.labels.tolist())
+        return summary._replace(labels=labels)
+
+    return [named(s) for s in answer] if isinstance(answer, list) else named(answer)
 
 
-def _named(params: Tagger, found: Any) -> list[Labelling]:
-    labels, chances = found
-    if not len(labels):
-        return [Labelling([], 1.0)]
-    return [
-        Labelling(params.vocabulary.decode(ids.tolist()), float(chance))
-        for ids, chance in zip(labels.T, chances[0], strict=True)
-        if chance > 0
-    ]
+def _passes(function, params, tokens, key, num_samples, documents, vectors) -> Any:
+    check_key(key)
+    check_static("num_samples", num_samples, _Samples)
+    if isinstance(params, Ensemble):
+        raise InputError(
+            "Passes with dropout are of one tagger, not of an ensemble: call it with "
+            "ensemble.member(0). jaxner.marginals(ensemble, tokens) averages over the "
+            "members."
+        )
+    return tagging.over(
+        function,
+        params,
+        tokens,
+        key,
+        documents=documents,
+        vectors=vectors,
+        passes=num_samples,
+        num_samples=num_samples,
+    )
+
+
+def _probabilities(params, sentence, key, num_samples):
+    """Computes the probabilities `[M, T, L]` of all passes, without temperature.
+
+    A threshold of the uncertainty is chosen on the scores as they were trained.
+    """
+    keys = models.pass_keys(models.sentence_key(key, sentence), num_samples)
+    drawn = models.sample(params.model, params.weights, sentence, keys)
+    return models.probabilities(drawn, sentence.mask)
+
+
+def _samples(params, sentence, key, num_samples):
+    return jnp.moveaxis(_probabilities(params, sentence, key, num_samples), 0, 1)
+
+
+def _summary(params, sentence, key, num_samples):
+    return inference.summarise(_probabilities(params, sentence, key, num_samples))

@@ -20,7 +20,7 @@ from jaxner.wording import counted
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from jaxner.answers.entity import Entity
+    from jaxner.answers.entities import Entity
 
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
 
@@ -268,8 +268,7 @@ def show(
     from rich.console import Console
 
     from jaxner import tagger
-    from jaxner.answers.entity import entities
-    from jaxner.answers.entity_arrays import entity_types
+    from jaxner.answers.entities import entities, entity_types
 
     params = tagger.load(str(workdir))
     text = _read(file)

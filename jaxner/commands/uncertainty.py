@@ -14,7 +14,7 @@ from jaxner.wording import counted
 
 if TYPE_CHECKING:
     from jaxner.analysis import refinement
-    from jaxner.answers.calibrating import Measured
+    from jaxner.answers.temperature import Measured
 
 
 def calibrate(
@@ -51,7 +51,7 @@ def calibrate(
         The figures.
     """
     from jaxner import tagger
-    from jaxner.answers import calibrating
+    from jaxner.answers import temperature
     from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
@@ -61,7 +61,7 @@ def calibrate(
     raw = dataclasses.replace(tagger.load(str(workdir)), temperature=1.0)
     data = run.read_json("config.json")["data"]
     dev = corpus.load_split(data, "dev")
-    fit = calibrating.fit(raw, dev)
+    fit = temperature.fit(raw, dev)
     log(
         f"Temperature {fit.temperature:.4f}, fitted on "
         f"{counted(fit.sentences, 'sentence')} of {dev.name} dev: negative log-"
@@ -75,7 +75,7 @@ def calibrate(
     if test:
         splits["test"] = corpus.load_split(data, "test")
     measured = {
-        name: (calibrating.measure(raw, split), calibrating.measure(new, split))
+        name: (temperature.measure(raw, split), temperature.measure(new, split))
         for name, split in splits.items()
     }
     log(_calibration_table(measured, fit.temperature))
@@ -90,7 +90,7 @@ def calibrate(
     run.write_json(tagger.CALIBRATION, result)
     log(f"Kept in {run.path / tagger.CALIBRATION}", markup=False)
     if n_best > 1:
-        curve = calibrating.measure(new, dev, n_best=n_best).curve
+        curve = temperature.measure(new, dev, n_best=n_best).curve
     wanted = {"precision": precision, "recall": recall}
     result["thresholds"] = {
         name: _threshold(curve, name, value, log)

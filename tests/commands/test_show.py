@@ -8,7 +8,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__
-from jaxner.answers.entity import Entity
+from jaxner.answers.entities import Entity
 from jaxner.commands import tagging
 from jaxner.data import corpora
 

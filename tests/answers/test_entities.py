@@ -193,32 +193,55 @@ def test_documents(params):
         jaxner.n_best(tagger, ["Rome"])
 
 
-def test_what_is_wrong_says_so(params):
+def test_raw_texts_are_read_alike_by_all_names_of_a_tokenizer(params):
+    texts = ["Rome beat Milan.", "Rain fell in Rome."]
+    several = jaxner.entities(params, texts)
+    for entities, text in zip(several, texts, strict=True):
+        assert same(entities, jaxner.entities(params, text))
+    cut = jaxner.entities(params, texts[0], tokenizer="whitespace")
+    for options in (
+        {"tokeniser": "whitespace"},
+        {"tokenizer": str.split},
+        {"tokeniser": str.split},
+    ):
+        assert jaxner.entities(params, texts[0], **options) == cut
+    read = [[t.text for t in s] for s in tokens.read(TEXT)]  # as `jaxner tag` does
+    labels = jaxner.tag(params, read)
+    spans = [span for y in labels for span in schemes.to_spans(y)]
+    assert len(jaxner.entities(params, TEXT)) == len(spans)
+    for function in (jaxner.tag, jaxner.marginals, jaxner.n_best):
+        with pytest.raises(ValueError, match="white space"):
+            function(params, texts)
+
+
+def test_static_arguments_name_what_jit_needs(params):
+    batch, key = jaxner.encode(params, SENTENCES), jax.random.key(0)
+    for call, name in (
+        (lambda n: jaxner.n_best(params, batch, n), "n"),
+        (lambda n: jaxner.entities(params, batch, n_best=n), "n_best"),
+        (lambda n: jaxner.uncertainty(params, batch, key, n), "num_samples"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} .*static_argnums"):
+            jax.jit(call)(2)
+    best = jax.jit(jaxner.n_best, static_argnames="n")(params, batch, n=2)
+    assert best.labels.shape[:2] == (4, 2)
+
+
+def test_wrong_options_are_refused(params):
     tagger = tiny("softmax", ("NOUN", "VERB"), scheme="tags")
-    with pytest.raises(ValueError, match="gives each token a tag"):
+    with pytest.raises(ValueError, match="a tag"):
         jaxner.entities(tagger, "Rome fell")
-    with pytest.raises(ValueError, match=r"n_best must be in \[1, 10000\], got 0"):
-        jaxner.entities(params, "Rome", n_best=0)
-    for wrong in (-1.0, 2.0, 90.0, float("nan")):
-        with pytest.raises(
-            ValueError, match=r"min_probability must be .*in \[0, 1\], got"
-        ):
-            jaxner.entities(params, "Rome", min_probability=wrong)
-    with pytest.raises(TypeError, match="Raw text takes no documents"):
-        jaxner.entities(params, "Rome", documents=[0])
-    with pytest.raises(TypeError, match="Tokens need no tokenizer"):
-        jaxner.entities(params, ["Rome"], tokeniser=str.split)
-    with pytest.raises(TypeError, match="got int as text 1"):
-        jaxner.entities(params, ["Rome", 3], raw=True)
-    with pytest.raises(TypeError, match="raw=True\\), got dict"):
-        jaxner.entities(params, {"Rome": 3}, raw=True)
-    with pytest.raises(ValueError, match="does not occur in the text"):
-        jaxner.entities(params, "Rome", tokeniser=lambda text: ["Milan"])
-
-
-def test_tokenizers_have_names_and_two_spellings(params):
-    wanted = jaxner.entities(params, TEXT, tokenizer="words")
-    assert wanted == jaxner.entities(params, TEXT)
-    assert wanted == jaxner.entities(params, TEXT, tokeniser="words")
-    blanks = jaxner.entities(params, TEXT, tokenizer="whitespace")
-    assert blanks == jaxner.entities(params, TEXT, tokeniser=tokens.at_whitespace)
+    refused = [
+        (ValueError, "Rome", {"n_best": 0}),
+        *((ValueError, "Rome", {"min_probability": p}) for p in (-1.0, 2.0, np.nan)),
+        (ValueError, "Rome", {"n_best": 2, "decoding": "max_marginal"}),
+        (ValueError, "Rome", {"tokeniser": lambda text: ["Milan"]}),
+        (ValueError, "Rome", {"tokenizer": "words2"}),
+        (TypeError, "Rome", {"tokenizer": "words", "tokeniser": "words"}),
+        (TypeError, "Rome", {"documents": [0]}),
+        (TypeError, ["Rome"], {"tokeniser": str.split}),
+        (TypeError, ["Rome", 3], {"raw": True}),
+    ]
+    for kind, text, options in refused:
+        with pytest.raises(kind):
+            jaxner.entities(params, text, **options)

@@ -10,7 +10,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__, inference, models
-from jaxner.answers import calibrating
+from jaxner.answers import temperature
 from jaxner.data import batching, corpora, formats, schemes
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
@@ -48,12 +48,12 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
     """Tags, since `to_scheme` would make ill-formed spans well-formed."""
     params = tiny(head, ("A", "B", "C"), scheme="tags")
     split = drawn_split(params, temperature, tmp_path)
-    found = calibrating.fit(params, split)
+    found = temperature.fit(params, split)
     assert found.temperature == pytest.approx(temperature, rel=0.15)
     assert found.after < found.before
     assert (found.sentences, found.left_out) == (400, 0)
     fitted = dataclasses.replace(params, temperature=found.temperature)
-    before, after = (calibrating.measure(p, split) for p in (params, fitted))
+    before, after = (temperature.measure(p, split) for p in (params, fitted))
     assert after.tokens.error < before.tokens.error
     assert after.tokens.error < 0.05
     assert after.tokens.brier < before.tokens.brier
@@ -64,7 +64,7 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
 def test_the_likelihood_is_exact(tmp_path):
     params = tiny("crf", ("A", "B"), scheme="tags")
     split = drawn_split(params, 1.0, tmp_path, count=5)
-    found = calibrating.fit(params, split)
+    found = temperature.fit(params, split)
 
     def loss(temperature):
         total = 0.0
@@ -85,10 +85,10 @@ def test_the_likelihood_is_exact(tmp_path):
 
 def test_a_temperature_never_makes_the_likelihood_worse():
     """Neither where 1 is best, nor where the best is beyond the range."""
-    best, before, after = calibrating._minimised(lambda t: 1 + (t - 1.0) ** 2)
+    best, before, after = temperature._minimised(lambda t: 1 + (t - 1.0) ** 2)
     assert (best, before, after) == (1.0, 1.0, 1.0)
-    assert calibrating._minimised(lambda t: 1 / t)[0] == pytest.approx(20, rel=1e-3)
-    best, before, after = calibrating._minimised(lambda t: np.log(t / 3.3) ** 2)
+    assert temperature._minimised(lambda t: 1 / t)[0] == pytest.approx(20, rel=1e-3)
+    best, before, after = temperature._minimised(lambda t: np.log(t / 3.3) ** 2)
     assert best == pytest.approx(3.3, rel=1e-3)
     assert after < before
 
@@ -97,7 +97,7 @@ def test_passes_are_a_mixture(tmp_path):
     options = {"num_samples": 3, "parts": ("representation",)}
     params = tiny("crf", ("A", "B"), scheme="tags", mc_dropout=options)
     split = drawn_split(params, 1.0, tmp_path, count=6)
-    found = calibrating.fit(params, split)
+    found = temperature.fit(params, split)
     total = 0.0
     for e in split.examples:
         ids = params.vocabulary.label_ids(list(e.labels))
@@ -132,13 +132,13 @@ def test_documents_are_fitted_as_one(tmp_path):
         chances = np.asarray(inference.marginals(p, jnp.asarray(joined.mask)))
         logs = np.log(chances[range(len(labels)), labels])
         total -= logs[np.asarray(joined.words) > 0].sum()
-    assert calibrating.fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
+    assert temperature.fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
 
 
 @pytest.mark.slow
 def test_entities_are_measured(params, corpus):
     split = corpora.load(None, "dev", directory=corpus)
-    found = calibrating.measure(params, split)
+    found = temperature.measure(params, split)
     predicted = jaxner.entities(params, [list(e.tokens) for e in split.examples])
     gold = [set(schemes.to_spans(e.labels)) for e in split.to_scheme("BIOES")]
     pairs = [
@@ -153,18 +153,18 @@ def test_entities_are_measured(params, corpus):
     assert found.curve.kept[-1] == len(pairs)
     right = sum(right for _, right in pairs)
     assert found.curve.recall[-1] == pytest.approx(right / sum(map(len, gold)))
-    wider = calibrating.measure(params, split, n_best=8)
+    wider = temperature.measure(params, split, n_best=8)
     assert wider.curve.recall[-1] >= found.curve.recall[-1]
     assert wider.tokens.brier == pytest.approx(found.tokens.brier)
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n\nRome B-LOC\n")
-    found = calibrating.fit(params, corpora.read(tmp_path / "new.conll"))
+    found = temperature.fit(params, corpora.read(tmp_path / "new.conll"))
     assert (found.sentences, found.left_out) == (1, 1)
     (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
     with pytest.raises(ValueError, match="nothing to fit a temperature on"):
-        calibrating.fit(params, corpora.read(tmp_path / "none.conll"))
+        temperature.fit(params, corpora.read(tmp_path / "none.conll"))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Calibrates a tagger's probabilities by a temperature, fitted on dev.
+"""The temperature that calibrates a tagger's probabilities, fitted on dev.
 
 Shape letters: `B` sentences, `T` tokens.
 """
@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import inference, tagging
-from jaxner.answers import entity_arrays
+from jaxner.answers.entities import arrays, read_spans, types_of
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
+from jaxner.errors import InputError
 from jaxner.evaluation.calibration import (
     Calibration,
     ThresholdCurve,
@@ -100,8 +101,8 @@ def fit(params: Tagger, split: Split) -> Fit:
     Example:
         >>> from jaxner import load
         >>> from jaxner.data import corpora
-        >>> found = fit(load("runs/grn"), corpora.load("sample", "dev"))
-        >>> 0.05 <= found.temperature <= 20 and found.after <= found.before
+        >>> best = fit(load("runs/grn"), corpora.load("sample", "dev"))
+        >>> 0.05 <= best.temperature <= 20 and best.after <= best.before
         True
 
     References:
@@ -114,7 +115,7 @@ def fit(params: Tagger, split: Split) -> Fit:
     kept = [i for i, e in enumerate(examples) if known.issuperset(e.labels or ())]
     total = sum(len(examples[i].tokens) for i in kept)
     if not total:
-        raise ValueError(
+        raise InputError(
             f"No sentence of {split.path} has only labels that training saw: nothing "
             "to fit a temperature on."
         )
@@ -139,10 +140,10 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
     best = int(np.argmin([of_log(x) for x in grid]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
     options = {"xatol": _EXACT}
-    found: Any = optimize.minimize_scalar(
+    lowest: Any = optimize.minimize_scalar(
         of_log, bounds, bounds=bounds, options=options
     )
-    temperature = round(math.exp(found.x), 4)
+    temperature = round(math.exp(lowest.x), 4)
     before, after = loss(1.0), loss(temperature)
     return (temperature, before, after) if after < before else (1.0, before, before)
 
@@ -220,35 +221,39 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     Example:
         >>> from jaxner import load
         >>> from jaxner.data import corpora
-        >>> found = measure(load("runs/grn"), corpora.load("sample", "dev"))
-        >>> 0 <= found.entities.error <= 1
+        >>> measured = measure(load("runs/grn"), corpora.load("sample", "dev"))
+        >>> 0 <= measured.entities.error <= 1
         True
     """
     vocabulary = params.vocabulary
     examples = split.to_scheme(vocabulary.scheme)
-    found = entity_arrays.arrays(
+    answers = arrays(
         params,
         [list(example.tokens) for example in examples],
         n_best=n_best,
         documents=documents_of(examples),
         vectors=split.vectors,
     )
-    labels = [one.labels if n_best == 1 else one.labels[:, 0] for one in found]
-    chances = [
-        one.label_probability if n_best == 1 else one.label_probability[:, 0]
-        for one in found
+    best = [
+        each if n_best == 1 else jax.tree.map(lambda array: array[:, 0], each)
+        for each in answers
     ]
     right = [
-        [vocabulary.label_names[i] == label for i, label in zip(*pair, strict=True)]
-        for pair in zip(labels, (e.labels or () for e in examples), strict=True)
+        [
+            vocabulary.label_names[i] == y
+            for i, y in zip(one.labels, labels, strict=True)
+        ]
+        for one, labels in zip(best, (e.labels or () for e in examples), strict=True)
     ]
-    tokens = calibration(np.minimum(_joined(chances), 1.0), _joined(right))
+    chances = np.minimum(_joined([one.label_probability for one in best]), 1.0)
+    tokens = calibration(chances, _joined(right))
     if vocabulary.scheme == schemes.TAGS:
         return Measured(tokens, None, None)
-    predicted = [entity_arrays.spans_of(params, one) for one in found]
+    types = types_of(params)
+    predicted = [read_spans(types, each) for each in answers]
     gold = [schemes.to_spans(list(e.labels or ())) for e in examples]
     came_true = match(gold, predicted)
-    of_entities = [chance for one in predicted for chance in one.values()]
+    of_entities = [chance for spans in predicted for chance in spans.values()]
     curve = threshold_curve(of_entities, came_true, sum(map(len, gold)))
     return Measured(tokens, calibration(of_entities, came_true), curve)
 

@@ -1,0 +1,384 @@
+"""The entities of texts, tokens or encoded sentences, with exact probabilities.
+
+Shape letters: `T` tokens, `N` labellings.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxner import fields, inference, tagging
+from jaxner.answers.probabilities import check_static, count_passes
+from jaxner.arguments import check_tagger
+from jaxner.data import schemes, tokens
+from jaxner.data.corpora import Split
+from jaxner.data.schemes import LabelTypes, label_types
+from jaxner.data.tokens import Token, Tokenizer
+from jaxner.errors import InputError
+from jaxner.fields import Labellings, Passes, checked
+from jaxner.tagger import Ensemble, Tagger
+from jaxner.tagging import Decoding, Tokens
+from jaxner.types import Sentence
+
+
+class Entity(NamedTuple):
+    """An entity of a text.
+
+    Attributes:
+        text: The text of the entity, `text[start_char:end_char]`.
+        start: Index of its first token: in the sentence, or in all tokens of a raw
+            text.
+        end: Index of its last token plus one.
+        start_char: Its first character in the raw text; for tokens, in the tokens
+            joined by single spaces.
+        end_char: Its last character plus one.
+        type: Its type, such as "PER".
+        probability: Probability of exactly this entity, from 0 to 1: the sum over all
+            labellings of the sentence that contain it.
+
+    Example:
+        >>> entity = Entity("Rome", 0, 1, 0, 4, "LOC", 0.97)
+        >>> "Rome fell"[entity.start_char : entity.end_char]
+        'Rome'
+    """
+
+    text: str
+    start: int
+    end: int
+    start_char: int
+    end_char: int
+    type: str
+    probability: float
+
+
+class EntityArrays(NamedTuple):
+    """The entities of encoded sentences, as arrays.
+
+    A batch adds a leading axis; several labellings add an axis `N` before `T`.
+
+    Attributes:
+        labels: Label ids; 0 under padding.
+        label_probability: Probability of each of these labels.
+        start: True at the first token of each entity.
+        end: Last token plus one, at the first token of each entity; 0 elsewhere.
+        type: Index of the type in `entity_types(params)`, at the first token; -1
+            elsewhere.
+        probability: Probability of the entity, at the first token; 0 elsewhere.
+
+    Example:
+        >>> import jaxner
+        >>> params = jaxner.load("runs/grn")
+        >>> batch = jaxner.encode(params, ["Rome", "fell"])
+        >>> arrays = jax.jit(jaxner.entities)(params, batch)
+        >>> arrays.probability.shape, arrays.start.dtype
+        ((2,), dtype('bool'))
+    """
+
+    labels: Int[Array, " T"]
+    label_probability: Float[Array, " T"]
+    start: Bool[Array, " T"]
+    end: Int[Array, " T"]
+    type: Int[Array, " T"]
+    probability: Float[Array, " T"]
+
+
+def entity_types(params: Tagger) -> tuple[str, ...]:
+    """Returns the entity types of a tagger, in the order of their ids.
+
+    Raises:
+        InputError: The tagger returns tags, which are not spans.
+
+    Example:
+        >>> from jaxner import load
+        >>> "PER" in entity_types(load("runs/grn"))
+        True
+    """
+    check_tagger(params)
+    if params.vocabulary.scheme == schemes.TAGS:
+        raise InputError(
+            "This tagger gives each token a tag, such as a part of speech: there are "
+            "no entities. See jaxner.tag and jaxner.marginals."
+        )
+    return types_of(params).names
+
+
+def types_of(params: Tagger) -> LabelTypes:
+    """Returns the span types of the tagger's labels; tags have none."""
+    names = tagging.outside_at_separators(params.vocabulary)
+    if params.vocabulary.scheme == schemes.TAGS:
+        names = ["O"] * len(names)  # tags are outside all spans
+    return label_types(names)
+
+
+@checked
+def entities(
+    params: Tagger,
+    text_or_tokens: str | Tokens,
+    *,
+    min_probability: float | Array = 0.0,
+    n_best: int | Any = 1,
+    raw: bool = False,
+    tokenizer: str | Tokenizer | None = None,
+    tokeniser: str | Tokenizer | None = None,
+    split_sentences: bool = True,
+    decoding: Decoding = "viterbi",
+    constrained: bool = False,
+    documents: Sequence[Hashable] | None = None,
+    key: Array | None = None,
+    num_samples: Passes | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Returns the entities of a text, each with its exact probability.
+
+    These are the entities of the labelling that `tag` returns, or of the n best ones.
+    For an ensemble, a probability is the mean of the members' exact probabilities.
+
+    Args:
+        params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
+        text_or_tokens: A raw text (a string) or a list of texts; or tokens as in `tag`:
+            one sentence as a list of strings, a list of such lists, or what `encode`
+            returned. A list of strings has texts if any has white space inside.
+        min_probability: Minimum probability of the entities, from 0 to 1.
+        n_best: Number of labellings to take entities from; static. Above 1, each entity
+            appears once, entities may overlap, and those of lower-ranked labellings may
+            be more probable.
+        raw: Whether the strings of a list are texts, even if none has white space.
+        tokenizer: For raw text, "words", "whitespace", or a function from a text to its
+            tokens, in order: substrings or pairs (start, end), or lists of these, one
+            for each sentence. None: "words", as `jaxner tag` and `jaxner.data.tokens`.
+        tokeniser: The same, in the other spelling.
+        split_sentences: Whether to split a raw text into sentences; otherwise it is one
+            sentence.
+        decoding: How labels are chosen, as in `tag`; not with n_best. Each entity has
+            its probability under all labellings, whatever the decoding.
+        constrained: Whether to forbid ill-formed labellings.
+        documents: As in `tag`. For a tagger that reads documents, each raw text is a
+            document.
+        key: Draws the dropout masks; None: the seed of the config draws them. Also
+            draws for the decoding "sampled", which needs a key.
+        num_samples: Number of passes with dropout, whose probabilities are averaged;
+            None: the number in the tagger's config, 0 for most. Not for an ensemble,
+            which averages over its members.
+        vectors: As in `tag`; not for raw text.
+
+    Returns:
+        A list of `Entity`, from left to right; a list of such lists for several texts
+        or sentences; `EntityArrays` for encoded sentences.
+
+    Raises:
+        TypeError: As `tag`; or documents or vectors are given for raw text.
+        InputError: As `tag`; the tagger returns tags; `n_best` is below 1;
+            `min_probability` is outside [0, 1]; a tokenizer is unknown, or returns
+            tokens that do not occur in the text; or `num_samples` is given for an
+            ensemble.
+
+    Example:
+        >>> from jaxner import load
+        >>> params, text = load("runs/grn"), "Ms. Preston left  Lakeside."
+        >>> answer = entities(params, text)
+        >>> all(text[e.start_char : e.end_char] == e.text for e in answer)
+        True
+        >>> all(0 < e.probability <= 1 for e in answer)
+        True
+    """
+    check_static("n_best", n_best, Labellings)
+    if n_best > 1 and decoding not in ("viterbi", "constrained"):
+        raise InputError(f"n_best={n_best} does not go with decoding={decoding!r}.")
+    if isinstance(min_probability, (bool, int, float, str)):
+        fields.check("min_probability", min_probability, fields.Share)
+    entity_types(params)
+    types = types_of(params)
+    find = functools.partial(
+        arrays,
+        params,
+        n_best=n_best,
+        decoding=decoding,
+        constrained=constrained,
+        key=key,
+        num_samples=num_samples,
+    )
+    texts = tagging.texts_of(text_or_tokens)
+    if texts is None and raw:
+        if any(not isinstance(text, str) for text in text_or_tokens):
+            raise TypeError("Expected a text or a list of texts (raw=True).")
+        texts = list(text_or_tokens)
+    if texts is None and isinstance(text_or_tokens, Sentence):
+        answer = find(text_or_tokens, documents=documents, vectors=vectors)
+        if n_best > 1:
+            answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
+        return _only(answer, answer.start & (answer.probability >= min_probability))
+    if texts is None:
+        if (tokenizer, tokeniser) != (None, None):
+            raise TypeError("Tokens need no tokenizer: give raw text, or leave it out.")
+        if isinstance(text_or_tokens, Split):
+            sentences, is_one = [list(e.tokens) for e in text_or_tokens.examples], False
+        else:
+            sentences, is_one = tagging.sentences_of(text_or_tokens)
+        answer = find(text_or_tokens, documents=documents, vectors=vectors)
+        spans = zip(sentences, [answer] if is_one else answer, strict=True)
+        lists = [
+            _named(types, " ".join(words), _joined(words), each, 0)
+            for words, each in spans
+        ]
+    else:
+        if documents is not None or vectors is not None:
+            raise TypeError("Raw text takes no documents and no vectors.")
+        is_one = isinstance(text_or_tokens, str)
+        chosen = tokens.resolve(tokenizer, tokeniser)
+        parts = [
+            tokens.read(text, chosen, split_sentences=split_sentences) for text in texts
+        ]
+        lists = _of_texts(find, types, texts, parts)
+    lists = [[e for e in each if e.probability >= min_probability] for each in lists]
+    return lists[0] if is_one else lists
+
+
+def _of_texts(find, types, texts, parts) -> Iterator[list[Entity]]:
+    """Labels the sentences of all texts together, and groups the entities by text."""
+    sentences = [[t.text for t in s] for text in parts for s in text]
+    documents = [i for i, text in enumerate(parts) for _ in text]
+    answers = iter(find(sentences, documents=documents or None))
+    for text, placed in zip(texts, parts, strict=True):
+        several: list[Entity] = []
+        before = 0
+        for sentence in placed:
+            several += _named(types, text, sentence, next(answers), before)
+            before += len(sentence)
+        yield several
+
+
+def _joined(words: Sequence[str]) -> list[Token]:
+    """Returns the tokens of words that single spaces separate."""
+    placed, start = [], 0
+    for word in words:
+        placed.append(Token(word, start, start + len(word)))
+        start += len(word) + 1
+    return placed
+
+
+def _named(
+    types: LabelTypes, text: str, placed: Sequence[Token], answer: Any, before: int
+) -> list[Entity]:
+    """Returns the entities of one sentence from arrays `[T]` or `[T, N]`."""
+    several = []
+    for (start, end, kind), chance in sorted(read_spans(types, answer).items()):
+        first, last = placed[start].start, placed[end - 1].end
+        place = (start + before, end + before, first, last)
+        several.append(Entity(text[first:last], *place, kind, chance))
+    return several
+
+
+def arrays(
+    params: Tagger,
+    tokens: Tokens,
+    *,
+    n_best: int = 1,
+    decoding: str = "viterbi",
+    constrained: bool = False,
+    documents: Sequence[Hashable] | None = None,
+    key: Array | None = None,
+    num_samples: int | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Returns entities as `EntityArrays`, for strings, too; none for a tagger of tags.
+
+    The arguments are those of `entities`.
+
+    Returns:
+        NumPy arrays `[T]` or, for n labellings, `[T, N]`; a list of them for several
+        sentences; JAX arrays with a leading batch axis for an encoded batch.
+    """
+    tagging.check_decoding(decoding, key)
+    answer = tagging.over(
+        _entities,
+        params,
+        tokens,
+        key,
+        documents=documents,
+        vectors=vectors,
+        passes=max(count_passes(params, num_samples), n_best // 4),
+        num_samples=num_samples,
+        decoding=decoding,
+        constrained=constrained or decoding == "constrained",
+        n_best=n_best,
+    )
+    axis = -1 if n_best == 1 else -2
+    if isinstance(answer, list):
+        return [_with_ends(each, axis) for each in answer]
+    return _with_ends(answer, axis)
+
+
+def _with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
+    """Replaces the widths of entities by their ends, once documents are split."""
+    library = np if isinstance(answer.start, np.ndarray) else jnp
+    positions = library.arange(answer.start.shape[axis], dtype=np.int32)
+    positions = positions[:, None] if axis == -2 else positions
+    ends = answer.end + library.broadcast_to(positions, answer.start.shape)
+    return answer._replace(end=library.where(answer.start, ends, 0))
+
+
+def _only(answer: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
+    """Returns only the entities whose first token is kept."""
+    return answer._replace(
+        start=kept,
+        end=jnp.where(kept, answer.end, 0),
+        type=jnp.where(kept, answer.type, -1),
+        probability=jnp.where(kept, answer.probability, 0.0),
+    )
+
+
+def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_best):
+    """Computes `EntityArrays` of one sentence, `[T]` or, for n labellings, `[T, N]`.
+
+    In these, `end` is the entity's number of tokens; `_with_ends` replaces it.
+    """
+    mask = sentence.mask
+    types = types_of(params)
+    spans = inference.LabelSpans(jnp.asarray(types.types), jnp.asarray(types.goes_on))
+    predicted = tagging.predict(
+        params, sentence, key, num_samples, constrained=constrained
+    )
+    tokens = predicted.mean(lambda p: inference.marginals(p, mask))
+
+    def of(labels, exists):
+        chances = predicted.mean(
+            lambda p: inference.entity_probabilities(p, labels, mask, spans)
+        )
+        of_labels = jnp.take_along_axis(tokens, labels[:, None], axis=1)[:, 0]
+        starts, ends, kinds = inference.entity_bounds(labels, mask, spans)
+        widths = ends - jnp.arange(len(mask), dtype=jnp.int32)
+        # Rounding errors may exceed 1.
+        chances = jnp.minimum(chances, 1.0)
+        answer = EntityArrays(labels, of_labels, starts, widths, kinds, chances)
+        return _only(answer, starts & exists)
+
+    if n_best == 1:
+        chosen = tagging.labels_of(
+            params, predicted, sentence, key, decoding, constrained=constrained
+        )
+        return of(chosen, True)
+    if isinstance(params, Ensemble):
+        best, chances = tagging.best_labellings(params, predicted, sentence, n_best)
+        return jax.vmap(of, out_axes=-1)(best, chances > 0)
+    best, scores = inference.n_best(predicted.potentials, mask, n_best)
+    return jax.vmap(of, out_axes=-1)(best, jnp.isfinite(scores))
+
+
+def read_spans(types: LabelTypes, answer: Any) -> dict[tuple[int, int, str], float]:
+    """Returns the probability of each entity of one sentence, from its `arrays`.
+
+    The keys are its first token, its last token plus one, and its type.
+    """
+    chances: dict[tuple[int, int, str], float] = {}
+    for where in np.argwhere(answer.start):
+        at = tuple(where)
+        span = (int(where[0]), int(answer.end[at]), types.names[answer.type[at]])
+        chances.setdefault(span, float(answer.probability[at]))
+    return chances
