@@ -171,7 +171,8 @@ def sweep(
             for x in each
         ]
         changes = errors.changes(gold, labels, mixed, entropy)
-        return Point(count, float(gamma), *scores, percent(mixed), changes)
+        draft, refined = scores
+        return Point(count, float(gamma), draft, refined, percent(mixed), changes)
 
     own = np.inf if model.refinement is None else float(model.refinement.threshold)
     tried = () if model.refinement is None else thresholds
@@ -385,7 +386,7 @@ def _of_lan(
     params: Tagger, split: Split, samples: int, key: Array | None, layer: int | None
 ) -> list[Reading]:
     encoder: Any = params.model.encoder
-    last = encoder.num_layers - 1
+    last: int = encoder.num_layers - 1
     layer = last if layer is None else layer
     if not 1 <= layer <= last:
         raise InputError(

@@ -261,19 +261,21 @@ def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
             f"Expected as many uncertainties as tokens, got {len(uncertainty)} and "
             f"{len(wrong)}"
         )
-    numbers = int(wrong.sum()), int((~wrong).sum())
-    means = [
+    num_wrong, num_right = int(wrong.sum()), int((~wrong).sum())
+    mean_wrong, mean_right = (
         float(np.mean(uncertainty[x])) if x.any() else float("nan")
         for x in (wrong, ~wrong)
-    ]
-    if not all(numbers):
-        return Detection(*numbers, *means, float("nan"))
-    # The Mann–Whitney U statistic: ranks from 1, ties share their mean rank.
-    _, places, counts = np.unique(uncertainty, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places.ravel()]
-    least = numbers[0] * (numbers[0] + 1) / 2
-    auroc = float((ranks[wrong].sum() - least) / (numbers[0] * numbers[1]))
-    return Detection(*numbers, *means, auroc)
+    )
+    auroc = float("nan")
+    if num_wrong and num_right:
+        # The Mann–Whitney U statistic: ranks from 1, ties share their mean rank.
+        _, places, counts = np.unique(
+            uncertainty, return_inverse=True, return_counts=True
+        )
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[places.ravel()]
+        above = ranks[wrong].sum() - num_wrong * (num_wrong + 1) / 2
+        auroc = float(above / (num_wrong * num_right))
+    return Detection(num_wrong, num_right, mean_wrong, mean_right, auroc)
 
 
 def _defined(value: Any) -> float | None:
