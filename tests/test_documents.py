@@ -596,3 +596,12 @@ def test_batches_of_ones_own_are_documents():
             batch_size=9,
             documents=[0, 0],
         )
+
+
+def test_unknown_types_are_logged_for_a_tagger_of_documents():
+    vocabulary, _ = jaxner.build_vocabulary([["a"]], ["LOC"], documents=True)
+    said = []
+    training_corpus.log_unknown_types(
+        corpora.load("sample", "dev"), vocabulary, said.append
+    )
+    assert "MISC, ORG, PER" in said[0]

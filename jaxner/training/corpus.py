@@ -300,7 +300,8 @@ def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
     if vocabulary.scheme == schemes.TAGS:
         _log_unseen(split, vocabulary.label_names, "tags", log)
     else:
-        known = {schemes.parse(label)[1] for label in vocabulary.label_names}
+        # Separators of documents have a label without a type.
+        known = {label.partition("-")[2] for label in vocabulary.label_names}
         _log_unseen(split, known, "types", log)
 
 
