@@ -155,13 +155,8 @@ def part(of: str, **values: Any) -> Any:
 def parse_arg(arg: str | None, **defaults: Any) -> Any:
     """Returns the values in the part of `--config file.py:ARG` after the colon.
 
-    Args:
-        arg: Comma-separated `name=value`; the first needs no name, and a switch needs
-            no value to be True.
-        **defaults: The names; the defaults determine the types.
-
-    Raises:
-        InputError: A name is unknown, or its value has the wrong type.
+    They are comma-separated `name=value`; the first needs no name, and a switch needs
+    no value to be True. The defaults determine the types.
 
     Example:
         >>> parse_arg("wnut17,quick", dataset="sample", quick=False).quick
@@ -324,11 +319,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def find(text: str) -> Path:
-    """Returns the file of a config.
-
-    Args:
-        text: A path, or the name of a config that comes with jaxner; text after a colon
-            is ignored.
+    """Returns the file of a path, or of the name of a config that comes with jaxner.
 
     Raises:
         InputError: There is none; the message lists the known ones.
@@ -348,16 +339,12 @@ def find(text: str) -> Path:
 
 
 def load(text: str) -> Any:
-    """Returns the config of a file.
+    """Returns the config of a path or name, with an argument after a colon.
 
     A file of your own may import modules that lie beside it.
 
-    Args:
-        text: A path or name, and an argument after a colon.
-
     Raises:
-        InputError: The config is unknown, cannot be run, or does not accept the
-            argument.
+        InputError: It is unknown, cannot be run, or does not accept the argument.
 
     Example:
         >>> load("grn:wnut17").data.name
@@ -455,12 +442,7 @@ def _override_section(section: Section, name: str, text: str) -> None:
 
 
 def meant(config: Any, name: str, text: str = "") -> str:
-    """Returns a question with the options that a name may mean, or "".
-
-    Args:
-        config: The config.
-        name: The unknown name, such as `lr` or `epochs`.
-        text: Its value.
+    """Returns a question with the options that an unknown name may mean, or "".
 
     Example:
         >>> meant(load("grn"), "lr", "0.1")
@@ -532,11 +514,8 @@ def _is_several(hint: Any) -> bool:
 def describe(text: str) -> str:
     """Returns a config's docstring, and each option: default, meaning, allowed values.
 
-    Args:
-        text: A path or name, and an argument after a colon.
-
     Raises:
-        InputError: The config is unknown or cannot be run.
+        InputError: As `load`.
     """
     config = load(text)
     lines = [(_module(text).__doc__ or "").strip(), ""]

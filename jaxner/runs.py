@@ -46,7 +46,7 @@ class Workdir:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True):
-        self.path, self.writes = Path(path).expanduser().absolute(), writes
+        self.path, self.writes = writing.expanded(path).absolute(), writes
 
     # Files.
 
