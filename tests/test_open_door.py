@@ -140,23 +140,6 @@ def test_actors_of_ray_tag_a_data_set(finished, tmp_path):
     assert [row["labels"] for row in rows] == expected
 
 
-def test_the_loop_of_your_own_is_short():
-    assert len((EXAMPLES / "own_loop.py").read_text("utf-8").splitlines()) < 60
-
-
-def test_a_folder_that_holds_something_is_left_alone(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="is not empty: save to an empty"):
-        jaxner.save(tmp_path, random_tagger())
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_a_saved_tagger_has_no_options_to_change(tmp_path):
-    jaxner.save(tmp_path / "tagger", random_tagger())
-    with pytest.raises(ValueError, match="saved without a config"):
-        jaxner.load(tmp_path / "tagger", {"head.dropout": 0.1})
-
-
 def test_a_seed_is_no_key(unchecked):
     with pytest.raises(TypeError, match=r"Expected a PRNG key, .* got 0"):
         jaxner.init(jaxner.build(VOCABULARY, **PARTS), 0)

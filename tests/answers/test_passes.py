@@ -1,12 +1,10 @@
 """`jaxner.sample` and `jaxner.uncertainty` of trained taggers."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxner
-from jaxner import tagging
 from jaxner.data import corpora
 from jaxner.evaluation import calibration
 
@@ -76,19 +74,6 @@ def test_a_run_without_sampling_has_no_mutual_information_without_dropout(finish
     assert noisy.mutual_information.max() > 1e-4
 
 
-def test_parts_and_passes_are_options_of_the_loaded_tagger(refining):
-    key = jax.random.key(0)
-    one = jaxner.load(refining, {"mc_dropout.num_samples": 1})
-    many = jaxner.load(refining, {"mc_dropout.num_samples": 4})
-    assert (one.model.mc_dropout.num_samples, many.model.mc_dropout.num_samples) == (
-        1,
-        4,
-    )
-    head = jaxner.load(refining, {"mc_dropout.parts": ["head"], "head.dropout": 0.5})
-    samples = jaxner.sample(head, SENTENCES[0], key, 3)
-    assert np.ptp(samples, axis=0).max() > 1e-4
-
-
 @pytest.mark.parametrize("constrained", [False, True])
 def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined, constrained):
     dev = [e.tokens for e in corpora.load("sample", "dev").examples[:40]]
@@ -140,11 +125,3 @@ def test_wrong_arguments(params):
     batch = jaxner.encode(params, SENTENCES)
     with pytest.raises(TypeError, match="documents and vectors need strings"):
         jaxner.uncertainty(params, batch, KEY, documents=[0, 0, 1])
-
-
-def test_label_ids_take_a_key(refined):
-    encoded = [refined.vocabulary.encode(SENTENCES[0])]
-    ids = tagging.label_ids(refined, encoded, key=KEY)[0]
-    names = refined.vocabulary.decode(ids.tolist())
-    assert names == jaxner.tag(refined, SENTENCES[0], key=KEY)
-    assert jnp.asarray(ids).shape == (4,)

@@ -10,7 +10,7 @@ import pytest
 
 import jaxner
 from jaxner import __main__, inference, models
-from jaxner.answers import temperature
+from jaxner.answers.temperature import fit, measure
 from jaxner.data import batching, corpora, formats, schemes
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
@@ -48,12 +48,12 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
     """Tags, since `to_scheme` would make ill-formed spans well-formed."""
     params = tiny(head, ("A", "B", "C"), scheme="tags")
     split = drawn_split(params, temperature, tmp_path)
-    found = temperature.fit(params, split)
+    found = fit(params, split)
     assert found.temperature == pytest.approx(temperature, rel=0.15)
     assert found.after < found.before
     assert (found.sentences, found.left_out) == (400, 0)
     fitted = dataclasses.replace(params, temperature=found.temperature)
-    before, after = (temperature.measure(p, split) for p in (params, fitted))
+    before, after = (measure(p, split) for p in (params, fitted))
     assert after.tokens.error < before.tokens.error
     assert after.tokens.error < 0.05
     assert after.tokens.brier < before.tokens.brier
@@ -64,7 +64,7 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
 def test_the_likelihood_is_exact(tmp_path):
     params = tiny("crf", ("A", "B"), scheme="tags")
     split = drawn_split(params, 1.0, tmp_path, count=5)
-    found = temperature.fit(params, split)
+    found = fit(params, split)
 
     def loss(temperature):
         total = 0.0
@@ -83,21 +83,11 @@ def test_the_likelihood_is_exact(tmp_path):
         assert loss(found.temperature * other) >= found.after - 1e-6
 
 
-def test_a_temperature_never_makes_the_likelihood_worse():
-    """Neither where 1 is best, nor where the best is beyond the range."""
-    best, before, after = temperature._minimised(lambda t: 1 + (t - 1.0) ** 2)
-    assert (best, before, after) == (1.0, 1.0, 1.0)
-    assert temperature._minimised(lambda t: 1 / t)[0] == pytest.approx(20, rel=1e-3)
-    best, before, after = temperature._minimised(lambda t: np.log(t / 3.3) ** 2)
-    assert best == pytest.approx(3.3, rel=1e-3)
-    assert after < before
-
-
 def test_passes_are_a_mixture(tmp_path):
     options = {"num_samples": 3, "parts": ("representation",)}
     params = tiny("crf", ("A", "B"), scheme="tags", mc_dropout=options)
     split = drawn_split(params, 1.0, tmp_path, count=6)
-    found = temperature.fit(params, split)
+    found = fit(params, split)
     total = 0.0
     for e in split.examples:
         ids = params.vocabulary.label_ids(list(e.labels))
@@ -132,13 +122,13 @@ def test_documents_are_fitted_as_one(tmp_path):
         chances = np.asarray(inference.marginals(p, jnp.asarray(joined.mask)))
         logs = np.log(chances[range(len(labels)), labels])
         total -= logs[np.asarray(joined.words) > 0].sum()
-    assert temperature.fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
+    assert fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
 
 
 @pytest.mark.slow
 def test_entities_are_measured(params, corpus):
     split = corpora.load(None, "dev", directory=corpus)
-    found = temperature.measure(params, split)
+    found = measure(params, split)
     predicted = jaxner.entities(params, [list(e.tokens) for e in split.examples])
     gold = [set(schemes.to_spans(e.labels)) for e in split.to_scheme("BIOES")]
     pairs = [
@@ -153,18 +143,18 @@ def test_entities_are_measured(params, corpus):
     assert found.curve.kept[-1] == len(pairs)
     right = sum(right for _, right in pairs)
     assert found.curve.recall[-1] == pytest.approx(right / sum(map(len, gold)))
-    wider = temperature.measure(params, split, n_best=8)
+    wider = measure(params, split, n_best=8)
     assert wider.curve.recall[-1] >= found.curve.recall[-1]
     assert wider.tokens.brier == pytest.approx(found.tokens.brier)
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n\nRome B-LOC\n")
-    found = temperature.fit(params, corpora.read(tmp_path / "new.conll"))
+    found = fit(params, corpora.read(tmp_path / "new.conll"))
     assert (found.sentences, found.left_out) == (1, 1)
     (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
     with pytest.raises(ValueError, match="nothing to fit a temperature on"):
-        temperature.fit(params, corpora.read(tmp_path / "none.conll"))
+        fit(params, corpora.read(tmp_path / "none.conll"))
 
 
 @pytest.fixture
@@ -203,18 +193,3 @@ def test_the_command_keeps_the_temperature(run, tmp_path, capsys):
     # Another time it begins from the scores as they are.
     __main__.main(["calibrate", "--workdir", str(run)])
     assert jaxner.load(run).temperature == after.temperature
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--workdir", "nowhere"], "There is no folder"),
-        (["--workdir", "{run}", "--json", "/no/where"], "no folder to write /no/w"),
-        (["--workdir", "{run}", "--precision", "2"], "must be in [0, 1], got 2.0"),
-    ],
-)
-def test_wrong_input_says_what_is_wrong(arguments, message, finished, capsys):
-    with pytest.raises(SystemExit):
-        __main__.main(["calibrate", *(a.format(run=finished) for a in arguments)])
-    shown = capsys.readouterr()
-    assert message in shown.out + shown.err

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import inference, models
+from jaxner import inference
 from jaxner.inference import Constraints
 from jaxner.models.seq2seq import FUSIONS, Seq2seqHead
 from jaxner.types import FORBIDDEN, Autoregressive
@@ -148,19 +148,6 @@ def test_beam_search_equals_lists_of_hypotheses(fusion, seeds):
                 assert found[:3] != best
 
 
-def test_a_greedy_search_takes_the_best_label_of_each_token():
-    x, mask = draw(5, seed=3)
-    weights = draw_weights(build("joint"), 3)
-    read = numpy_reader(weights, "joint", np.asarray(x, np.float64))
-    expected, last, state = [], None, (np.zeros(SIZE), np.zeros(SIZE))
-    for t in range(5):
-        logs, state = read(t, last, state)
-        last = int(np.argmax(logs))
-        expected.append(last)
-    assert len(set(expected)) > 1
-    assert search(apply(build("joint"), weights, x), mask).tolist() == expected
-
-
 # After 0 comes 1, after 1 comes 1 or 2, after 2 comes 0; 0 begins and 2 ends.
 CHAIN = Constraints(
     start=jnp.array([True, False, False]),
@@ -287,78 +274,3 @@ def test_long_sentences_keep_their_digits():
         beam=jnp.array([0.0, FORBIDDEN]),
     )
     assert (search(potentials, jnp.ones(5000, bool)) == 1).all()
-
-
-def test_dropout_acts_on_the_features_on_the_way_in():
-    head, (x, _) = build("joint", dropout=0.5), draw(4)
-    weights = draw_weights(head)
-    quiet, noisy = apply(head, weights, x), apply(head, weights, x, jax.random.key(0))
-    assert not np.allclose(quiet.words, noisy.words)
-    np.testing.assert_array_equal(quiet.previous, noisy.previous)
-
-
-@pytest.mark.parametrize(
-    ("fusion", "shapes"),
-    [
-        ("shared", {"state_kernel": (200, 9), "bias": (9,)}),
-        (
-            "joint",
-            {"state_kernel": (200, 9), "word_kernel": (400, 9), "bias": (9,)},
-        ),
-        (
-            "integrate",
-            {
-                "fusion_kernel": (600, 200),
-                "fusion_bias": (200,),
-                "output_kernel": (200, 9),
-                "bias": (9,),
-            },
-        ),
-    ],
-)
-def test_sizes(fusion, shapes):
-    seen = 450 if fusion == "shared" else 50
-    params = jax.eval_shape(lambda: init(Seq2seqHead(9, fusion), 400))["params"]
-    assert jax.tree.map(jnp.shape, params) == {
-        **shapes,
-        "tags": (10, 50),
-        "lstm": {
-            "input": (1, 1, seen, 4, 200),
-            "recurrent": (1, 1, 200, 4, 200),
-            "bias": (1, 1, 4, 200),
-        },
-    }
-
-
-def test_initialisation():
-    head = Seq2seqHead(40, "integrate", hidden_dim=40, initializer="glorot")
-    p = jax.jit(lambda: init(head, 60))()["params"]
-    bounds = {"fusion_kernel": (6 / 140) ** 0.5, "tags": (6 / 50) ** 0.5}
-    for name, bound in bounds.items():
-        assert 0.98 * bound < float(jnp.abs(p[name]).max()) <= bound * (1 + 1e-6)
-    assert (p["lstm"]["bias"][0, 0, 1] == 1).all()
-    assert not p["fusion_bias"].any()
-    assert not p["bias"].any()
-
-
-def test_wrong_settings_say_what_would_work():
-    with pytest.raises(ValueError, match="fusion 'x' of Seq2seqHead; known: shared, i"):
-        build("x")
-    with pytest.raises(ValueError, match=r"beam_size of Seq2seqHead must be in \[1, "):
-        build("shared", beam_size=0)
-    with pytest.raises(ValueError, match="dropout of Seq2seqHead must be in"):
-        build("shared", dropout=1.0)
-    x, mask = draw(2)
-    potentials = apply(build("shared"), draw_weights(build("shared")), x)
-    with pytest.raises(ValueError, match="marginals needs sums"):
-        inference.marginals(potentials, mask)
-    with pytest.raises(ValueError, match=r"Unknown option head\.transitions"):
-        models.build(
-            num_labels=3,
-            num_trained_words=3,
-            num_frozen_words=0,
-            num_chars=3,
-            representation={"words": {"dim": 2}},
-            encoder={"name": "grn", "hidden_dim": 2},
-            head={"name": "seq2seq", "transitions": True},
-        )
