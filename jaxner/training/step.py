@@ -116,31 +116,6 @@ def update(recipe: Recipe, state: State, loss: Any, grads: Any) -> State:
     return State(state.step + 1, params, opt_state, sums)
 
 
-@functools.partial(
-    jax.jit, static_argnames=("model", "tx", "objective"), donate_argnames="state"
-)
-def train_step(
-    model: models.Model,
-    tx: optax.GradientTransformation,
-    state: State,
-    frozen: Any,
-    batch: Sentence,
-    labels: Int[Array, "B T"],
-    key: Array,
-    *,
-    objective: objectives.Objective,
-) -> State:
-    """Returns the state after a step on one batch, for your own loop.
-
-    Donates `state`, which has no axis of restarts. A mean divides by the sizes of the
-    batch. The key is the run's; it is folded with the step.
-    """
-    recipe = Recipe(model, tx, objective, objectives.sizes_of(batch))
-    rows, key = jnp.arange(labels.shape[0]), jax.random.fold_in(key, state.step)
-    given = recipe, state.params, frozen, batch, labels, rows, key
-    return update(recipe, state, *loss_and_gradient(*given))
-
-
 class Step:
     """Takes the steps of a run, or of several restarts at once.
 

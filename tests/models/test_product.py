@@ -203,16 +203,12 @@ def others():
 def learn_and_label(model, weights, batch, gold):
     """One step, and the potentials of the first sentence after it."""
     tx = optimizers.build({"name": "sgd", "learning_rate": 0.1}, 1)
-    after = step.train_step(
-        model,
-        tx,
-        step.init(weights["params"], tx),
-        weights["frozen"],
-        batch,
-        gold,
-        jax.random.key(0),
-        objective=objectives.Objective(stages="sum"),
-    )
+    objective, sizes = objectives.Objective(stages="sum"), objectives.sizes_of(batch)
+    recipe = step.Recipe(model, tx, objective, sizes)
+    rows, key = jnp.arange(len(gold)), jax.random.key(0)
+    given = recipe, weights["params"], weights["frozen"], batch, gold, rows, key
+    state = step.init(weights["params"], tx)
+    after = step.update(recipe, state, *step.loss_and_gradient(*given))
     trained = {"params": after.params, "frozen": weights["frozen"]}
     first = jax.tree.map(lambda leaf: leaf[0], batch._replace(chars=None))
     first = first._replace(chars=batch.chars)  # all sentences share them
@@ -240,7 +236,7 @@ def test_each_two_parts_fit(encoder, head, representation):
 
     params, after, labels = jax.eval_shape(trace)
     assert jax.tree.map(jnp.shape, after.params) == jax.tree.map(jnp.shape, params)
-    assert after.loss.shape == ()
+    assert after.sums["loss"].shape == ()
     assert [found.shape for found in labels] == [(2,), (2,)]
 
 
@@ -252,7 +248,7 @@ def test_a_step_and_a_decoding(encoder, head, representation):
     weights = draw_weights(model)
     batch, gold = batch_of(SENTENCES, LABELS, 2, 3)
     after, potentials = run(model, weights, batch, gold)
-    assert 0 < float(after.loss) < 1e3
+    assert 0 < float(after.sums["loss"]) < 1e3
     # Not each number: a ReLU may be shut, or a maximum lie elsewhere.
     for part, old in jax.tree.map(np.asarray, weights["params"]).items():
         new = jax.tree.map(np.asarray, after.params[part])

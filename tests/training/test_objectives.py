@@ -139,11 +139,11 @@ def test_a_step_changes_every_parameter_and_counts(setting):
     tx = optimizers.build({"name": "sgd", "learning_rate": 0.1}, 1)
     state = step.init(jax.tree.map(jnp.copy, weights["params"]), tx)
     batch = batch_of(sentences, labels, 2)
-    after = step.train_step(
-        model, tx, state, {}, *batch, jax.random.key(0), objective=Objective()
-    )
+    recipe = step.Recipe(model, tx, Objective(), objectives.sizes_of(batch[0]))
+    given = state.params, {}, *batch, jnp.arange(2), jax.random.key(0)
+    after = step.update(recipe, state, *step.loss_and_gradient(recipe, *given))
     assert int(after.step) == 1
-    assert float(after.loss) > 0
+    assert float(after.sums["loss"]) > 0
     for old, new in zip(
         jax.tree.leaves(weights["params"]), jax.tree.leaves(after.params), strict=True
     ):
