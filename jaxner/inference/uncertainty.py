@@ -104,6 +104,11 @@ class Uncertainty(NamedTuple):
         mutual_information: Difference of the two: uncertainty in the weights
             (epistemic), in nats; 0 if all passes agree.
         vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> summarise(jnp.array([[[1.0, 0.0]], [[0.0, 1.0]]])).vote_share.tolist()
+        [0.5]
     """
 
     labels: Int[AnyArray, " T"]
