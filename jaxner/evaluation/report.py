@@ -321,9 +321,9 @@ def _pieces(
     pieces: list[Value] = []
     at = begin
     for span in [*wanted, Span(end, end, "")]:
-        first, last = max(span.start, begin), min(span.end, end)
+        first, last = (min(max(x, begin), end) for x in span[:2])
         if first > at:
-            text = " ".join(words[at : min(first, end)])
+            text = " ".join(words[at:first])
             pieces.append({"text": text, "type": None, "focus": False})
         if first < last:
             text = " ".join(words[first:last])

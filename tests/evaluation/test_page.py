@@ -204,6 +204,7 @@ def test_examples_show_gold_beside_predicted(its):
             assert len(marks) == (1 if kind in ("missed", "spurious") else 2)
             texts = [" ".join(p["text"] for p in one[x]) for x in ("gold", "predicted")]
             assert texts[0] == texts[1]
+            assert all(p["text"] for side in ("gold", "predicted") for p in one[side])
             assert texts[0] in " ".join(its.tokens[one["sentence"]])
     chances = [x["probability"] for x in found["confident_mistakes"]]
     assert chances == sorted(chances, reverse=True)
