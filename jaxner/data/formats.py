@@ -22,7 +22,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from jaxner import writing
 from jaxner.data import schemes, tokens
@@ -162,6 +162,7 @@ class CharSpan(NamedTuple):
     line: int
 
 
+@runtime_checkable
 class Writable(Protocol):
     """A text file open for writing."""
 
