@@ -24,13 +24,18 @@ def check_tagger(params: Any) -> None:
         ...
         TypeError: Expected a tagger, got str 'runs/grn': call jaxner.load('runs/grn').
     """
-    remedy = "jaxner.load(folder) returns one"
     if isinstance(params, (str, os.PathLike)):
-        remedy = f"call jaxner.load({os.fspath(params)!r})"
+        raise TypeError(
+            f"Expected a tagger, got {shown(params)}: call "
+            f"jaxner.load({os.fspath(params)!r})."
+        )
     absent = [name for name in _PARTS if getattr(params, name, None) is None]
     if absent:
         without = f" without {absent[0]}" if len(absent) < len(_PARTS) else ""
-        raise TypeError(f"Expected a tagger, got {shown(params)}{without}: {remedy}.")
+        raise TypeError(
+            f"Expected a tagger, got {shown(params)}{without}: jaxner.load(folder) "
+            "returns one."
+        )
     if not isinstance(params.weights, Mapping) or "params" not in params.weights:
         raise TypeError(
             "Expected a tagger whose weights are a dictionary with 'params' and "

@@ -127,8 +127,8 @@ class Chain(nn.Module):
     @property
     def receptive_field(self) -> int | None:
         """Number of tokens that decide one label; None for all tokens."""
-        fields = [getattr(link, "receptive_field", None) for link in self._links()]
-        return None if None in fields else sum(fields) - 1
+        first, then = (getattr(x, "receptive_field", None) for x in self._links())
+        return None if first is None or then is None else first + then - 1
 
     @property
     def num_stages(self) -> int:

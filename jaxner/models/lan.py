@@ -72,8 +72,7 @@ class LabelAttention(nn.Module):
     ) -> tuple[Float[Array, " T L"], dict[str, Array]]:
         """Returns the scores of the labels, zero under padding, for a `ScoresHead`.
 
-        The intermediates hold `label_attention` `[N, m, T, L]`: for each layer but the
-        last and each head, every token's distribution over the labels, before dropout.
+        The intermediates hold `label_attention` `[N, m, T, L]`, before dropout.
         """
         bound = layers.symmetric_uniform(self.label_bound)
         shape = (self.num_labels, 2 * self.hidden_dim)

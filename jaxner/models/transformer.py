@@ -13,7 +13,7 @@ distances.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -243,7 +243,7 @@ class TwoStream(nn.Module):
     def __call__(
         self,
         words: Float[Array, " T D"],
-        labels: Float[Array, " T E"] | None,
+        labels: Any,
         mask: Bool[Array, " T"],
         *,
         train: bool,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from jaxner import models
-from jaxner.inference import crf
 from jaxner.models.grn import gated_sum
 from tests.sentences import spelled
 
@@ -167,6 +166,17 @@ def test_gated_sum_equals_the_plain_form(scale, offset):
         np.testing.assert_allclose(left, right, atol=tolerance)
 
 
+def test_one_wide_sentence_does_not_change_its_batch_mates():
+    rng = np.random.default_rng(0)
+    a, b, x = (jnp.asarray(rng.normal(size=(3, 6, 4)), jnp.float32) for _ in range(3))
+    scale = jnp.array([1.0, 500.0, 1.0])[:, None, None]
+    found = jax.jit(jax.vmap(gated_sum))(a * scale, b * scale, x)
+    expected = jax.vmap(plain_gated_sum)(a * scale, b * scale, x)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    narrow = jax.jit(jax.vmap(gated_sum))(a, b, x)
+    np.testing.assert_array_equal(found[0], narrow[0])
+
+
 @pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
 def test_no_token_and_no_sentence(relation):
     model = build("all", relation)
@@ -175,8 +185,7 @@ def test_no_token_and_no_sentence(relation):
     assert apply(model, weights, none).emissions.shape == (0, 5)
 
     def total(weights, sentence):
-        potentials = models.apply(model, weights, sentence)
-        return crf.log_partition(potentials, sentence.mask)
+        return jnp.sum(models.apply(model, weights, sentence).emissions)
 
     gradient = jax.jit(jax.grad(total))(weights, none)
     assert not any(leaf.any() for leaf in jax.tree.leaves(gradient))
