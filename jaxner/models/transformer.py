@@ -69,9 +69,9 @@ class RelativeAttention(nn.Module):
     one block. `dropout` is the rate on the attention weights.
     """
 
-    num_heads: int
-    head_dim: int
-    dropout: float
+    num_heads: int = 7
+    head_dim: int = 160
+    dropout: float = 0.05
 
     @nn.compact
     def __call__(
@@ -141,10 +141,10 @@ class RelativeLayer(nn.Module):
     The attributes are those of `TwoStream`.
     """
 
-    num_heads: int
-    head_dim: int
-    dropout: float
-    attention_dropout: float
+    num_heads: int = 7
+    head_dim: int = 160
+    dropout: float = 0.15
+    attention_dropout: float = 0.05
     form: str = "code"
 
     @nn.compact
