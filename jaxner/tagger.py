@@ -19,7 +19,6 @@ from flax import linen as nn
 from jaxtyping import Array
 
 from jaxner import arguments, cache, fields, integrity, models
-from jaxner.data import agreement
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.models.options import completed
@@ -290,7 +289,7 @@ def load(
         taggers = [load(path, changes, model=model) for path in chosen]
         return ensemble(taggers) if seed == "all" else taggers[0]
     vocabulary = folder.vocabulary()
-    described = _described(folder, vocabulary)
+    described = _described(folder)
     if model is None:
         model = _model_of(folder, described, vocabulary)
     like = _like(model)
@@ -331,7 +330,7 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     )
 
 
-def _described(folder: Workdir, vocabulary: Vocabulary) -> Any:
+def _described(folder: Workdir) -> Any:
     """Returns a folder's description of its model: config options or modules."""
     if (folder.path / "model.json").is_file():
         return folder.read_json("model.json").get("model")
@@ -339,7 +338,6 @@ def _described(folder: Workdir, vocabulary: Vocabulary) -> Any:
     config = folder.read_json(file.name)
     if not isinstance(config.get("model"), dict):
         raise integrity.DamagedFileError(file, "has no section model", remedy)
-    agreement.check(file, config.get("data"), vocabulary, remedy)
     return config["model"]
 
 

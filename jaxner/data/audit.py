@@ -12,7 +12,7 @@ import functools
 import statistics
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -117,23 +117,19 @@ def of_file(
         return None, [Finding("error", "format", str(error), str(path))]
     is_readable = not errors
     read = corpora.split_of(path, contents, split=split, scheme=scheme, errors=errors)
-    if not is_readable:
-        errors.sort(key=lambda error: (str(error.path), error.line or 0))
+    errors.sort(key=lambda error: (str(error.path), error.line or 0))
     found = [
         Finding("error", "format", error.message, str(error.path or path), error.line)
         for error in errors
     ]
     if not is_readable or not read.examples:
         return None, found
+    notes = [note for note in read.notes if note != read.ill_formed_note]  # see _labels
     if found:
-        message = "sentences with such labels are left out of all further checks"
-        found.append(Finding("note", "format", message, str(path)))
-    notes = [
-        Finding("note", "reading", note, str(path))
-        for note in read.notes
-        if note != read.ill_formed_note  # the check of the scheme reports these
-    ]
-    return read, [*found, *of_split(read), *notes]
+        notes.append("sentences with such labels are left out of all further checks")
+    found += of_split(read)
+    found += [Finding("note", "reading", note, str(path)) for note in notes]
+    return read, found
 
 
 def of_split(split: Split) -> list[Finding]:
@@ -171,10 +167,9 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
         if both := [example for example in long if example.tokens in known]:
             share = len(both) / len(long)
             what = f"{counted(len(both), 'sentence')} of {name} ({share:.1%} of those"
-            what += " with 4 tokens or more) also in train; scores on them say nothing "
-            what += "about new text"
+            what += " with 4 tokens or more) also in train"
             level = "warning" if share > 0.05 else "note"
-            found.append(_at(split, both[0], 0, level, "overlap", what, len(both)))
+            found.append(_at(split, both[0], 0, "overlap", what, len(both), level))
         if missing := sorted(set(split.types()) - set(train.types())):
             what = f"train lacks {counted(len(missing), 'type')} of {name}: "
             what += ", ".join(missing)
@@ -187,13 +182,9 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
 
 
 def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
-    """Warns if the vocabulary contains fewer than half of the training words.
+    """Warns if the vocabulary contains fewer than half of the distinct training words.
 
-    Args:
-        words: Number of distinct training words.
-        known: Number of those in the vocabulary.
-        rule: Minimum count of words without a vector.
-        file: File of the training split.
+    `rule` is the minimum count of words without a vector.
     """
     if known >= 0.5 * words:
         return []
@@ -204,13 +195,7 @@ def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
 
 
 def coverage(split: Split, name: str, known: Set[str]) -> Finding:
-    """Returns the share of a split's words that have a vector.
-
-    Args:
-        split: The split.
-        name: Name of the vectors.
-        known: The words that have a vector.
-    """
+    """Returns the share of a split's words that have a vector, of the `known` ones."""
     counts = Counter(token for e in split.examples for token in e.tokens)
     having = {w: n for w, n in counts.items() if w in known or w.lower() in known}
     types = len(having) / max(len(counts), 1)
@@ -228,48 +213,46 @@ def _at(
     split: Split,
     example: Example,
     position: int,
-    level: str,
     check: str,
     message: str,
     count: int = 1,
+    level: str = "warning",
 ) -> Finding:
     """Returns a finding at a token."""
     file = example.path or str(split.path)
     return Finding(level, check, message, file, example.lines[position], count)
 
 
-_ODDITIES = {
-    "blank": ("without visible characters", "remove or replace them"),
-    "control": ("with a control character, such as NUL", "is the file damaged?"),
-    "hidden": (
-        "with an invisible character",
-        "such tokens look like other words; remove the characters",
+# Soft hyphens and joiners are part of the words of some languages.
+_ODDITIES: dict[str, tuple[Callable[[str], bool], str]] = {
+    "blank": (
+        lambda token: all(c == " " or is_invisible(c) for c in token),
+        "without visible characters",
+    ),
+    "control": (
+        lambda token: any(unicodedata.category(c) == "Cc" for c in token),
+        "with a control character, such as NUL",
     ),
     "long": (
+        lambda token: len(token) > _LONG_TOKEN,
         f"of more than {_LONG_TOKEN} characters",
-        "is a space missing, or are these data, not words?",
     ),
     "encoding": (
+        lambda token: any(pair in token for pair in _MOJIBAKE),
         "that may have been read in the wrong encoding",
-        "set encoding to that of the file, or fix the file",
+    ),
+    "hidden": (
+        lambda token: any(
+            is_invisible(c) for c in token if c not in "\xad\u200c\u200d"
+        ),
+        "with an invisible character",
     ),
 }
 
 
 @functools.lru_cache(1 << 16)
 def _oddity(token: str) -> str:
-    if all(char == " " or is_invisible(char) for char in token):
-        return "blank"
-    if any(unicodedata.category(char) == "Cc" for char in token):
-        return "control"
-    if len(token) > _LONG_TOKEN:
-        return "long"
-    if any(pair in token for pair in _MOJIBAKE):
-        return "encoding"
-    # Soft hyphens and joiners are part of the words of some languages.
-    if any(is_invisible(char) and char not in "\xad\u200c\u200d" for char in token):
-        return "hidden"
-    return ""
+    return next((kind for kind, (is_odd, _) in _ODDITIES.items() if is_odd(token)), "")
 
 
 def _odd_tokens(split: Split) -> Iterator[Finding]:
@@ -280,16 +263,12 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
             if kind := _oddity(token):
                 kinds[kind].append((example, position))
     for kind, cases in kinds.items():
-        what, remedy = _ODDITIES[kind]
-        shown = []
-        for example, position in cases[:_SHOWN]:
-            token = example.tokens[position]
-            token = token if len(token) <= 30 else f"{token[:30]}…"
-            shown.append(f"{token!r} in line {example.lines[position]}")
-        more = " …" if len(cases) > _SHOWN else ""
-        message = f"{counted(len(cases), 'token')} {what}: {', '.join(shown)}{more}"
-        message = f"{message}; {remedy}"
-        yield _at(split, *cases[0], "warning", f"{kind} tokens", message, len(cases))
+        shown = ", ".join(
+            f"{example.tokens[position][:30]!r} in line {example.lines[position]}"
+            for example, position in cases[:_SHOWN]
+        )
+        message = f"{counted(len(cases), 'token')} {_ODDITIES[kind][1]}: {shown}"
+        yield _at(split, *cases[0], f"{kind} tokens", message, len(cases))
 
 
 def _numbers(split: Split) -> Iterator[Finding]:
@@ -308,30 +287,22 @@ def _numbers(split: Split) -> Iterator[Finding]:
     if is_counting:
         message = "the tokens are running numbers, not words; set token_column to the "
         message += "column of the words"
-        first = split.examples[0]
-        yield _at(split, first, 0, "warning", "running numbers", message)
+        yield _at(split, split.examples[0], 0, "running numbers", message)
 
 
 def _long_sentences(split: Split) -> Iterator[Finding]:
     """Finds sentences that are probably several, without blank lines between them."""
-    lengths = [len(example.tokens) for example in split.examples]
-    longest = max(range(len(lengths)), key=lengths.__getitem__)
-    usual = statistics.median(lengths)
-    count, most = len(lengths), lengths[longest]
-    is_outlier = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
-    if is_outlier and count == 1:
-        message = f"the only sentence has {most:,} tokens"
-    elif is_outlier:
-        padding = 1 - sum(lengths) / (most * count)
-        message = f"a sentence has {most:,} tokens, the median {usual:g}; in one "
-        message += f"batch, {padding:.0%} are padding"
+    longest = max(split.examples, key=lambda example: len(example.tokens))
+    usual = statistics.median(len(example.tokens) for example in split.examples)
+    count, most = len(split.examples), len(longest.tokens)
+    if most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual):
+        message = f"a sentence has {most:,} tokens, the median {usual:g}"
     elif count > 1 and usual > _LONG_MEDIAN:
         message = f"half of the sentences have {usual:g} tokens or more"
     else:
         return
     message += "; are blank lines between sentences missing?"
-    example = split.examples[longest]
-    yield _at(split, example, 0, "warning", "long sentences", message)
+    yield _at(split, longest, 0, "long sentences", message)
 
 
 def _cut_end(split: Split) -> Iterator[Finding]:
@@ -343,25 +314,23 @@ def _cut_end(split: Split) -> Iterator[Finding]:
     if counts[last.labels[-1]] == 1:
         message = "the file ends without a line end, in the label "
         message += f"{last.labels[-1]!r} of no other token; is it complete?"
-        place = len(last.tokens) - 1
-        yield _at(split, last, place, "warning", "cut end", message)
+        yield _at(split, last, -1, "cut end", message)
 
 
 def _similar_types(split: Split) -> Iterator[Finding]:
     """Finds types that differ by case or a letter from a far more frequent type."""
-    counts: Counter[str] = Counter()
-    first: dict[str, tuple[Example, int]] = {}
+    cases: dict[str, list[tuple[Example, int]]] = defaultdict(list)
     for example, start, _, kind in _entities(split):
-        counts[kind] += 1
-        first.setdefault(kind, (example, start))
-    for name, count in sorted(counts.items()):
-        closer = [n for n in counts if n != name and counts[n] >= 20 * count]
+        cases[kind].append((example, start))
+    for name, places in sorted(cases.items()):
+        count = len(places)
+        closer = [n for n in cases if n != name and len(cases[n]) >= 20 * count]
         same = [n for n in closer if n.casefold() == name.casefold()]
         similar = difflib.get_close_matches(name, closer, 1, 0.8) if count < 3 else []
-        if other := next(iter(same or similar), None):
+        for other in (same or similar)[:1]:
             message = f"the type {name!r} ({count:,}) looks like {other!r} "
-            message += f"({counts[other]:,}); is it a misspelling?"
-            yield _at(split, *first[name], "warning", "similar types", message)
+            message += f"({len(cases[other]):,}); is it a misspelling?"
+            yield _at(split, *places[0], "similar types", message)
 
 
 def _entities(split: Split) -> Iterator[tuple[Example, int, int, str]]:
@@ -383,9 +352,11 @@ def _labels(split: Split) -> Iterator[Finding]:
     if broken:
         lines = ", ".join(str(e.lines[i]) for e, i in broken[:_SHOWN])
         message = f"{counted(len(broken), 'label')} against the scheme {split.scheme}, "
-        message += f"in line {lines}{' …' if len(broken) > _SHOWN else ''}; `jaxner "
-        message += f"convert … --scheme {split.scheme}` writes well-formed ones"
-        yield _at(split, *broken[0], "warning", "scheme", message, len(broken))
+        message += (
+            f"in line {lines}; `jaxner convert … --scheme {split.scheme}` writes "
+        )
+        message += "well-formed ones"
+        yield _at(split, *broken[0], "scheme", message, len(broken))
     if not split.types():
         message = "there is no entity: all labels are O; is it the right column "
         message += "(label_column) or field?"
@@ -404,11 +375,11 @@ def _repeated(split: Split) -> Iterator[Finding]:
         lines = ", ".join(str(e.line) for e in group[:_SHOWN])
         text = " ".join(group[0].tokens)[:60]
         message = f"the same sentence has different labels in lines {lines}: {text!r}"
-        yield _at(split, group[0], 0, "warning", "contradictions", message)
+        yield _at(split, group[0], 0, "contradictions", message)
     if again:
         count = sum(len(group) - 1 for group in again)
         message = f"{counted(count, 'sentence')} of 4 tokens or more occurred before"
-        yield _at(split, again[0][1], 0, "note", "repetitions", message, count)
+        yield _at(split, again[0][1], 0, "repetitions", message, count, "note")
 
 
 def _ambiguous(split: Split) -> Iterator[Finding]:
@@ -420,17 +391,14 @@ def _ambiguous(split: Split) -> Iterator[Finding]:
     # The more frequent the second type, the graver the ambiguity.
     several.sort(key=lambda pair: -pair[1].most_common(2)[1][1])
     if several:
-        shown = [
+        shown = ", ".join(
             f"{text!r} ({', '.join(f'{kind} {n}' for kind, n in kinds.most_common())})"
             for text, kinds in several[:10]
-        ]
-        message = f"{counted(len(several), 'text')} with several types: "
-        message += ", ".join(shown)
+        )
+        message = f"{counted(len(several), 'text')} with several types: {shown}"
         file, count = str(split.path), len(several)
         yield Finding("note", "several types", message, file, None, count)
 
 
-_Check = Callable[[Split], Iterator[Finding]]
-_GRAVE: Sequence[_Check] = (_numbers, _long_sentences, _odd_tokens, _cut_end)
-_GRAVE = (*_GRAVE, _similar_types)
-_CHECKS: Sequence[_Check] = (*_GRAVE, _labels, _repeated, _ambiguous)
+_GRAVE = (_numbers, _long_sentences, _odd_tokens, _cut_end, _similar_types)
+_CHECKS = (*_GRAVE, _labels, _repeated, _ambiguous)

@@ -169,7 +169,7 @@ def split_of(
     wrong = {n: problem for n in names if (problem := _problem(n, has_tags))}
     if wrong:
         examples = _well_labelled(path, examples, wrong, errors)
-    lines: tuple[int, ...] = ()
+    lines: list[int] = []
     if not has_tags:
         declared = scheme
         scheme, lines = _detect(scheme, examples)
@@ -177,10 +177,10 @@ def split_of(
             notes.append(f"labels are {scheme}, not {declared} as published")
     note = None
     if lines:
-        first = ", ".join(map(str, lines[:5]))
-        where = f"first in lines {first}" if lines[1:] else f"in line {first}"
-        broken = "labels break" if lines[1:] else "label breaks"
-        note = f"{len(lines):,} {broken} {scheme}, {where}"
+        places = ", ".join(map(str, lines[:5]))
+        note = (
+            f"{counted(len(lines), 'label')} against {scheme}, first in line {places}"
+        )
         notes.append(note)
     return Split(
         path.name if name is None else name,
@@ -196,21 +196,19 @@ def split_of(
     )
 
 
-def _detect(
-    declared: str | None, examples: Sequence[Example]
-) -> tuple[str, tuple[int, ...]]:
+def _detect(declared: str | None, examples: Sequence[Example]) -> tuple[str, list[int]]:
     """Returns the scheme, and the lines of labels that break it."""
-
-    def breaches(scheme: str) -> tuple[int, ...]:
-        pairs = ((e, schemes.violations(e.labels, scheme)) for e in examples)
-        return tuple(e.lines[i] for e, positions in pairs for i in positions)
-
-    detected = schemes.detect(example.labels for example in examples)
-    if not declared or declared == detected:
-        return detected, breaches(detected)
-    lines = breaches(declared)
-    fewer = breaches(detected) if lines else lines
-    return (detected, fewer) if len(fewer) < len(lines) else (declared, lines)
+    names = [schemes.detect(example.labels for example in examples)]
+    if declared:
+        names.insert(0, declared)
+    lines = {
+        scheme: [
+            e.lines[i] for e in examples for i in schemes.violations(e.labels, scheme)
+        ]
+        for scheme in names
+    }
+    best = min(lines, key=lambda scheme: len(lines[scheme]))
+    return best, lines[best]
 
 
 def _problem(label: str, has_tags: bool) -> str:
@@ -236,27 +234,24 @@ def _well_labelled(
     """Returns the sentences without wrong labels; raises or collects the others'."""
     tokens = [token for example in examples[:100] for token in example.tokens]
     like_labels = sum(t == "O" or (t[1:2] == "-" and t[0] in "BIESLU") for t in tokens)
-    is_plain = not any("; " in problem for problem in wrong.values())
     hint = ""
     if like_labels > len(tokens) / 2:
         hint = "; are the columns swapped? Set token_column and label_column"
-    elif is_plain and all(label.isdigit() for label in wrong):
-        hint = "; labels are names, not numbers"
-    elif is_plain:
+    elif not any("; " in problem for problem in wrong.values()):
         hint = "; is it the right column (label_column)? Or are they tags, without "
         hint += "spans (scheme tags)?"
-    good = []
-    for example in examples:
-        bad = [i for i, label in enumerate(example.labels) if label in wrong]
-        for i in bad:
-            message = wrong[example.labels[i]] + hint
-            error = InputError(message, example.path or path, example.lines[i])
-            if errors is None:
-                raise error
-            errors.append(error)
-        if not bad:
-            good.append(example)
-    return tuple(good)
+    if all(label.isdigit() for label in wrong):
+        hint = "; labels are names, not numbers"
+    problems = [
+        InputError(wrong[label] + hint, example.path or path, line)
+        for example in examples
+        for label, line in zip(example.labels, example.lines, strict=True)
+        if label in wrong
+    ]
+    if errors is None:
+        raise problems[0]
+    errors += problems
+    return tuple(e for e in examples if wrong.keys().isdisjoint(e.labels))
 
 
 def is_invisible(char: str) -> bool:
@@ -319,18 +314,12 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
 # Known corpora
 
 _ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl")
-_STEMS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
-# The last names are for CoNLL-2012, for Universal Dependencies, and for a folder of
-# brat or CoNLL-2012 files.
-_FILES = {
-    split: (
-        *(f"{s}.{e}" for s in stems for e in _ENDINGS),
-        *(f"{s}.*_conll" for s in stems),
-        f"*-ud-{split}.conllu",
-        *(f"{s}/" for s in stems),
-    )
-    for split, stems in _STEMS.items()
-}
+
+
+def _names(split: str, *stems: str) -> tuple[str, ...]:
+    """Returns the usual names of a split's file, or of a folder of files."""
+    names = [f"{stem}.{ending}" for stem in stems for ending in (*_ENDINGS, "*_conll")]
+    return (*names, f"*-ud-{split}.conllu", *(f"{stem}/" for stem in stems))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -341,14 +330,12 @@ class Corpus:
     source: str  # where to get it
     scheme: str | None = None  # as published
     # File names of each split, with or without .gz.
-    files: Mapping[str, tuple[str, ...]] = dataclasses.field(
-        default_factory=lambda: _FILES
+    files: Sequence[tuple[str, ...]] = (
+        _names("train", "train"),
+        _names("dev", "dev", "valid"),
+        _names("test", "test"),
     )
-    sizes: Mapping[str, Sizes] = dataclasses.field(default_factory=dict)  # as published
-
-
-def _per_split(*values: Any) -> dict[str, Any]:
-    return dict(zip(SPLITS, values, strict=True))
+    sizes: Sequence[Sizes] = ()  # as published
 
 
 CORPORA: dict[str, Corpus] = {
@@ -356,43 +343,41 @@ CORPORA: dict[str, Corpus] = {
         "sample",
         "It is part of jaxner; reinstall jaxner.",
         scheme="BIO",
-        sizes=_per_split(
-            (1_500, 20_454, 3_383), (352, 4_659, 869), (401, 5_525, 1_063)
-        ),
+        sizes=((1_500, 20_454, 3_383), (352, 4_659, 869), (401, 5_525, 1_063)),
     ),
     "conll2003": Corpus(
         "conll2003",
         "Request the Reuters corpus RCV1 from NIST (https://trec.nist.gov/data/reuters)"
         " and add the annotations of https://www.clips.uantwerpen.be/conll2003/ner.",
         scheme="IOB1",
-        files=_per_split(
+        files=(
             ("train.conll", "eng.train", "train.txt"),
             ("dev.conll", "eng.testa", "valid.txt"),
             ("test.conll", "eng.testb", "test.txt"),
         ),
-        sizes=_per_split(
-            (14_041, 203_621, 23_499), (3_250, 51_362, 5_942), (3_453, 46_435, 5_648)
+        sizes=(
+            (14_041, 203_621, 23_499),
+            (3_250, 51_362, 5_942),
+            (3_453, 46_435, 5_648),
         ),
     ),
     "wnut17": Corpus(
         "wnut17",
         "Download it from https://github.com/leondz/emerging_entities_17.",
         scheme="BIO",
-        files=_per_split(
+        files=(
             ("train.conll", "wnut17train.conll"),
             ("dev.conll", "emerging.dev.conll"),
             ("test.conll", "emerging.test.annotated"),
         ),
-        sizes=_per_split(
-            (3_394, 62_730, 1_975), (1_009, 15_733, 836), (1_287, 23_394, 1_079)
-        ),
+        sizes=((3_394, 62_730, 1_975), (1_009, 15_733, 836), (1_287, 23_394, 1_079)),
     ),
     "ontonotes5": Corpus(
         "ontonotes5",
         "Get LDC2013T19 from https://catalog.ldc.upenn.edu/LDC2013T19 and make the "
         "CoNLL-2012 splits, without the New Testament, in columns with BIO labels.",
         scheme="BIO",
-        sizes=_per_split(
+        sizes=(
             (59_924, 1_088_503, 81_828),
             (8_528, 147_724, 11_066),
             (8_262, 152_728, 11_257),
@@ -411,7 +396,7 @@ CORPORA: dict[str, Corpus] = {
         "and 22-24 as test: one word and tag per line, a blank line after each "
         "sentence.",
         scheme=schemes.TAGS,
-        sizes=_per_split((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
+        sizes=((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
     ),
 }
 
@@ -472,7 +457,7 @@ def load(
     path, scheme = _find(corpus, folder, split), scheme or corpus.scheme
     found = read(path, name=corpus.name, split=split, scheme=scheme, **options)
     notes, sizes = list(found.notes), found.sizes()
-    known = corpus.sizes.get(split, sizes)
+    known = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
     # Not strict: tags have no count of entities.
     for nouns, expected, size in zip(COUNTED, known, sizes, strict=False):
         if expected != size:
@@ -518,37 +503,30 @@ def _place(
 def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if split not in SPLITS:
         raise InputError(_unknown("split", split, SPLITS))
-    wanted = corpus.files[split]
-    names = [f"{n}{end}" for n in wanted if n[-1] != "/" for end in ("", ".gz")]
-    tried = [folder / name for name in names]
-    found = (path for pattern in tried for path in sorted(folder.glob(pattern.name)))
-    there = [path for path in found if path.is_file()]
-    folders = (folder / name[:-1] for name in wanted if name[-1] == "/")
+    names = corpus.files[SPLITS.index(split)]
+    wanted = [f"{n}{end}" for n in names if n[-1] != "/" for end in ("", ".gz")]
+    there = [
+        path for name in wanted for path in sorted(folder.glob(name)) if path.is_file()
+    ]
+    folders = (folder / name[:-1] for name in names if name[-1] == "/")
     there += [path for path in folders if path.is_dir() and formats.is_folder(path)]
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
         raise InputError(f"Several {split} files in {folder}: {files}; keep only one")
-    if not folder.is_dir() and folder.exists():
-        raise NotADirectoryError(
-            f"{folder} is a file; expected the folder that contains it"
-        )
-    if not there and corpus.name not in CORPORA:
-        names = ", ".join(corpus.files[split])
-        held = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
-        what = (
-            f"it holds {held or 'nothing'}" if folder.is_dir() else "it does not exist"
-        )
-        raise FileNotFoundError(
-            f"No {split} file in the folder {folder}: {what}. Possible names: {names}, "
-            "each also with .gz"
-        )
-    if not there:
-        raise FileNotFoundError(
-            f"No {split} file of {corpus.name}; tried {', '.join(map(str, tried))}. Set"
-            f" {DATA_VARIABLE} to the folder that holds the folder {corpus.name}, or "
-            f"name a directory. {corpus.source}"
-        )
-    return there[0]
+    if there:
+        return there[0]
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"Expected a folder, {folder} is a file")
+    beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
+    held = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
+    where = ""
+    if corpus.name in CORPORA:
+        where = f". Set {DATA_VARIABLE} to the folder that holds the folder "
+        where += f"{corpus.name}, or name a directory. {corpus.source}"
+    raise FileNotFoundError(
+        f"No {split} file in the folder {folder}: {held}. Possible names, each also "
+        f"with .gz: {', '.join(names)}{where}"
+    )
 
 
 def _unknown(what: str, name: str | None, known: Iterable[str]) -> str:

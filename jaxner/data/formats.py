@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import functools
 import gzip
 import hashlib
 import itertools
@@ -22,7 +21,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, TextIO, cast
 
 from jaxner import writing
 from jaxner.data import schemes, tokens
@@ -39,18 +38,19 @@ TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("label", "labels", "ner", "ner_tag", "ner_tags", "entity", "tag", "tags")
 _SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 _DOCUMENT = ("document", "document_id", "doc_id", "doc")
+_JSON_TOKENS = ("tokens", "words")
 _JSON_LABELS = ("labels", "tags", "ner_tags", "ner", "label")
 _JSON_SPANS = ("spans", "entities", "label", "labels")
-_STARTS, _ENDS = ("start", "start_offset"), ("end", "end_offset")
-_TYPES = ("label", "type", "entity_type", "entity")
-# CoNLL-U: entities are in MISC, as in NER=B-PER.
-_CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS")
-_CONLLU += ("FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_JSON_SPAN = (
+    ("start", "start_offset"),
+    ("end", "end_offset"),
+    ("label", "type", "entity_type", "entity"),
+)
+# CoNLL-U has ten columns; entities are in MISC, as in NER=B-PER.
 UPOS, XPOS, MISC = 3, 4, 9
 _KEYS = ("NER", "ner", "Entity", "entity", "NE")
 _NO_WORD = re.compile("([0-9]+)([-.])([0-9]+)")  # 1-2: several words; 1.1: an empty one
-_NEW_DOCUMENT = re.compile(r"#\s*newdoc(\s|$)")
-# CoNLL-2012: 12 columns or more.
+# CoNLL-2012 has 12 columns or more.
 _NUMBER, _WORD, _POS, _ENTITIES = 2, 3, 4, 10
 _BRACKETS = re.compile(r"(?:\(([^()*\s]+))?(\*?)(\))?")
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
@@ -125,9 +125,7 @@ class Options:
         try:
             "".encode(self.encoding)
         except LookupError:
-            raise InputError(
-                f"Unknown encoding {self.encoding!r}; known are Python's, such as utf-8"
-            ) from None
+            raise InputError(f"Unknown encoding {self.encoding!r}") from None
         if isinstance(self.label_names, str):
             names = tuple(self.label_names.split(",")) if self.label_names else ()
             object.__setattr__(self, "label_names", names)
@@ -162,14 +160,6 @@ class CharSpan(NamedTuple):
     line: int
 
 
-@runtime_checkable
-class Writable(Protocol):
-    """A text file open for writing."""
-
-    def write(self, text: str, /) -> object:
-        """Writes a text."""
-
-
 # Files
 
 
@@ -193,44 +183,29 @@ def open_binary(path: str | os.PathLike[str]) -> Any:
 
 @dataclasses.dataclass
 class File:
-    """A file that is being read; the other attributes are shared by all of a folder.
-
-    Attributes:
-        path: The file.
-        options: How to read it.
-        errors: Collects errors; None: the first one is raised.
-        notes: Collects notes on spans that do not match tokens.
-        others: Counts annotations that are not entities, by kind.
-        digest: Checksum of the bytes read so far.
-        prefix: Returns what the checksum covers before a file's bytes: its name.
-        data: The decompressed bytes last read.
-    """
+    """A file that is being read; a folder's files share notes and checksum."""
 
     path: Path
     options: Options
-    errors: list[InputError] | None
-    notes: list[str]
-    others: Counter[str]
+    root: Path | None  # checksums cover the file's name within it
+    notes: list[str]  # on spans that do not match tokens
+    others: Counter[str]  # annotations that are not entities, by kind
     digest: Any
-    prefix: Callable[[Path], bytes]
-    data: bytes = b""
+    errors: list[InputError] = dataclasses.field(default_factory=list)
+    data: bytes = b""  # as last read, decompressed
 
     def fail(self, line: int | None, message: str, text: str | None = None) -> None:
-        """Raises an error about a line, or collects it; shows the text."""
+        """Collects an error about a line; shows the text."""
         if text is not None:
             message = f"{message}: {_shown(text)}"
-        error = InputError(message, self.path, line)
-        if self.errors is None:
-            raise error
-        self.errors.append(error)
+        self.errors.append(InputError(message, self.path, line))
 
     def unfit(self, span: CharSpan, text: str, what: str, whole: str = "") -> bool:
         """Reports a span that differs from tokens; returns whether to widen it."""
         message = f"the {span.type} {span.start}:{span.end} {what}"
+        text = text[span.start : span.end]
         if self.options.unfit == "error":
-            message += (
-                "; unfit=widen extends such spans to tokens, drop leaves them out"
-            )
+            message += "; unfit=widen extends it to whole tokens, drop leaves it out"
             self.fail(span.line, message, text)
             return False
         widens = bool(whole) and self.options.unfit == "widen"
@@ -246,15 +221,16 @@ class File:
                 self.data = file.read()
         except DAMAGED_GZIP as error:
             raise InputError(f"damaged gzip file ({error})", path) from None
-        self.digest.update(self.prefix(path) + self.data)
+        if self.root:
+            self.digest.update(f"{path.relative_to(self.root)}\n".encode())
+        self.digest.update(self.data)
         try:
-            text = self.data.decode(self.options.encoding)
+            return self.data.decode(self.options.encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             message = f"byte 0x{self.data[error.start]:02x} is not "
             message += f"{self.options.encoding}; set encoding to that of the file"
             line = self.data.count(b"\n", 0, error.start) + 1
             raise InputError(message, path, line) from None
-        return text.removeprefix("\ufeff")
 
     def lines(self) -> list[str]:
         """Returns the lines of the text, which end at LF or CRLF and nowhere else."""
@@ -265,13 +241,8 @@ def _shown(text: str) -> str:
     return repr(text if len(repr(text)) <= 80 else f"{text[:80]}...")
 
 
-def write_text(target: str | os.PathLike[str] | Writable, text: str) -> None:
-    """Writes a file atomically, in UTF-8; a path that ends with `.gz` is compressed.
-
-    Args:
-        target: A path, or a text file open for writing.
-        text: The content.
-    """
+def write_text(target: str | os.PathLike[str] | TextIO, text: str) -> None:
+    """Writes a file atomically, in UTF-8; a path that ends with `.gz` is compressed."""
     if not isinstance(target, str | os.PathLike):
         target.write(text)
         return
@@ -283,11 +254,13 @@ def write_text(target: str | os.PathLike[str] | Writable, text: str) -> None:
         file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-# Readers
+# Formats with a token a line
+
+Row = tuple[int, str, str]
+"""Line, token and label."""
 
 
-def _example(rows: Sequence[tuple[int, str, str]], document: int) -> Example:
-    """Returns a sentence of rows: line, token and label of each word."""
+def _example(rows: Sequence[Row], document: int) -> Example:
     numbers, words, labels = zip(*rows, strict=True)
     lines = range(numbers[0], numbers[-1] + 1)
     is_gapless = len(lines) == len(rows)
@@ -295,23 +268,24 @@ def _example(rows: Sequence[tuple[int, str, str]], document: int) -> Example:
 
 
 def _blocks(
-    lines: Iterable[str], comments: str | None, is_conllu: bool = False
-) -> Iterator[tuple[int, int, list[str]]]:
-    """Groups token lines by sentence: document, number of the first line, lines."""
+    lines: Iterable[str], mark: Callable[[str, bool], bool | None]
+) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+    """Yields the document and the numbered lines of each sentence.
+
+    `mark` gets a line, and whether it follows a token. It returns None for a token,
+    which blank lines and all others part; else whether the line begins a document.
+    """
     document = 0
-    block: list[str] = []
-    for number, line in enumerate(itertools.chain(lines, [""]), 1):
-        marks = line.startswith(DOCSTART) and line[10:11] in ("", " ", "\t")
-        marks = marks and not is_conllu
-        if marks or not line.strip(" \t"):
-            if block:
-                yield document, number - len(block), block
-                block = []
-            document += marks
-        elif block or comments is None or not line.startswith(comments):
-            block.append(line)
-        elif is_conllu:
-            document += _NEW_DOCUMENT.match(line) is not None
+    block: list[tuple[int, str]] = []
+    for number, line in enumerate([*lines, ""], 1):
+        begins = mark(line, bool(block)) if line.strip(" \t") else False
+        if begins is None:
+            block.append((number, line))
+            continue
+        if block:
+            yield document, block
+            block = []
+        document += begins
 
 
 def _problem(line: str, cells: list[str], width: int, token: int, label: int) -> str:
@@ -323,6 +297,18 @@ def _problem(line: str, cells: list[str], width: int, token: int, label: int) ->
     if cells[token].strip(" ") and cells[label].strip(" "):
         return ""
     return "the token or the label is blank"
+
+
+def _places(
+    token: int, label: int, width: int, path: Path, line: int | None = None
+) -> tuple[int, int]:
+    """Returns the columns, counted from 0; they have to exist and to differ."""
+    places = {place % width for place in (token, label) if -width <= place < width}
+    if len(places) < 2:
+        message = f"expected tokens and labels in columns {token}, {label}, got {width}"
+        message += " columns; set token_column and label_column"
+        raise InputError(message, path, line)
+    return token % width, label % width
 
 
 def columns(file: File) -> Iterator[Example]:
@@ -338,52 +324,48 @@ def columns(file: File) -> Iterator[Example]:
     - `#` starts a token like any other character, such as a hashtag. With `comments`,
       lines that start with it are skipped before a sentence, not within one.
     """
-    options = file.options
-    label = -1 if options.label_column is None else options.label_column
-    token = options.token_column or 0
-    width, has_tabs, hint = 0, False, ""
-    for document, start, block in _blocks(file.lines(), options.comments):
+    comments, label = file.options.comments, file.options.label_column
+
+    def mark(line: str, is_within: bool) -> bool | None:
+        if line.startswith(DOCSTART) and line[10:11] in ("", " ", "\t"):
+            return True
+        is_comment = comments is not None and line.startswith(comments)
+        return False if is_comment and not is_within else None
+
+    def split(line: str) -> list[str]:
+        if has_tabs or "\t" in line:
+            return line.split("\t")
+        return [cell for cell in line.split(" ") if cell]
+
+    blocks = list(_blocks(file.lines(), mark))
+    if not blocks:
+        return
+    first, line = blocks[0][1][0]
+    has_tabs = "\t" in line
+    cells = split(line)
+    width = len(cells)
+    if width == 1:
+        message = "expected a token and a label, got one column; separate columns by "
+        message += "tabs or spaces" + (", not commas" if "," in line else "")
+        raise InputError(f"{message}: {_shown(line)}", file.path, first)
+    token, label = file.options.token_column or 0, -1 if label is None else label
+    token, label = _places(token, label, width, file.path, first)
+    if cells[token].lower() in TOKEN and cells[label].lower() in LABEL:
+        message = "expected a token and its label, got a header; remove it, or set "
+        message += f"format to tsv: {_shown(line)}"
+        raise InputError(message, file.path, first)
+    hint = f"; if line {first} is a comment, set comments to '#'"
+    hint = hint if line.startswith("#") else ""
+    for document, block in blocks:
         rows = []
-        for number, line in enumerate(block, start):
-            has_tabs = has_tabs or (not width and "\t" in line)
-            is_tabbed = has_tabs or "\t" in line
-            cells = line.split("\t" if is_tabbed else " ")
-            if not is_tabbed and "" in cells:
-                cells = [cell for cell in cells if cell]
-            if not width:
-                width = len(cells)
-                _check_first(file, number, line, cells, (token, label))
-                if line.startswith("#"):
-                    hint = f"; if line {number} is a comment, set comments to '#'"
+        for number, line in block:
+            cells = split(line)
             if problem := _problem(line, cells, width, token, label):
                 file.fail(number, problem + hint, line)
             else:
                 rows.append((number, cells[token], cells[label]))
         if rows:
             yield _example(rows, document)
-
-
-def _check_first(
-    file: File, number: int, line: str, cells: list[str], places: tuple[int, int]
-) -> None:
-    """Raises InputError if the first line lacks the columns, or is a header."""
-    width = len(cells)
-    if width == 1:
-        message = "expected a token and a label, got one column; separate columns by "
-        message += "tabs or spaces" + (", not commas" if "," in line else "")
-    elif len({p % width for p in places if -width <= p < width}) < 2:
-        message = (
-            f"expected tokens and labels in columns {places[0]}, {places[1]}, got "
-        )
-        message += f"{width} columns; set token_column and label_column"
-    elif cells[places[0]].lower() in TOKEN and cells[places[1]].lower() in LABEL:
-        message = (
-            "expected a token and its label, got a header; remove the line, or set "
-        )
-        message += "format to tsv"
-    else:
-        return
-    raise InputError(f"{message}: {_shown(line)}", file.path, number)
 
 
 def conllu(file: File) -> Iterator[Example]:
@@ -394,71 +376,63 @@ def conllu(file: File) -> Iterator[Example]:
 
     Source: https://universaldependencies.org/format.html
     """
-    options, size, lines = file.options, len(_CONLLU), file.lines()
+    options, lines = file.options, file.lines()
     token = 1 if options.token_column is None else options.token_column
     label = options.label_column
+    entities = {
+        (cells[0].isdigit(), _entity(cells[MISC]))
+        for cells in (line.split("\t") for line in lines if line[:1].isdigit())
+        if len(cells) == 10
+    }
     if label is None:
-        rows = (line.split("\t") for line in lines if line[:1].isdigit())
-        entities = (_entity(row[MISC]) for row in rows if len(row) == size)
-        found = any(re.fullmatch("O|[BIESLU]-.+", name or "") for name in entities)
-        label = MISC if found and not options.tags else UPOS
-    if len({c % size for c in (token, label) if -size <= c < size}) < 2:
-        known = ", ".join(f"{i} {name}" for i, name in enumerate(_CONLLU))
-        message = f"expected a column of tokens and one of labels, got {token}, {label}"
-        raise InputError(f"{message}; CoNLL-U has {known}", file.path)
-    label %= size
-    first, has_entities = 0, False
-    for document, start, block in _blocks(lines, "#", is_conllu=True):
-        rows, errors = [], 0
-        count, last = 1, 0  # number of the next word; end of a range of words
-        for number, line in enumerate(block, start):
+        has_some = any(re.fullmatch("O|[BIESLU]-.+", e or "") for _, e in entities)
+        label = MISC if has_some and not options.tags else UPOS
+    token, label = _places(token, label, 10, file.path)
+    if label == MISC and entities and not any(w and e is not None for w, e in entities):
+        file.fail(1, f"expected an entity in MISC ({', '.join(_KEYS)}), got none")
+
+    def mark(line: str, is_within: bool) -> bool | None:
+        if is_within or not line.startswith("#"):
+            return None
+        return re.match(r"#\s*newdoc(\s|$)", line) is not None
+
+    for document, block in _blocks(lines, mark):
+        rows, errors = [], len(file.errors)
+        word, last = 1, 0  # number of the next word; end of a range of words
+        for number, line in block:
             cells = line.split("\t")
-            problem = _problem(line, cells, size, token, 0 if label == MISC else label)
-            if line.startswith("#"):
-                problem = "expected a word, got a comment within a sentence"
-            elif len(cells) != size:
-                problem += "; set format to conll for other columns than CoNLL-U's"
-            elif match := _NO_WORD.fullmatch(cells[0]):
+            name = cells[0]
+            problem = _problem(line, cells, 10, token, 0 if label == MISC else label)
+            if match := _NO_WORD.fullmatch(name):
                 begin, end = int(match[1]), int(match[3])
-                is_empty = match[2] == "."
-                fits = begin == count - 1 and end > 0
-                if not is_empty:
-                    fits = begin == count and end > begin > last
-                    last = end if fits else last
-                problem = problem or ("" if fits else _wrong_id(count, cells[0]))
+                is_range = match[2] == "-"
+                fits = begin == word and end > begin > last
+                fits = fits if is_range else begin == word - 1 and end > 0
+                last = end if fits and is_range else last
             else:
-                entity = _entity(cells[MISC]) if label == MISC else cells[label]
-                if not problem and cells[0] != str(count):
-                    problem = _wrong_id(count, cells[0])
-                elif not problem and label != MISC and cells[label] == "_":
-                    problem = f"expected a label in {_CONLLU[label]}, got none; set "
-                    problem += "label_column: 3 is UPOS, 4 XPOS"
-                elif not problem:
-                    has_entities = has_entities or entity is not None
-                    rows.append((number, cells[token], entity or "O"))
-                is_number = cells[0].isascii() and cells[0].isdigit()
-                count = int(cells[0]) + 1 if is_number else count + 1
+                fits, word = name == str(word), word + 1
+            is_first = len(file.errors) == errors  # words after it are misnumbered, too
+            if not fits and is_first:
+                problem = problem or f"expected the next word's number, got {name}"
+            elif not match and not problem:
+                kind = (_entity(cells[MISC]) or "O") if label == MISC else cells[label]
+                if kind == "_":
+                    problem = "expected a label, got none; set label_column: 3 is UPOS,"
+                    problem += " 4 XPOS"
+                rows.append((number, cells[token], kind))
             if problem:
                 file.fail(number, problem, line)
-                errors += 1
-        if not errors and (last >= count or not rows):
+        if len(file.errors) == errors and (last >= word or not rows):
             message = f"expected words up to {max(last, 1)}, the sentence ends before"
-            file.fail(start + len(block) - 1, message, block[-1])
+            file.fail(block[-1][0], message, block[-1][1])
         if rows:
-            first = first or rows[0][0]
             yield _example(rows, document)
-    if label == MISC and first and not has_entities:
-        message = f"expected an entity in MISC ({', '.join(_KEYS)}), got none"
-        file.fail(first, f"{message}; for tags set label_column: 3 is UPOS, 4 XPOS")
-
-
-def _wrong_id(count: int, name: str) -> str:
-    known = f"{count} (or {count}-{count + 1}, {count - 1}.1)"
-    return f"expected word {known} of its sentence, got {name!r}"
 
 
 def _entity(misc: str) -> str | None:
     """Returns the entity label among a word's attributes, if any."""
+    if "=" not in misc:
+        return None
     parts = (pair.partition("=") for pair in misc.split("|"))
     pairs = {key: value for key, _, value in parts}
     return next((pairs[key] for key in _KEYS if key in pairs), None)
@@ -472,45 +446,40 @@ def conll2012(file: File) -> Iterator[Example]:
 
     Source: https://conll.cemantix.org/2012/data.html, "CoNLL format".
     """
-    label = file.options.label_column
+    label, lines = file.options.label_column, file.lines()
     if label is None:
         label = _POS if file.options.tags else _ENTITIES
-    width = max(12, label + 1)
-    document, is_open, is_faulty = 0, False, False
-    rows: list[tuple[int, str, str]] = []
-    for number, line in enumerate([*file.lines(), ""], 1):
-        begins, ends = line.startswith("#begin"), line.startswith("#end")
-        if begins or ends or not line.strip(" \t"):
-            if rows:
-                labelled = _unbracketed(file, rows) if label == _ENTITIES else rows
-                yield _example(labelled, document)
-            rows, is_faulty = [], False
-            if (begins and is_open) or (ends and not is_open):
-                message = "a document begins within another, or ends that never began"
-                file.fail(number, message, line)
-            document += begins
-            is_open = begins or (is_open and not ends)
-            continue
-        cells = [cell for cell in line.replace("\t", " ").split(" ") if cell]
-        problem = ""
-        if len(cells) < width:
-            problem = f"expected at least {width} columns, got {len(cells)}; set "
-            problem += "format to conll for other columns"
-        elif "\r" in line:
-            problem = _problem(line, cells, len(cells), _WORD, label)
-        elif cells[_NUMBER] != str(len(rows)) and not is_faulty:
-            number_of = f"word {len(rows)} of its sentence"
-            problem = f"expected {number_of}, got {cells[_NUMBER]!r}"
-        if problem:
-            file.fail(number, problem, line)
-            is_faulty = True  # the words after it are not misnumbered, too
-        else:
-            rows.append((number, cells[_WORD], cells[label]))
+    width, is_open = max(12, label + 1, -label), False
+    for number, line in enumerate(lines, 1):
+        if line.startswith(("#begin", "#end")):
+            if line.startswith("#begin") == is_open:
+                file.fail(number, "a document begins or ends twice", line)
+            is_open = line.startswith("#begin")
+
+    def mark(line: str, is_within: bool) -> bool | None:
+        return line[:2] == "#b" if line.startswith(("#begin", "#end")) else None
+
+    for document, block in _blocks(lines, mark):
+        rows, errors = [], len(file.errors)
+        for number, line in block:
+            cells = [cell for cell in line.replace("\t", " ").split(" ") if cell]
+            problem = ""
+            if len(cells) < width:
+                problem = f"expected at least {width} columns, got {len(cells)}"
+            elif "\r" in line:
+                problem = _problem(line, cells, len(cells), _WORD, label)
+            elif cells[_NUMBER] != str(len(rows)) and len(file.errors) == errors:
+                problem = f"expected word {len(rows)} of its sentence"
+            if problem:
+                file.fail(number, problem, line)
+            else:
+                rows.append((number, cells[_WORD], cells[label]))
+        if rows:
+            labelled = _unbracketed(file, rows) if label == _ENTITIES else rows
+            yield _example(labelled, document)
 
 
-def _unbracketed(
-    file: File, rows: Iterable[tuple[int, str, str]]
-) -> list[tuple[int, str, str]]:
+def _unbracketed(file: File, rows: Iterable[Row]) -> list[Row]:
     """Returns rows with labels for brackets: `(GPE*`, `*`, `*)`; `(GPE)`."""
     result = []
     current, number, cell = "", 0, ""
@@ -536,80 +505,64 @@ def table(file: File) -> Iterator[Example]:
     A blank line ends a sentence, and so does a new value in a column for sentences or
     documents; a blank cell there means "as above".
     """
-    lines = file.lines()
-    header = [cell.strip().lower() for cell in lines[0].split("\t")]
-    width = len(header)
+    header, *lines = file.lines()
+    names = [cell.strip().lower() for cell in header.split("\t")]
+    width = len(names)
 
-    def column(names: Sequence[str], chosen: int | None = None) -> int | None:
+    def column(known: Sequence[str], chosen: int | None = None) -> int | None:
         if chosen is not None:
             return chosen % width if -width <= chosen < width else None
-        return next((header.index(name) for name in names if name in header), None)
+        return next((names.index(name) for name in known if name in names), None)
 
     token = column(TOKEN, file.options.token_column)
     label = column(LABEL, file.options.label_column)
     if token is None or label is None or token == label:
         message = f"expected a header with a token ({', '.join(TOKEN)}) and a label "
         message += f"({', '.join(LABEL)}); or set token_column and label_column"
-        raise InputError(f"{message}: {_shown(lines[0])}", file.path, 1)
+        raise InputError(f"{message}: {_shown(header)}", file.path, 1)
     documents = column(_DOCUMENT)
     bounds = {column(_SENTENCE), documents} - {None, token, label}
     last = {cast(int, place): "" for place in bounds}
     document = 0
-    rows: list[tuple[int, str, str]] = []
-    for number, line in enumerate([*lines[1:], ""], 2):
-        cells = line.split("\t")
-        is_blank = not line.strip(" \t")
-        problem = "" if is_blank else _problem(line, cells, width, token, label)
-        if problem:
-            file.fail(number, problem, line)
-            continue
-        new = {} if is_blank else {c: cells[c] for c in last if cells[c].strip(" ")}
-        changed = [c for c in new if new[c] != last[c]]
-        if rows and (changed or is_blank):
-            yield _example(rows, document)
-            rows = []
-        last |= new
-        document += documents in changed
-        if not is_blank:
+    for _, block in _blocks(["", *lines], lambda line, is_within: None):
+        rows: list[Row] = []
+        for number, line in block:
+            cells = line.split("\t")
+            if problem := _problem(line, cells, width, token, label):
+                file.fail(number, problem, line)
+                continue
+            new = {place: cells[place] for place in last if cells[place].strip(" ")}
+            changed = [place for place in new if new[place] != last[place]]
+            if rows and changed:
+                yield _example(rows, document)
+                rows = []
+            last |= new
+            document += documents in changed
             rows.append((number, cells[token], cells[label]))
+        if rows:
+            yield _example(rows, document)
 
 
-def has_header(line: str) -> bool:
-    r"""Returns whether a line names a column of tokens and one of labels.
-
-    Example:
-        >>> has_header("Sentence #\tWord\tPOS\tTag"), has_header("Milan\tB-ORG")
-        (True, False)
-    """
-    names = {cell.strip().lower() for cell in line.split("\t")}
-    return bool(names & {*TOKEN} and names & {*LABEL})
+# Formats of texts and spans
 
 
 class Piece(NamedTuple):
-    """A sentence of a text, or of a JSON record without text.
-
-    Attributes:
-        tokens: The tokens.
-        start: First character of the sentence in the whole text.
-        text: Text of the sentence.
-        offsets: First character and last character plus one of each token in the
-            sentence; None if there is no text.
-    """
+    """A sentence of a text, or of a JSON record, which may lack a text."""
 
     tokens: tuple[str, ...]
-    start: int = 0
+    start: int = 0  # first character in the whole text
     text: str | None = None
-    offsets: tuple[tuple[int, int], ...] | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None  # of each token in `text`
 
 
 def pieces(text: str, options: Options) -> list[Piece]:
     """Returns the sentences of a raw text; without splitting, the text is one."""
     split = options.split_sentences
-    found = tokens.read(text, options.tokenizer, split_sentences=split)
+    sentences = tokens.read(text, options.tokenizer, split_sentences=split)
     result = []
-    for sentence in found:
+    for sentence in sentences:
         start, end = sentence[0].start, sentence[-1].end
-        if not split and len(found) == 1:
+        if not split and len(sentences) == 1:
             start, end = 0, len(text)
         offsets = tuple((t.start - start, t.end - start) for t in sentence)
         words = tuple(t.text for t in sentence)
@@ -648,25 +601,25 @@ def json_lines(file: File) -> Iterator[Example]:
             labels = _json_labels(record, sentences, names)
             spans = _json_spans(record, number) if labels is None else []
         except InputError as error:
-            if _is_json("\n".join(lines)):
+            if _is_json(lines):
                 message = f"expected JSON in each line, got one over {len(lines):,}"
                 raise InputError(message, file.path) from None
             file.fail(number, error.message, line)
             continue
         if labels is None:
             yield from _fitted(file, record["text"], spans, sentences, document, number)
-            continue
-        (piece,) = sentences
-        numbers = (number,) * len(labels)
-        words, _, text, offsets = piece
-        yield Example(words, labels, document, numbers, text, offsets)
+        else:
+            ((words, _, text, offsets),) = sentences
+            numbers = (number,) * len(labels)
+            yield Example(words, labels, document, numbers, text, offsets)
 
 
-def _is_json(text: str) -> bool:
-    if sum(bool(line.strip()) for line in text.split("\n")) < 2:
+def _is_json(lines: Sequence[str]) -> bool:
+    """Returns whether several lines are one JSON text."""
+    if sum(bool(line.strip()) for line in lines) < 2:
         return False
     try:
-        json.loads(text)
+        json.loads("\n".join(lines))
     except (ValueError, RecursionError):
         return False
     return True
@@ -682,15 +635,12 @@ def load_json(line: str) -> dict[str, Any]:
         record = json.loads(line)
         if "\\ud" in line.lower():
             json.dumps(record, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise InputError(f"this is not JSON ({error.msg})") from None
     except UnicodeEncodeError:
         raise InputError("expected characters, got half of a surrogate pair") from None
-    except RecursionError:
-        raise InputError("this is not JSON (nested too deeply)") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"this is not JSON ({error})") from None
     if not isinstance(record, dict):
-        kind = "a list" if isinstance(record, list) else repr(record)
-        raise InputError(f"expected a JSON object, got {kind}")
+        raise InputError(f"expected a JSON object, got a {type(record).__name__}")
     return record
 
 
@@ -731,38 +681,33 @@ def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
     Raises:
         InputError: Tokens or text are missing or malformed, or do not match.
     """
-    text, items = record.get("text"), _first(record, ("tokens", "words"))
+    text, items = record.get("text"), _first(record, _JSON_TOKENS)
     if not isinstance(text, str | None):
         raise InputError(f"expected a string in text, got {text!r}")
-    if items is None and text is None:
-        fields = ", ".join(record)
-        raise InputError(f"expected tokens and labels, or text and spans, got {fields}")
-    if items is None:
-        return pieces(cast(str, text), options)
+    if items is None and text is not None:
+        return pieces(text, options)
     if not isinstance(items, list) or not items:
-        raise InputError("expected a list of tokens, with one at least")
+        raise InputError("expected a list of tokens and labels, or text and spans")
     words, offsets, last = [], [], 0
-    word: Any
-    start: Any
-    end: Any
     for i, item in enumerate(items):
+        word: Any = item
+        start: Any = 0
         if isinstance(item, Mapping):
             word, start, end = (item.get(name) for name in ("text", "start", "end"))
             fits = type(start) is type(end) is int and last <= start < end
             fits = fits and (text is None or text[start:end] == word)
+        elif text is None or not isinstance(word, str):
+            fits, end = True, 0
         else:
-            word, start = item, 0
-            if text is not None and isinstance(word, str):
-                start = text.find(word, last)
-            end = start + len(word) if isinstance(word, str) else 0
-            fits = text is None or (start >= 0 and not text[last:start].strip())
+            start = text.find(word, last)
+            end = start + len(word)
+            fits = start >= 0 and not text[last:start].strip()
         is_word = isinstance(word, str) and word.strip(" ")
         if not is_word or set(word) & set("\t\r\n"):
             message = f"token {i} is no string, is blank, or holds a tab or a line end"
             raise InputError(f"{message}: {item!r}")
         if not fits:
-            where = f"at {start}:{end} of" if isinstance(item, Mapping) else "next in"
-            raise InputError(f"the token {word!r} is not {where} the text")
+            raise InputError(f"the token {item!r} does not follow in the text")
         words.append(word)
         offsets.append((start, end))
         last = end
@@ -775,23 +720,20 @@ def _json_labels(
     record: Mapping[str, Any], sentences: list[Piece], names: Sequence[str]
 ) -> tuple[str, ...] | None:
     """Returns the labels of a record's tokens; None if it has spans instead."""
-    has_tokens = _first(record, ("tokens", "words")) is not None
+    has_tokens = _first(record, _JSON_TOKENS) is not None
+    size = len(sentences[0].tokens) if has_tokens else 0
     for field in _JSON_LABELS:
         value = record.get(field)
         if not isinstance(value, list) or (value and isinstance(value[0], list | dict)):
             continue
-        if value and not has_tokens:
-            raise InputError("expected the tokens of these labels, got only a text")
         labels = _labels_in(record, field, names)
-        size = len(sentences[0].tokens) if has_tokens else 0
         if has_tokens and len(labels) == size:
             return labels
         if labels or "text" not in record:
             wanted = counted(size, "label")
             raise InputError(f"expected {wanted}, one per token, got {len(labels)}")
-    if has_tokens and "text" not in record:
-        fields, known = ", ".join(record), " or ".join(_JSON_LABELS)
-        raise InputError(f"expected a list of labels in {known}, got only {fields}")
+    if "text" not in record:
+        raise InputError(f"expected a list of labels in {' or '.join(_JSON_LABELS)}")
     return None
 
 
@@ -803,14 +745,12 @@ def _labels_in(
     if not isinstance(values, list):
         raise InputError(f"expected a list in {field}, got {values!r}")
     if values and all(type(value) is int for value in values):
-        if not names:
-            raise InputError(
-                f"expected names of labels in {field}, got numbers; set label_names or "
-                'begin the file with {"label_names": ["O", "B-PER", …]}'
-            )
-        if wrong := [value for value in values if not 0 <= value < len(names)]:
-            raise InputError(f"expected fewer than {len(names)} labels, got {wrong[0]}")
-        return tuple(names[int(value)] for value in values)
+        if all(0 <= value < len(names) for value in values):
+            return tuple(names[value] for value in values)
+        raise InputError(
+            f"expected numbers of {counted(len(names), 'label')} in {field}; set "
+            'label_names or begin the file with {"label_names": ["O", "B-PER", …]}'
+        )
     if not all(isinstance(value, str) and value.strip(" ") for value in values):
         raise InputError(f"expected a list of strings in {field}, none of them blank")
     return tuple(values)
@@ -819,18 +759,16 @@ def _labels_in(
 def _json_spans(record: Mapping[str, Any], line: int) -> list[CharSpan]:
     items = _first(record, _JSON_SPANS)
     if not isinstance(items, list):
-        fields = ", ".join(record)
-        raise InputError(f"expected a list of spans, such as [], got only {fields}")
+        raise InputError(f"expected a list in {' or '.join(_JSON_SPANS)}, such as []")
     result = []
     for item in items:
         parts: Any = item
         if isinstance(item, Mapping):
-            parts = [_first(item, names) for names in (_STARTS, _ENDS, _TYPES)]
+            parts = [_first(item, names) for names in _JSON_SPAN]
         kinds = [type(part) for part in parts] if isinstance(parts, list) else []
         if kinds != [int, int, str] or not parts[2].strip():
             raise InputError(f"expected a span with start, end and label, got {item!r}")
-        start, end, kind = parts
-        result.append(CharSpan(start, end, kind, line))
+        result.append(CharSpan(*parts, line))
     return result
 
 
@@ -851,9 +789,7 @@ def brat(file: File) -> Iterator[Example]:
     texts = file.path.with_suffix(".txt")
     for path in (file.path, texts):
         if not path.is_file():
-            file = dataclasses.replace(file, path=path)
-            file.fail(None, "expected this file beside its pair")
-            return
+            raise InputError("expected this file beside its pair", path)
     text = file.text(texts)
     if file.data.startswith(b"\xef\xbb\xbf"):
         text = f" {text}"  # offsets count the byte order mark
@@ -879,20 +815,21 @@ def _annotations(file: File, text: str) -> Iterator[CharSpan]:
             if line[:1] in _NO_ENTITY:
                 file.others[_NO_ENTITY[line[:1]]] += 1
             elif line.strip():
-                message = "expected ID, tab, type, start and end, tab, text"
-                file.fail(number, message, line)
+                file.fail(number, "expected ID, tab, type, offsets, tab, text", line)
             continue
-        numbers = [int(part) for part in re.split("[ ;]", match[3])]
-        fragments = list(zip(numbers[::2], numbers[1::2], strict=True))
+        fragments = [
+            (int(start), int(end))
+            for start, end in (part.split(" ") for part in match[3].split(";"))
+        ]
         there = " ".join(text[start:end] for start, end in fragments)
-        span = CharSpan(numbers[0], numbers[-1], match[2], number)
+        span = CharSpan(fragments[0][0], fragments[-1][1], match[2], number)
         if one_line(there) != one_line(match[4]):
             message = f"expected {match[4]!r} at characters {match[3]} of the text, got"
             file.fail(number, message, there)
             continue
         what = f"has {len(fragments)} fragments"
-        whole = text[span.start : span.end]
-        if len(fragments) == 1 or file.unfit(span, whole, what, repr(whole)):
+        whole = repr(text[span.start : span.end])
+        if len(fragments) == 1 or file.unfit(span, text, what, whole):
             yield span
 
 
@@ -900,7 +837,7 @@ def _fitted(
     file: File,
     text: str,
     spans: Iterable[CharSpan],
-    sentences: Sequence[Piece],
+    sentences: Iterable[Piece],
     document: int,
     line: int | None,
 ) -> Iterator[Example]:
@@ -909,96 +846,79 @@ def _fitted(
     A span that begins or ends within a token, or overlaps a longer one, has no labels:
     `options.unfit` says what becomes of it. A text without `line` is the whole file.
     """
-    starts = [piece.start for piece in sentences]
-    within: list[list[CharSpan]] = [[] for _ in sentences]
-    for span in spans:
-        i = bisect.bisect_right(starts, span.start) - 1
-        if not 0 <= span.start < span.end <= len(text):
-            message = f"expected a span within the {len(text)} characters of its text"
-            file.fail(span.line, f"{message}, got {span.start}:{span.end}")
-        elif i >= 0 and span.end <= starts[i] + len(sentences[i].text or ""):
-            within[i].append(span)
-        else:
-            what = "is not within a sentence" if sentences else "has no token"
-            file.unfit(span, text[span.start : span.end], what)
-    for piece, own in zip(sentences, within, strict=True):
-        labels = tuple(_labels(file, piece, own))
-        number = line or text.count("\n", 0, piece.start) + 1
+    left = sorted(spans, reverse=True)
+    for span in [x for x in left if not 0 <= x.start < x.end <= len(text)]:
+        message = f"expected a span within the {len(text)} characters of its text"
+        file.fail(span.line, f"{message}, got {span.start}:{span.end}")
+        left.remove(span)
+    for piece in sentences:
+        base, offsets = piece.start, piece.offsets or ()
+        end = base + len(piece.text or "")
+        fits: list[tuple[schemes.Span, CharSpan]] = []
+        while left and left[-1].start < end:
+            span = left.pop()
+            first = bisect.bisect_right(offsets, span.start - base, key=lambda p: p[1])
+            last = bisect.bisect_left(offsets, span.end - base, key=lambda p: p[0])
+            if span.start < base or span.end > end or first >= last:
+                file.unfit(span, text, "has no tokens in one sentence")
+                continue
+            start, stop = offsets[first][0] + base, offsets[last - 1][1] + base
+            whole = repr(text[start:stop])
+            what = f"does not match the tokens of {whole}"
+            is_fit = (start, stop) == (span.start, span.end)
+            if is_fit or file.unfit(span, text, what, whole):
+                fits.append((schemes.Span(first, last, span.type), span))
+        taken: list[schemes.Span] = []
+        # Longest first: if two spans overlap, the longer one stays.
+        fits.sort(key=lambda pair: (pair[0].start - pair[0].end, pair[0]))
+        for fit, span in fits:
+            if any(other.start < fit.end > fit.start < other.end for other in taken):
+                file.unfit(span, text, "overlaps another span")
+            else:
+                taken.append(fit)
+        labels = tuple(schemes.to_labels(taken, len(offsets), "BIO"))
+        number = line or text.count("\n", 0, base) + 1
         numbers = (number,) * len(labels)
-        words, _, own_text, offsets = piece
-        yield Example(words, labels, document, numbers, own_text, offsets)
-
-
-def _labels(file: File, piece: Piece, spans: Iterable[CharSpan]) -> list[str]:
-    """Returns a sentence's labels; the spans' offsets are of the whole text."""
-    text, offsets, base = piece.text or "", piece.offsets or (), piece.start
-    fits: list[tuple[schemes.Span, CharSpan]] = []
-    for span in spans:
-        start, end = span.start - base, span.end - base
-        first = bisect.bisect_right(offsets, start, key=lambda pair: pair[1])
-        last = bisect.bisect_left(offsets, end, key=lambda pair: pair[0])
-        if first >= last:
-            file.unfit(span, text[start:end], "has no token")
-            continue
-        whole = text[offsets[first][0] : offsets[last - 1][1]]
-        is_fit = (offsets[first][0], offsets[last - 1][1]) == (start, end)
-        what = f"does not match the tokens of {whole!r}"
-        if is_fit or file.unfit(span, text[start:end], what, repr(whole)):
-            fits.append((schemes.Span(first, last, span.type), span))
-    taken: list[schemes.Span] = []
-    # Longest first: if two spans overlap, the longer one stays.
-    fits.sort(key=lambda pair: (pair[0].start - pair[0].end, pair[0]))
-    for fit, span in fits:
-        other = next((t for t in taken if t.start < fit.end > fit.start < t.end), None)
-        if other is None:
-            taken.append(fit)
-            continue
-        whole = text[offsets[other.start][0] : offsets[other.end - 1][1]]
-        what = "occurs twice" if fit == other else f"overlaps {whole!r}"
-        file.unfit(span, text[span.start - base : span.end - base], what)
-    return schemes.to_labels(taken, len(offsets), "BIO")
+        yield Example(
+            piece.tokens, labels, document, numbers, piece.text, piece.offsets
+        )
+    for span in left:
+        file.unfit(span, text, "has no tokens in one sentence")
 
 
 # Writers
 
 
-def text_of(example: Example) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Returns a sentence's text and token offsets; joins tokens if it has no text.
-
-    Example:
-        >>> text_of(Example(("Rome", "wins")))
-        ('Rome wins', [(0, 4), (5, 9)])
-    """
-    if example.text is not None and example.offsets is not None:
-        return example.text, example.offsets
-    offsets, start = [], 0
-    for token in example.tokens:
-        offsets.append((start, start + len(token)))
-        start += len(token) + 1
-    return " ".join(example.tokens), offsets
-
-
-def char_spans(example: Example) -> list[CharSpan]:
-    """Returns the entities of a sentence as spans of characters in its `text_of`."""
-    _, offsets = text_of(example)
-    return [
-        CharSpan(offsets[start][0], offsets[end - 1][1], kind, example.line)
+def _texts(
+    example: Example,
+) -> tuple[str, Sequence[tuple[int, int]], list[tuple[int, int, str]]]:
+    """Returns a sentence's text, or its joined tokens; offsets of tokens; entities."""
+    text, offsets = example.text, example.offsets
+    if text is None or offsets is None:
+        ends = itertools.accumulate(len(token) + 1 for token in example.tokens)
+        offsets = [
+            (end - 1 - len(token), end - 1)
+            for token, end in zip(example.tokens, ends, strict=True)
+        ]
+        text = " ".join(example.tokens)
+    spans = [
+        (offsets[start][0], offsets[end - 1][1], kind)
         for start, end, kind in schemes.to_spans(example.labels)
     ]
+    return text, offsets, spans
 
 
-def _check_cells(number: int, cells: Iterable[str], forbidden: str) -> None:
-    """Raises InputError if a cell could not be read back."""
+def _joined(cells: Sequence[str], separator: str, forbidden: str) -> str:
+    """Returns a line; raises InputError if a cell could not be read back."""
     for cell in cells:
         if not cell.strip(" ") or set(cell) & set(forbidden):
-            raise InputError(
-                f"Sentence {number} could not be read back: {cell!r} is blank, or "
-                f"holds one of {forbidden!r}"
-            )
+            message = f"{cell!r} could not be read back: it is blank, or holds one of "
+            raise InputError(f"{message}{forbidden!r}")
+    return separator.join(cells) + "\n"
 
 
 def write_columns(
-    target: str | os.PathLike[str] | Writable,
+    target: str | os.PathLike[str] | TextIO,
     sentences: Iterable[Iterable[Sequence[str]]],
     *,
     separator: str = " ",
@@ -1017,7 +937,6 @@ def write_columns(
     Raises:
         InputError: A cell is blank or contains a separator or line end, rows differ in
             length, a sentence is empty, or document numbers decrease.
-        ValueError: The separator is unknown, or document numbers are too few.
 
     Example:
         >>> import sys
@@ -1026,8 +945,6 @@ def write_columns(
         rejects O
         <BLANKLINE>
     """
-    if separator not in (" ", "\t"):
-        raise ValueError(f"Unknown separator {separator!r}; known: ' ' and '\\t'")
     write_text(target, "".join(_columns(sentences, separator, documents)))
 
 
@@ -1036,29 +953,23 @@ def _columns(
     separator: str,
     documents: Sequence[int] | None,
 ) -> Iterator[str]:
-    sentences = list(sentences)
+    sentences = [list(rows) for rows in sentences]
     document, width = 0, 0
     numbers = [0] * len(sentences) if documents is None else documents
-    pairs = zip(sentences, numbers, strict=True)
-    for number, (sentence, next_document) in enumerate(pairs):
-        rows = [list(row) for row in sentence]
-        if not rows or next_document < document:
-            problem = "a lower document than the last one" if rows else "no tokens"
-            raise InputError(f"Sentence {number} has {problem}")
+    for rows, number in zip(sentences, numbers, strict=True):
+        if not rows or number < document:
+            raise InputError("a sentence is empty, or its document precedes the last")
         width = width or len(rows[0])
         mark = separator.join([DOCSTART, *["O"] * (width - 1)]) + "\n\n"
-        yield mark * (next_document - document)
-        document = next_document
+        yield mark * (number - document)
+        document = number
         # A file with one column has no tabs that show the reader its separator.
         forbidden = "\r\n\t " if separator == " " or width == 1 else "\r\n\t"
         for row in rows:
-            _check_cells(number, row, forbidden)
             if len(row) != width or row[0] == DOCSTART:
-                raise InputError(
-                    f"Sentence {number} could not be read back: expected {width} "
-                    f"cells, the first not {DOCSTART}, got {row}"
-                )
-            yield separator.join(row) + "\n"
+                message = f"expected {width} cells, the first not {DOCSTART}, got {row}"
+                raise InputError(message)
+            yield _joined(row, separator, forbidden)
         yield "\n"
 
 
@@ -1074,34 +985,31 @@ def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
 
 def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     document = 0
-    for number, example in enumerate(examples):
+    for example in examples:
         yield "# newdoc\n" * (example.document - document)
         document = example.document
         text = " ".join(example.tokens) if example.text is None else example.text
         if text.isprintable():
             yield f"# text = {text}\n"
-        ends = [end for _, end in example.offsets or ()]
-        starts = [start for start, _ in example.offsets or ()][1:]
+        offsets = example.offsets or ()
         for i, (token, label) in enumerate(_rows(example)):
-            _check_cells(number, (token, label), "\t\r\n")
             if (label == "_") if tags else ("|" in label):
-                raise InputError(f"Sentence {number}: CoNLL-U cannot hold {label!r}")
+                raise InputError(f"CoNLL-U cannot hold the label {label!r}")
             misc = [] if tags else [f"{_KEYS[0]}={label}"]
-            if i < len(starts) and ends[i] == starts[i]:
+            if i + 1 < len(offsets) and offsets[i][1] == offsets[i + 1][0]:
                 misc.append("SpaceAfter=No")
             cells = [str(i + 1), token, "_", label if tags else "_", *"_____"]
-            yield "\t".join([*cells, "|".join(misc) or "_"]) + "\n"
+            yield _joined([*cells, "|".join(misc) or "_"], "\t", "\t\r\n")
         yield "\n"
 
 
 def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     # Sentences before the first document become a document, too.
     begun, before = 0, int(bool(examples) and not examples[0].document)
-    for number, example in enumerate(examples):
+    for example in examples:
         while begun < example.document + before:
-            if begun:
-                yield "#end document\n"
             begun += 1
+            yield "#end document\n" if begun > 1 else ""
             yield f"#begin document (document_{begun}); part 000\n"
         brackets = ["*"] * len(example.tokens)
         for start, end, kind in () if tags else schemes.to_spans(example.labels):
@@ -1111,9 +1019,7 @@ def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
             brackets[end - 1] = f"({kind})" if end - start == 1 else "*)"
         for i, (token, label) in enumerate(_rows(example)):
             cells = [f"document_{begun}", "0", str(i), token, label if tags else "-"]
-            cells += ["*", *"----", brackets[i], "-"]
-            _check_cells(number, cells, " \t\r\n")
-            yield " ".join(cells) + "\n"
+            yield _joined([*cells, "*", *"----", brackets[i], "-"], " ", " \t\r\n")
         yield "\n"
     if begun:
         yield "#end document\n"
@@ -1122,57 +1028,54 @@ def _to_conll2012(examples: Sequence[Example], tags: bool) -> Iterator[str]:
 def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     has_documents = any(example.document for example in examples)
     yield "document\ttoken\tlabel\n" if has_documents else "token\tlabel\n"
-    for number, example in enumerate(examples):
+    for example in examples:
         # A sentence before the first document has a blank cell.
         before = f"{example.document or ''}\t" if has_documents else ""
-        for row in _rows(example):
-            _check_cells(number, row, "\t\r\n")
-            yield before + "\t".join(row) + "\n"
+        yield from (before + _joined(r, "\t", "\t\r\n") for r in _rows(example))
         yield "\n"
 
 
-def _to_json(
-    examples: Sequence[Example], tags: bool, as_spans: bool = False
-) -> Iterator[str]:
+def _to_json(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     for example in examples:
-        record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
-        if as_spans:
-            text, offsets = text_of(example)
-            words = [{"text": text[a:b], "start": a, "end": b} for a, b in offsets]
-            spans = char_spans(example)
-            found = [{"start": a, "end": b, "label": k} for a, b, k, _ in spans]
-            record = {"text": text, "tokens": words, "spans": found}
-        if example.document:
-            record["document"] = example.document
-        yield json.dumps(record, ensure_ascii=False) + "\n"
+        record = {"tokens": example.tokens, "labels": example.labels}
+        yield _json_line(record, example.document)
+
+
+def _to_json_spans(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+    for example in examples:
+        text, offsets, spans = _texts(example)
+        words = [{"text": text[a:b], "start": a, "end": b} for a, b in offsets]
+        items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
+        record = {"text": text, "tokens": words, "spans": items}
+        yield _json_line(record, example.document)
+
+
+def _json_line(record: dict[str, Any], document: int) -> str:
+    record |= {"document": document} if document else {}
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
     """Writes a pair of files per document, with one sentence per line."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
-    documents: dict[int, list[Example]] = {}
+    # Documents without sentences are pairs of empty files.
+    numbers = [example.document for example in examples] or [0]
+    pairs = dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
     for example in examples:
-        documents.setdefault(example.document, []).append(example)
-    pairs = [_brat_pair(members) for members in documents.values()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, (text, spans) in enumerate(pairs, 1):
-        write_text(folder / f"{number:05}.txt", text)
-        write_text(folder / f"{number:05}.ann", spans)
-
-
-def _brat_pair(examples: Sequence[Example]) -> tuple[str, str]:
-    lines, spans, base = [], [], 0
-    for example in examples:
-        line = re.sub(r"[\r\n]", " ", text_of(example)[0])
-        for start, end, kind, _ in char_spans(example):
+        text, annotations = pairs[example.document]
+        line, _, spans = _texts(example)
+        line = re.sub(r"[\r\n]", " ", line)
+        for i, (start, end, kind) in enumerate(spans, annotations.count("\n") + 1):
             if set(kind) & set(" \t\r\n;"):
                 raise InputError(f"The type {kind!r} holds a blank or a semicolon")
-            name, where = f"T{len(spans) + 1}", f"{base + start} {base + end}"
-            spans.append(f"{name}\t{kind} {where}\t{line[start:end]}\n")
-        lines.append(f"{line}\n")
-        base += len(line) + 1
-    return "".join(lines), "".join(spans)
+            where = f"{len(text) + start} {len(text) + end}"
+            annotations += f"T{i}\t{kind} {where}\t{line[start:end]}\n"
+        pairs[example.document] = f"{text}{line}\n", annotations
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (text, annotations) in enumerate(pairs.values(), 1):
+        write_text(folder / f"{number:05}.txt", text)
+        write_text(folder / f"{number:05}.ann", annotations)
 
 
 # The formats
@@ -1180,45 +1083,40 @@ def _brat_pair(examples: Sequence[Example]) -> tuple[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """How a format is read and written.
-
-    Attributes:
-        read: Yields the sentences of a file.
-        write: Yields the text of sentences, tags or not; None: a folder.
-        options: The names of `Options` that only some formats have.
-        endings: How the names of its files end, in lower case.
-        has_spans: Whether it holds spans only, no tags.
-    """
+    """How a format is read and written."""
 
     read: Callable[[File], Iterator[Example]]
-    write: Callable[[Sequence[Example], bool], Iterator[str]] | None
-    options: tuple[str, ...]
-    endings: tuple[str, ...]
-    has_spans: bool = False
+    write: Callable[[Sequence[Example], bool], Iterator[str]] | None  # None: a folder
+    options: tuple[str, ...]  # of `Options`, those that only some formats have
+    endings: tuple[str, ...]  # of the names of its files
+    has_spans: bool = False  # and no tags
 
 
-_COLUMNS = ("token_column", "label_column")
-_COMMENTED = (*_COLUMNS, "comments")
-_NAMED = ("label_names",)
-_OF_COLUMNS = (".conll", ".txt", ".bio", ".iob", ".iob2")
-_OF_JSON = (".jsonl", ".ndjson", ".json")
-_to_spans = functools.partial(_to_json, as_spans=True)
+_PLACES = ("token_column", "label_column")
+_NAMES = ("label_names",)
+_ENDINGS = (".conll", ".txt", ".bio", ".iob", ".iob2")
+_JSON = (".jsonl", ".ndjson", ".json")
 FORMATS: dict[str, Format] = {
-    "conll": Format(columns, _to_columns, _COMMENTED, _OF_COLUMNS),
+    "conll": Format(columns, _to_columns, (*_PLACES, "comments"), _ENDINGS),
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),
-    "conllu": Format(conllu, _to_conllu, _COLUMNS, (".conllu",)),
-    "jsonl": Format(json_lines, _to_json, _NAMED, _OF_JSON),
-    "jsonl-spans": Format(json_lines, _to_spans, _NAMED, (), has_spans=True),
-    "tsv": Format(table, _to_table, _COLUMNS, (".tsv", ".tab")),
+    "conllu": Format(conllu, _to_conllu, _PLACES, (".conllu",)),
+    "jsonl": Format(json_lines, _to_json, _NAMES, _JSON),
+    "jsonl-spans": Format(json_lines, _to_json_spans, _NAMES, (), has_spans=True),
+    "tsv": Format(table, _to_table, _PLACES, (".tsv", ".tab")),
     "brat": Format(brat, None, (), (".ann",), has_spans=True),
 }
 """The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
-ENDINGS = tuple(ending for format in FORMATS.values() for ending in format.endings)
-"""How the names of files end that tell their format; `.gz` may follow."""
 RAW = ("text", "conll", "jsonl")
 """The formats of files to tag."""
 OUTPUTS = ("conll", "jsonl")
 """The formats of tagged files."""
+
+
+def _of_name(path: str | os.PathLike[str]) -> str | None:
+    """Returns the format that the name of a file tells, if any; `.gz` may follow."""
+    name = Path(path).name.removesuffix(".gz").lower()
+    known = (n for n, f in FORMATS.items() if f.endings and name.endswith(f.endings))
+    return next(known, None)
 
 
 def is_known(path: str | os.PathLike[str]) -> bool:
@@ -1228,7 +1126,7 @@ def is_known(path: str | os.PathLike[str]) -> bool:
         >>> is_known("a.jsonl.gz"), is_known("eng.train"), is_known("a.xml")
         (True, False, False)
     """
-    return Path(path).name.removesuffix(".gz").lower().endswith(ENDINGS)
+    return _of_name(path) is not None
 
 
 def guess(path: str | os.PathLike[str]) -> str:
@@ -1244,23 +1142,18 @@ def guess(path: str | os.PathLike[str]) -> str:
     path = Path(path)
     if path.is_dir():
         return "brat" if any(path.rglob("*.ann")) else "conll2012"
-    name = path.name.removesuffix(".gz").lower()
-    by_name = (
-        n for n, format in FORMATS.items() if name.endswith(format.endings or "\0")
-    )
-    found = next(by_name, "conll")
-    if found == "tsv" and path.is_file():
+    format = _of_name(path) or "conll"
+    if format == "tsv" and path.is_file():
         with open_binary(path) as file:
             head = file.readline(1 << 16).decode("utf-8", "replace")
-        return "tsv" if has_header(head.removeprefix("\ufeff").strip()) else "conll"
-    return found
+        cells = head.removeprefix("\ufeff").strip().lower().split("\t")
+        names = {cell.strip() for cell in cells}
+        return "tsv" if names & {*TOKEN} and names & {*LABEL} else "conll"
+    return format
 
 
 def guess_raw(path: str) -> str:
     """Returns the format of a file to tag by its name, one of `RAW`; `-` is text.
-
-    Raises:
-        InputError: The name shows a format whose columns are not those of `conll`.
 
     Example:
         >>> guess_raw("a.txt"), guess_raw("a.jsonl.gz"), guess_raw("eng.testb")
@@ -1269,18 +1162,15 @@ def guess_raw(path: str) -> str:
     name = os.path.basename(path).removesuffix(".gz").lower()
     if path == "-" or name.endswith((".txt", ".text")):
         return "text"
-    found = "csv" if name.endswith(".csv") else guess(path)
-    if found not in RAW:
-        message = f"{path} looks like {found}: convert it (jaxner convert IN OUT.conll)"
-        raise InputError(f"{message}, or give --from, one of {', '.join(RAW)}")
-    return found
+    format = "csv" if name.endswith(".csv") else guess(path)
+    if format not in RAW:
+        message = f"{path} looks like {format}: convert it (jaxner convert IN OUT.conll"
+        raise InputError(f"{message}), or give --from, one of {', '.join(RAW)}")
+    return format
 
 
 def guess_output(path: str, source: str) -> str:
     """Returns the format of a file to write by its name; for `-`, that of the input.
-
-    Raises:
-        InputError: The name shows no format, or not one of `OUTPUTS`.
 
     Example:
         >>> guess_output("a.jsonl.gz", "conll"), guess_output("-", "text")
@@ -1288,11 +1178,12 @@ def guess_output(path: str, source: str) -> str:
     """
     if path == "-":
         return "conll" if source == "conll" else "jsonl"
-    name = os.path.basename(path)
-    if not is_known(name) or (found := guess(name)) not in OUTPUTS:
-        message = f"The name {name!r} shows no format to write; end it with .conll or "
-        raise InputError(f"{message}.jsonl, or give --to, one of {', '.join(OUTPUTS)}")
-    return found
+    format = _of_name(path)
+    if format not in OUTPUTS:
+        message = f"The name {os.path.basename(path)!r} shows no format to write; end "
+        message += "it with .conll or .jsonl, or give --to, one of "
+        raise InputError(message + ", ".join(OUTPUTS))
+    return format
 
 
 def is_folder(path: Path) -> bool:
@@ -1336,53 +1227,53 @@ def read(
     if not is_dir:
         open_binary(path).close()  # raises if the file is missing
     format = format or guess(path)
-    _check_format(format)
+    kind = _format(format)
     options = {name: value for name, value in options.items() if value is not None}
-    special = {name for kind in FORMATS.values() for name in kind.options}
-    wrong = sorted(options.keys() & special - {*FORMATS[format].options})
-    if wrong and options[wrong[0]] != ():
-        raise InputError(f"{wrong[0]} is set, but {format} has none", path)
-    members = _members(path, format)
-    is_named = is_dir or format == "brat"
-    state = ([], Counter(), hashlib.sha256())
-
-    def prefix(file: Path) -> bytes:
-        name = str(file.relative_to(path)) if is_dir else file.name
-        return f"{name}\n".encode() if is_named else b""
-
+    special = {name for other in FORMATS.values() for name in other.options}
+    for name in sorted(options.keys() & special - {*kind.options}):
+        if options[name] != ():
+            raise InputError(f"{name} is set, but {format} has none", path)
+    root = path if is_dir else path.parent if format == "brat" else None
+    notes: list[str] = []
+    others: Counter[str] = Counter()
+    digest = hashlib.sha256()
     examples: list[Example] = []
-    last_line, before = None, len(errors or ())
-    for member in members:
-        file = File(member, Options(**options), errors, *state, prefix)
-        document = examples[-1].document if examples else 0
+    all_errors: list[InputError] = []
+    document, last_line = 0, None
+    for member in _members(path, format):
+        file = File(member, Options(**options), root, notes, others, digest)
+        inside: list[Example] = []
         try:
-            for example in FORMATS[format].read(file):
-                if is_dir:
-                    number = document + max(example.document, 1)
-                    place = example.path or str(member)
-                    example = dataclasses.replace(example, document=number, path=place)
-                examples.append(example)
+            inside.extend(kind.read(file))
         except InputError as error:
-            if errors is None:
-                raise
-            errors.append(error)
-        if not is_named:
+            file.errors.append(error)
+        file.errors.sort(key=lambda error: error.line or 0)
+        if file.errors and errors is None:
+            raise file.errors[0]
+        all_errors += file.errors
+        if is_dir:
+            replace, base, name = dataclasses.replace, document, str(member)
+            inside = [
+                replace(e, document=base + max(e.document, 1), path=e.path or name)
+                for e in inside
+            ]
+            document = inside[-1].document if inside else document + 1
+        examples += inside
+        if root is None:
             tail = file.data[file.data.rfind(b"\n") + 1 :]
             last_line = tail.decode("utf-8", "replace").strip() or None
-    if not examples and len(errors or ()) == before:
-        error = InputError(
-            "expected lines of tokens, got none; is it the right file?", path
-        )
+    if not examples and not all_errors:
+        message = "expected lines of tokens, got none; is it the right file?"
+        all_errors.append(InputError(message, path))
         if errors is None:
-            raise error
-        errors.append(error)
-    notes, others, digest = state
-    if len(notes) > 0:
-        count = len(notes)
-        what = "1 span does" if count == 1 else f"{count:,} spans do"
-        notes = [f"{what} not match the tokens; the first:", *notes[:5]]
+            raise all_errors[0]
+    if errors is not None:
+        errors += all_errors
+    if notes:
+        what = f"spans that do not match the tokens: {len(notes):,}; the first:"
+        notes = [what, *notes[:5]]
     if others:
-        kinds = ", ".join(counted(n, kind) for kind, n in sorted(others.items()))
+        kinds = ", ".join(counted(n, noun) for noun, n in sorted(others.items()))
         notes.append(f"annotations that are not entities, left out: {kinds}")
     return Contents(
         tuple(examples), format, digest.hexdigest(), tuple(notes), last_line
@@ -1407,13 +1298,14 @@ def _members(path: Path, format: str) -> list[Path]:
     return members
 
 
-def _check_format(format: str) -> None:
-    if format not in FORMATS:
-        raise InputError(f"Unknown format {format!r}; known: {', '.join(FORMATS)}")
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise InputError(f"Unknown format {name!r}; known: {', '.join(FORMATS)}")
+    return FORMATS[name]
 
 
 def write(
-    target: str | os.PathLike[str] | Writable,
+    target: str | os.PathLike[str] | TextIO,
     examples: Sequence[Example],
     format: str | None = None,
     *,
@@ -1444,14 +1336,13 @@ def write(
         format = guess(cast(Any, target))
     if format is None or (format == "brat" and not is_path):
         raise InputError(f"Expected a format to write to a file, got {format}")
-    _check_format(format)
-    if tags and FORMATS[format].has_spans:
-        known = ", ".join(n for n, kind in FORMATS.items() if not kind.has_spans)
+    kind = _format(format)
+    if tags and kind.has_spans:
+        known = ", ".join(n for n, other in FORMATS.items() if not other.has_spans)
         raise InputError(
             f"{format} holds spans, and these labels are tags; known for tags: {known}"
         )
-    writer = FORMATS[format].write
-    if writer is None:
+    if kind.write is None:
         _write_brat(Path(cast(Any, target)), examples)
     else:
-        write_text(target, "".join(writer(examples, tags)))
+        write_text(target, "".join(kind.write(examples, tags)))

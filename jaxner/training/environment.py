@@ -14,7 +14,6 @@ from typing import Any
 import jax
 
 from jaxner import integrity
-from jaxner.data import agreement
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
@@ -29,7 +28,6 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     """Checks that a folder is new, or has a run of this config.
 
     Raises:
-        DamagedFileError: Its config does not belong to its vocabulary.
         ValueError: The folder has a run of another config; the message lists the
             differences.
     """
@@ -37,8 +35,6 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         return
     then = folder.read_json("config.json")
     file = folder.path / "config.json"
-    if (folder.path / "vocabulary.json").exists():
-        agreement.check(file, then.get("data"), folder.vocabulary(), folder.remedy())
     complete = functools.partial(schema.completed, then)
     whole = integrity.reading(file, folder.remedy(), complete)
     old, new = _flatten(whole), _flatten(schema.completed(config))

@@ -42,7 +42,7 @@ ODD = [
         1,
         "running numbers",
     ),
-    (LONG, "warning", 1, "the only sentence has 4,782 tokens"),
+    (LONG, "warning", 1, "a sentence has 4,782 tokens"),
     (GOOD * 9 + LONG, "warning", 64, "a sentence has 4,782 tokens, the"),
     (
         "Mr B-X\nA I-X\nwent O\nhome O\n\nMr O\nA B-X\nwent O\nhome O\n",

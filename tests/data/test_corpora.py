@@ -176,7 +176,7 @@ def test_what_differs_from_the_published_corpus_is_noted(tmp_path):
     assert (found.scheme, found.ill_formed) == ("BIO", 1)
     assert found.notes == (
         "labels are BIO, not IOB1 as published",
-        "1 label breaks BIO, in line 6",
+        "1 label against BIO, first in line 6",
         "expected 3,250 sentences as published, got 1",
         "expected 51,362 tokens as published, got 4",
         "expected 5,942 entities as published, got 3",
@@ -188,7 +188,7 @@ def test_the_published_scheme_is_kept_unless_another_one_fits_better(tmp_path):
     put(tmp_path, "eng.testa", "EU B-ORG\nParis I-LOC\n")
     found = corpora.load("conll2003", "dev", directory=tmp_path)
     assert (found.scheme, found.ill_formed) == ("IOB1", 1)
-    assert found.notes[0] == "1 label breaks IOB1, in line 1"
+    assert found.notes[0] == "1 label against IOB1, first in line 1"
 
 
 def test_labels_without_prefixes_are_read_as_entities(tmp_path):
@@ -306,7 +306,7 @@ def test_real_corpora_have_their_published_sizes(name, split, documents, uncheck
         found = corpora.load(name, split)
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    assert found.sizes() == corpora.CORPORA[name].sizes[split]
+    assert found.sizes() == corpora.CORPORA[name].sizes[corpora.SPLITS.index(split)]
     assert found.scheme == corpora.CORPORA[name].scheme
     assert found.examples[-1].document == documents
     # In CoNLL-2003's training split, two entities after an O begin with B.
