@@ -768,7 +768,8 @@ def _json_spans(record: Mapping[str, Any], line: int) -> list[CharSpan]:
         kinds = [type(part) for part in parts] if isinstance(parts, list) else []
         if kinds != [int, int, str] or not parts[2].strip():
             raise InputError(f"expected a span with start, end and label, got {item!r}")
-        result.append(CharSpan(*parts, line))
+        start, end, kind = parts
+        result.append(CharSpan(start, end, kind, line))
     return result
 
 
@@ -1061,7 +1062,8 @@ def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
         raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
     # Documents without sentences are pairs of empty files.
     numbers = [example.document for example in examples] or [0]
-    pairs = dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
+    empty: tuple[str, str] = ("", "")
+    pairs = dict.fromkeys(range(min(numbers), max(numbers) + 1), empty)
     for example in examples:
         text, annotations = pairs[example.document]
         line, _, spans = _texts(example)
