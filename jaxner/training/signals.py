@@ -50,7 +50,8 @@ class StopRequest:
         compares for equality: all processes must call this after each step.
 
         Args:
-            step: Number of optimizer steps so far.
+            step: Number of steps taken since the run began or was resumed. After a
+                signal before the first step, JAX chooses step 1.
         """
         is_shared = jax.process_count() > 1
         if is_shared and multihost_utils.reached_preemption_sync_point(step):

@@ -200,7 +200,7 @@ def train(
         _write_records(configs, folders, top, data, frozen, about)
         for folder, own in zip(folders, progress, strict=True):
             folder.forget_after(own["epoch"])
-        total = latest.step or 0
+        total = begun = latest.step or 0
         state = place.state(state)
         take_step = step.Step(
             recipe, given, corpus.arrays, place.weights(keys), place, is_shared
@@ -228,7 +228,7 @@ def train(
                     state = take_step.update(state)
                 total += 1
                 show.advance(tokens, state.sums["loss"], total - epoch * steps)
-                if stop.reached(total):
+                if stop.reached(total - begun):
                     break
             seconds = time.perf_counter() - start
 

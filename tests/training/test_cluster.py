@@ -273,6 +273,11 @@ def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
     assert stop.value.code == 128 + signal.SIGTERM
     assert asked == [*range(1, 8)]
     assert Workdir(tmp_path / "run").latest().step == 7
+    # A signal before the first step asks for a stop after step 1, also when resumed.
+    with pytest.raises(SystemExit):
+        train.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
+    assert asked == [*range(1, 8), *range(1, 8)]
+    assert Workdir(tmp_path / "run").latest().step == 14
 
 
 @pytest.mark.slow
