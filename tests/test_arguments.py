@@ -177,15 +177,15 @@ def test_a_model_takes_weights_sentences_and_keys(params):
 @pytest.mark.parametrize(
     "options",
     [
-        *({"sentences": v} for v in (3, "x", [3], [WORDS])),
-        *({"labels": v} for v in (None, 3, [], [["O", "O"]], [np.zeros(3, int)])),
+        *({"sentences": v} for v in (3, "x", [3], WORDS)),
+        *({"labels": v} for v in (None, 3, [], [["O"]])),
         *({"batch_size": v} for v in (None, 0, "x", 1.5, NAN)),
-        *({"num_shapes": "x"}, {"unit": "x"}, {"chars": 3}, {"parts": 0}),
+        *({"num_shapes": "x"}, {"documents": "x"}),
     ],
 )
 def test_batches_are_made_of_sentences_and_their_labels(options):
-    given = {"sentences": [vocabulary().encode(WORDS)], "labels": [np.zeros(2, int)]}
-    fails(jaxner.Batches.make, **{**given, "batch_size": 2, **options})
+    given = {"sentences": [WORDS], "labels": [["O"] * len(WORDS)], "batch_size": 2}
+    fails(jaxner.Batches.of, vocabulary(), **{**given, **options})
 
 
 def test_a_vocabulary_takes_words_labels_and_ids():

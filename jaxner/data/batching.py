@@ -13,11 +13,9 @@ windows of `P` pieces, `Q` pieces of the longest token (NumPy).
 from __future__ import annotations
 
 import collections
-import dataclasses
-import functools
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,18 +24,14 @@ from jaxner.data import schemes
 from jaxner.data.vectors import TokenVectors
 from jaxner.data.vocabulary import Vocabulary, check_text, length, spell
 from jaxner.errors import InputError
-from jaxner.fields import Count, OneOf, Seed, Size, checked
+from jaxner.fields import Count, Seed, Size, checked
 from jaxner.types import Pieces, Sentence
 from jaxner.wording import counted, shown
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
-    AnyArray = Any  # a NumPy array on the host, a JAX array on the device
-
 UNITS = ("sentence", "document")
-CHARS = ("distinct", "token", "none")
-"""Rows of a block's characters: one per distinct word or token, or none at all."""
 
 _SAMPLE = 2_000  # batches for the choice of shapes
 _WORTHWHILE = 1.05  # minimum ratio of costs without and with one more shape
@@ -66,20 +60,6 @@ class PieceShape(NamedTuple):
     longest: int
 
 
-class Block(NamedTuple):
-    """Sentences of a batch that go through the model together.
-
-    Attributes:
-        sentences: Sentences padded to one of few shapes, with shared distinct words.
-        labels: Label ids; 0 under padding.
-        rows: Index of each sentence in the batch, which determines its dropout masks.
-    """
-
-    sentences: Sentence
-    labels: Int[AnyArray, "B T"]
-    rows: Int[AnyArray, " B"]
-
-
 def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]:
     """Returns the distinct words of sentences, the first empty, and their indices, [T].
 
@@ -106,11 +86,7 @@ def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]
 
 
 def pad(
-    sentences: Sequence[Sentence],
-    shape: Shape | int,
-    count: int | None = None,
-    pieces: PieceShape | None = None,
-    index: Sequence[np.ndarray] | None = None,
+    sentences: Sequence[Sentence], shape: Shape | int, count: int | None = None
 ) -> Sentence:
     """Returns one padded batch of sentences.
 
@@ -120,9 +96,6 @@ def pad(
             padded number of tokens, and each sentence keeps its own words, so that a
             plain `jax.vmap` maps over every field.
         count: Padded number of sentences; extra sentences have no tokens.
-        pieces: Padded size of the word pieces; None for one of few shapes.
-        index: For sentences without characters: the word of each of their tokens, as
-            `char_index` of the batch; `chars` are then left to the caller.
 
     Returns:
         A `Sentence` of arrays [B, T], `chars` [U, C] or [B, U, C], `vectors` [B, T, S,
@@ -130,26 +103,25 @@ def pad(
 
     Example:
         >>> ids, chars = np.array([5]), np.array([[0, 0], [7, 8]])
-        >>> one = Sentence(ids, chars, np.array([1]), ids > 0)
-        >>> batch = pad([one], Shape(tokens=2, words=3, chars=3))
+        >>> sentence = Sentence(ids, chars, np.array([1]), ids > 0)
+        >>> batch = pad([sentence], Shape(tokens=2, words=3, chars=3))
         >>> batch.words.tolist(), batch.chars.tolist()
         ([[5, 0]], [[0, 0, 0], [7, 8, 0], [0, 0, 0]])
     """
-    if index is not None:
-        chars = None
-    elif isinstance(shape, Shape):
+    rows = len(sentences) if count is None else count
+    if isinstance(shape, Shape):
+        tokens = shape.tokens
         words, index = merge(sentences)
         chars = spell(words, shape.chars, shape.words)
     else:
+        tokens = shape
+        index = [s.char_index for s in sentences]
         sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
-        chars = np.zeros((count or len(sentences), *sizes.max(axis=0)), np.int32)
+        chars = np.zeros((rows, *sizes.max(axis=0)), np.int32)
         for row, s in zip(chars, sentences, strict=False):
             row[: s.chars.shape[0], : s.chars.shape[1]] = s.chars
-    tokens = shape.tokens if isinstance(shape, Shape) else shape
-    rows = len(sentences) if count is None else count
     places = _filled([len(s.words) for s in sentences], rows, tokens)
-    batch = _lay(sentences, places, pieces, index)
-    return batch._replace(chars=chars)
+    return _lay(sentences, places, index)._replace(chars=chars)
 
 
 def pad_labels(
@@ -165,42 +137,24 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
 
     Separators are before, between and after the sentences, as in the code of Strubell
     et al. (2017). A separator is a token whose ids are all 0. Its label is trained, but
-    no word ever gets it.
-
-    Args:
-        sentences: Encoded sentences without padding.
-
-    Returns:
-        One sequence of all tokens, with one more separator than sentences. The word
-        pieces of each sentence keep their own windows.
+    no word ever gets it. Word pieces of each sentence keep their own windows.
 
     Example:
         >>> ids, chars = np.array([5, 6]), np.array([[0], [7], [8]])
-        >>> one = Sentence(ids, chars, np.array([1, 2]), ids > 0)
-        >>> join([one, one]).words.tolist()
+        >>> sentence = Sentence(ids, chars, np.array([1, 2]), ids > 0)
+        >>> join([sentence, sentence]).words.tolist()
         [0, 5, 6, 0, 5, 6, 0]
     """
     words, index = merge(sentences)
     places = _between([len(s.words) for s in sentences])
-    joined = _lay(sentences, places, None, index)
     chars = spell(words, max(map(length, words)) or 1)
+    joined = _lay(sentences, places, index)
     return joined._replace(chars=chars, mask=np.ones(len(places), bool))
 
 
 def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
     """Returns the label ids of one document, with the label id of separators."""
     return _laid(labels, _between([len(ids) for ids in labels]), separator)
-
-
-def end_to_end(
-    sentences: Sequence[Sentence], index: Sequence[np.ndarray] | None = None
-) -> Sentence:
-    """Returns the tokens of sentences as one sequence; `index` and `chars` as of `pad`.
-
-    Positions of word pieces are in the windows of all sentences end to end.
-    """
-    places = np.ones(sum(len(s.words) for s in sentences), bool)
-    return _lay(sentences, places, None, index)
 
 
 def joined(
@@ -215,6 +169,15 @@ def joined(
         [join([sentences[i] for i in group]) for group in members],
         [join_labels([labels[i] for i in group], separator) for group in members],
     )
+
+
+def end_to_end(sentences: Sequence[Sentence]) -> Sentence:
+    """Returns the tokens of sentences as one sequence, without characters.
+
+    Positions of word pieces are in the windows of all sentences end to end.
+    """
+    index = [s.char_index for s in sentences]
+    return _lay(sentences, np.ones(sum(map(len, index)), bool), index)
 
 
 def split(values: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
@@ -268,8 +231,7 @@ def _laid(rows: Sequence[Any], places: np.ndarray, fill: int = 0) -> np.ndarray:
 def _lay(
     sentences: Sequence[Sentence],
     places: Bool[np.ndarray, "*B T"],
-    shape: PieceShape | None,
-    index: Sequence[np.ndarray] | None,
+    index: Sequence[np.ndarray],
 ) -> Sentence:
     """Returns the tokens of sentences at the True places of a mask; no characters."""
     caps = [np.zeros_like(s.words) if s.caps is None else s.caps for s in sentences]
@@ -278,22 +240,18 @@ def _lay(
     return Sentence(
         _laid([s.words for s in sentences], places),
         np.zeros((1, 1), np.int32),
-        _laid([s.char_index for s in sentences] if index is None else index, places),
+        _laid(index, places),
         _laid([s.mask for s in sentences] or [np.zeros(0, bool)], places),
         _laid(caps, places),
         _laid(vectors, places) if vectors else None,
-        _lay_pieces(pieces, places, shape) if pieces else None,
+        _lay_pieces(pieces, places) if pieces else None,
     )
 
 
-def _lay_pieces(
-    pieces: Sequence[Pieces],
-    places: Bool[np.ndarray, "*B T"],
-    shape: PieceShape | None,
-) -> Pieces:
+def _lay_pieces(pieces: Sequence[Pieces], places: Bool[np.ndarray, "*B T"]) -> Pieces:
     """Returns the pieces of a batch, or of a document if `places` have one axis."""
     is_batch = places.ndim == 2
-    shape = shape or piece_shape(pieces, few=is_batch)
+    shape = piece_shape(pieces, few=is_batch)
     counts = [len(p.windows) for p in pieces]
     if is_batch:
         held, offsets = _filled(counts, len(places), shape.windows), [0] * len(pieces)
@@ -305,8 +263,6 @@ def _lay_pieces(
             array, ((0, 0), (0, width - array.shape[1])), constant_values=fill
         )
 
-    windows = [widened(p.windows, shape.pieces) for p in pieces]
-    masks = [widened(p.mask, shape.pieces) for p in pieces]
     positions = []
     for p, offset in zip(pieces, offsets, strict=True):
         width = p.windows.shape[1]
@@ -314,7 +270,9 @@ def _lay_pieces(
         moved = np.where(p.positions < 0, -1, moved)
         positions.append(widened(moved, shape.longest, -1))
     return Pieces(
-        _laid(windows, held), _laid(masks, held), _laid(positions, places, -1)
+        _laid([widened(p.windows, shape.pieces) for p in pieces], held),
+        _laid([widened(p.mask, shape.pieces) for p in pieces], held),
+        _laid(positions, places, -1),
     )
 
 
@@ -326,6 +284,12 @@ def piece_shape(pieces: Sequence[Pieces], *, few: bool = False) -> PieceShape:
         pairs = zip((1, 16, 4), most, strict=True)
         most = [max(least, 1 << max(n - 1, 0).bit_length()) for least, n in pairs]
     return PieceShape(*most)
+
+
+def without_characters(sentence: Sentence) -> Sentence:
+    """Returns a sentence for a model that reads no characters."""
+    none = np.zeros((1, 1), np.int32)
+    return sentence._replace(chars=none, char_index=np.zeros_like(sentence.char_index))
 
 
 def without_far_vectors(
@@ -388,32 +352,20 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
         [Shape(tokens=5, words=4, chars=6), Shape(tokens=9, words=7, chars=9), \
 Shape(tokens=20, words=30, chars=9)]
     """
-
-    def positions(shapes: Sequence[Shape]) -> int:
-        return sum(shapes[fit(size, shapes)].tokens for size in sizes.tolist())
-
-    best, least = [largest], positions([largest])
-    for more in range(2, count + 1):
-        shapes = _shapes(sizes, largest, more)
-        cost = positions(shapes)
+    best, least = [largest], np.inf
+    for number in range(1, count + 1):
+        tokens = bounds(np.append(sizes[:, 0], largest.tokens), number)
+        shapes = [largest]
+        for below, bound in reversed([*itertools.pairwise([0, *tokens[:-1]])]):
+            inside = sizes[(sizes[:, 0] > below) & (sizes[:, 0] <= bound)]
+            _, words, chars = inside.max(axis=0).tolist()
+            chars = min(chars, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
+            chars = largest.chars if len(shapes) == 1 else chars
+            shapes.insert(0, Shape(bound, words, chars))
+        cost = sum(shapes[fit(size, shapes)].tokens for size in sizes.tolist())
         if cost * _WORTHWHILE < least:
             best, least = shapes, cost
     return best
-
-
-def _shapes(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
-    tokens = bounds(np.append(sizes[:, 0], largest.tokens), count)
-    shapes, below = [], 0
-    for i, bound in enumerate(tokens[:-1]):
-        inside = sizes[(sizes[:, 0] > below) & (sizes[:, 0] <= bound)]
-        _, words, chars = inside.max(axis=0).tolist()
-        if i < len(tokens) - 2:
-            chars = min(chars, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
-        else:
-            chars = largest.chars
-        shapes.append(Shape(bound, words, chars))
-        below = bound
-    return [*shapes, largest]
 
 
 def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
@@ -422,92 +374,65 @@ def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
     return next(i for i, does in enumerate(holds) if does)
 
 
-@dataclasses.dataclass(frozen=True)
 class Batches:
     """A training corpus and its division into batches.
 
     Every batch is a random draw from the whole corpus. The order depends only on the
-    seed and the epoch.
+    seed and the epoch. For a training loop of your own, call `Batches.of`.
 
-    Attributes:
-        sentences: Encoded sentences without padding and characters.
+    Args:
+        sentences: Encoded sentences without padding.
         labels: Label ids of each sentence.
-        words: Distinct words of the corpus, in the form of `merge`.
-        index: Indices of each sentence's tokens in `words`.
         batch_size: Sentences in a batch; the last batch of an epoch may have fewer.
-        rows: Sentences in a block.
-        shapes: Padded sizes of blocks, ascending; each is compiled once.
-        chars: The rows of a block's characters, one of `CHARS`.
-        unit: What an element of `sentences` is: a "sentence" or a "document".
+        num_blocks: Blocks in a batch.
+        num_shapes: Maximum number of padded sizes of blocks.
+        chars: The rows of a block's characters: one per "distinct" word, one per
+            "token" (right for models with dropout on characters, too), or "none".
         parts: Number of devices that share a block; rows and distinct words are padded
             to a multiple of this number.
-        own_parts: Those of this process; None for all.
+
+    Attributes:
+        words: Distinct words of the corpus, in the form of `merge`.
+        index: Indices of each sentence's tokens in `words`.
+        rows: Sentences in a block.
+        shapes: Padded sizes of blocks, ascending; each is compiled once.
+
+    Raises:
+        InputError: There are no sentences.
     """
 
-    sentences: tuple[Sentence, ...]
-    labels: tuple[np.ndarray, ...]
-    words: tuple[bytes, ...]
-    index: tuple[np.ndarray, ...]
-    batch_size: int
-    rows: int
-    shapes: tuple[Shape, ...]
-    chars: str = "distinct"
-    unit: str = "sentence"
-    parts: int = 1
-    own_parts: frozenset[int] | None = None
-
-    @classmethod
-    @checked
-    def make(
-        cls,
+    def __init__(
+        self,
         sentences: Sequence[Sentence],
         labels: Sequence[np.ndarray],
         *,
-        batch_size: Size,
-        num_blocks: Size = 1,
-        num_shapes: Size = 5,
-        chars: Annotated[str, OneOf(CHARS)] = "distinct",
-        unit: Annotated[str, OneOf(UNITS)] = "sentence",
-        parts: Size = 1,
-        own_parts: frozenset[int] | None = None,
-    ) -> Batches:
-        """Returns batches of a corpus, with at most `num_shapes` shapes for its sizes.
-
-        The arguments are the attributes of `Batches`; a batch has `num_blocks` blocks.
-
-        Raises:
-            TypeError, ValueError: An argument is wrong, or `sentences` is empty.
-        """
+        batch_size: int,
+        num_blocks: int = 1,
+        num_shapes: int = 5,
+        chars: str = "token",
+        parts: int = 1,
+    ):
         if not sentences:
             raise InputError("The training data have no sentences")
-        _check_corpus(sentences, labels)
         if chars == "none":
             sentences = [without_characters(s) for s in sentences]
-        words, index = merge(sentences)
-        batches = cls(
-            tuple(s._replace(chars=s.chars[:1, :1]) for s in sentences),
-            tuple(labels),
-            tuple(words),
-            tuple(index),
-            batch_size,
-            -(-batch_size // num_blocks),
-            (),
-            chars,
-            unit,
-            parts,
-            own_parts,
-        )
-        return dataclasses.replace(batches, shapes=batches._choose(num_shapes))
+        self.words, self.index = merge(sentences)
+        self.sentences = [s._replace(chars=s.chars[:1, :1]) for s in sentences]
+        self.labels, self.chars, self.parts = labels, chars, parts
+        self.batch_size, self.rows = batch_size, -(-batch_size // num_blocks)
+        self._widths = np.array([length(word) for word in self.words])
+        self.shapes = self._choose(num_shapes)
 
     @classmethod
+    @checked
     def of(
         cls,
         vocabulary: Vocabulary,
         sentences: Sequence[Sequence[str]],
         labels: Sequence[Sequence[str]],
         *,
-        batch_size: int,
-        num_shapes: int = 5,
+        batch_size: Size,
+        num_shapes: Size = 5,
         documents: Sequence[Hashable] | None = None,
     ) -> Batches:
         """Returns the batches of a corpus, for a training loop of your own.
@@ -524,7 +449,7 @@ class Batches:
         Raises:
             TypeError: An argument has another type.
             ValueError: A label is not in the vocabulary, or breaks its scheme; or the
-                numbers of documents and sentences differ.
+                numbers of documents, labels and sentences differ.
 
         Example:
             >>> import jaxner
@@ -538,24 +463,31 @@ class Batches:
         check_vocabulary(vocabulary)
         check_text(sentences)
         check_documents(documents, len(sentences))
-        _check_scheme(labels, vocabulary.scheme)
+        _check_labels(labels, sentences, vocabulary.scheme)
         encoded = [vocabulary.encode(tokens) for tokens in sentences]
         ids = [vocabulary.label_ids(row) for row in labels]
-        _check_corpus(encoded, ids)  # before documents hide whose labels they are
         if vocabulary.reads_documents:
             numbers = range(len(encoded)) if documents is None else documents
             separator = len(vocabulary.label_names) - 1
             encoded, ids = joined(numbers, encoded, ids, separator)
-        # One row per token is also correct for models with dropout on characters.
-        options: Any = {"batch_size": batch_size, "num_shapes": num_shapes}
-        return cls.make(encoded, ids, chars="token", **options)
+        return cls(encoded, ids, batch_size=batch_size, num_shapes=num_shapes)
 
     @checked
     def epoch(self, seed: Seed, epoch: Count) -> Iterator[tuple[Sentence, np.ndarray]]:
         """Yields sentences and label ids of the batches of an epoch, by block."""
         for drawn in self.draw(seed, epoch):
-            for _, block in self.blocks(drawn):
-                yield block.sentences, block.labels
+            for places in self.cut(drawn):
+                members = drawn[places]
+                shape = self.shapes[fit(self.size(members), self.shapes)]
+                words, index = self.rows_of(members, shape)
+                spelled = [self.words[i] for i in words]
+                batch = pad(
+                    [self.sentences[i] for i in members], shape.tokens, len(index)
+                )._replace(
+                    chars=spell(spelled, shape.chars, shape.words), char_index=index
+                )
+                labels = [self.labels[i] for i in members]
+                yield batch, pad_labels(labels, shape.tokens, len(index))
 
     @property
     def num_batches(self) -> int:
@@ -581,31 +513,6 @@ class Batches:
         for start in range(skip * self.batch_size, len(order), self.batch_size):
             yield order[start : start + self.batch_size]
 
-    def blocks(self, drawn: np.ndarray) -> list[tuple[Shape, Block]]:
-        """Returns the blocks of a batch from `draw`, each with its shape."""
-        blocks = []
-        for rows in self.cut(drawn):
-            shape = self.shapes[fit(self.size(drawn[rows]), self.shapes)]
-            blocks.append((shape, self._pad(drawn, rows, shape)))
-        return blocks
-
-    def padding_share(self) -> float:
-        """Returns the share of padding in the token positions of sampled batches."""
-        blocks = self._sampled_blocks()
-        numbers = [fit(self.size(members), self.shapes) for members in blocks]
-        tokens = sum(len(self.labels[i]) for members in blocks for i in members)
-        longest = sum(self.shapes[i].tokens for i in numbers)
-        return 1 - tokens / (self.multiple(self.rows) * longest)
-
-    def summary(self) -> str:
-        """Returns a line about batches, shapes and padding."""
-        return (
-            f"{counted(self.num_batches, 'batch', 'batches')} an epoch of "
-            f"{counted(self.batch_size, self.unit)}, "
-            f"{counted(len(self.shapes), 'shape')} to compile, "
-            f"{self.padding_share():.1%} padding"
-        )
-
     def cut(self, drawn: np.ndarray) -> list[np.ndarray]:
         """Returns the rows of each block: batch indices by ascending length."""
         order = np.argsort([len(self.labels[i]) for i in drawn], kind="stable")
@@ -613,7 +520,7 @@ class Batches:
         return [order[start : start + self.rows] for start in starts]
 
     def size(self, members: np.ndarray) -> tuple[int, int, int]:
-        """Returns the tokens, distinct words and characters that a block must hold."""
+        """Returns the tokens, rows of characters and characters that a block needs."""
         numbers = np.concatenate([self.index[i] for i in members])
         longest = max(len(self.index[i]) for i in members)
         width = int(self._widths[numbers].max(initial=1))
@@ -621,140 +528,59 @@ class Batches:
         rows = len(numbers) + 1 if self.chars == "token" else len(unique)
         return max(longest, 1), rows, width
 
-    @functools.cached_property
-    def _widths(self) -> np.ndarray:
-        """The number of characters of each distinct word."""
-        return np.array([length(word) for word in self.words])
+    def rows_of(
+        self, members: np.ndarray, shape: Shape
+    ) -> tuple[Int[np.ndarray, " U"], Int[np.ndarray, "B T"]]:
+        """Returns the word of each row of a block's characters; the row of each token.
 
-    def _pad(self, drawn: np.ndarray, rows: np.ndarray, shape: Shape) -> Block:
-        members, count = drawn[rows], self.multiple(self.rows)
-        sentences = without_far_vectors(
-            [self.sentences[i] for i in members], count, self.parts, self.own_parts
-        )
-        index = [self.index[i] for i in members]
-        if not sentences:  # such a block has the same fields as others
-            sentences, index = [_empty(self.sentences[0])], [np.zeros(0, np.int32)]
-        pieces = self._piece_shapes.get(shape)
-        batch = pad(sentences, shape, count, pieces, index)
-        places = batch.mask
-        if self.chars == "token":  # row 0 is for padding
-            unique = np.append(0, batch.char_index[places])
-            batch.char_index[places] = np.arange(1, len(unique))
-            char_index = batch.char_index
-        else:
-            unique, where = np.unique(
-                np.append(batch.char_index, 0), return_inverse=True
-            )
-            char_index = where[:-1].reshape(places.shape).astype(np.int32)
-        chars = spell([self.words[i] for i in unique], shape.chars, shape.words)
-        labels = pad_labels([self.labels[i] for i in members], shape.tokens, count)
-        numbers = np.zeros(count, np.int32)
-        numbers[: len(rows)] = rows
-        return Block(
-            batch._replace(chars=chars, char_index=char_index), labels, numbers
-        )
-
-    @functools.cached_property
-    def _piece_shapes(self) -> dict[Shape, PieceShape]:
-        pieces = [s.pieces for s in self.sentences if s.pieces is not None]
-        if not pieces:
-            return {}
-        return {
-            shape: piece_shape([p for p in pieces if len(p.positions) <= shape.tokens])
-            for shape in self.shapes
-        }
-
-    def _sampled_blocks(self) -> list[np.ndarray]:
-        """Returns the sentences of the blocks of some batches."""
-        draws: list[np.ndarray] = []
-        enough = min(_SAMPLE, 4 * self.num_batches)
-        while len(draws) < enough:
-            draws += self.draw(0, len(draws))
-        return [drawn[rows] for drawn in draws[:enough] for rows in self.cut(drawn)]
-
-    def _choose(self, count: int) -> tuple[Shape, ...]:
-        sizes = np.array([self.size(np.array([i])) for i in range(len(self.labels))])
-        tokens, _, width = sizes.max(axis=0).tolist()
-        words = int(np.sort(sizes[:, 1])[-self.rows :].sum())
-        if self.chars != "token":
-            words = min(words, len(self.words))
-        largest = Shape(tokens, words, width)
-        sample = np.array([self.size(members) for members in self._sampled_blocks()])
-        shapes = choose(sample, largest, count)
-        return tuple(s._replace(words=self.multiple(s.words)) for s in shapes)
+        Row 0 is that of padding.
+        """
+        own = [self.index[i] for i in members]
+        places = _filled([*map(len, own)], self.multiple(self.rows), shape.tokens)
+        index = _laid(own, places)
+        if self.chars == "token":
+            words = np.append(0, index[places])
+            index[places] = np.arange(1, len(words))
+            return words, index
+        words, where = np.unique(np.append(index, 0), return_inverse=True)
+        return words, where[:-1].reshape(index.shape).astype(np.int32)
 
     def multiple(self, count: int) -> int:
         """Returns a number rounded up so that devices share it equally."""
         return -(-count // self.parts) * self.parts
 
-
-def without_characters(sentence: Sentence) -> Sentence:
-    """Returns a sentence for a model that reads no characters."""
-    none = np.zeros((1, 1), np.int32)
-    return sentence._replace(chars=none, char_index=np.zeros_like(sentence.char_index))
-
-
-def _empty(sentence: Sentence) -> Sentence:
-    """Returns a sentence of the same kind without tokens."""
-    pieces = sentence.pieces and Pieces(*(array[:0, :0] for array in sentence.pieces))
-    vectors = None if sentence.vectors is None else np.asarray(sentence.vectors)[:0]
-    none = sentence.words[:0]
-    return sentence._replace(
-        words=none,
-        char_index=none,
-        mask=sentence.mask[:0],
-        caps=None,
-        vectors=vectors,
-        pieces=pieces,
-    )
+    def _choose(self, count: int) -> list[Shape]:
+        """Returns the shapes for the sizes of blocks in some draws."""
+        sizes = np.array([self.size(np.array([i])) for i in range(len(self.labels))])
+        tokens, _, width = sizes.max(axis=0).tolist()
+        words = int(np.sort(sizes[:, 1])[-self.rows :].sum())
+        if self.chars != "token":
+            words = min(words, len(self.words))
+        draws = (drawn for epoch in itertools.count() for drawn in self.draw(0, epoch))
+        draws = itertools.islice(draws, min(_SAMPLE, 4 * self.num_batches))
+        sample = [self.size(drawn[rows]) for drawn in draws for rows in self.cut(drawn)]
+        shapes = choose(np.array(sample), Shape(tokens, words, width), count)
+        return [s._replace(words=self.multiple(s.words)) for s in shapes]
 
 
-def stack(trees: Sequence[Any]) -> Any:
-    """Returns tuples of equal structure with their arrays stacked."""
-    first = trees[0]
-    if first is None:
-        return None
-    if isinstance(first, tuple):
-        fields: Any = (stack(parts) for parts in zip(*trees, strict=True))
-        return type(first)(*fields)
-    return np.stack(trees)
-
-
-def _check_corpus(sentences: Any, labels: Any) -> None:
-    """Checks encoded sentences, and that each has as many label ids as tokens."""
-    for name, values in (("sentences", sentences), ("labels", labels)):
-        if not isinstance(values, (list, tuple)):
-            raise TypeError(f"Expected {name} as a list, got {shown(values)}.")
-    if len(labels) != len(sentences):
+def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:
+    """Raises TypeError or InputError unless each token has a label, by the scheme."""
+    if not isinstance(rows, (list, tuple)):
+        raise TypeError(f"Expected labels as a list of lists, got {shown(rows)}.")
+    if len(rows) != len(sentences):
         raise InputError(
             f"Expected labels for each of the {counted(len(sentences), 'sentence')}, "
-            f"got {len(labels)}."
+            f"got {len(rows)}."
         )
-    for i, (sentence, ids) in enumerate(zip(sentences, labels, strict=True)):
-        if not isinstance(sentence, Sentence):
-            raise TypeError(
-                f"Expected what Vocabulary.encode returns as sentence {i}, got "
-                f"{shown(sentence)}."
-            )
-        ids, count = np.asarray(ids), len(sentence.words)
-        if ids.shape != (count,) or (count and ids.dtype.kind not in "iu"):
+    for i, (row, tokens) in enumerate(zip(rows, sentences, strict=True)):
+        if len(row) != len(tokens):
             raise InputError(
-                f"Expected the ids of {counted(count, 'label')} for sentence {i}, got "
-                f"{ids.dtype} {list(ids.shape)}."
+                f"Expected {counted(len(tokens), 'label')} for sentence {i}, got "
+                f"{len(row)}."
             )
-
-
-def _check_scheme(rows: Sequence[Sequence[str]], scheme: str) -> None:
-    """Raises ValueError if training labels break the scheme, TypeError if no list."""
-    if isinstance(rows, str) or not hasattr(rows, "__len__"):
-        raise TypeError(f"Expected labels as a list of lists, got {shown(rows)}.")
-    if scheme == schemes.TAGS:
-        return
-    wrong = [i for i, row in enumerate(rows) if schemes.violations(row, scheme)]
-    if wrong:
-        raise InputError(
-            f"The labels of {len(wrong):,} of {counted(len(rows), 'sentence')} break "
-            f"{scheme}, first in sentence {wrong[0]}. Convert each, "
-            f"jaxner.data.schemes.convert(row, {scheme!r}), or build the vocabulary "
-            "with their scheme."
-        )
+        if scheme != schemes.TAGS and schemes.violations(row, scheme):
+            raise InputError(
+                f"The labels of sentence {i} break {scheme}. Convert each row, "
+                f"jaxner.data.schemes.convert(row, {scheme!r}), or build the "
+                "vocabulary with their scheme."
+            )

@@ -678,16 +678,15 @@ class Corpus:
         vectors_on_device: bool | None = None,
         place: Placement = ALONE,
     ):
-        self.batches = Batches.make(
+        self.unit, self._near = unit, place.own_parts
+        self.batches = Batches(
             sentences,
             labels,
             batch_size=batch_size,
             num_blocks=num_blocks,
             num_shapes=num_shapes,
             chars=character_rows(model),
-            unit=unit,
             parts=place.num_parts,
-            own_parts=place.own_parts,
         )
         has_vectors = sentences[0].vectors is not None
         if vectors_on_device is None:
@@ -734,31 +733,19 @@ class Corpus:
             number = batching.fit(np.max(needs, axis=0).tolist(), self.batches.shapes)
             shape = self.batches.shapes[number]
             restarts = [self._block(one, rows, shape) for one, rows in pairs]
-            blocks.append((self.sizes[shape], batching.stack(restarts)))
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *restarts)
+            blocks.append((self.sizes[shape], stacked))
         return blocks
 
     def _block(self, drawn: np.ndarray, places: np.ndarray, shape: batching.Shape):
         batches, members = self.batches, drawn[places]
-        count = batches.multiple(batches.rows)
-        index = np.zeros((count, shape.tokens), np.int32)
-        mask = np.zeros(index.shape, bool)
-        own = [batches.index[i] for i in members]
-        for k, numbers in enumerate(own):
-            index[k, : len(numbers)] = numbers
-            mask[k, : len(numbers)] = True
-        if batches.chars == "token":  # row 0 is for padding
-            words = np.append(0, index[mask])
-            index[mask] = np.arange(1, len(words))
-        else:
-            words, where = np.unique(np.append(index, 0), return_inverse=True)
-            index = where[:-1].reshape(index.shape).astype(np.int32)
+        words, index = batches.rows_of(members, shape)
+        count = len(index)
         vectors = None
         if self._streams:
             here = [batches.sentences[i] for i in members]
-            here = batching.without_far_vectors(
-                here, count, batches.parts, batches.own_parts
-            )
-            vectors = batching.pad(here, shape, count, index=own).vectors
+            here = batching.without_far_vectors(here, count, batches.parts, self._near)
+            vectors = batching.pad(here, shape.tokens, count).vectors
         return Block(
             np.pad(
                 members, (0, count - len(members)), constant_values=len(batches.labels)
@@ -774,7 +761,7 @@ class Corpus:
         batches = self.batches
         return (
             f"{counted(batches.num_batches, 'batch', 'batches')} an epoch of "
-            f"{counted(batches.batch_size, batches.unit)}, "
+            f"{counted(batches.batch_size, self.unit)}, "
             f"{counted(len(self.sizes), 'shape')} to compile"
         )
 
@@ -782,13 +769,13 @@ class Corpus:
         """Returns which of the padded sizes this is, and how large."""
         return (
             f"shape {[*self.sizes].index(size.shape) + 1} of {len(self.sizes)} "
-            f"({counted(self.batches.rows, self.batches.unit)} × "
+            f"({counted(self.batches.rows, self.unit)} × "
             f"{counted(size.shape.tokens, 'token')})"
         )
 
 
 def character_rows(model: models.Model) -> str:
-    """Returns the rows of characters that a model needs, one of `batching.CHARS`."""
+    """Returns the rows of characters that a model needs; see `Batches`."""
     readers = models.character_readers(model)
     if not readers:
         return "none"

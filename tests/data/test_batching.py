@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxner.data import batching, corpora
-from jaxner.data.batching import Batches, PieceShape, Shape
+from jaxner.data.batching import Batches, Shape
 from jaxner.data.vocabulary import build, length, spell
 from jaxner.errors import InputError
 from jaxner.training import corpus as training_corpus
@@ -36,7 +36,7 @@ def make(lengths, batch_size=4, num_shapes=3, widths=None, **options):
     sentences = [sentence(*x) for x in zip(lengths, widths, starts, strict=True)]
     labels = [s.words + 1_000_000 for s in sentences]
     options = {"batch_size": batch_size, "num_shapes": num_shapes, **options}
-    return Batches.make(sentences, labels, **options)
+    return Batches(sentences, labels, **options)
 
 
 # --- Distinct words ------------------------------------------------------------------
@@ -112,21 +112,20 @@ def test_every_token_keeps_all_it_has_and_padding_has_nothing(lengths, seed):
     right = [read(s, slice(None)) for s in sentences]
     tokens = max(lengths) + 1
     for shape in (Shape(tokens, 2 + sum(lengths), 4), tokens):
-        for pieces in (None, PieceShape(5, 9, 7)):
-            batch = batching.pad(sentences, shape, len(lengths) + 1, pieces)
-            assert batch.mask.sum() == sum(lengths)
-            off = ~batch.mask
-            for field in (batch.words, batch.caps, batch.char_index, batch.vectors):
-                assert not field[off].any()
-            assert (batch.pieces.positions[off] == -1).all()
-            assert not batch.pieces.mask[-1].any()
-            for i, expected in enumerate(right):
-                chars = batch.chars if isinstance(shape, Shape) else batch.chars[i]
-                rest = batch._replace(chars=None)
-                row = Sentence(*(None if f is None else f[i] for f in rest[:6]))
-                pieces_of_row = Pieces(*(field[i] for field in batch.pieces))
-                row = row._replace(chars=chars, pieces=pieces_of_row)
-                assert read(row, row.mask) == expected
+        batch = batching.pad(sentences, shape, len(lengths) + 1)
+        assert batch.mask.sum() == sum(lengths)
+        off = ~batch.mask
+        for field in (batch.words, batch.caps, batch.char_index, batch.vectors):
+            assert not field[off].any()
+        assert (batch.pieces.positions[off] == -1).all()
+        assert not batch.pieces.mask[-1].any()
+        for i, expected in enumerate(right):
+            chars = batch.chars if isinstance(shape, Shape) else batch.chars[i]
+            rest = batch._replace(chars=None)
+            row = Sentence(*(None if f is None else f[i] for f in rest[:6]))
+            pieces_of_row = Pieces(*(field[i] for field in batch.pieces))
+            row = row._replace(chars=chars, pieces=pieces_of_row)
+            assert read(row, row.mask) == expected
     joined = batching.join(sentences)
     assert joined.mask.all()
     places = joined.words > 0
@@ -156,7 +155,6 @@ def test_what_no_sentence_has_is_none():
 
 
 def test_shapes_of_pieces():
-    rng = np.random.default_rng(0)
     sizes = [(1, 9, 2), (3, 5, 1), (1, 30, 5)]
     pieces = [
         Pieces(np.ones((w, p), np.int32), np.ones((w, p), bool), np.zeros((4, q), int))
@@ -165,19 +163,6 @@ def test_shapes_of_pieces():
     assert batching.piece_shape(pieces) == (3, 30, 5)
     assert batching.piece_shape(pieces, few=True) == (4, 32, 8)
     assert batching.piece_shape(pieces[:1], few=True) == (1, 16, 4)
-    # An epoch's batches are no larger than the corpus needs.
-    sentences = [with_everything(rng, n) for n in (1, 2, 3, 4, 4)]
-    labels = [s.words for s in sentences]
-    batches = Batches.make(sentences, labels, batch_size=2, num_shapes=1)
-    right = batching.piece_shape([s.pieces for s in sentences])
-    contents = []
-    for drawn in batches.draw(0, 0):
-        for _, (batch, _, _) in batches.blocks(drawn):
-            windows, _, positions = batch.pieces
-            assert (*windows.shape[1:], positions.shape[2]) == right
-            contents += windows[windows > 0].tolist()
-    ids = np.concatenate([s.pieces.windows.ravel() for s in sentences])
-    assert sorted(contents) == sorted(ids.tolist())
 
 
 def test_groups_are_in_the_order_of_their_first_sentences():
@@ -248,12 +233,12 @@ def test_a_rare_long_word_widens_only_the_two_longest_shapes():
 def contents(batches, number=0):
     """The (words, characters) of every sentence of an epoch, after a look at labels."""
     found = []
-    blocks = [b for drawn in batches.draw(0, number) for _, b in batches.blocks(drawn)]
-    for (words, chars, index, mask, *_), labels, _ in blocks:
+    for (words, chars, index, mask, *_), labels in batches.epoch(0, number):
         assert not words[~mask].any()
         assert not labels[~mask].any()
         assert not chars[index[~mask]].any()
         np.testing.assert_array_equal(words[mask] + 1_000_000, labels[mask])
+        assert (words.shape[1], *chars.shape) in batches.shapes
         for ids, rows, real in zip(words, index, mask, strict=True):
             if real.any():
                 spelling = [tuple(row[row > 0]) for row in chars[rows[real]]]
@@ -285,13 +270,7 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
     assert 1 <= len(batches.shapes) <= count
     drawn = list(batches.draw(1, 0))
     assert len(drawn) == batches.num_batches
-    for members in drawn:
-        blocks = batches.blocks(members)
-        assert len(blocks) <= num_blocks
-        for shape, (batch, labels, rows) in blocks:
-            assert shape in batches.shapes
-            assert batch.chars.shape == shape[1:]
-            assert labels.shape == batch.words.shape == (len(rows), shape.tokens)
+    assert max(len(batches.cut(members)) for members in drawn) <= num_blocks
 
 
 def test_a_batch_is_a_draw_from_sentences_of_all_lengths():
@@ -303,26 +282,17 @@ def test_a_batch_is_a_draw_from_sentences_of_all_lengths():
     assert 1.3 < np.std(short) < 1.9
 
 
-def test_blocks_say_which_place_in_the_batch_a_sentence_has():
-    batches = make(list(range(1, 30)), batch_size=6, num_blocks=3)
-    for drawn in batches.draw(0, 0):
-        for _, (batch, _, rows) in batches.blocks(drawn):
-            real = batch.mask[:, 0]
-            first = [batches.labels[drawn[row]][0] - 1_000_000 for row in rows[real]]
-            assert batch.words[real, 0].tolist() == first
-
-
 def test_rows_of_characters():
     text = [[5, 5, 7], [7, 5]]
     sentences = [of_words([[i] for i in ids]) for ids in text]
     labels = [np.zeros(len(ids), np.int32) for ids in text]
     cases = ("distinct", [0, 5, 7]), ("token", [0, 7, 5, 5, 5, 7, 0]), ("none", [0])
     for chars, expected in cases:  # the shorter sentence stands first
-        batches = Batches.make(sentences, labels, batch_size=2, chars=chars)
-        ((_, block),) = batches.blocks(np.array([0, 1]))
-        assert block.sentences.chars[:, 0].tolist() == expected
+        batches = Batches(sentences, labels, batch_size=2, chars=chars)
+        ((batch, _),) = batches.epoch(0, 0)
+        assert batch.chars[:, 0].tolist() == expected
         if chars != "none":
-            rows = block.sentences.chars[block.sentences.char_index][:, :, 0]
+            rows = batch.chars[batch.char_index][:, :, 0]
             assert rows.tolist() == [[7, 5, 0], [5, 5, 7]]
 
 
@@ -345,23 +315,7 @@ def test_order_is_a_function_of_seed_and_epoch():
     assert order(5, 1) != order(5, 2) != order(4, 2)
 
 
-def test_padding_share_is_what_the_batches_hold():
-    batches = make([3, 5, 9, 9, 2, 7], batch_size=6, num_shapes=2, num_blocks=2)
-    blocks = [b for drawn in batches.draw(0, 0) for _, b in batches.blocks(drawn)]
-    share = 1 - np.concatenate([b.sentences.mask.ravel() for b in blocks]).mean()
-    assert batches.padding_share() == pytest.approx(share)
-    assert f"{share:.1%} padding" in batches.summary()
-
-
-@pytest.mark.parametrize(
-    "options", [{"batch_size": 0}, {"num_blocks": 0}, {"num_shapes": 0}, {"chars": "x"}]
-)
-def test_wrong_options_are_errors(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        make([3], **options)
-
-
-def test_wrong_corpora_are_refused(unchecked):
+def test_wrong_corpora_are_refused():
     vocabulary, _ = build([["Rome"]], ["LOC"])
     with pytest.raises(InputError, match="training data have no sentences"):
         make([])
@@ -376,6 +330,9 @@ def test_wrong_corpora_are_refused(unchecked):
     ):
         with pytest.raises(error):
             Batches.of(vocabulary, sentences, labels, batch_size=1)
+    for option in ("batch_size", "num_shapes"):
+        with pytest.raises(ValueError, match=option):
+            Batches.of(vocabulary, [["Rome"]], [["O"]], **{"batch_size": 1, option: 0})
     batches = Batches.of(vocabulary, [["Rome"]], [["O"]], batch_size=1)
     with pytest.raises(ValueError, match="seed"):
         batches.epoch(-1, 0)
