@@ -61,12 +61,7 @@ def findings(
 ) -> tuple[dict[str, Split], list[Finding]]:
     """Checks a file, or the splits in the folder of a corpus and what they share.
 
-    Args:
-        path: The file or folder.
-        **reading: As in `corpora.read`.
-
-    Returns:
-        The readable splits by name, and the findings.
+    Arguments as in `corpora.read`; returns the readable splits by name, and findings.
     """
     path = Path(path)
     if not path.is_dir() or any(path.glob("*.ann")) or any(path.glob("*_conll")):
@@ -95,18 +90,10 @@ def findings(
 def of_file(
     path: str | Path, *, scheme: str | None = None, split: str = "", **options: Any
 ) -> tuple[Split | None, list[Finding]]:
-    """Reads a file, and returns errors and probable mistakes.
+    """Reads a file, or a folder as one, and returns errors and probable mistakes.
 
-    Args:
-        path: The file, or a folder of files that are read as one.
-        scheme: As in `corpora.read`.
-        split: Name of the split.
-        **options: As in `corpora.read`.
-
-    Returns:
-        The split, without sentences whose labels are malformed, or None if the file
-        cannot be read; and the findings: each malformed line and label, and all other
-        problems.
+    Arguments as in `corpora.read`. The split, None if the file cannot be read, lacks
+    sentences whose labels are malformed.
     """
     path = Path(path)
     errors: list[InputError] = []
@@ -150,11 +137,7 @@ def at_start(split: Split) -> list[Finding]:
 
 
 def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
-    """Returns probable mistakes between the splits of a corpus.
-
-    Args:
-        splits: The splits by name; empty result without "train".
-    """
+    """Returns probable mistakes between the splits of a corpus; none without train."""
     if "train" not in splits:
         return []
     train = splits["train"]

@@ -135,10 +135,8 @@ def read(
         InputError: A line or a label is malformed.
         FileNotFoundError: The file is missing.
     """
-    path = Path(path)
-    has_tags = scheme == schemes.TAGS
-    contents = formats.read(path, tags=has_tags, **options)
-    return split_of(path, contents, name=name, split=split, scheme=scheme)
+    contents = formats.read(path, tags=scheme == schemes.TAGS, **options)
+    return split_of(Path(path), contents, name=name, split=split, scheme=scheme)
 
 
 def split_of(
@@ -152,8 +150,8 @@ def split_of(
 ) -> Split:
     """Returns the split of a file that `formats.read` read; arguments as in `read`.
 
-    With a list of `errors`, it gets an error for each malformed label, and the
-    sentences with such labels are left out; otherwise, the first error is raised.
+    `errors` gets an error for each malformed label, and sentences with such labels are
+    left out; None: the first error is raised.
     """
     examples, notes = contents.examples, list(contents.notes)
     has_tags = scheme == schemes.TAGS
@@ -279,8 +277,7 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
         The rest of train, and dev, both in the order of the file.
 
     Raises:
-        InputError: The share is not within (0, 1), or train has only one sentence (or
-            document).
+        InputError: The share is not within (0, 1), or train is a single sentence.
 
     Example:
         >>> train, dev = divide(load("sample", "train"), 0.1, seed=0)
@@ -299,15 +296,16 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     count = min(max(1, round(share * len(groups))), len(groups) - 1)
     drawn = np.random.default_rng(seed).permutation(len(groups))[:count]
     chosen = {i for group in drawn for i in groups[group]}
-    pairs = list(enumerate(train.examples))
-    rest = tuple(example for i, example in pairs if i not in chosen)
-    taken = tuple(example for i, example in pairs if i in chosen)
+    dev, rest = (
+        tuple(e for i, e in enumerate(train.examples) if (i in chosen) == is_dev)
+        for is_dev in (True, False)
+    )
     note = f"{count:,} of {len(groups):,} {what} of {train.path.name}, seed {seed}"
     notes = (*train.notes, f"without {note}")
     replace = dataclasses.replace
     return (
         replace(train, examples=rest, notes=notes),
-        replace(train, split="dev", examples=taken, notes=(note,), last_line=None),
+        replace(train, split="dev", examples=dev, notes=(note,), last_line=None),
     )
 
 
@@ -409,10 +407,8 @@ def data_folder() -> Path:
 def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
     """Returns the file of one split.
 
-    `name_or_dir` is a key of `CORPORA` or a folder. In a folder, splits are `train`,
-    `dev` or `valid`, and `test`: files ending in `.conll`, `.txt`, `.tsv`, `.bio`,
-    `.iob`, `.conllu`, `.jsonl` or `_conll`, optionally with `.gz`; files named as in
-    Universal Dependencies, such as `de_gsd-ud-train.conllu`; or folders of brat or
+    `name_or_dir` is a key of `CORPORA` or a folder, in which splits are files named as
+    `dev.conll`, `valid.txt.gz` or `de_gsd-ud-train.conllu`, or folders of brat or
     CoNLL-2012 files.
 
     Raises:
@@ -476,15 +472,14 @@ def find_vectors(name: str | os.PathLike[str]) -> Path:
     """
     places = (Path(), data_folder() / "vectors", data_folder())
     tried = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
-    if there := [path for path in tried if path.is_file()]:
-        return there[0]
+    for path in tried:
+        if path.is_file():
+            return path
     sought = ", ".join(dict.fromkeys(map(str, tried)))  # list an absolute path once
     raise FileNotFoundError(
         f"No word vectors {str(name)!r}; tried {sought}. Set {DATA_VARIABLE} to the "
-        "folder that holds vectors/, give a path, or train without them "
-        "(--config.data.vectors=). GloVe vectors are at "
-        "https://nlp.stanford.edu/projects/glove; for the vectors of Lample et al. "
-        "(2016) and Godin's Twitter vectors, see their authors' pages"
+        "folder that holds vectors/, or give a path. GloVe vectors are at "
+        "https://nlp.stanford.edu/projects/glove; for others, see their authors' pages"
     )
 
 

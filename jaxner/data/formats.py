@@ -164,12 +164,7 @@ class CharSpan(NamedTuple):
 
 
 def open_binary(path: str | os.PathLike[str]) -> Any:
-    """Opens a file for reading bytes; decompresses gzip, recognised by its first bytes.
-
-    Raises:
-        FileNotFoundError: The file is missing; the message lists its neighbours.
-        IsADirectoryError: The path is a folder.
-    """
+    """Opens a file for reading bytes; unpacks gzip, recognised by its first bytes."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"Expected a file, {path} is a folder")
@@ -746,7 +741,7 @@ def _labels_in(
         raise InputError(f"expected a list in {field}, got {values!r}")
     if values and all(type(value) is int for value in values):
         if all(0 <= value < len(names) for value in values):
-            return tuple(names[value] for value in values)
+            return tuple(names[int(value)] for value in values)
         raise InputError(
             f"expected numbers of {counted(len(names), 'label')} in {field}; set "
             'label_names or begin the file with {"label_names": ["O", "B-PER", …]}'
@@ -1062,8 +1057,8 @@ def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
         raise FileExistsError(f"Expected a new or empty folder for brat, got {folder}")
     # Documents without sentences are pairs of empty files.
     numbers = [example.document for example in examples] or [0]
-    empty: tuple[str, str] = ("", "")
-    pairs = dict.fromkeys(range(min(numbers), max(numbers) + 1), empty)
+    pairs: dict[int, tuple[str, str]] = {}
+    pairs |= dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
     for example in examples:
         text, annotations = pairs[example.document]
         line, _, spans = _texts(example)

@@ -29,14 +29,8 @@ TAGS = "tags"
 """The scheme without spans."""
 
 # In the order of label names: begin, inside, end, single.
-_PREFIXES = {
-    "IOB1": "BI",
-    "BIO": "BI",
-    "BIOES": "BIES",
-    "BILOU": "BILU",
-    "IOE1": "IE",
-    "IOE2": "IE",
-}
+_PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
+_PREFIXES |= {"IOE1": "IE", "IOE2": "IE"}
 # Prefixes that can only continue an open span.
 _CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
@@ -81,24 +75,20 @@ def parse(label: str) -> tuple[str, str]:
 
 
 def _correction(label: object) -> str:
-    if not isinstance(label, str):
-        return ""
-    if label == "o":
+    text = str(label)
+    if text == "o":
         return "; write O, in upper case"
-    if match := _PREFIX_FIRST.fullmatch(label):
+    if match := _PREFIX_FIRST.fullmatch(text):
         return f"; write {match[1].upper()}-{match[2]}"
-    if match := _PREFIX_LAST.fullmatch(label):
+    if match := _PREFIX_LAST.fullmatch(text):
         return f"; write {match[2]}-{match[1]}"
     return ""
 
 
 def is_io(labels: Iterable[str]) -> bool:
-    """Returns whether labels are bare types such as `PER`, and `O`, without prefixes.
+    """Returns whether a file's labels are bare types such as `PER`, and `O`.
 
     Labels of any column of words or tags are not, since they lack `O` or are too many.
-
-    Args:
-        labels: The labels of a file, in any order.
 
     Example:
         >>> is_io(["PER", "O"]), is_io(["B-PER", "O"]), is_io(["NNP", "VBZ"])
@@ -132,7 +122,7 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
 
     Raises:
         TypeError: They are not a list.
-        ValueError: A label is malformed.
+        InputError: A label is malformed.
 
     Example:
         >>> [tuple(span) for span in to_spans(["I-PER", "I-PER", "O", "B-LOC"])]
@@ -173,7 +163,7 @@ def to_labels(
         One label per token, well-formed in the scheme.
 
     Raises:
-        ValueError: Spans overlap, are empty, exceed the sentence or have no type; or
+        InputError: Spans overlap, are empty, exceed the sentence or have no type; or
             the scheme is unknown or has no spans.
 
     Example:
@@ -184,35 +174,26 @@ def to_labels(
     labels = ["O"] * length
     last = Span(0, 0, "")
     for span in sorted(Span(*span) for span in spans):
-        if not 0 <= span.start < span.end <= length:
+        start, end, kind = span
+        if not (last.end <= start < end <= length and kind):
             raise InputError(
-                f"{span} does not fit a sentence of {counted(length, 'token')}: "
-                f"expected 0 <= start < end <= {length}"
+                f"{span} is empty, has no type, overlaps {last}, or exceeds a sentence "
+                f"of {counted(length, 'token')}"
             )
-        if span.start < last.end:
-            raise InputError(
-                f"{last} and {span} overlap; keep one of them, since a token has one "
-                "label"
-            )
-        if not span.type:
-            raise InputError(f"{span} has no type; give it one, such as 'PER'")
-        touches = last.end == span.start and last.type == span.type
+        touches = last.end == start and last.type == kind
         if scheme == "IOE1" and touches:  # an E only where the next span touches
-            labels[span.start - 1] = f"E-{span.type}"
-        prefixes = _written(span.end - span.start, scheme, touches)
-        labels[span.start : span.end] = [f"{p}-{span.type}" for p in prefixes]
+            labels[start - 1] = f"E-{kind}"
+        prefixes = _written(end - start, scheme, touches)
+        labels[start:end] = [f"{prefix}-{kind}" for prefix in prefixes]
         last = span
     return labels
 
 
 def convert(labels: Sequence[str], scheme: str) -> list[str]:
-    """Returns the labels of one sentence in another scheme, with the same spans.
-
-    The input may be in any scheme and ill-formed; `to_spans` defines its spans. The
-    result is well-formed.
+    """Returns well-formed labels in another scheme, with the spans of `to_spans`.
 
     Raises:
-        ValueError: A label is malformed, or the scheme is unknown or has no spans.
+        InputError: A label is malformed, or the scheme is unknown or has no spans.
 
     Example:
         >>> convert(["I-PER", "I-PER", "B-PER"], "BILOU")
@@ -243,7 +224,7 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
         well-formed.
 
     Raises:
-        ValueError: A label is malformed, or the scheme is unknown.
+        InputError: A label is malformed, or the scheme is unknown.
 
     Example:
         >>> violations(["B-PER", "O", "B-LOC"], "BIOES")
@@ -254,11 +235,10 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
         return []
     _check(labels)
     steps = enumerate(pairwise([None, *labels]))
-    found = [position for position, step in steps if _breaks(*step, scheme)]
-    last = len(labels) - 1
-    if labels and last not in found[-1:] and _breaks(labels[-1], None, scheme):
-        found.append(last)
-    return found
+    positions = {position for position, step in steps if _breaks(*step, scheme)}
+    if labels and _breaks(labels[-1], None, scheme):
+        positions.add(len(labels) - 1)
+    return sorted(positions)
 
 
 def allowed(
@@ -273,7 +253,7 @@ def allowed(
         [L, L] from row to column, `end` [L].
 
     Raises:
-        ValueError: A label is malformed, or the scheme is unknown.
+        InputError: A label is malformed, or the scheme is unknown.
 
     Example:
         >>> start, transitions, end = allowed(("O", "B-PER", "I-PER"), "BIO")
@@ -298,7 +278,7 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     types count once.
 
     Raises:
-        ValueError: A type is empty, or the scheme is unknown.
+        InputError: A type is empty, or the scheme is unknown.
 
     Example:
         >>> label_names(["PER"], "BIO")
@@ -307,9 +287,7 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     _check_scheme(scheme)
     kinds = sorted(set(types))
     if "" in kinds:
-        raise InputError(
-            f"An entity type is empty: {kinds}; give it a name, such as 'PER'"
-        )
+        raise InputError(f"An entity type is empty: {kinds}")
     if scheme == TAGS:
         return tuple(kinds)
     return ("O", *(f"{p}-{kind}" for kind in kinds for p in _PREFIXES[scheme]))
@@ -322,7 +300,7 @@ def detect(sequences: Iterable[Sequence[str]]) -> str:
     `O`), the first of BIO, IOB1, BIOES, BILOU, IOE2, IOE1.
 
     Raises:
-        ValueError: A label is malformed.
+        InputError: A label is malformed.
 
     Example:
         >>> detect([["I-PER", "O"], ["I-LOC", "B-LOC"]])
@@ -345,8 +323,7 @@ class LabelTypes(NamedTuple):
     Attributes:
         names: The K types, sorted; a type's index is its id.
         types: The type id of each label, `[L]`; -1 outside all spans.
-        goes_on: Whether label j (column) after label i (row) continues the span of i,
-            `[L, L]`.
+        goes_on: Whether label j (column) continues the span of label i (row), `[L, L]`.
     """
 
     names: tuple[str, ...]
@@ -360,29 +337,23 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
     A span begins at a label that is not `O` and does not continue the previous label's
     span. It ends before the first label that does not continue it.
 
-    Args:
-        label_names: The labels; a label's index is its id.
-
     Raises:
-        ValueError: A label is malformed, or is a tag, which has no span.
+        InputError: A label is malformed, or is a tag, which has no span.
 
     Example:
         >>> found = label_types(("O", "B-PER", "I-PER"))
         >>> found.names, found.types.tolist(), found.goes_on[1].tolist()
         (('PER',), [-1, 0, 0], [False, False, True])
     """
-    parsed = [parse(name) for name in label_names]
-    names = tuple(sorted({kind for _, kind in parsed} - {""}))
-    types = [names.index(kind) if kind else -1 for _, kind in parsed]
-    # Two adjacent labels of one type form one span or two.
-    goes_on = [
-        [
-            kind != "" and kind == after and len(to_spans([a, b])) == 1
-            for b, (_, after) in zip(label_names, parsed, strict=True)
-        ]
-        for a, (_, kind) in zip(label_names, parsed, strict=True)
-    ]
+    kinds = {name: parse(name)[1] for name in label_names}
+    names = tuple(sorted({*kinds.values()} - {""}))
+    types = [names.index(kinds[a]) if kinds[a] else -1 for a in label_names]
     size = len(label_names)
+    goes_on = [
+        # Two adjacent labels of one type form one span or two.
+        [kinds[a] == kinds[b] != "" and len(to_spans([a, b])) == 1 for b in label_names]
+        for a in label_names
+    ]
     array = np.array(goes_on, bool).reshape(size, size)
     return LabelTypes(names, np.array(types, np.int32), array)
 
@@ -440,6 +411,4 @@ def _check_scheme(scheme: str) -> None:
 def _check_has_spans(scheme: str) -> None:
     _check_scheme(scheme)
     if scheme == TAGS:
-        raise InputError(
-            f"The scheme {TAGS!r} has no spans; schemes of spans: {', '.join(SCHEMES)}"
-        )
+        raise InputError(f"{TAGS!r} has no spans; schemes of spans: {SCHEMES}")

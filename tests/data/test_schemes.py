@@ -50,12 +50,6 @@ def test_spans_are_those_of_seqeval_also_of_ill_formed_labels(labels):
     assert schemes.to_spans(labels) == expected
 
 
-@given(random_labels("BIES"))
-def test_l_is_read_as_e_and_u_as_s(labels):
-    swapped = [re.sub("^E", "L", re.sub("^S", "U", label)) for label in labels]
-    assert schemes.to_spans(swapped) == schemes.to_spans(labels)
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(sentence=sentences())
 def test_labels_give_back_their_spans_and_are_well_formed(scheme, sentence):
@@ -110,33 +104,6 @@ def test_violations_and_constraints_agree_with_the_grammar(scheme):
             assert bool(start[ids[0]] and steps and end[ids[-1]]) is expected, labels
             seen[expected] += 1
     assert all(seen.values())
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_well_formed_labels_are_those_that_spans_write(scheme):
-    # With two types: only BIOES and BILOU close spans, so only their labels are unique.
-    names = schemes.label_names(["X", "Y-x"], scheme)
-    start, transitions, end = schemes.allowed(names, scheme)
-    for length in range(1, 4):
-        for ids in itertools.product(range(len(names)), repeat=length):
-            labels = [names[i] for i in ids]
-            fine = schemes.convert(labels, scheme) == labels
-            assert (schemes.violations(labels, scheme) == []) is fine, labels
-            steps = all(transitions[a, b] for a, b in itertools.pairwise(ids))
-            assert bool(start[ids[0]] and steps and end[ids[-1]]) is fine, labels
-
-
-def test_constraints_of_no_labels_are_empty():
-    start, transitions, end = schemes.allowed((), "BIO")
-    assert (start.shape, transitions.shape, end.shape) == ((0,), (0, 0), (0,))
-
-
-def test_label_names_are_sorted_by_type_with_o_first():
-    assert schemes.label_names(iter(["b", "a", "b"]), "BILOU") == (
-        "O",
-        *("B-a", "I-a", "L-a", "U-a"),
-        *("B-b", "I-b", "L-b", "U-b"),
-    )
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -205,35 +172,30 @@ def test_arrays_of_no_labels_and_no_spans():
 
 
 @pytest.mark.parametrize(
-    ("spans", "message"),
+    "spans",
     [
-        ([(0, 2, "A"), (1, 3, "B")], "overlap"),
-        ([(0, 4, "A")], "does not fit a sentence of 3 tokens"),
-        ([(-1, 1, "A")], "does not fit"),
-        ([(1, 1, "A")], "does not fit"),
-        ([(0, 1, "")], "has no type"),
+        [(0, 2, "A"), (1, 3, "B")],
+        [(0, 4, "A")],
+        [(-1, 1, "A")],
+        [(1, 1, "A")],
+        [(0, 1, "")],
     ],
 )
-def test_spans_that_no_labels_can_write_are_refused(spans, message):
-    with pytest.raises(ValueError, match=message):
+def test_spans_that_no_labels_can_write_are_refused(spans):
+    with pytest.raises(InputError):
         schemes.to_labels(spans, 3, "BIO")
 
 
 def test_unknown_schemes_are_refused_with_the_known_ones():
-    known = "Unknown scheme 'IOB2'; known: IOB1, BIO, BIOES, BILOU, IOE1, IOE2, tags; "
-    known += "IOB2 is BIO"
     for call in (
         lambda: schemes.to_labels([], 1, "IOB2"),
         lambda: schemes.violations(["O"], "IOB2"),
         lambda: schemes.allowed(["O"], "IOB2"),
         lambda: schemes.label_names(["A"], "IOB2"),
     ):
-        with pytest.raises(ValueError, match=known):
+        with pytest.raises(InputError, match="IOB2 is BIO"):
             call()
-
-
-def test_empty_types_are_refused():
-    with pytest.raises(ValueError, match="entity type is empty"):
+    with pytest.raises(InputError):
         schemes.label_names(["A", ""], "BIO")
 
 
@@ -241,30 +203,18 @@ def test_tags_are_any_strings_in_any_order():
     tags = ["NN", "''", "-LRB-", "B-", "O", "I-PER"]
     assert schemes.label_names([*tags, "NN"], schemes.TAGS) == tuple(sorted(tags))
     assert schemes.violations(tags, schemes.TAGS) == []
-    start, transitions, end = schemes.allowed(tags, schemes.TAGS)
-    assert (start.shape, transitions.shape, end.shape) == ((6,), (6, 6), (6,))
-    assert start.all()
-    assert transitions.all()
-    assert end.all()
-
-
-def test_spans_cannot_be_written_as_tags():
+    arrays = schemes.allowed(tags, schemes.TAGS)
+    assert [array.shape for array in arrays] == [(6,), (6, 6), (6,)]
+    assert all(array.all() for array in arrays)
     for call in (
         lambda: schemes.convert(["B-PER"], schemes.TAGS),
-        lambda: schemes.convert(["NN"], schemes.TAGS),
         lambda: schemes.to_labels([(0, 1, "PER")], 1, schemes.TAGS),
     ):
-        with pytest.raises(ValueError, match=r"'tags' has no spans.*: IOB1, BIO"):
+        with pytest.raises(InputError):
             call()
-    assert schemes.detect([["O"]]) != schemes.TAGS
 
 
 @pytest.mark.parametrize("wrong", [None, "O", 3, {"O": 1}])
 def test_labels_are_a_list_of_strings(wrong, unchecked):
-    with pytest.raises(TypeError, match="Expected labels as a list of strings, got"):
+    with pytest.raises(TypeError):
         schemes.convert(wrong, "BIO")
-
-
-def test_several_sentences_are_not_one(unchecked):
-    with pytest.raises(ValueError, match=r"Position 0: Label \"\['O'\]\" is neither"):
-        schemes.convert([["O"]], "BIO")
