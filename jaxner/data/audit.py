@@ -12,7 +12,7 @@ import functools
 import statistics
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -206,68 +206,45 @@ def _at(
     return Finding(level, check, message, file, example.lines[position], count)
 
 
-# Soft hyphens and joiners are part of the words of some languages.
-_ODDITIES: dict[str, tuple[Callable[[str], bool], str]] = {
-    "blank": (
-        lambda token: all(c == " " or is_invisible(c) for c in token),
-        "without visible characters",
-    ),
-    "control": (
-        lambda token: any(unicodedata.category(c) == "Cc" for c in token),
-        "with a control character, such as NUL",
-    ),
-    "long": (
-        lambda token: len(token) > _LONG_TOKEN,
-        f"of more than {_LONG_TOKEN} characters",
-    ),
-    "encoding": (
-        lambda token: any(pair in token for pair in _MOJIBAKE),
-        "that may have been read in the wrong encoding",
-    ),
-    "hidden": (
-        lambda token: any(
-            is_invisible(c) for c in token if c not in "\xad\u200c\u200d"
-        ),
-        "with an invisible character",
-    ),
-}
-
-
 @functools.lru_cache(1 << 16)
-def _oddity(token: str) -> str:
-    return next((kind for kind, (is_odd, _) in _ODDITIES.items() if is_odd(token)), "")
+def _oddity(token: str) -> tuple[str, str] | None:
+    """Returns the kind of an odd token, and what it is."""
+    hidden = [char for char in token if is_invisible(char)]
+    if len(hidden) + token.count(" ") == len(token):
+        return "blank", "without visible characters"
+    if any(unicodedata.category(char) == "Cc" for char in hidden):
+        return "control", "with a control character, such as NUL"
+    if len(token) > _LONG_TOKEN:
+        return "long", f"of more than {_LONG_TOKEN} characters"
+    if any(pair in token for pair in _MOJIBAKE):
+        return "encoding", "that may have been read in the wrong encoding"
+    # Soft hyphens and joiners are part of the words of some languages.
+    if {*hidden} - {*"\xad\u200c\u200d"}:
+        return "hidden", "with an invisible character"
+    return None
 
 
 def _odd_tokens(split: Split) -> Iterator[Finding]:
     """Finds tokens that are blank, very long, or have wrong characters."""
-    kinds: dict[str, list[tuple[Example, int]]] = defaultdict(list)
+    kinds: dict[tuple[str, str], list[tuple[Example, int]]] = defaultdict(list)
     for example in split.examples:
         for position, token in enumerate(example.tokens):
             if kind := _oddity(token):
                 kinds[kind].append((example, position))
-    for kind, cases in kinds.items():
+    for (kind, what), cases in kinds.items():
         shown = ", ".join(
             f"{example.tokens[position][:30]!r} in line {example.lines[position]}"
             for example, position in cases[:_SHOWN]
         )
-        message = f"{counted(len(cases), 'token')} {_ODDITIES[kind][1]}: {shown}"
+        message = f"{counted(len(cases), 'token')} {what}: {shown}"
         yield _at(split, *cases[0], f"{kind} tokens", message, len(cases))
 
 
 def _numbers(split: Split) -> Iterator[Finding]:
-    """Finds tokens that count from 0 or 1: the column of the words' numbers."""
-    long = [example.tokens for example in split.examples if len(example.tokens) > 2]
-    counts = (
-        tokens in (tuple(map(str, range(n, n + len(tokens)))) for n in (0, 1))
-        for tokens in long
-    )
-    is_counting = bool(long) and sum(counts) > 0.9 * len(long)
-    tokens = [t for example in split.examples[:50] for t in example.tokens][:500]
-    if len(tokens) >= 5 and all(t.isascii() and t.isdigit() for t in tokens):
-        # Numbers that continue from sentence to sentence.
-        steps = [int(b) - int(a) for a, b in pairwise(tokens)]
-        is_counting = is_counting or steps.count(1) > 0.9 * len(steps)
-    if is_counting:
+    """Finds tokens that are running numbers: the column of the words' numbers."""
+    pairs = [pair for e in split.examples[:500] for pair in pairwise(e.tokens)]
+    numbers = [(int(a), int(b)) for a, b in pairs if a.isdecimal() and b.isdecimal()]
+    if len(pairs) > 3 and sum(b - a == 1 for a, b in numbers) > 0.9 * len(pairs):
         message = "the tokens are running numbers, not words; set token_column to the "
         message += "column of the words"
         yield _at(split, split.examples[0], 0, "running numbers", message)

@@ -336,14 +336,14 @@ class Corpus:
     sizes: Sequence[Sizes] = ()  # as published
 
 
-CORPORA: dict[str, Corpus] = {
-    "sample": Corpus(
+_KNOWN = (
+    Corpus(
         "sample",
         "It is part of jaxner; reinstall jaxner.",
         scheme="BIO",
         sizes=((1_500, 20_454, 3_383), (352, 4_659, 869), (401, 5_525, 1_063)),
     ),
-    "conll2003": Corpus(
+    Corpus(
         "conll2003",
         "Request the Reuters corpus RCV1 from NIST (https://trec.nist.gov/data/reuters)"
         " and add the annotations of https://www.clips.uantwerpen.be/conll2003/ner.",
@@ -359,7 +359,7 @@ CORPORA: dict[str, Corpus] = {
             (3_453, 46_435, 5_648),
         ),
     ),
-    "wnut17": Corpus(
+    Corpus(
         "wnut17",
         "Download it from https://github.com/leondz/emerging_entities_17.",
         scheme="BIO",
@@ -370,7 +370,7 @@ CORPORA: dict[str, Corpus] = {
         ),
         sizes=((3_394, 62_730, 1_975), (1_009, 15_733, 836), (1_287, 23_394, 1_079)),
     ),
-    "ontonotes5": Corpus(
+    Corpus(
         "ontonotes5",
         "Get LDC2013T19 from https://catalog.ldc.upenn.edu/LDC2013T19 and make the "
         "CoNLL-2012 splits, without the New Testament, in columns with BIO labels.",
@@ -382,12 +382,12 @@ CORPORA: dict[str, Corpus] = {
         ),
     ),
     # No sizes: they change with each release of Universal Dependencies.
-    "ud_ewt": Corpus(
+    Corpus(
         "ud_ewt",
         "Download it from https://github.com/UniversalDependencies/UD_English-EWT.",
         scheme=schemes.TAGS,
     ),
-    "wsj": Corpus(
+    Corpus(
         "wsj",
         "Get LDC99T42 (Penn Treebank 3) from https://catalog.ldc.upenn.edu/LDC99T42 "
         "and write sections 0-18 of its Wall Street Journal as train, 19-21 as dev "
@@ -396,7 +396,8 @@ CORPORA: dict[str, Corpus] = {
         scheme=schemes.TAGS,
         sizes=((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
     ),
-}
+)
+CORPORA = {corpus.name: corpus for corpus in _KNOWN}
 
 
 def data_folder() -> Path:

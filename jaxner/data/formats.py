@@ -251,8 +251,7 @@ def write_text(target: str | os.PathLike[str] | TextIO, text: str) -> None:
 
 # Formats with a token a line
 
-Row = tuple[int, str, str]
-"""Line, token and label."""
+Row = tuple[int, str, str]  # line, token, label
 
 
 def _example(rows: Sequence[Row], document: int) -> Example:
@@ -411,7 +410,7 @@ def conllu(file: File) -> Iterator[Example]:
                 problem = problem or f"expected the next word's number, got {name}"
             elif not match and not problem:
                 kind = (_entity(cells[MISC]) or "O") if label == MISC else cells[label]
-                if kind == "_":
+                if kind == "_" and label != MISC:
                     problem = "expected a label, got none; set label_column: 3 is UPOS,"
                     problem += " 4 XPOS"
                 rows.append((number, cells[token], kind))
@@ -426,7 +425,7 @@ def conllu(file: File) -> Iterator[Example]:
 
 def _entity(misc: str) -> str | None:
     """Returns the entity label among a word's attributes, if any."""
-    if "=" not in misc:
+    if misc == "_":
         return None
     parts = (pair.partition("=") for pair in misc.split("|"))
     pairs = {key: value for key, _, value in parts}
@@ -647,12 +646,8 @@ def json_document(record: Mapping[str, Any]) -> Any:
 def without_labels(record: Mapping[str, Any], count: int) -> dict[str, Any]:
     """Returns a record without its labels and spans, of which it gets new ones.
 
-    A field with one of their names, but other content, stays, as the label of a whole
-    text does.
-
-    Args:
-        record: The record.
-        count: Number of its tokens.
+    A field with one of their names, but other content than for `count` tokens, stays,
+    as the label of a whole text does.
 
     Example:
         >>> record = {"tokens": ["Rome"], "ner": ["O"], "label": "sports", "tags": []}
@@ -1150,12 +1145,7 @@ def guess(path: str | os.PathLike[str]) -> str:
 
 
 def guess_raw(path: str) -> str:
-    """Returns the format of a file to tag by its name, one of `RAW`; `-` is text.
-
-    Example:
-        >>> guess_raw("a.txt"), guess_raw("a.jsonl.gz"), guess_raw("eng.testb")
-        ('text', 'jsonl', 'conll')
-    """
+    """Returns the format of a file to tag by its name, one of `RAW`; `-` is text."""
     name = os.path.basename(path).removesuffix(".gz").lower()
     if path == "-" or name.endswith((".txt", ".text")):
         return "text"
@@ -1167,12 +1157,7 @@ def guess_raw(path: str) -> str:
 
 
 def guess_output(path: str, source: str) -> str:
-    """Returns the format of a file to write by its name; for `-`, that of the input.
-
-    Example:
-        >>> guess_output("a.jsonl.gz", "conll"), guess_output("-", "text")
-        ('jsonl', 'jsonl')
-    """
+    """Returns the format of a file to write by its name; for `-`, that of the input."""
     if path == "-":
         return "conll" if source == "conll" else "jsonl"
     format = _of_name(path)
