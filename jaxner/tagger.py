@@ -30,6 +30,8 @@ NO_CHECKSUMS = (
     "its weights have no checksums, so damage cannot be detected (the process was "
     "killed before it wrote them)"
 )
+_OF_THE_VOCABULARY = ("scheme", "lowercase", "lowercase_fallback", "zero_digits")
+_OF_THE_VOCABULARY += ("unescape", "typed_unknowns")
 
 
 @functools.partial(
@@ -289,7 +291,7 @@ def load(
         taggers = [load(path, changes, model=model) for path in chosen]
         return ensemble(taggers) if seed == "all" else taggers[0]
     vocabulary = folder.vocabulary()
-    described = _described(folder)
+    described = _described(folder, vocabulary)
     if model is None:
         model = _model_of(folder, described, vocabulary)
     like = _like(model)
@@ -330,7 +332,7 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     )
 
 
-def _described(folder: Workdir) -> Any:
+def _described(folder: Workdir, vocabulary: Vocabulary) -> Any:
     """Returns a folder's description of its model: config options or modules."""
     if (folder.path / "model.json").is_file():
         return folder.read_json("model.json").get("model")
@@ -338,6 +340,15 @@ def _described(folder: Workdir) -> Any:
     config = folder.read_json(file.name)
     if not isinstance(config.get("model"), dict):
         raise integrity.DamagedFileError(file, "has no section model", remedy)
+    # Options of the data that the vocabulary records; missing ones are its own.
+    facts = {name: getattr(vocabulary, name) for name in _OF_THE_VOCABULARY}
+    facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
+    data = config.get("data") or {}
+    for name, fact in facts.items():
+        if data.get(name, fact) != fact:
+            message = f"data.{name} is {data[name]!r}, but the tagger's vocabulary was "
+            message += f"built with {fact!r}"
+            raise integrity.DamagedFileError(file, message, remedy)
     return config["model"]
 
 
