@@ -180,6 +180,7 @@ def _quiet() -> Iterator[None]:
 # --- From a signature to options ------------------------------------------------------
 
 _OTHER_SPELLINGS = {"--tokenizer": ("--tokeniser",)}
+_SHORT = {"split_sentences": "sentences"}
 _COMMON = {
     "cache": "Folder for compiled programs, or off; default: the user's cache folder.",
     "verbosity": "1 shows the traceback of an error.",
@@ -193,7 +194,8 @@ class Parser(argparse.ArgumentParser):
         positional: Names of the positional parameters.
         switches: Options that are true or false.
         outputs: Names of the parameters that are files to write.
-        groups: Parameters that hold several options, and their dataclasses.
+        groups: Parameters that hold several options: what is called with those that
+            are set, and their names.
         takes_overrides: Whether options of a config may follow.
     """
 
@@ -202,7 +204,7 @@ class Parser(argparse.ArgumentParser):
         self.positional: list[str] = []
         self.switches: set[str] = set()
         self.outputs: set[str] = set()
-        self.groups: dict[str, Any] = {}
+        self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
         self.takes_overrides = False
 
     def parse(self, arguments: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
@@ -219,9 +221,10 @@ class Parser(argparse.ArgumentParser):
         for name in self.positional:
             value = values.pop(name)
             positional += value if isinstance(value, list) else [value]
-        for name, kind in self.groups.items():
-            parts = [field.name for field in dataclasses.fields(kind)]
-            values[name] = kind(**{part: values.pop(part) for part in parts})
+        for name, (kind, parts) in self.groups.items():
+            own = {part: values.pop(part) for part in parts}
+            own = {part: value for part, value in own.items() if value is not None}
+            values[name] = kind(**own)
         return positional, {**values, **overrides}
 
     def _check_outputs(self, values: dict[str, Any]) -> None:
@@ -291,8 +294,9 @@ def parser_of(function: Callable) -> Parser:
         function: Its parameters are annotated by what `jaxner.fields` can check, a
             `Literal`, `bool`, `Path`, `Folder`, `Output`; a tuple of these is typed
             between commas, a list by repeating the option. A parameter `**overrides`
-            receives `--config.x=…`; a dataclass holds several options. The docstring
-            explains each under `Args`, that of a dataclass under `Attributes`.
+            receives `--config.x=…`. A dataclass holds several options; a dictionary
+            annotated by a dataclass and names, those of these options that are set.
+            The docstring explains each under `Args`, a dataclass's under `Attributes`.
     """
     docstring = inspect.getdoc(function) or ""
     meanings = fields.meanings(docstring, "Args")
@@ -304,16 +308,18 @@ def parser_of(function: Callable) -> Parser:
     )
     hints = typing.get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
-        hint = hints[name]
+        hint, inner = hints[name], typing.get_args(hints[name])
         if parameter.kind is parameter.VAR_KEYWORD:
             parser.takes_overrides = True
-        elif dataclasses.is_dataclass(hint):
-            parser.groups[name] = hint
-            told = fields.meanings(hint.__doc__, "Attributes")
-            inner = typing.get_type_hints(hint, include_extras=True)
-            for field in dataclasses.fields(hint):
-                part = field.name
-                _add(parser, part, inner[part], field.default, told[part])
+        elif kind := next(filter(_holds_options, (hint, *inner)), None):
+            parts = inner[2:]  # of Annotated[dict, dataclass, *parts]
+            defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+            parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
+            told = fields.meanings(kind.__doc__, "Attributes")
+            kinds = typing.get_type_hints(kind, include_extras=True)
+            for part in parts or defaults:
+                default = None if parts else defaults[part]
+                _add(parser, part, kinds[part], default, told[part])
         else:
             default = parameter.default
             if parameter.kind is parameter.VAR_POSITIONAL:
@@ -330,8 +336,8 @@ def parser_of(function: Callable) -> Parser:
 
 def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> None:
     """Adds the option or argument of a parameter."""
-    hint = _without_none(hint)
-    flag = f"--{name.rstrip('_').replace('_', '-')}"
+    hint = _first(hint)
+    flag = f"--{_SHORT.get(name, name).rstrip('_').replace('_', '-')}"
     if hint is bool:
         parser.switches.add(flag[2:])
         for option, value in ((flag, True), (f"--no-{flag[2:]}", False)):
@@ -371,10 +377,14 @@ def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> No
     )
 
 
-def _without_none(hint: Any) -> Any:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        (hint,) = (kind for kind in typing.get_args(hint) if kind is not types.NoneType)
-    return hint
+def _holds_options(hint: Any) -> bool:
+    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
+
+
+def _first(hint: Any) -> Any:
+    """Returns the first kind of a union: the one that can be typed."""
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint)[0] if is_union else hint
 
 
 def _kind(hint: Any) -> tuple[Callable[[str], Any], str, Sequence[str]]:

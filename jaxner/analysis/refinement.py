@@ -30,6 +30,7 @@ from jaxner import inference, models, tagging
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
 from jaxner.evaluation import calibration, errors
+from jaxner.evaluation.report import Table, fixed, number
 from jaxner.evaluation.scoring import Labels, Task
 from jaxner.models import Keys
 from jaxner.models.lan import LabelAttention
@@ -439,3 +440,29 @@ def _pass(model, weights, sentence, layer, rngs):
     )
     chances = jnp.mean(out["label_attention"][layer - 1], axis=0)
     return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]
+
+
+def table(points: Sequence[Point], varied: str, figure: str, title: str) -> Table:
+    """Returns a row for each point; without a refinement, only M and the figure."""
+    title = f"{title}: {figure} by {varied}"
+    if not varied:
+        rows = [[number(point.samples), fixed(point.score)] for point in points]
+        return Table(["M", figure], rows, "M: passes with dropout", f"{title}M")
+    rows = [
+        [
+            number(point.samples),
+            *map(fixed, (point.threshold, point.draft, point.refined, point.score)),
+            number(point.changes.mended),
+            fixed(point.changes.mended_uncertainty, 3),
+            number(point.changes.broken),
+            fixed(point.changes.broken_uncertainty, 3),
+        ]
+        for point in points
+    ]
+    columns = ["M", "Γ", "draft", "refined", "mixed", "mended", "u", "broken", "u"]
+    note = (
+        "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
+        "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
+        "u: their mean uncertainty in nats"
+    )
+    return Table(columns, rows, note, title)

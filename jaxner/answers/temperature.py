@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -26,6 +26,7 @@ from jaxner.evaluation.calibration import (
     match,
     threshold_curve,
 )
+from jaxner.evaluation.report import Table, fixed, number
 from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
@@ -260,3 +261,31 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
 
 def _joined(arrays: Sequence[Any]) -> np.ndarray:
     return np.concatenate([np.zeros(0), *arrays])
+
+
+def table(
+    measured: Mapping[str, tuple[Measured, Measured]], temperature: float
+) -> Table:
+    """Returns calibration before and after, for each split."""
+    rows = [
+        [
+            split,
+            what,
+            number(int(figures.reliability.counts.sum())),
+            fixed(100 * figures.share),
+            fixed(degrees, 3),
+            fixed(100 * figures.mean),
+            fixed(100 * figures.error),
+            fixed(figures.brier, 4),
+        ]
+        for split, (before, after) in measured.items()
+        for what in ("tokens", "entities")
+        for degrees, side in ((1.0, before), (temperature, after))
+        if (figures := getattr(side, what)) is not None
+    ]
+    columns = ["split", "of", "number", "right", "T", "probability", "ECE", "Brier"]
+    note = (
+        "right: percent; T: temperature; probability: mean, in percent; ECE: expected "
+        "calibration error of 15 bins, in percent (best: 0); Brier (best: 0)"
+    )
+    return Table(columns, rows, note, "Calibration")

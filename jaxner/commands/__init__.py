@@ -6,10 +6,22 @@ command runs, so that help comes at once.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+
+from jaxner import writing
 
 Folder = Annotated[Path, "folder"]
 """A folder; it need not be there."""
 Output = Annotated[Path, "output"]
 """A file to write: it can be written, and is none of the files that a command reads."""
+
+
+def write_json(path: Path | None, content: Any) -> None:
+    """Writes what `--json` names, if it names a file."""
+    if path:
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        # A name of a file may have lone surrogates.
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        writing.write_text(path, text)

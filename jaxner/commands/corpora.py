@@ -3,61 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import json as jsons
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from jaxner import fields, writing
-from jaxner.commands import Folder, Output
-from jaxner.data import formats, schemes, tokens
-from jaxner.errors import InputError, needs
+from jaxner.commands import Folder, Output, write_json
+from jaxner.data import formats, schemes
+from jaxner.errors import InputError
 from jaxner.wording import counted
 
-if TYPE_CHECKING:
-    from jaxner.data.audit import Finding
-    from jaxner.data.corpora import Split
-
 Format = Annotated[str, fields.OneOf(tuple(formats.FORMATS))]
+_NAMES = [field.name for field in dataclasses.fields(formats.Options)]
+Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
 
 
-@dataclasses.dataclass(kw_only=True)
-class Reading:
-    """How to read labelled text.
-
-    Attributes:
-        from_: Format to read; default: by the name.
-        tags: Labels are tags, not spans.
-        token_column: Column of tokens, from 0; default: first.
-        label_column: Column of labels, from 0; default: last.
-        label_names: What numbers as labels stand for, as in O,B-PER,I-PER.
-        comments: How comment lines begin; default: none.
-        encoding: Text encoding; default: utf-8.
-        unfit: What to do with spans within a token; default: error.
-        tokenizer: How to split raw text into tokens; default: words.
-        sentences: Split each text, or each line of brat's, into sentences.
-    """
-
-    from_: Format | None = None
-    tags: bool = False
-    token_column: fields.Column | None = None
-    label_column: fields.Column | None = None
-    label_names: str | None = None
-    comments: str | None = None
-    encoding: fields.Encoding | None = None
-    unfit: Annotated[str, fields.OneOf(formats.UNFIT)] | None = None
-    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | None = None
-    sentences: bool = False
-
-    def keywords(self) -> dict[str, Any]:
-        """Returns what was set, as keywords of `corpora.read`."""
-        values = dataclasses.asdict(self)
-        values["format"] = values.pop("from_")
-        values["scheme"] = schemes.TAGS if values.pop("tags") else None
-        values["split_sentences"] = values.pop("sentences") or None
-        return {name: value for name, value in values.items() if value is not None}
+def _keywords(format: str | None, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns how to read files, as keywords of `corpora.read`."""
+    values = {name: value for name, value in reading.items() if value is not False}
+    if values.pop("tags", False):
+        values["scheme"] = schemes.TAGS
+    return values | ({"format": format} if format else {})
 
 
 def convert(
@@ -67,6 +34,7 @@ def convert(
     *,
     to: Format | None = None,
     scheme: Annotated[str, fields.OneOf(schemes.SCHEMES)] | None = None,
+    from_: Format | None = None,
     reading: Reading,
 ) -> None:
     """Rewrites labelled text in another format or label scheme.
@@ -86,6 +54,7 @@ def convert(
         target: File to write (.gz: compressed), a folder, or - for standard output.
         to: Format to write; default: by the name.
         scheme: Label scheme to write; default: that of the source.
+        from_: Format to read; default: by the name.
         reading: How to read the source.
     """
     from jaxner.data import corpora
@@ -99,9 +68,9 @@ def convert(
         writing.check(target, source)
     if not (to or target.is_dir() or formats.is_known(target)):
         raise InputError(f"The name {target.name!r} shows no format: give --to")
-    if reading.from_ is None and not source.is_dir() and not formats.is_known(source):
+    if from_ is None and not source.is_dir() and not formats.is_known(source):
         console.print(f"Reading {source} as columns (--from conll)", markup=False)
-    split = corpora.read(source, **reading.keywords())
+    split = corpora.read(source, **_keywords(from_, reading))
     console.print(split.summary(), markup=False)
     has_tags = split.scheme == schemes.TAGS
     examples = split.examples
@@ -129,6 +98,7 @@ def check(
     json: Output | None = None,
     html: Output | None = None,
     strict: bool = False,
+    from_: Format | None = None,
     reading: Reading,
 ) -> None:
     """Checks labelled text: reports errors and probable mistakes.
@@ -153,6 +123,7 @@ def check(
         json: File to write the findings to, as JSON.
         html: File to write a page of the findings to.
         strict: Warnings count as errors.
+        from_: Format to read; default: by the name.
         reading: How to read the files.
 
     Raises:
@@ -165,9 +136,9 @@ def check(
         raise InputError("--split is for the run of --workdir: leave out the files")
     from jaxner.data import audit, corpora
 
-    options = reading.keywords()
-    splits: list[Split] = []
-    findings: list[Finding] = []
+    options = _keywords(from_, reading)
+    splits: list[corpora.Split] = []
+    findings: list[audit.Finding] = []
     params = None
     if workdir:
         from jaxner import tagging
@@ -196,94 +167,11 @@ def check(
         from jaxner.analysis import describe
 
         suspects = sorted(x for read in splits for x in describe.suspects(params, read))
-    show(splits, findings, limit)
-    show_suspects(suspects, limit)
-    content = {
-        "splits": [_facts(read) for read in splits],
-        "findings": [dataclasses.asdict(finding) for finding in findings],
-        "suspects": [suspect._asdict() for suspect in suspects],
-    }
-    if json:
-        text = jsons.dumps(content, indent=1, ensure_ascii=False) + "\n"
-        writing.write_text(json, _encodable(text))
+    audit.show(splits, findings, suspects, limit)
+    content = audit.content(splits, findings, suspects)
+    write_json(json, content)
     if html:
-        writing.write_text(html, _encodable(page(content)))
+        writing.write_text(html, audit.page(content))
     levels = {finding.level for finding in findings}
     if "error" in levels or (strict and "warning" in levels):
         raise SystemExit(1 if "error" in levels else 2)
-
-
-def _encodable(text: str) -> str:
-    """Escapes lone surrogates, which a name of a file may have."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def show(splits: Sequence[Split], findings: Sequence[Finding], limit: int) -> None:
-    """Prints a summary of each split, and the findings, the gravest first."""
-    from rich.text import Text
-
-    from jaxner.data.audit import LEVELS
-    from jaxner.terminal import LineConsole
-
-    console = LineConsole()
-    styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
-    for split in splits:
-        console.print(split.summary().splitlines()[0], markup=False)
-    shown = 0
-    for level in LEVELS:
-        same = [finding for finding in findings if finding.level == level]
-        for finding in same[: max(limit - shown, 1)]:
-            console.print(Text.assemble((f"{level}: ", styles[level]), str(finding)))
-        shown += len(same)
-    counts = Counter(finding.level for finding in findings)
-    parts = [counted(counts[level], level) for level in LEVELS]
-    hidden = " (--limit shows more)" if shown > limit else ""
-    console.print(", ".join(parts) + hidden)
-
-
-def show_suspects(suspects: Sequence[Any], limit: int) -> None:
-    """Prints likely annotation errors, with context."""
-    from rich.text import Text
-
-    from jaxner.terminal import LineConsole
-
-    console = LineConsole()
-    if suspects:
-        count = counted(len(suspects), "place")
-        console.print(f"{count} that the tagger labels otherwise, best first:")
-    for s in suspects[:limit]:
-        before, after = s.tokens[max(0, s.start - 5) : s.start], s.tokens[s.end :][:5]
-        text = " ".join(s.tokens[s.start : s.end])
-        line = Text(f"{s.file}:{s.line}: p = {s.probability:.2g}  {' '.join(before)} ")
-        line.append(text, style="bold underline")
-        line.append(f" {' '.join(after)}  {' '.join(s.labels)}")
-        line.append(f" → {' '.join(s.predicted)}", style="green")
-        console.print(line)
-
-
-def page(content: dict[str, Any]) -> str:
-    """Returns the findings as an HTML page; escapes all text from the data.
-
-    Raises:
-        ImportError: jinja2 is not installed.
-    """
-    try:
-        import jinja2
-    except ImportError:
-        raise needs("--html", "jinja2") from None
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(loader=loader, autoescape=True)
-    return environment.get_template("check.html.jinja").render(**content)
-
-
-def _facts(split: Split) -> dict[str, Any]:
-    return {
-        "file": str(split.path),
-        "split": split.split,
-        "summary": split.summary().splitlines()[0],
-        "sizes": split.sizes(),
-        "types": split.types(),
-        "scheme": split.scheme,
-        "sha256": split.sha256,
-        "longest": max(len(example.tokens) for example in split.examples),
-    }

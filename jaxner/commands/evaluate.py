@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json as jsons
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jaxner import fields, writing
-from jaxner.commands import Folder, Output
+from jaxner.commands import Folder, Output, write_json
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError
@@ -23,53 +21,25 @@ Decoding = Literal[
 ]
 
 
-@dataclasses.dataclass(kw_only=True)
-class Source:
-    """The sentences to score: a split of the run's corpus, or a file.
-
-    Attributes:
-        split: Split to score; default: test.
-        data: File to score instead of a split.
-        contextual: File of vectors for the tokens of --data.
-        format: Format of --data, such as jsonl; default: by its name.
-        unfit: What happens to spans within a token; default: the run's choice.
-        token_column: Column of tokens in --data; default: the run's.
-        label_column: Column of labels in --data; default: the run's.
-        label_names: What numbers as labels in --data stand for, as in O,B-PER,I-PER.
-        comments: How comment lines in --data begin; default: the run's.
-        encoding: Encoding of --data; default: the run's.
-    """
-
-    split: Literal["train", "dev", "test"] | None = None
-    data: Path | None = None
-    contextual: Path | None = None
-    format: str | None = None
-    unfit: Annotated[str, fields.OneOf(formats.UNFIT)] | None = None
-    token_column: fields.Column | None = None
-    label_column: fields.Column | None = None
-    label_names: str | None = None
-    comments: str | None = None
-    encoding: fields.Encoding | None = None
-
-    def load(self, config: Mapping[str, Any]) -> Split:
-        """Reads the sentences as the run of a config did, unless options differ."""
-        from jaxner.training import corpus
-
-        options = dict(config["data"])
-        for name in corpus.READING:
-            if (value := getattr(self, name)) is not None:
-                options[name] = value
-        if self.data is None:
-            return corpus.load_split(options, self.split or "test")
-        options["format"] = self.format  # the run's is that of its own files
-        contextual = None if self.contextual is None else str(self.contextual)
-        return corpus.load_file(options, str(self.data), contextual)
+_NAMES = (
+    "token_column",
+    "label_column",
+    "label_names",
+    "comments",
+    "encoding",
+    "unfit",
+)
+Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
 
 
 def evaluate(
     *,
     workdir: tuple[Folder, ...],
-    source: Source,
+    split: Literal["train", "dev", "test"] | None = None,
+    data: Path | None = None,
+    contextual: Path | None = None,
+    format: str | None = None,
+    reading: Reading,
     output: Output | None = None,
     json: Output | None = None,
     report: Path | None = None,
@@ -113,7 +83,11 @@ def evaluate(
 
     Args:
         workdir: Folder of the run; several for --report, between commas.
-        source: What to score.
+        split: Split to score; default: test.
+        data: File to score instead of a split.
+        contextual: File of vectors for the tokens of --data.
+        format: Format of --data, such as jsonl; default: by its name.
+        reading: How to read the sentences; default: as the run.
         output: File to write tokens, gold and predicted labels to.
         json: File to write the scores to, as JSON.
         report: File to write the report to: .html, also .json and .csv.
@@ -140,28 +114,24 @@ def evaluate(
     from jaxner.training import cluster, corpus, monitor
 
     first, *others = workdir
-    for is_wrong, message in (
-        (others and not report, "Several runs in --workdir are for --report"),
-        (
-            others and (output or json or chunks),
-            "--output, --json and --chunks are for one run in --workdir",
+    is_n_best = decoding == "n_best"
+    wrong = {
+        "Several runs in --workdir are for --report": others and not report,
+        "--output, --json and --chunks are for one run": (
+            others and (output or json or chunks)
         ),
-        (
-            report and decoding == "n_best",
-            "--decoding=n_best chooses by the gold labels, so --report has no errors",
+        "--decoding=n_best chooses by the gold labels, so --report has no errors": (
+            report and is_n_best
         ),
-        (n is not None and decoding != "n_best", "--n is for --decoding=n_best"),
-        (
-            seed is not None and decoding != "sampled",
-            "--seed is for --decoding=sampled",
-        ),
-        (source.data and source.split, "Expected --data or --split, got both"),
-        (source.contextual and not source.data, "--contextual needs --data"),
-    ):
-        if is_wrong:
-            raise InputError(message)
+        "--n is for --decoding=n_best": n and not is_n_best,
+        "--seed is for --decoding=sampled": seed is not None and decoding != "sampled",
+        "Expected --data or --split, got both": data and split,
+        "--contextual needs --data": contextual and not data,
+    }
+    for message in (text for text, is_wrong in wrong.items() if is_wrong):
+        raise InputError(message)
     if report:
-        page.check(report, source.data)
+        page.check(report, data)
     console = LineConsole(quiet=not processes.join())
     member = read_restart(restart)
     changes = dict(map(read_change, model or ()))
@@ -175,11 +145,11 @@ def evaluate(
             raise InputError(
                 "--rule and --chunks need spans; the labels of this tagger are tags"
             )
-        split = source.load(config)
+        scored = _sentences(config, split, data, format, reading, contextual)
         for path in (output, json):
-            writing.check(path, split.path)
+            writing.check(path, scored.path)
         if report:
-            page.check(report, split.path)
+            page.check(report, scored.path)
         if member == "all":
             name += f", ensemble of {len(params)}"
         elif member is not None:
@@ -191,7 +161,7 @@ def evaluate(
             name,
             folder,
             params,
-            split,
+            scored,
             (rule or of_run or "conlleval").replace("seqeval", "conlleval"),
             decoding=decoding,
             constrained=is_constrained if constrained is None else constrained,
@@ -202,17 +172,17 @@ def evaluate(
         return describe.write(str(report), [*map(str, workdir)], load, console.print)
     with monitor.waiting(console, "Loading the tagger"):
         run = load(first.name, str(first))
-    params, split = cluster.placement().tagger(run.tagger), run.split
+    params, scored = cluster.placement().tagger(run.tagger), run.split
     scheme = params.vocabulary.scheme
-    console.print(split.summary())
+    console.print(scored.summary())
     words = None
     if scheme == schemes.TAGS:
         words = corpus.training_words(Workdir(first).read_json("config.json")["data"])
-    corpus.log_unknown_types(split, params.vocabulary, console.print)
+    corpus.log_unknown_types(scored, params.vocabulary, console.print)
     with monitor.waiting(console, "Scoring"):
         scores, predicted = describe.score(
             params,
-            split,
+            scored,
             rule=rule or ("seqeval" if run.rule == "conlleval" else run.rule),
             constrained=run.constrained,
             known_words=words,
@@ -220,12 +190,14 @@ def evaluate(
             n=n or 10,
             seed=seed or 0,
         )
-    if decoding == "n_best":
+    if is_n_best:
         console.print(f"Scoring the nearest to the gold among the {n or 10} best")
-    console.print(tables.per_type_table(scores, f"{split.name} {split.split}".strip()))
+    console.print(
+        tables.per_type_table(scores, f"{scored.name} {scored.split}".strip())
+    )
     result = {**scores.to_dict(), "decoding": decoding}
-    result |= {"file": str(split.path), "sha256": split.sha256, "notes": split.notes}
-    gold = [example.labels or () for example in split.to_scheme(scheme)]
+    result |= {"file": str(scored.path), "sha256": scored.sha256, "notes": scored.notes}
+    gold = [example.labels or () for example in scored.to_scheme(scheme)]
     labels = tables.Prediction(None, gold, predicted, scheme, run.rule)
     measured = tables.measure(labels)
     result["figures"] = measured["figures"]
@@ -238,13 +210,24 @@ def evaluate(
     if console.quiet:
         return result
     if output:  # in the tagger's scheme: another makes ill-formed labels well-formed
-        predictions.write(str(output), split, gold, predicted)
+        predictions.write(str(output), scored, gold, predicted)
         console.print(f"Predictions written to {output}")
     if report:
         describe.write(str(report), [str(first)], load, console.print)
-    if json:
-        writing.write_text(json, jsons.dumps(result, indent=2) + "\n")
+    write_json(json, result)
     return result
+
+
+def _sentences(config, split, data, format, reading, contextual) -> Split:
+    """Reads the sentences as the run of a config did, unless options differ."""
+    from jaxner.training import corpus
+
+    options = {**config["data"], **reading}
+    if format or data:  # the run's format is that of its own files
+        options["format"] = format
+    if data is None:
+        return corpus.load_split(options, split or "test")
+    return corpus.load_file(options, str(data), contextual and str(contextual))
 
 
 def read_change(text: str) -> tuple[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json as jsons
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jaxner import fields, writing
-from jaxner.commands import Output
+from jaxner import fields
+from jaxner.commands import Output, write_json
 from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation.scoring import RULES
@@ -127,10 +126,9 @@ def score(
     log(tables.figures_table(run, headline=True))
     if not scoring.tags:
         log(tables.rules_table(run))
-    if json:
-        result = {"file": str(file), **run["scores"]}
-        result |= {key: run[key] for key in ("figures", "by_rule") if key in run}
-        writing.write_text(json, jsons.dumps(result, indent=2) + "\n")
+    result = {"file": str(file), **run["scores"]}
+    result |= {key: run[key] for key in ("figures", "by_rule") if key in run}
+    write_json(json, result)
     if report:
         content = {"title": file.name, "runs": [{"name": file.name, **run}]}
         written = page.write(report, content)
@@ -197,11 +195,10 @@ def compare(
         broken = "ill-formed labels: {:,} and {:,}".format(*found["ill_formed"])
         note = f"{scoring.rule} rule; {broken}; {note}"
     LineConsole().print(report.differences_table({"figures": shown}, note=note))
-    if json:
-        about: dict[str, Any] = {"first": [*map(str, first)]}
-        about["second"] = [*map(str, second)]
-        about["rule"] = "tags" if scoring.tags else scoring.rule
-        writing.write_text(json, jsons.dumps(about | found, indent=2) + "\n")
+    about: dict[str, Any] = {"first": [*map(str, first)]}
+    about["second"] = [*map(str, second)]
+    about["rule"] = "tags" if scoring.tags else scoring.rule
+    write_json(json, about | found)
 
 
 def predictions_of(path: Path, split: str) -> Path:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import io
-import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jaxner import fields, writing
 from jaxner.commands import Folder, Output
@@ -17,55 +14,9 @@ from jaxner.data import formats, tokens
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from jaxner.answers.entities import Entity
-
 Tokenizer = Annotated[str, fields.OneOf(tokens.TOKENIZERS)]
-
-
-@dataclasses.dataclass(kw_only=True)
-class Reading:
-    """How to read the input; the run's way by default.
-
-    Attributes:
-        from_: Format of the input; default: by its name.
-        token_column: Column of tokens, from 0; default: the run's.
-        comments: How comment lines of columns begin; default: the run's.
-        encoding: Text encoding; default: the run's.
-        tokenizer: How to split raw text into tokens; default: words.
-        sentences: Split each text into sentences; --no-sentences: a text is one.
-    """
-
-    from_: Annotated[str, fields.OneOf(formats.RAW)] | None = None
-    token_column: fields.Column | None = None
-    comments: str | None = None
-    encoding: fields.Encoding | None = None
-    tokenizer: Tokenizer | None = None
-    sentences: bool | None = None
-
-    def of_run(self, workdir: Path) -> dict[str, Any]:
-        """Returns how to read columns and bytes: as the run, unless options differ."""
-        from jaxner.training import corpus
-
-        reading = {"token_column": 0, "comments": None, "encoding": "utf-8"}
-        run = corpus.reading_of(str(workdir))
-        for name in reading:
-            value = getattr(self, name)
-            reading[name] = run.get(name, reading[name]) if value is None else value
-        return reading
-
-    def check(self, format: str) -> None:
-        """Raises InputError if an option has no use for the format of the input."""
-        for name in ("token_column", "comments"):
-            if format != "conll" and getattr(self, name) is not None:
-                flag = name.replace("_", "-")
-                raise InputError(f"--{flag} is for columns, and the input is {format}")
-        if format == "conll" and (self.sentences is not None or self.tokenizer):
-            raise InputError(
-                "--sentences and --tokenizer are for raw text, and columns have tokens"
-            )
+_COLUMNS, _TEXT = ("token_column", "comments"), ("tokenizer", "split_sentences")
+Reading = Annotated[dict[str, Any], formats.Options, *_COLUMNS, "encoding", *_TEXT]
 
 
 def tag(
@@ -73,6 +24,7 @@ def tag(
     workdir: Folder,
     input: Path,
     output: str,
+    from_: Annotated[str, fields.OneOf(formats.RAW)] | None = None,
     reading: Reading,
     to: Annotated[str, fields.OneOf(formats.OUTPUTS)] | None = None,
     constrained: bool = False,
@@ -101,6 +53,7 @@ def tag(
         input: File to tag, or - for standard input.
         output: File to write, or - for standard output; {shard} stands for the shard's
             number.
+        from_: Format of the input; default: by its name.
         reading: How to read the input.
         to: Format of the output; default: by its name; for -, that of the input.
         constrained: Return only well-formed labels, such as no I-PER after O.
@@ -111,22 +64,26 @@ def tag(
     """
     from jaxner import stream, tagging
     from jaxner.data import schemes
+    from jaxner.training import corpus
 
     index, count = read_shard(shard) if shard else stream.process()
     target = _target(output, index, input)
     bad = _target(rejects, index, input) if rejects else None
     if count > 1 and target == output and shard is None:
         raise InputError("Several processes need --output with {shard} in its name")
-    source = reading.from_ or formats.guess_raw(str(input))
-    reading.check(source)
+    source = from_ or formats.guess_raw(str(input))
+    _check_use(reading, source)
     to = to or formats.guess_output(target, source)
     params = tagging.load(str(workdir))
-    columns = reading.of_run(workdir)
+    columns = {"token_column": 0, "comments": None, "encoding": "utf-8"}
+    like_run = corpus.reading_of(str(workdir)) | reading
+    columns |= {name: like_run[name] for name in columns if name in like_run}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(params),
         **{"workdir": str(workdir), "input": str(input), "rejects": rejects},
-        **{"tokenizer": reading.tokenizer, "sentences": reading.sentences},
+        "tokenizer": reading.get("tokenizer"),
+        "sentences": reading.get("split_sentences"),
         **columns,
         **{"constrained": constrained, "min_probability": min_probability},
         "formats": [source, to],
@@ -138,8 +95,8 @@ def tag(
         records = stream.Source(
             file,
             source,
-            reading.tokenizer,
-            reading.sentences is not False,
+            reading.get("tokenizer"),
+            reading.get("split_sentences", True),
             path=str(input),
             **columns,
         )
@@ -163,6 +120,16 @@ def tag(
             except stream.BadRecordError as error:
                 raise _bad_record(target, error) from None
     show.line(f"Done: {done.summary()}", is_last=True)
+
+
+def _check_use(reading: Mapping[str, Any], format: str) -> None:
+    """Raises InputError if an option has no use for the format of the input."""
+    is_columns = format == "conll"
+    for name in _TEXT if is_columns else _COLUMNS:
+        if name in reading:
+            flag = name.removeprefix("split_").replace("_", "-")
+            use = "raw text" if is_columns else "columns"
+            raise InputError(f"--{flag} is for {use}, and the input is {format}")
 
 
 def _target(path: str, shard: int, source: Path) -> str:
@@ -222,23 +189,6 @@ class _Progress:
         print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
 
 
-# --- show -----------------------------------------------------------------------------
-
-# Black on each of these has a contrast of at least 7 : 1.
-_COLOURS = (
-    *("#ffd27f", "#9fd8ff", "#b8e6a0", "#ffb3c1"),
-    *("#d3c0ff", "#f6ef8f", "#9ee8d8", "#e6c9a8"),
-)
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><title>jaxner</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root {{ color-scheme: light dark; }}
-pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
-  font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 50rem; }}</style>
-<pre>{code}</pre></html>
-"""
-
-
 def show(
     file: Path | None = None,
     /,
@@ -268,6 +218,7 @@ def show(
     from rich.console import Console
 
     from jaxner import tagger
+    from jaxner.answers import highlights
     from jaxner.answers.entities import entities, entity_types
 
     params = tagger.load(str(workdir))
@@ -278,9 +229,9 @@ def show(
         min_probability=min_probability,
         tokeniser=_by_line(tokenizer) if one_sentence_a_line else tokenizer,
     )
-    shown = highlighted(text, found, entity_types(params))
+    shown = highlights.highlighted(text, found, entity_types(params))
     if html:
-        writing.write_text(html, page(shown))
+        writing.write_text(html, highlights.page(shown))
         print(f"The page is in {html}")
     else:
         Console(highlight=False, soft_wrap=True).print(shown)
@@ -311,56 +262,3 @@ def _by_line(tokenizer: str | None) -> Any:
         return sentences
 
     return read
-
-
-def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Text:
-    """Returns a text with coloured entities, each with type and probability.
-
-    Args:
-        text: The raw text.
-        found: Its entities, from left to right, without overlaps.
-        types: All types, which determine the colours.
-
-    Example:
-        >>> from jaxner import Entity
-        >>> rome = Entity("Rome", 0, 1, 0, 4, "LOC", 0.974)
-        >>> highlighted("Rome fell", [rome], ["LOC"]).plain
-        'Rome LOC\\xa097% fell'
-    """
-    from rich.text import Text
-
-    shown, end = Text(), 0
-    for entity in found:
-        colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]
-        shown.append(_printable(text[end : entity.start_char]))
-        shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")
-        # At most 99, since no entity is certain.
-        percent = min(int(100 * entity.probability), 99)
-        mark = f" {_printable(entity.type)}\u00a0{percent}%"  # no line break inside
-        shown.append(mark, style=f"#000000 on {colour}")
-        end = entity.end_char
-    shown.append(_printable(text[end:]))
-    return shown
-
-
-def _printable(text: str) -> str:
-    """Replaces control characters and unpaired surrogates."""
-    unsafe = "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
-    return re.sub(unsafe, "\ufffd", text)
-
-
-def page(shown: Text) -> str:
-    """Returns a page of HTML that needs no network and no scripts."""
-    from rich.console import Console
-
-    console = Console(
-        record=True,
-        file=io.StringIO(),
-        width=10**6,
-        force_terminal=True,
-        color_system="truecolor",
-        highlight=False,
-        soft_wrap=True,
-    )
-    console.print(shown)
-    return console.export_html(code_format=_PAGE, inline_styles=True)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json as jsons
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxner import fields, writing
-from jaxner.commands import Folder, Output
+from jaxner import fields
+from jaxner.commands import Folder, Output, write_json
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
-    from jaxner.analysis import refinement
     from jaxner.answers.temperature import Measured
 
 
@@ -78,7 +75,7 @@ def calibrate(
         name: (temperature.measure(raw, split), temperature.measure(new, split))
         for name, split in splits.items()
     }
-    log(_calibration_table(measured, fit.temperature))
+    log(temperature.table(measured, fit.temperature))
     with run.best(read_only=True) as best:
         result: dict[str, Any] = {**fit._asdict(), "step": best.step}
     for name, (before, after) in measured.items():
@@ -97,42 +94,13 @@ def calibrate(
         for name, value in wanted.items()
         if value is not None
     }
-    if json:
-        whole = {**result, "curve": curve.to_dict() if curve else None}
-        writing.write_text(json, jsons.dumps(whole, indent=2) + "\n")
+    write_json(json, {**result, "curve": curve.to_dict() if curve else None})
     return result
 
 
 def _figures(measured: Measured) -> dict[str, Any]:
     entities = measured.entities.to_dict() if measured.entities else None
     return {"tokens": measured.tokens.to_dict(), "entities": entities}
-
-
-def _calibration_table(measured: Any, temperature: float) -> Any:
-    from jaxner.evaluation.report import Table, fixed, number
-
-    rows = [
-        [
-            split,
-            what,
-            number(int(figures.reliability.counts.sum())),
-            fixed(100 * figures.share),
-            fixed(degrees, 3),
-            fixed(100 * figures.mean),
-            fixed(100 * figures.error),
-            fixed(figures.brier, 4),
-        ]
-        for split, (before, after) in measured.items()
-        for what in ("tokens", "entities")
-        for degrees, side in ((1.0, before), (temperature, after))
-        if (figures := getattr(side, what)) is not None
-    ]
-    columns = ["split", "of", "number", "right", "T", "probability", "ECE", "Brier"]
-    note = (
-        "right: percent; T: temperature; probability: mean, in percent; ECE: expected "
-        "calibration error of 15 bins, in percent (best: 0); Brier (best: 0)"
-    )
-    return Table(columns, rows, note, "Calibration")
 
 
 def _threshold(curve: Any, name: str, wanted: float, log) -> float | None:
@@ -207,11 +175,11 @@ def sweep(
         )
     title = f"{scored.name} {split}"
     if swept.by_threshold:
-        console.print(_sweep_table(swept.by_threshold, "Γ", swept.figure, title))
-        console.print(_sweep_table(swept.by_samples, "M", swept.figure, title))
+        console.print(refinement.table(swept.by_threshold, "Γ", swept.figure, title))
+        console.print(refinement.table(swept.by_samples, "M", swept.figure, title))
     else:
         console.print("The tagger has no refinement: varying only M")
-        console.print(_sweep_table(swept.by_samples, "", swept.figure, title))
+        console.print(refinement.table(swept.by_samples, "", swept.figure, title))
     detection = swept.detection
     console.print(
         f"Mean entropy of the draft: {detection.mean_wrong:.4f} nats for "
@@ -219,42 +187,10 @@ def sweep(
         f"{detection.right:,} right tokens (ratio {detection.ratio:.1f}); AUROC "
         f"{detection.auroc:.4f}"
     )
-    if json:
-        about = {"workdir": str(workdir), "split": split, "sha256": scored.sha256}
-        about |= {"own": config["model"].get("mc_dropout"), "ratio": detection.ratio}
-        text = jsons.dumps(report.plain(swept._asdict() | about), indent=2) + "\n"
-        writing.write_text(json, text)
+    about = {"workdir": str(workdir), "split": split, "sha256": scored.sha256}
+    about |= {"own": config["model"].get("mc_dropout"), "ratio": detection.ratio}
+    write_json(json, report.plain(swept._asdict() | about))
     if plot:
         up = f"{'F1' if swept.figure == 'f1' else swept.figure} (%)"
         drawings.sweep(str(plot), refinement.panels(swept), up, title)
         console.print(f"Plot written to {plot}")
-
-
-def _sweep_table(
-    points: Sequence[refinement.Point], varied: str, figure: str, title: str
-) -> Any:
-    """Returns a row for each point; without a refinement, only M and the figure."""
-    from jaxner.evaluation.report import Table, fixed, number
-
-    title = f"{title}: {figure} by {varied}"
-    if not varied:
-        rows = [[number(point.samples), fixed(point.score)] for point in points]
-        return Table(["M", figure], rows, "M: passes with dropout", f"{title}M")
-    rows = [
-        [
-            number(point.samples),
-            *map(fixed, (point.threshold, point.draft, point.refined, point.score)),
-            number(point.changes.mended),
-            fixed(point.changes.mended_uncertainty, 3),
-            number(point.changes.broken),
-            fixed(point.changes.broken_uncertainty, 3),
-        ]
-        for point in points
-    ]
-    columns = ["M", "Γ", "draft", "refined", "mixed", "mended", "u", "broken", "u"]
-    note = (
-        "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
-        "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
-        "u: their mean uncertainty in nats"
-    )
-    return Table(columns, rows, note, title)

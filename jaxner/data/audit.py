@@ -12,7 +12,7 @@ import functools
 import statistics
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from jaxner.data import corpora, formats, schemes
 from jaxner.data.corpora import Split, is_invisible
 from jaxner.data.formats import Example
-from jaxner.errors import InputError
+from jaxner.errors import InputError, needs
 from jaxner.wording import counted
 
 LEVELS = ("error", "warning", "note")
@@ -362,3 +362,89 @@ def _ambiguous(split: Split) -> Iterator[Finding]:
 
 _GRAVE = (_numbers, _long_sentences, _odd_tokens, _cut_end, _similar_types)
 _CHECKS = (*_GRAVE, _labels, _repeated, _ambiguous)
+
+
+# --- What `jaxner check` shows --------------------------------------------------------
+
+
+def show(
+    splits: Sequence[Split],
+    found: Sequence[Finding],
+    suspects: Sequence[Any] = (),
+    limit: int = 20,
+) -> None:
+    """Prints each split in a line, the findings, the gravest first, and the suspects.
+
+    Args:
+        splits: What was read.
+        found: The findings.
+        suspects: Likely annotation errors, of `describe.suspects`.
+        limit: Most lines of findings, and of suspects.
+    """
+    from rich.text import Text
+
+    from jaxner.terminal import LineConsole
+
+    console = LineConsole()
+    styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
+    for split in splits:
+        console.print(split.summary().splitlines()[0], markup=False)
+    ranked = sorted(found, key=lambda finding: LEVELS.index(finding.level))
+    for number, finding in enumerate(ranked):
+        is_first = number == 0 or ranked[number - 1].level != finding.level
+        if number < limit or is_first:
+            level = (f"{finding.level}: ", styles[finding.level])
+            console.print(Text.assemble(level, str(finding)))
+    counts = Counter(finding.level for finding in found)
+    parts = ", ".join(counted(counts[level], level) for level in LEVELS)
+    console.print(parts + (" (--limit shows more)" if len(found) > limit else ""))
+    if suspects:
+        count = counted(len(suspects), "place")
+        console.print(f"{count} that the tagger labels otherwise, best first:")
+    for s in suspects[:limit]:
+        before, after = s.tokens[max(0, s.start - 5) : s.start], s.tokens[s.end :][:5]
+        line = Text(f"{s.file}:{s.line}: p = {s.probability:.2g}  {' '.join(before)} ")
+        line.append(" ".join(s.tokens[s.start : s.end]), style="bold underline")
+        line.append(f" {' '.join(after)}  {' '.join(s.labels)}")
+        line.append(f" → {' '.join(s.predicted)}", style="green")
+        console.print(line)
+
+
+def content(
+    splits: Sequence[Split], found: Sequence[Finding], suspects: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """Returns all that a check found, as JSON and `page` have it."""
+    facts = [
+        {
+            "file": str(split.path),
+            "split": split.split,
+            "summary": split.summary().splitlines()[0],
+            "sizes": split.sizes(),
+            "types": split.types(),
+            "scheme": split.scheme,
+            "sha256": split.sha256,
+            "longest": max(len(example.tokens) for example in split.examples),
+        }
+        for split in splits
+    ]
+    return {
+        "splits": facts,
+        "findings": [dataclasses.asdict(finding) for finding in found],
+        "suspects": [suspect._asdict() for suspect in suspects],
+    }
+
+
+def page(values: Mapping[str, Any]) -> str:
+    """Returns the `content` as an HTML page; escapes all text from the data.
+
+    Raises:
+        ImportError: jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise needs("--html", "jinja2") from None
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True)
+    text = environment.get_template("audit.html.jinja").render(**values)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

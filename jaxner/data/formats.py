@@ -21,10 +21,11 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO, cast
+from typing import Annotated, Any, NamedTuple, TextIO, cast
 
-from jaxner import writing
+from jaxner import fields, writing
 from jaxner.data import schemes, tokens
+from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -102,22 +103,22 @@ class Options:
             entity label there and `tags` is False, else UPOS.
         comments: Prefix of comment lines before a sentence, for columns.
         encoding: Encoding of the text.
-        tokenizer: Finds the tokens of a text without tokens; see `tokens.resolve`.
+        tokenizer: Finds the tokens of a text without tokens.
         split_sentences: Whether to split such a text into sentences.
-        unfit: What to do with spans that do not match tokens; one of `UNFIT`.
+        unfit: What to do with spans that do not match tokens.
         label_names: What numbers in place of labels stand for, in the order of the
             numbers: a list, or names between commas; for JSON lines.
     """
 
     tags: bool = False
-    token_column: int | None = None
-    label_column: int | None = None
+    token_column: fields.Column | None = None
+    label_column: fields.Column | None = None
     comments: str | None = None
-    encoding: str = "utf-8"
-    tokenizer: str | tokens.Tokenizer | None = None
+    encoding: fields.Encoding = "utf-8"
+    tokenizer: Annotated[str, fields.OneOf(tokens.TOKENIZERS)] | Tokenizer | None = None
     split_sentences: bool = False
-    unfit: str = "error"
-    label_names: Sequence[str] | str = ()
+    unfit: Annotated[str, fields.OneOf(UNFIT)] = "error"
+    label_names: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.unfit not in UNFIT:

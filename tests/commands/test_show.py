@@ -8,8 +8,8 @@ import pytest
 
 import jaxner
 from jaxner import __main__
+from jaxner.answers import highlights
 from jaxner.answers.entities import Entity
-from jaxner.commands import tagging
 from jaxner.data import corpora
 
 
@@ -64,7 +64,7 @@ def test_options_of_show(finished, text, capsys, monkeypatch):
 
 def test_what_would_steer_a_terminal_is_replaced():
     entity = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
-    shown = tagging.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], ["X"])
+    shown = highlights.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], ["X"])
     assert shown.plain == "a\ufffd[2J X\xa099%\ufffdz\ufffd\t"
 
 

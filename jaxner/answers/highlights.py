@@ -1,0 +1,75 @@
+"""Text with coloured entities and their probabilities, as `jaxner show` shows it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from jaxner.answers.entities import Entity
+
+# Black on each of these has a contrast of at least 7 : 1.
+_COLOURS = (
+    *("#ffd27f", "#9fd8ff", "#b8e6a0", "#ffb3c1"),
+    *("#d3c0ff", "#f6ef8f", "#9ee8d8", "#e6c9a8"),
+)
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><title>jaxner</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>:root {{ color-scheme: light dark; }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
+  font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 50rem; }}</style>
+<pre>{code}</pre></html>
+"""
+
+
+def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Text:
+    """Returns a text with coloured entities, each with type and probability.
+
+    Args:
+        text: The raw text.
+        found: Its entities, from left to right, without overlaps.
+        types: All types, which determine the colours.
+
+    Example:
+        >>> from jaxner import Entity
+        >>> rome = Entity("Rome", 0, 1, 0, 4, "LOC", 0.974)
+        >>> highlighted("Rome fell", [rome], ["LOC"]).plain
+        'Rome LOC\\xa097% fell'
+    """
+    shown, end = Text(), 0
+    for entity in found:
+        colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]
+        shown.append(_printable(text[end : entity.start_char]))
+        shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")
+        # At most 99, since no entity is certain.
+        percent = min(int(100 * entity.probability), 99)
+        mark = f" {_printable(entity.type)}\u00a0{percent}%"  # no line break inside
+        shown.append(mark, style=f"#000000 on {colour}")
+        end = entity.end_char
+    shown.append(_printable(text[end:]))
+    return shown
+
+
+def _printable(text: str) -> str:
+    """Replaces control characters and unpaired surrogates."""
+    unsafe = "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
+    return re.sub(unsafe, "\ufffd", text)
+
+
+def page(shown: Text) -> str:
+    """Returns a page of HTML that needs no network and no scripts."""
+    console = Console(
+        record=True,
+        file=io.StringIO(),
+        width=10**6,
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(shown)
+    return console.export_html(code_format=_PAGE, inline_styles=True)
