@@ -193,61 +193,44 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
     """
     whole, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
     config = Path(folder, "tokenizer_config.json")
-    max_chars: Any = 100
+    names, max_chars = _CONFIG, 100
     if whole.is_file():
-        path, content = whole, read_json(whole)
+        path, content, names = whole, read_json(whole), {}
         model, options = content.get("model"), content.get("normalizer") or {}
         if not isinstance(model, dict) or not isinstance(options, dict):
             raise InputError("expected objects as model and normalizer", path)
-        kind, ids = model.get("type", "WordPiece"), model.get("vocab")
-        if kind != "WordPiece":
-            raise InputError(f"unknown type {kind!r} of model; known: WordPiece", path)
-        # By type, since True is an int too.
-        if not isinstance(ids, dict) or (
-            {*map(type, ids.values())} != {int} or {*ids.values()} != {*range(len(ids))}
-        ):
+        ids = model.get("vocab")
+        if model.get("type", "WordPiece") != "WordPiece" or not isinstance(ids, dict):
+            raise InputError("expected a model of type WordPiece with a vocab", path)
+        if sorted(ids.values(), key=str) != sorted(range(len(ids)), key=str):
             raise InputError("ids of pieces must be 0, 1, 2, …", path)
         vocab = tuple(sorted(ids, key=ids.__getitem__))
         max_chars = model.get("max_input_chars_per_word", max_chars)
-        names = {}
     elif listed.is_file():
         vocab = tuple(_text(listed).removesuffix("\n").split("\n"))
         path, options = config, read_json(config) if config.is_file() else {}
-        names = _CONFIG
     else:
         raise FileNotFoundError(
             f"No vocabulary in {folder}: expected tokenizer.json or vocab.txt"
-        )
-    if type(max_chars) is not int or max_chars < 1:
-        raise InputError(
-            f"expected a whole number above 0 as max_input_chars_per_word, got "
-            f"{max_chars!r}",
-            path,
         )
 
     def choice(name: str, default: bool) -> bool:
         value = options.get(names.get(name, name))
         if not (value is None or isinstance(value, bool)):
-            raise InputError(
-                f"expected true, false or null as {names.get(name, name)}, got "
-                f"{value!r}",
-                path,
-            )
+            name = names.get(name, name)
+            raise InputError(f"expected true or false as {name}, got {value!r}", path)
         return default if value is None else value
 
     cased = [p for p in vocab if not (p.startswith("[") and p.endswith("]"))]
     lowercase = choice(_LOWER, all(piece == piece.lower() for piece in cased))
+    accents = choice(_ACCENTS, lowercase)  # as in Devlin et al.
+    chinese = choice(_CHINESE, True)
+    if type(max_chars) is not int:
+        raise InputError(f"max_input_chars_per_word is {max_chars!r}", path)
     try:
-        return WordPiece(
-            vocab,
-            max_length,
-            lowercase,
-            choice(_ACCENTS, lowercase),  # as in Devlin et al.
-            choice(_CHINESE, True),
-            max_chars,
-        )
+        return WordPiece(vocab, max_length, lowercase, accents, chinese, max_chars)
     except InputError as error:
-        raise InputError(error.message, error.path or folder) from None
+        raise InputError(error.message, folder) from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

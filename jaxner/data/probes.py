@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from jaxner import fields
 from jaxner.data import schemes
 from jaxner.data.schemes import Span
+from jaxner.errors import InputError
 from jaxner.wording import counted
 
 SCHEME = "BIOES"
@@ -208,16 +210,14 @@ def label_dependency(
 
 def _cued(name, distance, size, side, length, count, seed) -> Probe:
     """Returns a probe with entities of `size` tokens at a distance from the cue."""
-    if side not in SIDES:
-        raise ValueError(f"Unknown side {side!r}; known: {', '.join(SIDES)}")
+    fields.check("side", side, Annotated[str, fields.OneOf(SIDES)])
     if min(distance, size) < 1 or length < distance + size:
-        raise ValueError(
+        raise InputError(
             f"A cue and an entity of {size} tokens at distance {distance} do not fit a "
-            f"sentence of {length} tokens; both must be at least 1 and their sum at "
-            "most the length"
+            f"sentence of {length} tokens"
         )
     if count < 2 or count % 2:
-        raise ValueError(f"Expected an even number of sentences, got {count}")
+        raise InputError(f"Expected an even number of sentences, got {count}")
     rng = np.random.default_rng(seed)
 
     def draw_pair() -> list[Case]:

@@ -22,10 +22,10 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -38,16 +38,12 @@ _BLOCK = 1 << 20  # bytes: about a thousand rows of 100 dimensions
 _HEAD = 1000  # rows for detecting the number of dimensions
 _QUOTED = 5  # malformed rows to quote
 _BEARABLE = 0.1  # maximum share of malformed rows
-_CONTROLS = bytes({*range(9), *range(14, 32)})
 # First bytes of files that users mistake for text.
 _OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive; unpack it and use the text file inside",
-    b"BZh": "a bzip2 file; unpack it",
-    b"\xfd7zXZ": "an xz file; unpack it",
     b"\x93NUMPY": "a NumPy array, without words",
     b"\x89HDF": "an HDF5 file",
-    b"\xba\x16\x4f\x2f": "a fastText model; use the .vec file that comes with it",
-    **{bytes([0x80, n]): "a pickle, which jaxner never loads" for n in range(2, 6)},
+    b"\x80": "a pickle, which jaxner never loads",
 }
 _SUFFIXES = (".hdf5", ".h5", ".npz", ".safetensors")
 _REMEDY = (
@@ -124,15 +120,14 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
         for i, ((n, text), (word, _)) in enumerate(zip(rows, cut, strict=True)):
             if not word or not good[i]:
                 malformed += 1
-                short = text if len(text) <= 80 else text[:77] + b"..."
-                if len(quotes) < _QUOTED:
-                    quotes.append(f"line {n}: {short!r}")
+                quotes.append(f"line {n}: {text[:80]!r}")
+                del quotes[_QUOTED:]
             elif word in words:
                 duplicates += 1
             else:
                 words[word] = None
                 kept.append(i)
-        chunks.append(values if len(kept) == len(rows) else values[kept])
+        chunks.append(values[kept])
     count, notes = len(words) + duplicates + malformed, []
     if malformed:
         which = "; ".join(quotes)
@@ -194,7 +189,13 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
     try:
         with open_binary(path) as file:
             block = file.read(_BLOCK)
-            _check_format(path, block)
+            what = next(
+                (v for k, v in _OTHER_FORMATS.items() if block.startswith(k)), ""
+            )
+            if b"\0" in block:
+                what = what or "a binary file; save it as text"
+            if what:
+                raise InputError(f"expected word vectors as text, got {what}", path)
             block, rest = block.removeprefix(b"\xef\xbb\xbf"), b""
             while block:
                 following = file.read(_BLOCK)
@@ -205,18 +206,6 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
                 block = following
     except DAMAGED_GZIP as error:
         raise InputError(f"damaged gzip file ({error})", path) from error
-
-
-def _check_format(path: str | os.PathLike[str], head: bytes) -> None:
-    """Raises InputError for files that are not text, naming their kind."""
-    what = next((v for k, v in _OTHER_FORMATS.items() if head.startswith(k)), "")
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    if not what and (b"\0" in head or controls > len(head) / 100):
-        what = "a binary file; word2vec's binary format must be saved as text"
-        if head[8:9] == b"{":
-            what = "a safetensors file"
-    if what:
-        raise InputError(f"expected word vectors in text format, got {what}", path)
 
 
 def _header(lines: Sequence[bytes]) -> tuple[int, int] | None:
@@ -254,7 +243,7 @@ class TokenVectors:
         return np.asarray(array, dtype)
 
 
-class Contextual(Sequence[TokenVectors]):
+class Contextual(list[TokenVectors]):
     """The vectors of a text, sentence by sentence.
 
     Attributes:
@@ -262,21 +251,10 @@ class Contextual(Sequence[TokenVectors]):
         sizes: Number of layers and dimensions, S and D.
     """
 
-    def __init__(self, file: _Arrays, sizes: tuple[int, int], count: int):
-        self._file, self._count = file, count
+    def __init__(self, file: _Arrays, sizes: tuple[int, int]):
+        numbers = range(len(file.keys))
+        super().__init__(TokenVectors(file, str(i), sizes) for i in numbers)
         self.path, self.sizes = file.path, sizes
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> TokenVectors: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[TokenVectors]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(self._count)[index]]
-        return TokenVectors(self._file, str(range(self._count)[index]), self.sizes)
 
 
 def read_contextual(
@@ -304,44 +282,29 @@ def read_contextual(
         (2, 1, 5)
     """
     file = _Arrays(Path(path))
-    try:
-        sizes = _check_text(file, sentences)
-    except BaseException:
-        file.close()
-        raise
-    return Contextual(file, sizes, len(sentences))
-
-
-def _check_text(file: _Arrays, sentences: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """Returns layers and dimensions of a file, if it belongs to a text."""
-    if len(file.keys) != len(sentences) or not file.keys:
+    if not sentences or file.keys != {str(i) for i in range(len(sentences))}:
         raise InputError(
             f"has vectors of {counted(len(file.keys), 'sentence')}, but the text has "
-            f"{len(sentences):,}. {_REMEDY}",
-            file.path,
+            f"{len(sentences):,}, with the keys '0', '1', …. {_REMEDY}",
+            path,
         )
-    if more := file.keys - {str(i) for i in range(len(sentences))}:
-        raise InputError(
-            f"expected only the keys '0' to '{len(sentences) - 1}', got also "
-            f"{', '.join(sorted(more)[:5])}. {_REMEDY}",
-            file.path,
+    listed, sizes = file.texts(len(sentences)), None
+    for i, tokens in enumerate(sentences):
+        where, text = (
+            f"sentence {i + 1} (key '{i}')",
+            " ".join(" ".join(tokens).split()),
         )
-    sizes = {file.sizes(i, tokens) for i, tokens in enumerate(sentences)}
-    if len(sizes) > 1:
-        raise InputError(
-            "expected equal layers and dimensions in all sentences, got "
-            f"{' and '.join(map(str, sorted(sizes)))}",
-            file.path,
-        )
-    texts = [" ".join(" ".join(tokens).split()) for tokens in sentences]
-    for i, (text, other) in enumerate(zip(texts, file.texts(texts), strict=True)):
-        if text != other:
+        count, size = file.sizes(str(i))
+        if count != len(tokens) or not listed(i, text):
             raise InputError(
-                f"belongs to another text. Sentence {i + 1} (key '{i}'): expected "
-                f"{_shown(text)}, got {_shown(other)}. {_REMEDY}",
-                file.path,
+                f"belongs to another text: {where} has {counted(count, 'vector')}, "
+                f"and the text here is {text[:80]!r}. {_REMEDY}",
+                path,
             )
-    return sizes.pop()
+        sizes = sizes or size
+        check_sizes(path, size, sizes)
+    assert sizes is not None
+    return Contextual(file, sizes)
 
 
 def write_contextual(
@@ -370,9 +333,9 @@ def write_contextual(
         np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
     elif kind == "safetensors":
         about = {"tokens": json.dumps(texts)}
-        _safetensors().numpy.save_file(arrays, path, metadata=about)
+        _library(kind).numpy.save_file(arrays, path, metadata=about)
     else:
-        h5py = _h5py()
+        h5py = _library(kind)
         with h5py.File(path, "w") as file:
             for key, array in arrays.items():
                 file.create_dataset(key, data=array)
@@ -385,10 +348,7 @@ def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
     Raises:
         FileNotFoundError, ImportError, InputError: As for `read_contextual`.
     """
-    file = _Arrays(Path(path))
-    if "0" not in file.keys:
-        raise InputError("expected the keys '0', '1', …, got no '0'", path)
-    return file.sizes(0)
+    return _Arrays(Path(path)).sizes("0")[1]
 
 
 def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -> Any:
@@ -478,17 +438,12 @@ class _Arrays:
                 self._file: Any = np.load(path, allow_pickle=False)
                 names = self._file.files  # fails for a single array
             elif self._kind == "safetensors":
-                self._file = _safetensors().safe_open(path, "np")
+                self._file = _library(self._kind).safe_open(path, "np")
                 names = self._file.keys()
             else:
-                self._file = _h5py().File(path, "r")
+                self._file = _library(self._kind).File(path, "r")
                 names = self._file.keys()
             self.keys = {*names} - {"sentence_to_index", "tokens"}
-
-    def close(self) -> None:
-        """Closes the file; a `.safetensors` file is closed with its last reference."""
-        if self._kind != "safetensors":
-            self._file.close()
 
     @contextlib.contextmanager
     def _named(self, what: str) -> Iterator[None]:
@@ -506,11 +461,14 @@ class _Arrays:
                 return self._file.get_tensor(key)
             return self._file[key][()]
 
-    def sizes(self, i: int, tokens: Sequence[str] | None = None) -> tuple[int, int]:
-        """Returns layers and dimensions of a sentence, after checking its length."""
-        key, where = str(i), f"sentence {i + 1} (key '{i}')"
+    def sizes(self, key: str) -> tuple[int, tuple[int, int]]:
+        """Returns the tokens of a sentence, and layers and dimensions; reads no array.
+
+        Raises:
+            InputError: There is no such array, or it has another number of axes.
+        """
         with self._named(repr(key)):
-            if self._kind == "npz":  # without reading the array
+            if self._kind == "npz":
                 with self._file.zip.open(f"{key}.npy") as member:
                     major, _ = np.lib.format.read_magic(member)
                     name = f"read_array_header_{major}_0"
@@ -519,69 +477,54 @@ class _Arrays:
                 shape = tuple(self._file.get_slice(key).get_shape())
             else:
                 shape = self._file[key].shape
-        if len(shape) not in (2, 3):
-            raise InputError(
-                f"{where}: expected the shape (tokens, dimensions) or (layers, tokens, "
-                f"dimensions), got {shape}",
-                self.path,
-            )
-        if tokens is not None and shape[-2] != len(tokens):
-            raise InputError(
-                f"{where}: expected vectors of {counted(len(tokens), 'token')}, got "
-                f"{shape[-2]}. The text here: {_shown(' '.join(tokens))}. {_REMEDY}",
-                self.path,
-            )
-        return (1 if len(shape) == 2 else shape[0]), shape[-1]
+            layers, tokens, dim = shape if len(shape) == 3 else (1, *shape)
+        return tokens, (layers, dim)
 
-    def texts(self, expected: Sequence[str]) -> list[str]:
-        """Returns the text of each sentence, as far as the file lists it."""
-        listed = self._strings("tokens")
-        if listed is not None:
-            if not all(isinstance(text, str) for text in listed):
-                raise InputError("'tokens' is not a list of strings", self.path)
-            if len(listed) != len(expected):
+    def texts(self, count: int) -> Callable[[int, str], bool]:
+        """Returns whether the file may list a text as that of a sentence's number."""
+        with self._named("'tokens'"):
+            listed = self._strings("tokens")
+            if listed is not None:
+                texts = [" ".join(text.split()) for text in listed]
+                if len(texts) != count:
+                    raise InputError(
+                        f"'tokens' lists {counted(len(texts), 'sentence')}, but the "
+                        f"file has vectors of {count:,}",
+                        self.path,
+                    )
+                return lambda i, text: texts[i] == text
+        with self._named("'sentence_to_index'"):
+            index = self._strings("sentence_to_index")
+            if index is None:
                 raise InputError(
-                    f"'tokens' lists {counted(len(listed), 'sentence')}, but the file "
-                    f"has vectors of {len(expected):,}",
+                    "does not list its text: it has neither 'tokens' nor "
+                    "'sentence_to_index'. Write it with "
+                    "jaxner.data.vectors.write_contextual, or with AllenNLP's elmo "
+                    "command without --forget-sentences.",
                     self.path,
                 )
-            return [" ".join(text.split()) for text in listed]
-        index = self._strings("sentence_to_index")
-        if index is None:
-            raise InputError(
-                "does not list its text: it has neither 'tokens' nor "
-                "'sentence_to_index'. Write it with "
-                "jaxner.data.vectors.write_contextual, or with AllenNLP's elmo command "
-                "without --forget-sentences, which adds sentence_to_index.",
-                self.path,
-            )
-        with self._named("'sentence_to_index'"):
             numbers: Mapping[str, Any] = json.loads(index[0])
-            pairs = [(" ".join(s.split()), int(n)) for s, n in numbers.items()]
+            pairs = [(" ".join(text.split()), int(n)) for text, n in numbers.items()]
         # For a repeated sentence, the index has only the last number. A missing number
-        # thus belongs to some sentence with a higher number: which one is unknown, so
-        # the text is trusted.
+        # thus belongs to some sentence with a higher number.
         last: dict[str, int] = {}
         for text, i in pairs:
             last[text] = max(i, last.get(text, -1))
         numbered = {i: text for text, i in pairs}
-        unknown = "a sentence that it does not list from here on"
-        return [
-            numbered.get(i, text if last.get(text, -1) > i else unknown)
-            for i, text in enumerate(expected)
-        ]
+        return lambda i, text: (
+            numbered[i] == text if i in numbered else last.get(text, -1) > i
+        )
 
     def _strings(self, name: str) -> list[Any] | None:
         """Returns an entry with strings; None if there is none."""
-        with self._named(repr(name)):
-            if self._kind == "safetensors":
-                entry = (self._file.metadata() or {}).get(name)
-                return None if entry is None else list(json.loads(entry))
-            if name not in self._file:
-                return None
-            if self._kind == "npz":
-                return self._file[name].tolist()
-            return np.atleast_1d(self._file[name].asstr()[()]).tolist()
+        if self._kind == "safetensors":
+            entry = (self._file.metadata() or {}).get(name)
+            return None if entry is None else list(json.loads(entry))
+        if name not in self._file:
+            return None
+        if self._kind == "npz":
+            return self._file[name].tolist()
+        return np.atleast_1d(self._file[name].asstr()[()]).tolist()
 
 
 def _kind(path: Path) -> str:
@@ -592,21 +535,14 @@ def _kind(path: Path) -> str:
     return "hdf5" if path.suffix == ".h5" else path.suffix[1:]
 
 
-def _h5py() -> Any:
+def _library(kind: str) -> Any:
+    """Returns the library that reads and writes a kind of file."""
     try:
-        import h5py
-    except ImportError:
-        raise errors.needs("An HDF5 file", "h5py") from None
-    return h5py
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError:
-        raise errors.needs("A .safetensors file", "safetensors") from None
-    return safetensors
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:77]}…")
+        if kind == "hdf5":
+            import h5py as library
+        else:
+            import safetensors as library
+            import safetensors.numpy
+    except ImportError as error:
+        raise errors.needs(f"A .{kind} file", str(error.name)) from None
+    return library

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import string
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,14 +91,20 @@ def is_one_sentence(tokens: Any) -> bool:
         >>> is_one_sentence(["Rome", "fell"]), is_one_sentence([["Rome"], ["Yes"]])
         (True, False)
     """
-    _check_list(tokens, "", "tokens")
-    if any(isinstance(token, str) for token in tokens):
-        _check_tokens(tokens, "")
-        return True
-    for i, sentence in enumerate(tokens):
-        _check_list(sentence, f" as item {i}", "item")
-        _check_tokens(sentence, f" of sentence {i}")
-    return False
+    is_one = _is_list(tokens) and any(isinstance(token, str) for token in tokens)
+    for sentence in [tokens] if is_one or not _is_list(tokens) else tokens:
+        if not _is_list(sentence) or not all(isinstance(x, str) for x in sentence):
+            raise TypeError(
+                "Expected a list of strings (one sentence), a list of such lists, or "
+                f"what jaxner.encode returned, got {shown(sentence)}. For texts, call "
+                "jaxner.entities; of another iterable, give list(tokens)."
+            )
+    return is_one
+
+
+def _is_list(value: Any) -> bool:
+    is_array = isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "UO"
+    return isinstance(value, (list, tuple)) or bool(is_array)
 
 
 def check_one(tokens: Any) -> None:
@@ -125,39 +131,6 @@ def strings(name: str, values: Any, example: str) -> list[str]:
             f"Expected {name} as a list of strings, such as {example}, got {values!r}."
         )
     return items
-
-
-_WANTED = (
-    "Expected a list of strings (one sentence), a list of such lists, or what "
-    "jaxner.encode returned; got "
-)
-
-
-def _check_list(value: Any, where: str, name: str) -> None:
-    if isinstance(value, (list, tuple)):
-        return
-    remedy = ""
-    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "UO":
-        return
-    if isinstance(value, str):
-        remedy = f" {value[:40]!r}: split it into tokens, or call jaxner.entities"
-    elif isinstance(value, (set, frozenset)):
-        remedy = ", which has no order: give a list"
-    elif isinstance(value, np.ndarray):
-        remedy = f" of {value.dtype} {list(value.shape)}"
-    elif isinstance(value, Iterable) and not isinstance(value, (bytes, Mapping)):
-        remedy = f": give list({name})"
-        if any(isinstance(x, str) and len(x.split()) > 1 for x in value):
-            remedy = ": for texts, call jaxner.entities(params, list(texts)); for "
-            remedy += "tokens, give [text.split() for text in texts]"
-    raise TypeError(f"{_WANTED}{type(value).__name__}{remedy}{where}.")
-
-
-def _check_tokens(sentence: Any, where: str) -> None:
-    for j, token in enumerate(sentence):
-        if not isinstance(token, str):
-            remedy = ": decode it" if isinstance(token, bytes) else ""
-            raise TypeError(f"{_WANTED}{shown(token)} as token {j}{where}{remedy}.")
 
 
 def length(word: bytes) -> int:
@@ -392,11 +365,6 @@ class Vocabulary:
             InputError: Ids are not whole numbers from 0 to the number of labels.
         """
         names = self.label_names
-        if (axes := getattr(ids, "ndim", 1)) > 1:
-            raise InputError(
-                f"Expected ids of one sentence, got an array of {axes} axes: "
-                "decode each row, without its padding"
-            )
         try:
             numbers = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
             if min(numbers, default=0) >= 0:
@@ -404,7 +372,7 @@ class Vocabulary:
         except (TypeError, LookupError):
             pass
         raise InputError(
-            f"Expected ids of labels, from 0 to {len(names) - 1}, got {ids!r}."
+            f"Expected ids of one sentence, from 0 to {len(names) - 1}, got {ids!r}."
         )
 
     def to_json(self) -> str:

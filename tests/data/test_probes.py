@@ -3,6 +3,7 @@
 import pytest
 
 from jaxner.data import probes, schemes
+from jaxner.errors import InputError
 
 CUED = {
     "before": lambda **options: probes.cue(4, length=9, **options),
@@ -46,24 +47,6 @@ def test_pairs_differ_in_the_cue_alone(draw):
                 assert one.tokens[i] == other.tokens[i]
 
 
-@pytest.mark.parametrize(("name", "offset"), [("before", -4), ("after", 4)])
-def test_the_cue_stands_where_it_is_said_to(name, offset):
-    positions = set()
-    for case in CUED[name]().train:
-        (position,) = case.scored
-        assert case.tokens[position + offset] in ("city", "team")
-        positions.add(position)
-    assert len(positions) > 1
-
-
-def test_a_long_entity_follows_its_cue():
-    for case in probes.label_dependency(5, length=9).test:
-        assert case.tokens[case.scored[0] - 1] in ("city", "team")
-        (span,) = schemes.to_spans(case.labels)
-        assert tuple(range(span.start, span.end)) == case.scored
-        assert len({case.tokens[i] for i in case.scored}) == 1
-
-
 @pytest.mark.parametrize("draw", CUED.values(), ids=CUED)
 def test_the_seed_decides(draw):
     assert draw(seed=1) == draw(seed=1) != draw(seed=2)
@@ -80,14 +63,14 @@ def test_accuracy_counts_scored_tokens_only():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"distance": 5, "length": 5}, "do not fit a sentence of 5 tokens"),
-        ({"distance": 0}, "at least 1"),
-        ({"distance": 1, "count": 3}, "even number of sentences, got 3"),
-        ({"distance": 1, "side": "left"}, "Unknown side 'left'; known: before, after"),
+        {"distance": 5, "length": 5},
+        {"distance": 0},
+        {"distance": 1, "count": 3},
+        {"distance": 1, "side": "left"},
     ],
 )
-def test_errors_say_what_would_work(options, message):
-    with pytest.raises(ValueError, match=message):
+def test_what_cannot_be_drawn_is_refused(options):
+    with pytest.raises(InputError):
         probes.cue(**options)

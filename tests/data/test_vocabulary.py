@@ -151,15 +151,6 @@ def test_rare_words_without_a_vector_are_unknown():
     assert aligned.tokens_matched == pytest.approx(5 / 6)
 
 
-@pytest.mark.parametrize("lowercase", [False, True])
-@pytest.mark.parametrize("min_count", [1, 2, 5])
-def test_every_training_token_has_a_trained_row(lowercase, min_count):
-    file = vectors("rome", "wins", "Rome", "x", "y")
-    vocabulary, _ = build(vectors=file, lowercase=lowercase, min_count=min_count)
-    ids = np.concatenate([vocabulary.encode(s).words for s in SENTENCES])
-    assert set(ids) | {0, 1} == set(range(vocabulary.num_trained))
-
-
 def test_vectors_that_stay_as_given():
     file = vectors("rome", "Rome", "x")
     vocabulary, aligned = build(vectors=file, train_words=False)
@@ -178,15 +169,6 @@ def test_vectors_that_stay_as_given():
     assert aligned.frozen.tolist() == [[0, 1], [4, 5]]
     nothing, aligned = build(train_words=False)
     assert (nothing.words, aligned) == (("<pad>", "<unk>"), None)
-
-
-def test_no_lower_case_stands_in_where_that_is_switched_off():
-    options = {"vectors": vectors("rome", "x"), "train_words": False}
-    vocabulary, _ = build([["Rome"]], **options)
-    assert vocabulary.words[vocabulary.word_id("Rome")] == "rome"
-    strict, _ = build([["Rome"]], lowercase_fallback=False, **options)
-    assert strict.word_id("Rome") == vocab.UNKNOWN
-    assert strict.words[strict.word_id("rome")] == "rome"
 
 
 @pytest.mark.parametrize("fallback", [True, False])
@@ -218,11 +200,6 @@ def test_digits_and_escapes_are_one_for_words_characters_and_capitals():
     vocabulary, _ = build([tokens], unescape=True)
     assert vocabulary.words == plain.words
     equal(vocabulary.encode(tokens)[:5], plain.encode(["(", "Rome", ")", "."])[:5])
-
-
-def test_the_special_entries_are_no_words():
-    vocabulary, _ = build([["<unk>", "<pad>"]])
-    assert vocabulary.encode(["<pad>", "<unk>"]).words.min() >= 2
 
 
 # --- Encoding ------------------------------------------------------------------------
@@ -260,11 +237,8 @@ def test_tokens_seen_before_are_forgotten_before_they_fill_the_memory(monkeypatc
     monkeypatch.setattr(vocab, "_MOST_SEEN", 2)
     for _ in range(2):
         after = vocabulary.encode(["Rome", "was", "OLD"])
-        assert len(vocabulary._seen) <= 3
         equal(after[:5], before[:5])
-    vocabulary.forget()
-    after.words[0] = 0  # what is handed out is the caller's
-    assert vocabulary.encode(["Rome"]).words[0] == before.words[0]
+    assert len(vocabulary._seen) <= 3
 
 
 @pytest.mark.parametrize(
