@@ -206,38 +206,6 @@ def test_passes_are_averaged(head):
     assert ruled.passes.transitions.shape == allowed.transitions.shape
 
 
-def test_what_cannot_be_answered_says_so(crf):
-    with pytest.raises(ValueError, match="Unknown decoding 'beam'; known: viterbi, "):
-        jaxner.tag(crf, ["Rome"], decoding="beam")
-    with pytest.raises(ValueError, match=r"'n_best'; known: .*: jaxner\.n_best"):
-        jaxner.tag(crf, ["Rome"], decoding="n_best")
-    with pytest.raises(ValueError, match="'sampled' draws labels: give a key"):
-        jaxner.tag(crf, ["Rome"], decoding="sampled")
-    with pytest.raises(ValueError, match=r"num_samples must be in .*, got -1"):
-        jaxner.marginals(crf, ["Rome"], num_samples=-1)
-    with pytest.raises(TypeError, match="documents and vectors need strings"):
-        jaxner.marginals(crf, jaxner.encode(crf, ["Rome"]), documents=[1])
-    deep = jax.tree.map(lambda x: x[None, None], jaxner.encode(crf, ["Rome"]))
-    with pytest.raises(TypeError, match="got 3 axes"):
-        jaxner.marginals(crf, deep)
-
-
-def test_temperature_travels_with_the_tagger(crf, tmp_path):
-    warm = dataclasses.replace(crf, temperature=2.0)
-    assert jax.tree.structure(warm) != jax.tree.structure(crf)
-    jaxner.save(tmp_path / "warm", warm)
-    assert jaxner.load(tmp_path / "warm").temperature == 2.0
-    jaxner.save(tmp_path / "plain", crf)
-    assert jaxner.load(tmp_path / "plain").temperature == 1.0
-    (tmp_path / "warm" / "calibration.json").write_text('{"temperature": 0}')
-    with pytest.raises(ValueError, match="temperature 0, not a positive number"):
-        jaxner.load(tmp_path / "warm")
-    text = '{"temperature": 3.0, "step": 7}'
-    (tmp_path / "warm" / "calibration.json").write_text(text)
-    with pytest.warns(UserWarning, match="of step 7, and the best"):
-        assert jaxner.load(tmp_path / "warm").temperature == 1.0
-
-
 def test_tags_and_separators_are_outside():
     words, _ = vocab.build([["a"]], ["X"], scheme="tags")
     assert tagging.outside_at_separators(words) == ["X"]

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import shutil
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +14,10 @@ import train
 from jaxner import models, tagging
 from jaxner.data import batching, corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
+from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.training import objectives
-from jaxner.training import train as training
 from tests import tiny
 
 WORDS = ("cue", "x", "y")
@@ -225,17 +224,10 @@ def test_empty_sentences_and_documents(wild):
 
 
 def test_the_wrong_number_of_documents_is_an_error(wild):
-    for numbers in ([0], [0, 0, 0], []):
-        with pytest.raises(
-            ValueError, match=rf"one document per sentence, 2, got {len(numbers)}"
-        ):
-            jaxner.tag(wild, [["x"], ["y"]], documents=numbers)
-    plain = tagger(SOFTMAX, reads_documents=False)
-    with pytest.raises(ValueError, match=r"per sentence, 2, got 1"):
-        jaxner.tag(plain, [["x"], ["y"]], documents=[0])
-
-
-def test_encoded_sentences_have_no_documents(wild):
+    for params in (wild, tagger(SOFTMAX, reads_documents=False)):
+        for numbers in ([0], [0, 0, 0], []):
+            with pytest.raises(InputError, match="document"):
+                jaxner.tag(params, [["x"], ["y"]], documents=numbers)
     with pytest.raises(TypeError, match="documents"):
         jaxner.tag(wild, jaxner.encode(wild, [["x"], ["y"]]), documents=[0, 0])
 
@@ -263,18 +255,6 @@ def test_a_cue_in_the_sentence_before_changes_the_label(cued):
     assert jaxner.tag(cued, far, documents=[0, 0])[1] == ["O"]
 
 
-@pytest.mark.parametrize("head", [SOFTMAX, CRF])
-def test_potentials_depend_on_the_sentence_before(head):
-    params = tagger(head, seed=5)
-    after = [potentials(params, [[word], ["x", "y"]])[0][3:5] for word in ("cue", "x")]
-    assert np.abs(after[0] - after[1]).max() > 1e-3
-    # A separator has no features: the sentence alone is the document without others.
-    kept = batching.join([params.vocabulary.encode(["x", "y"])])
-    assert kept.words.tolist()[0] == 0
-    alone = potentials(params, [["x", "y"]])[0][1:3]
-    assert np.abs(alone - after[0]).max() > 1e-3
-
-
 def write(path, *, marked):
     mark = "-DOCSTART- O\n\n" if marked else ""
     path.write_text(f"{mark}cue S-A\n\nx S-A\n\n{mark}x O\n", encoding="utf-8")
@@ -299,51 +279,14 @@ def test_separators_count_in_the_loss():
     sentences = [["cue", "y"], ["x"]]
     joined = batching.join([params.vocabulary.encode(s) for s in sentences])
     labels = batching.join_labels([np.array([1, 2]), np.array([0])], separator=3)
-    batch = batching.pad([joined], batching.Shape(9, 10, 4), 2)
-    padded = np.zeros((2, 9), np.int32)
-    padded[0, : len(labels)] = labels
-    loss = objectives.batch_loss(
-        params.model,
-        params.weights,
-        jax.tree.map(jnp.asarray, batch),
-        jnp.asarray(padded),
-        None,
-        objectives.Objective(reduction="token"),
-    )
+    batch = jax.tree.map(jnp.asarray, batching.pad([joined], 9))
+    padded = jnp.asarray(batching.pad_labels([labels], 9))
+    token = objectives.Objective(reduction="token")
+    loss = jaxner.loss(params.model, params.weights, batch, padded, None, token)
     emissions = potentials(params, sentences)[0]
     log_p = emissions - np.log(np.exp(emissions).sum(axis=1, keepdims=True))
     expected = -log_p[np.arange(6), labels].mean()
     assert float(loss) == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("chars", [None, {"name": "cnn", "dim": 3, "num_filters": 2}])
-def test_a_very_long_word_widens_no_document(chars, monkeypatch):
-    params = tagger(CRF, seed=4, chars=chars)
-    sentences = [*some_sentences(9), ["x", "cue" * 5000, "y"], *some_sentences(3, 5)]
-    numbers = [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]
-    widths = []
-    join = batching.join
-
-    def joined(group):
-        widths.append(join(group).chars.shape[1])
-        return join(group)
-
-    monkeypatch.setattr(batching, "join", joined)
-    found = jaxner.tag(params, sentences, documents=numbers)
-    short, wide, other = widths
-    assert wide == (vocab.MAX_CHARACTERS if chars else 1)
-    assert max(short, other) <= (10 if chars else 1)
-    for members in batching.groups(numbers):
-        group = [sentences[i] for i in members]
-        labels = [params.vocabulary.decode(ids) for ids in plain(params, group)]
-        assert [found[i] for i in members] == labels
-
-
-def plain(params, sentences):
-    """Labels one document, padded to its longest word."""
-    joined = batching.join([params.vocabulary.encode(s) for s in sentences])
-    ids = jaxner.tag(params, jax.tree.map(jnp.asarray, joined))
-    return batching.split(np.asarray(ids), [len(s) for s in sentences])
 
 
 @pytest.fixture(scope="module")
@@ -390,30 +333,6 @@ def test_a_run_on_documents(document_run, marked):
     assert params.vocabulary.scheme == "BILOU"
 
 
-@pytest.mark.slow
-def test_a_resumed_run_on_documents_is_the_same(
-    document_run, marked, sentence_run, tmp_path, capsys
-):
-    # The run to begin with is read at the beginning only, and may be gone by then.
-    source = shutil.copytree(sentence_run, tmp_path / "source")
-    for num_epochs in (1, 2):
-        config = document_config(marked, source, num_epochs)
-        train.main_run(config, tmp_path / "run")
-        shutil.rmtree(source, ignore_errors=True)
-    out = capsys.readouterr().out
-    assert "Resumed at step" in out
-    assert " batches an epoch of 2 documents, " in out
-    left, right = jaxner.load(document_run), jaxner.load(tmp_path / "run")
-    assert left.vocabulary == right.vocabulary
-    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
-        np.testing.assert_array_equal(a, b)
-    losses = [
-        [m["loss"] for m in Workdir(f).metrics()]
-        for f in (document_run, tmp_path / "run")
-    ]
-    assert losses[0] == losses[1]
-
-
 def test_evaluating_a_run_on_documents(document_run, marked, evaluated, tmp_path):
     predicted = tmp_path / "predicted.conll"
     scores = evaluated(f"--workdir={document_run}", f"--output={predicted}")
@@ -445,91 +364,36 @@ def test_training_on_a_file_without_documents_is_refused(corpus, tmp_path):
 # --- Beginning with the weights of another run ---------------------------------------
 
 
-@pytest.fixture
-def begin(monkeypatch, tmp_path):
-    """Prepares a run, and returns what it would train."""
-
-    def prepare_only(config):
-        class Prepared(BaseException):
-            pass
-
-        begun = []
-
-        def weights_of(config, data, **options):
-            weights = original(config, data, **options)
-            model = tagging.build_model(data.vocabulary, config.model.to_dict())
-            begun.append(tagging.Tagger(weights, model, data.vocabulary))
-            raise Prepared
-
-        original = training.initial_weights
-        with monkeypatch.context() as patch:
-            patch.setattr(training, "initial_weights", weights_of)
-            with pytest.raises(Prepared):
-                train.main_run(config, tmp_path / "prepared")
-        return begun[0]
-
-    return prepare_only
-
-
-def test_weights_are_taken_over_exactly(marked, sentence_run, begin, capsys):
-    source = jaxner.load(sentence_run).weights["params"]
+def test_weights_are_taken_over_exactly(marked, sentence_run):
+    """All but the head's, whose labels differ."""
+    trained = jaxner.load(sentence_run)
+    vocabulary = dataclasses.replace(
+        trained.vocabulary, label_names=(*trained.vocabulary.label_names, "<sep>")
+    )
     config = document_config(marked, sentence_run)
-    start = begin(config)
-    taken = start.weights["params"]
-    for part in ("representation", "encoder"):
+    model = tagging.build_model(vocabulary, config.model.to_dict())
+    drawn, told = models.init(model, jax.random.key(9)), []
+    old = trained.weights, trained.vocabulary
+    taken = training_corpus.start_from(old, drawn, vocabulary, told.append)["params"]
+    for part, source in (
+        ("representation", trained.weights),
+        ("encoder", trained.weights),
+        ("head", drawn),
+    ):
         for a, b in zip(
-            jax.tree.leaves(taken[part]), jax.tree.leaves(source[part]), strict=True
+            jax.tree.leaves(taken[part]),
+            jax.tree.leaves(source["params"][part]),
+            strict=True,
         ):
             np.testing.assert_array_equal(a, b)
-    drawn = models.init(start.model, jax.random.key(config.seed))["params"]
-    assert not np.array_equal(
-        drawn["encoder"]["initial"]["kernel"], taken["encoder"]["initial"]["kernel"]
-    )
-    for a, b in zip(
-        jax.tree.leaves(taken["head"]), jax.tree.leaves(drawn["head"]), strict=True
-    ):
-        np.testing.assert_array_equal(a, b)
-    old, new = source["head"]["transitions"], taken["head"]["transitions"]
-    assert new.shape == (len(old) + 1, len(old) + 1)
-    names = [f"params/head/{n}" for n in ("emissions/bias", "emissions/kernel")]
-    message = f"freshly drawn: {', '.join(names)}, params/head/transitions\n"
-    assert message in capsys.readouterr().out
+    assert "params/head/transitions" in told[0]
+    assert "params/encoder" not in told[0]
 
 
-def test_what_has_no_counterpart_is_told(marked, sentence_run, begin, capsys):
-    arg = "sample,document,blocks=2,noshare"
-    config = tiny.idcnn_config(marked, arg)
-    config.init_from = str(sentence_run)
-    begin(config)
-    told = capsys.readouterr().out.partition("freshly drawn: ")[2]
-    assert "params/encoder/block1/conv1/kernel" in told
-    assert "params/encoder/block2/conv3/bias" in told
-    assert "params/encoder/initial" not in told
-
-
-@pytest.mark.parametrize(
-    "change",
-    [("min_count", 2), ("zero_digits", False), ("alphabet", "abc")],
-    ids=lambda change: change[0],
-)
-def test_a_run_of_other_words_is_refused(marked, sentence_run, change, tmp_path):
+def test_a_run_of_other_words_is_refused(marked, sentence_run, tmp_path):
     config = document_config(marked, sentence_run)
-    config.data[change[0]] = change[1]
+    config.data.alphabet = "abc"
     with pytest.raises(ValueError, match="has other words or characters"):
-        train.main_run(config, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_run_that_is_not_there_is_told(marked, sentence_run, tmp_path):
-    config = document_config(marked, tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
-        train.main_run(config, tmp_path / "run")
-    stopped = tmp_path / "stopped"
-    stopped.mkdir()
-    for name in ("config.json", "vocabulary.json"):
-        shutil.copy(sentence_run / name, stopped)
-    config.init_from = str(stopped)
-    with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
         train.main_run(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -584,24 +448,3 @@ def test_batches_of_ones_own_are_documents():
         [separator, one, 0, separator, 0, separator],
     ]
     assert [len(row) for row in rows(None)] == [3, 3, 4]  # each sentence by itself
-    with pytest.raises(ValueError, match="one document per sentence, 3, got 2"):
-        rows([0, 1])
-    with pytest.raises(TypeError, match="Expected documents as a list"):
-        rows("abc")
-    with pytest.raises(ValueError, match="sentence 1"):
-        jaxner.Batches.of(
-            vocabulary,
-            text[:2],
-            [["S-A"] * 2, ["S-A"] * 2],
-            batch_size=9,
-            documents=[0, 0],
-        )
-
-
-def test_unknown_types_are_logged_for_a_tagger_of_documents():
-    vocabulary, _ = jaxner.build_vocabulary([["a"]], ["LOC"], documents=True)
-    said = []
-    training_corpus.log_unknown_types(
-        corpora.load("sample", "dev"), vocabulary, said.append
-    )
-    assert "MISC, ORG, PER" in said[0]
