@@ -66,9 +66,9 @@ def convert(
         raise InputError("brat's format is a folder: expected its name, got -")
     if not (target.is_dir() or is_piped):
         writing.check(target, source)
-    if not (to or target.is_dir() or formats.is_known(target)):
+    if not (to or target.is_dir() or formats.of_name(target)):
         raise InputError(f"The name {target.name!r} shows no format: give --to")
-    if from_ is None and not source.is_dir() and not formats.is_known(source):
+    if from_ is None and not source.is_dir() and not formats.of_name(source):
         console.print(f"Reading {source} as columns (--from conll)", markup=False)
     split = corpora.read(source, **_keywords(from_, reading))
     console.print(split.summary(), markup=False)

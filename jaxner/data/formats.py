@@ -1105,21 +1105,16 @@ OUTPUTS = ("conll", "jsonl")
 """The formats of tagged files."""
 
 
-def _of_name(path: str | os.PathLike[str]) -> str | None:
-    """Returns the format that the name of a file tells, if any; `.gz` may follow."""
+def of_name(path: str | os.PathLike[str]) -> str | None:
+    """Returns the format that the name of a file tells, if any; `.gz` may follow.
+
+    Example:
+        >>> of_name("a.jsonl.gz"), of_name("eng.train")
+        ('jsonl', None)
+    """
     name = Path(path).name.removesuffix(".gz").lower()
     known = (n for n, f in FORMATS.items() if f.endings and name.endswith(f.endings))
     return next(known, None)
-
-
-def is_known(path: str | os.PathLike[str]) -> bool:
-    """Returns whether the name of a file tells its format, or `guess` falls back.
-
-    Example:
-        >>> is_known("a.jsonl.gz"), is_known("eng.train"), is_known("a.xml")
-        (True, False, False)
-    """
-    return _of_name(path) is not None
 
 
 def guess(path: str | os.PathLike[str]) -> str:
@@ -1135,7 +1130,7 @@ def guess(path: str | os.PathLike[str]) -> str:
     path = Path(path)
     if path.is_dir():
         return "brat" if any(path.rglob("*.ann")) else "conll2012"
-    format = _of_name(path) or "conll"
+    format = of_name(path) or "conll"
     if format == "tsv" and path.is_file():
         with open_binary(path) as file:
             head = file.readline(1 << 16).decode("utf-8", "replace")
@@ -1161,7 +1156,7 @@ def guess_output(path: str, source: str) -> str:
     """Returns the format of a file to write by its name; for `-`, that of the input."""
     if path == "-":
         return "conll" if source == "conll" else "jsonl"
-    format = _of_name(path)
+    format = of_name(path)
     if format not in OUTPUTS:
         message = f"The name {os.path.basename(path)!r} shows no format to write; end "
         message += "it with .conll or .jsonl, or give --to, one of "
