@@ -76,30 +76,19 @@ class Bad(NamedTuple):
         line: Number of its first line, from 1.
         problem: What is wrong with it.
         raw: Its text, or the beginning of it.
-        cause: The option that may be wrong: "encoding", "token_column" or None.
     """
 
     index: int
     line: int
     problem: str
     raw: str
-    cause: str | None = None
 
 
 class BadRecordError(InputError):
-    """A record cannot be read; the records before it are written.
-
-    Attributes:
-        cause: As in `Bad`.
-    """
+    """A record cannot be read; the records before it are written."""
 
     def __init__(self, bad: Bad, path: str | None):
         super().__init__(f"{bad.problem}: {bad.raw[:_SHOWN]!r}", path, bad.line)
-        self.cause = bad.cause
-
-
-class _BadError(Exception):
-    """The problem of a record that is being read, and its cause."""
 
 
 # Reading.
@@ -166,8 +155,9 @@ class Source:
     def __iter__(self) -> Iterator[Record | Bad]:
         """Yields the records, and updates `checksum` before each."""
         groups = self._blocks() if self.format == "conll" else self._lines()
-        by_format = {"text": self._text, "jsonl": self._json, "conll": self._columns}
-        make = by_format[self.format]
+        make = {"jsonl": self._json, "conll": self._columns}.get(
+            self.format, self._text
+        )
         for index, (line, raw) in enumerate(groups):
             self.checksum = zlib.crc32(b"".join(raw), self.checksum)
             try:
@@ -178,11 +168,9 @@ class Source:
                         "line missing?"
                     )
                 yield record
-            except (InputError, _BadError) as error:
-                shown = b"\n".join(raw)[: 1 << 16].decode("utf-8", "replace")
-                is_input = isinstance(error, InputError)
-                problem, cause = (error.message, None) if is_input else error.args
-                yield Bad(index, line, problem, shown, cause)
+            except InputError as error:
+                start = b"\n".join(raw)[: 1 << 16].decode("utf-8", "replace")
+                yield Bad(index, line, error.message, start)
 
     def _decoded(self, data: bytes) -> str:
         if len(data) > self.max_line:
@@ -191,7 +179,7 @@ class Source:
             return data.decode(self.encoding)
         except UnicodeDecodeError as error:
             byte = f"byte 0x{data[error.start]:02x}"
-            raise _BadError(f"{byte} is not {self.encoding}", "encoding") from None
+            raise InputError(f"{byte} is not {self.encoding}") from None
 
     def _each_line(self) -> Iterator[tuple[int, bytes]]:
         """Yields lines without line ends; only the beginning of a line too long."""
@@ -255,10 +243,9 @@ class Source:
             cells = text.split("\t") if "\t" in text else text.split(" ")
             cells = cells if "\t" in text else [cell for cell in cells if cell]
             if not -len(cells) <= self.token_column < len(cells):
-                raise _BadError(
+                raise InputError(
                     f"expected a token in column {self.token_column}, got "
-                    f"{counted(len(cells), 'column')} in line {i}: {text[:_SHOWN]!r}",
-                    "token_column",
+                    f"{counted(len(cells), 'column')} in line {i}"
                 )
             token = cells[self.token_column]
             if not token.strip(" ") or "\r" in text:
@@ -489,20 +476,13 @@ class Output:
             )
         return sizes
 
-    def check(self, records: int, checksum: int) -> None:
+    def check(self, records: int, checksum: int, is_end: bool = False) -> None:
         """Raises InputError unless the interrupted run had read the same records."""
-        if records == self.records and checksum != self.checksum:
+        has_changed = records == self.records and checksum != self.checksum
+        if has_changed or (is_end and records < self.records):
             raise InputError(
-                f"The input differs from that of {self._part}: its first {records:,} "
-                "records have changed; start over"
-            )
-
-    def check_whole(self, records: int) -> None:
-        """Raises InputError if the input has fewer records than before."""
-        if records < self.records:
-            raise InputError(
-                f"The input has {counted(records, 'record')}; {self._part} was made of "
-                f"at least {self.records:,}; start over"
+                f"The first {self.records:,} records of the input have changed since "
+                f"{self._part} was begun; start over"
             )
 
     def commit(
@@ -517,7 +497,11 @@ class Output:
             checksum: Checksum of the input so far.
         """
         if self._bad is not None:
-            _append(self._bad, "".join(map(_reject, bad)).encode())
+            rows = [
+                {"line": b.line, "problem": b.problem, "record": b.raw} for b in bad
+            ]
+            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+            _append(self._bad, "".join(lines).encode())
         if self.path is None:
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -564,11 +548,6 @@ def _append(file: Any, data: bytes) -> None:
     os.fsync(file.fileno())
 
 
-def _reject(bad: Bad) -> str:
-    content = {"line": bad.line, "problem": bad.problem, "record": bad.raw}
-    return json.dumps(content, ensure_ascii=False) + "\n"
-
-
 # Tagging.
 
 
@@ -588,11 +567,6 @@ class _Chunk(NamedTuple):
     sentences: list[Sentence]
     end: int
     checksum: int
-
-
-def process() -> tuple[int, int]:
-    """Returns the index of this process and the number of processes."""
-    return jax.process_index(), jax.process_count()
 
 
 def identity(params: Tagger) -> str:
@@ -674,24 +648,16 @@ def _labeller(
     if least and not has_chances:
         raise InputError("This tagger has no probabilities of entities to choose by.")
 
-    def plain(chunk: _Chunk) -> Iterator[Labelled]:
-        documents = _documents(chunk)
-        ids = tagging.label_ids(
-            params, chunk.sentences, constrained=constrained, documents=documents
-        )
+    def plain(chunk: _Chunk) -> Iterable[Labelled]:
+        options = {"constrained": constrained, "documents": _documents(chunk)}
+        ids = tagging.label_ids(params, chunk.sentences, **options)
         return (Labelled(decode(row)) for row in ids)
 
     def with_chances(chunk: _Chunk) -> Iterator[Labelled]:
-        answers = arrays(
-            params,
-            chunk.sentences,
-            constrained=constrained,
-            documents=_documents(chunk),
-        )
+        options = {"constrained": constrained, "documents": _documents(chunk)}
         types = types_of(params)
-        for answer in answers:
-            labels = decode(answer.labels)
-            chances = read_spans(types, answer)
+        for answer in arrays(params, chunk.sentences, **options):
+            labels, chances = decode(answer.labels), read_spans(types, answer)
             for start, end, _ in [s for s, p in chances.items() if p < least]:
                 labels[start:end] = ["O"] * (end - start)
             kept = {span: p for span, p in chances.items() if p >= least}
@@ -740,7 +706,7 @@ def _chunks(
             else:
                 chunk.bad.append(record)
         chunk = chunk._replace(end=read, checksum=source.checksum)
-    output.check_whole(read)
+    output.check(read, source.checksum, is_end=True)
     yield chunk
 
 

@@ -115,9 +115,8 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
             # The first test is fast, and true of hardly any token.
             if not token.isalnum() and _SEVERAL_WORDS.search(token):
                 raise InputError(
-                    f"Expected tokens, got {token[:40]!r} with white space inside. For "
-                    "texts, call jaxner.entities(params, texts); for labels of tokens, "
-                    "split each text, as text.split() or jaxner.data.tokens.read does."
+                    f"Expected tokens, got {token[:40]!r} with white space inside: for "
+                    "texts, call jaxner.entities; or split them into tokens."
                 )
     return sentences, is_one
 
@@ -249,22 +248,13 @@ def over(
             )
         return _mapped(functools.partial(function, **options), params, sentences, key)
     static = {"function": function, "options": tuple(options.items())}
-
-    def compute(batch: Sentence) -> Any:
-        return _batch(params, batch, key, **static)
-
+    compute = functools.partial(_batch, params, key=key, **static)
     is_one = False
     if not isinstance(sentences, Split) and not _is_encoded(sentences):
         sentences, is_one = sentences_of(sentences)
         vectors = [vectors] if is_one and vectors is not None else vectors
-    results = over_batches(
-        compute,
-        params,
-        sentences,
-        documents=documents,
-        vectors=vectors,
-        passes=passes,
-    )
+    given: Any = {"documents": documents, "vectors": vectors, "passes": passes}
+    results = over_batches(compute, params, sentences, **given)
     return results[0] if is_one else results
 
 

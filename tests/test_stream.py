@@ -134,23 +134,23 @@ def test_documents_of_objects_as_columns():
 
 
 @pytest.mark.parametrize(
-    ("text", "format", "line", "cause"),
+    ("text", "format", "line"),
     [
-        (b"a\n\xe9\nb\n", "text", 2, "encoding"),
-        ("a\n" + "b" * 99 + "\nc\n", "text", 2, None),
-        ("a x\n\nb\nc\n\nd x\n", "conll", 3, "token_column"),
-        ("a x\n\n\t\tx\n\nd x\n", "conll", 3, None),
-        ('{"tokens": ["a"]}\n{\n{"tokens": ["b"]}', "jsonl", 2, None),
-        ('{"text": "a"}\n{"x": 1}\n{"text": "b"}', "jsonl", 2, None),
+        (b"a\n\xe9\nb\n", "text", 2),
+        ("a\n" + "b" * 99 + "\nc\n", "text", 2),
+        ("a x\n\nb\nc\n\nd x\n", "conll", 3),
+        ("a x\n\n\t\tx\n\nd x\n", "conll", 3),
+        ('{"tokens": ["a"]}\n{\n{"tokens": ["b"]}', "jsonl", 2),
+        ('{"text": "a"}\n{"x": 1}\n{"text": "b"}', "jsonl", 2),
     ],
 )
-def test_bad_records_have_their_line_and_the_others_come(text, format, line, cause):
+def test_bad_records_have_their_line_and_the_others_come(text, format, line):
     columns = {"token_column": 1} if format == "conll" else {}
     first, bad, last = records(text, format, max_line=64, **columns)
     assert isinstance(first, Record)
     assert isinstance(last, Record)
     assert isinstance(bad, Bad)
-    assert (bad.index, bad.line, bad.cause) == (1, line, cause)
+    assert (bad.index, bad.line) == (1, line)
 
 
 def test_sentences_without_end_are_not_held(monkeypatch):
@@ -292,9 +292,9 @@ def test_another_run_does_not_go_on_with_this_one(stub, tmp_path):
         go(stub, path, log=stop)
     with pytest.raises(FileExistsError, match="begun with another a"):
         go(stub, path, facts={"a": 2})
-    with pytest.raises(InputError, match=r"first \d\d records have changed"):
+    with pytest.raises(InputError, match=r"first \d\d records .* changed"):
         go(stub, path, text=TEXT.replace("line 3", "line three"))
-    with pytest.raises(InputError, match="input has 2 records"):
+    with pytest.raises(InputError, match="records of the input have changed"):
         go(stub, path, text="a\nb")
     (tmp_path / "a.journal").write_text("{")
     with pytest.raises(InputError, match=r"a\.journal: damaged"):

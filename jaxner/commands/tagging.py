@@ -62,11 +62,15 @@ def tag(
         shard: I/N: tag part I of N, counted from 0; default: all.
         overwrite: Start over, even if the output exists.
     """
+    import jax
+
     from jaxner import stream, tagging
     from jaxner.data import schemes
     from jaxner.training import corpus
 
-    index, count = read_shard(shard) if shard else stream.process()
+    index, count = (
+        read_shard(shard) if shard else (jax.process_index(), jax.process_count())
+    )
     target = _target(output, index, input)
     bad = _target(rejects, index, input) if rejects else None
     if count > 1 and target == output and shard is None:
@@ -144,14 +148,10 @@ def _target(path: str, shard: int, source: Path) -> str:
 
 def _bad_record(target: str, error: Any) -> InputError:
     """Returns the error of a bad record with what the command can do about it."""
-    remedies = {
-        "encoding": ", or give the file's --encoding",
-        "token_column": ", or give the file's --token-column",
-    }
     kept = "" if target == "-" else " The output before it is kept."
     return InputError(
-        f"{error.message}. Fix it and run the same command, or name a file for bad "
-        f"records with --rejects{remedies.get(error.cause, '')}.{kept}",
+        f"{error.message}. Fix it and run the same command, give the file's --encoding "
+        f"or --token-column, or name a file for bad records with --rejects.{kept}",
         error.path,
         error.line,
     )
