@@ -123,7 +123,7 @@ def score(
     return jnp.where(mask[0], total + start[labels[0]] + end[last], 0.0)
 
 
-def _filter(potentials: Potentials, mask: Mask):
+def forward(potentials: Potentials, mask: Mask):
     """Returns log p(label at t | the past), repeated under padding, and log Z."""
     emissions, transitions, start, end = chain(potentials)
 
@@ -142,7 +142,7 @@ def _filter(potentials: Potentials, mask: Mask):
     return jnp.concatenate([first[None], alphas]), jnp.where(mask[0], total, 0.0)
 
 
-def _expected_counts(potentials: Potentials, alphas: Float[Array, "T L"], mask: Mask):
+def expected(potentials: Potentials, alphas: Float[Array, "T L"], mask: Mask):
     """Returns the expected count of each potential, which is the gradient of log Z.
 
     p(y_t) = Σ_j p(y_t | y_{t+1} = j, the past) p(y_{t+1} = j): a sum of products, in
@@ -171,16 +171,16 @@ def _expected_counts(potentials: Potentials, alphas: Float[Array, "T L"], mask: 
 
 @jax.custom_vjp
 def _log_partition(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
-    return _filter(potentials, mask)[1]
+    return forward(potentials, mask)[1]
 
 
 def _log_partition_forward(potentials: Potentials, mask: Mask):
-    alphas, total = _filter(potentials, mask)
+    alphas, total = forward(potentials, mask)
     return total, (potentials, alphas, mask)
 
 
 def _log_partition_backward(residuals, cotangent):
-    counts = _expected_counts(*residuals)
+    counts = expected(*residuals)
     return jax.tree.map(lambda count: cotangent * count, counts), None
 
 
@@ -210,8 +210,8 @@ def marginals(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
         >>> marginals(even, mask)[0].tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
-    alphas, _ = _filter(potentials, mask)
-    return _expected_counts(potentials, alphas, mask).emissions
+    alphas, _ = forward(potentials, mask)
+    return expected(potentials, alphas, mask).emissions
 
 
 def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
@@ -328,7 +328,7 @@ def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array
         filtering, backward sampling.
     """
     _, transitions, _, end = chain(potentials)
-    alphas, _ = _filter(potentials, mask)
+    alphas, _ = forward(potentials, mask)
     noise = gumbels(key, alphas)
     last = jnp.maximum(jnp.sum(mask) - 1, 0)
     final = jnp.argmax(alphas[-1] + end + noise[last])
@@ -351,8 +351,8 @@ def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
         Semi-Supervised Conditional Random Fields", NAACL 2007.
     """
     _, transitions, _, end = chain(potentials)
-    alphas, _ = _filter(potentials, mask)
-    chances = _expected_counts(potentials, alphas, mask).emissions
+    alphas, _ = forward(potentials, mask)
+    chances = expected(potentials, alphas, mask).emissions
 
     def given_next(alpha):
         logs = log_softmax(alpha[:, None] + transitions, axis=0)

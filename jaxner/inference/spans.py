@@ -5,11 +5,10 @@ its last, and ends there. `LabelSpans` says whether a label continues the span o
 label before it, so these functions know neither strings nor schemes. A probability is
 the sum over all labellings that contain this span, ill-formed ones included.
 
-The distribution over labellings is written as a Markov chain,
+The distribution over labellings is a Markov chain from right to left,
 
-    p(y) = p(y_0) Π_t p(y_{t+1} | y_t),
-    p(y_{t+1} = j | y_t = i) ∝ exp(transitions[i, j] + heads[t+1, j]),
-    heads[t, j] = emissions[t, j] + beta_t(j),
+    p(y) = p(y_n) Π_t p(y_t | y_{t+1}),
+    p(y_t = i | y_{t+1} = j) ∝ exp(alpha_t(i) + transitions[i, j]),
 
 and a span needs only the part of the chain within it. Nothing is divided or subtracted,
 so float32 loses no digits. Shape letters: `T` tokens, `L` labels, `K` types, `N` spans,
@@ -23,14 +22,15 @@ References:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.nn import log_softmax, logsumexp, softmax
+from jax.nn import log_softmax, softmax
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.inference.crf import chain
+from jaxner.inference import crf, independent
 from jaxner.inference.independent import varying
 from jaxner.types import Potentials
 
@@ -58,103 +58,63 @@ class LabelSpans(NamedTuple):
     goes_on: Bool[Array, "L L"]
 
 
-class _Chain(NamedTuple):
-    """The scores whose softmaxes are the chain's probabilities, in nats.
-
-    Attributes:
-        transitions: From label to label; zero for independent labels.
-        start: Scores of the first label.
-        heads: `emissions + beta`: the scores of a token's labels, including all later
-            tokens.
-        follows: Whether another token follows each token.
-    """
-
-    transitions: Float[Array, "L L"]
-    start: Float[Array, " L"]
-    heads: Float[Array, "T L"]
-    follows: Bool[Array, " T"]
-
-    def step(self, head: Float[Array, " L"]) -> Float[Array, "L L"]:
-        """Returns p(y_{t+1} | y_t), one row per y_t, from the heads at t+1."""
-        return softmax(self.transitions + head[None], axis=1)
-
-    def next_heads(self) -> Float[Array, "T L"]:
-        """Returns the heads at the next token; those at the last token do not count."""
-        return jnp.concatenate([self.heads[1:], self.heads[-1:]])
+def _alphas(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
+    """Returns scores whose softmax is p(label at t | the past)."""
+    if potentials.transitions is None or not len(mask):
+        return potentials.emissions
+    return crf.forward(potentials, mask)[0]
 
 
-def _chain_of(potentials: Potentials, mask: Mask) -> _Chain:
-    emissions, transitions, start, end = chain(potentials)
-    follows = jnp.append(mask, False)[1:]
-    if potentials.transitions is None:
-        return _Chain(transitions, start, emissions, follows)
-
-    def back(head, inputs):
-        emission, follows = inputs
-        beta = logsumexp(transitions + head[None], axis=1)
-        # Scores that grow with T would swamp the differences between labels.
-        head = emission + jnp.where(follows, beta - jnp.max(beta), end)
-        return head, head
-
-    first = varying(end, emissions, transitions, mask)
-    _, heads = jax.lax.scan(back, first, (emissions, follows), reverse=True)
-    return _Chain(transitions, start, heads, follows)
+def _next(array: Array) -> Array:
+    """Returns the row of the next token; zero or False at the last."""
+    return jnp.concatenate([array, jnp.zeros_like(array[:1])])[-len(array) :]
 
 
-def _beginnings(chain: _Chain, spans: LabelSpans, mask: Mask) -> Float[Array, "T L"]:
-    """Returns p(a span begins at t, and its label there is j)."""
-
-    def step(before, head):
-        pairs = before[:, None] * chain.step(head)
-        begins = jnp.sum(jnp.where(spans.goes_on, 0.0, pairs), axis=0)
-        return jnp.sum(pairs, axis=0), begins
-
-    first = softmax(chain.start[None] + chain.heads[:1], axis=1)
-    _, later = jax.lax.scan(step, jnp.sum(first, axis=0), chain.heads[1:])
-    begins = jnp.concatenate([first, later])
-    return jnp.where(mask[:, None] & (spans.types >= 0)[None], begins, 0.0)
-
-
-def _ends(steps: Float[Array, "L L"], follows, spans: LabelSpans) -> Float[Array, " L"]:
-    """Returns p(the span of y_t ends at t | y_t); 1 at the last token."""
-    ends = jnp.sum(jnp.where(spans.goes_on, 0.0, steps), axis=1)
-    return jnp.where(follows, ends, 1.0)
-
-
-def _times(steps: Float[Array, "L L"], after: Float[Array, "N L"]):
-    """Returns the product of the matrix and each vector."""
-    return jnp.einsum("ij,nj->ni", steps, after, precision=HIGHEST)
-
-
-def _remainders(
-    chain: _Chain,
+def _scan(
+    potentials: Potentials,
+    mask: Mask,
     spans: LabelSpans,
-    is_last: Bool[Array, "T N"],
-    is_inner: Bool[Array, "T N"],
+    extend: Callable[..., Float[Array, "N L"]],
+    inputs: Any,
+    number: int,
 ) -> Float[Array, "T N L"]:
-    """Returns p(the span continues from t to exactly its last token | y_t).
+    """Returns p(y_t = j, a span of each row ends at t), in one scan.
 
     Args:
-        chain: The chain of the sentence.
-        spans: Span types of labels.
-        is_last: Whether the token is the last one of each span.
-        is_inner: Whether it is another token of each span.
+        extend: Returns p(a span of each row reaches t | y_t): from the probabilities
+            that one begins at t, `[L]`, and that a row's span goes on, `[N, L]`.
+        inputs: Arrays whose rows `extend` takes as its third argument.
+        number: Number of rows, N.
     """
+    _, transitions, _, _ = crf.chain(potentials)
+    alphas = _alphas(potentials, mask)
+    if potentials.transitions is None or not len(mask):
+        chances = independent.marginals(potentials, mask)
+    else:
+        chances = crf.expected(potentials, alphas, mask).emissions
 
-    def back(after, inputs):
-        head, follows, is_last, is_inner = inputs
-        steps = chain.step(head)
-        ends = _ends(steps, follows, spans)
-        goes_on = _times(jnp.where(spans.goes_on, steps, 0.0), after)
-        rest = jnp.where(is_inner[:, None], goes_on, 0.0)
-        rest = jnp.where(is_last[:, None], ends[None], rest)
-        return rest, rest
+    def step(carry, row):
+        alpha, chance, after, follows, inputs = row
+        reaches = extend(*carry, inputs)
+        steps = softmax(alpha[:, None] + transitions, axis=0)  # p(y_t | y_{t+1})
+        inner = jnp.where(spans.goes_on, steps, 0.0)
+        outer = jnp.where(spans.goes_on, 0.0, steps)
+        ends = jnp.where(follows, jnp.dot(outer, after, precision=HIGHEST), chance)
+        goes_on = jnp.dot(reaches, inner, precision=HIGHEST)
+        return (jnp.sum(outer, axis=0), goes_on), ends[None] * reaches
 
-    heads = chain.heads
-    nothing = jnp.zeros((is_last.shape[1], heads.shape[1]), heads.dtype)
-    nothing = varying(nothing, heads, is_last)
-    inputs = (chain.next_heads(), chain.follows, is_last, is_inner)
-    return jax.lax.scan(back, nothing, inputs, reverse=True)[1]
+    first = jnp.ones_like(transitions[0])
+    carry = first, jnp.zeros((number, len(first)), first.dtype)
+    carry = varying(carry, alphas, transitions, mask, *jax.tree.leaves(inputs))
+    rows = alphas, chances, _next(chances), _next(mask), inputs
+    return jax.lax.scan(step, carry, rows)[1]
+
+
+def _in_place(begins, goes_on, inputs):
+    """Extends spans that are given by their first tokens and those inside."""
+    is_first, is_inside = inputs
+    rest = jnp.where(is_inside[:, None], goes_on, 0.0)
+    return jnp.where(is_first[:, None], begins[None], rest)
 
 
 def _read(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
@@ -173,7 +133,6 @@ def entity_bounds(labels: Int[Array, " T"], mask: Mask, label_spans: LabelSpans)
         (else 0), and its type (else -1).
 
     Example:
-        >>> import jax.numpy as jnp
         >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
         >>> bounds = entity_bounds(jnp.array([0, 1, 1]), jnp.ones(3, bool), io)
         >>> [array.tolist() for array in bounds]
@@ -202,7 +161,6 @@ def entity_probabilities(
         in forward and reverse mode.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> bio = LabelSpans(  # O, B, I
         ...     jnp.array([-1, 0, 0]), jnp.zeros((3, 3), bool).at[1:, 2].set(True)
         ... )
@@ -212,14 +170,13 @@ def entity_probabilities(
         >>> [round(x, 4) for x in chances.tolist()]  # B I and I I, of nine labellings
         [0.2222, 0.0]
     """
-    chain = _chain_of(potentials, mask)
-    types, goes_on, begins = _read(labels, mask, label_spans)
-    inside = types >= 0
-    rest = _remainders(
-        chain, label_spans, (inside & ~goes_on)[:, None], (inside & goes_on)[:, None]
-    )[:, 0]
-    fits = begins[:, None] & (label_spans.types[None] == types[:, None])
-    return jnp.sum(_beginnings(chain, label_spans, mask) * rest, axis=1, where=fits)
+    types, _, begins = _read(labels, mask, label_spans)
+    flags = begins[:, None], (types >= 0)[:, None]
+    ending = _scan(potentials, mask, label_spans, _in_place, flags, 1)[:, 0]
+    fits = label_spans.types[None] == types[:, None]
+    by_end = jnp.sum(ending, axis=1, where=fits)
+    _, ends, _ = entity_bounds(labels, mask, label_spans)
+    return jnp.where(begins, by_end[ends - 1], 0.0) if len(mask) else by_end
 
 
 def span_probabilities(
@@ -238,7 +195,6 @@ def span_probabilities(
         label_spans: Which spans labels write.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
         >>> even, mask = Potentials(jnp.zeros((3, 2))), jnp.ones(3, bool)
         >>> given = jnp.array([[0, 1, 0], [1, 2, 0], [0, 3, 0]])
@@ -246,16 +202,13 @@ def span_probabilities(
         [0.25, 0.125, 0.125]
     """
     start, end, types = given.T
-    chain = _chain_of(potentials, mask)
     place = jnp.arange(len(mask))[:, None]
-    inside = (start[None] <= place) & (place < end[None])
-    is_last = place == end[None] - 1
-    rest = _remainders(chain, label_spans, inside & is_last, inside & ~is_last)
-    begins = _beginnings(chain, label_spans, mask)[:, None]
-    exists = (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
-    is_first = (place == start[None]) & exists[None]
-    fits = is_first[:, :, None] & (label_spans.types[None] == types[:, None])[None]
-    return jnp.sum(begins * rest, axis=(0, 2), where=fits)
+    flags = place == start[None], (start[None] < place) & (place < end[None])
+    ending = _scan(potentials, mask, label_spans, _in_place, flags, len(given))
+    exists = (0 <= start) & (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
+    is_last = (place == end[None] - 1) & exists[None]
+    fits = is_last[:, :, None] & (label_spans.types[None] == types[:, None])[None]
+    return jnp.sum(ending, axis=(0, 2), where=fits)
 
 
 def span_table(
@@ -282,7 +235,6 @@ def span_table(
         ValueError: `max_width` is below 1.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
         >>> even, mask = Potentials(jnp.zeros((3, 2))), jnp.ones(3, bool)
         >>> span_table(even, mask, io, num_types=1, max_width=2)[..., 0].tolist()
@@ -290,25 +242,17 @@ def span_table(
     """
     if max_width < 1:
         raise ValueError(f"Expected a width of at least 1 token, got {max_width}")
-    chain = _chain_of(potentials, mask)
 
-    def back(after, inputs):
-        head, follows = inputs
-        steps = chain.step(head)
-        ends = _ends(steps, follows, label_spans)
-        inner = jnp.where(label_spans.goes_on & follows, steps, 0.0)
-        rest = jnp.concatenate([ends[None], _times(inner, after[:-1])])
-        return rest, rest
+    def widen(begins, goes_on, _):
+        return jnp.concatenate([begins[None], goes_on[:-1]])
 
-    heads = chain.heads
-    nothing = varying(jnp.zeros((max_width, heads.shape[1]), heads.dtype), heads, mask)
-    inputs = (chain.next_heads(), chain.follows)
-    _, rest = jax.lax.scan(back, nothing, inputs, reverse=True)
-    begins = _beginnings(chain, label_spans, mask)
-    is_type = (label_spans.types[:, None] == jnp.arange(num_types)[None]).astype(
-        heads.dtype
-    )
-    return jnp.einsum("tl,twl,lk->twk", begins, rest, is_type, precision=HIGHEST)
+    ending = _scan(potentials, mask, label_spans, widen, (), max_width)
+    is_type = label_spans.types[:, None] == jnp.arange(num_types)[None]
+    by_end = jnp.dot(ending, is_type.astype(ending.dtype), precision=HIGHEST)
+    width = jnp.arange(max_width)
+    last = jnp.arange(len(mask))[:, None] + width[None]
+    table = by_end.at[last, width[None]].get(mode="fill", fill_value=0.0)
+    return table
 
 
 def log_probability(
@@ -320,14 +264,13 @@ def log_probability(
     labelling has a large negative number.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> potentials = Potentials(jnp.zeros((2, 4)))
         >>> two = jnp.array([1, 3])
         >>> value = log_probability(potentials, two, jnp.ones(2, bool))
         >>> round(float(jnp.exp(value)), 4)
         0.0625
     """
-    chain = _chain_of(potentials, mask)
-    rows = jnp.concatenate([chain.start[None], chain.transitions[labels]])[:-1]
-    logs = log_softmax(rows + chain.heads, axis=1)
+    _, transitions, _, end = crf.chain(potentials)
+    steps = jnp.where(_next(mask)[:, None], transitions.T[_next(labels)], end[None])
+    logs = log_softmax(_alphas(potentials, mask) + steps, axis=1)
     return jnp.sum(jnp.take_along_axis(logs, labels[:, None], 1)[:, 0], where=mask)
