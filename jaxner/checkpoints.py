@@ -35,7 +35,6 @@ class Checkpoints:
         read_only: Whether to write nothing. A writer removes half-written files of a
             killed process; a reader must not, since another process may be writing.
         about: What the arrays belong to, as JSON, for `check` to return later.
-        remedy: What to do if a file is missing or damaged, in sentences.
 
     Raises:
         MissingFileError: `read_only` is set, and there is no folder.
@@ -47,13 +46,12 @@ class Checkpoints:
         *,
         read_only: bool = False,
         about: Mapping[str, Any] | None = None,
-        remedy: str = "",
     ):
-        self.name, self._about, self._remedy = path.name, dict(about or {}), remedy
+        self.name, self._about = path.name, dict(about or {})
         self._is_pending = False  # a save in the background
         self._waited = 0.0
         if read_only and not path.is_dir():
-            raise MissingFileError(path, "holds no checkpoint", remedy)
+            raise MissingFileError(path, "holds no checkpoint")
         options = ocp.CheckpointManagerOptions(
             max_to_keep=None if read_only else 1,
             save_interval_steps=0 if read_only else 1,
@@ -91,7 +89,7 @@ class Checkpoints:
         """
         series = Path(self._manager.directory)
         if self.step is None:
-            raise MissingFileError(series, "holds no checkpoint", self._remedy)
+            raise MissingFileError(series, "holds no checkpoint")
         return series / str(self.step)
 
     def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
@@ -163,10 +161,10 @@ class Checkpoints:
         Raises:
             DamagedFileError: A file is missing or damaged.
         """
-        about = integrity.check(self.folder(), self._remedy)
+        about = integrity.check(self.folder())
         if about is None and not (self.folder() / _COMMITTED).is_file():
             path = self.folder() / _COMMITTED
-            raise MissingFileError(path, "is missing", self._remedy)
+            raise MissingFileError(path, "is missing")
         return about
 
     def progress(self) -> dict[str, Any]:
@@ -181,7 +179,7 @@ class Checkpoints:
             return dict(self._manager.restore(self.step, args=args)["progress"])
 
         with _quiet():
-            return integrity.reading(self.folder() / "progress", self._remedy, restore)
+            return integrity.reading(self.folder() / "progress", restore)
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
         """Returns the newest checkpoint on the default device; call `check` first.
@@ -195,24 +193,21 @@ class Checkpoints:
         Raises:
             DamagedFileError: The checkpoint is missing, or has other arrays.
         """
-        arrays = _restore(self.folder() / "arrays", like, self._remedy)
+        arrays = _restore(self.folder() / "arrays", like)
         return arrays, self.progress()
 
     def check_finite(self, weights: Any) -> None:
         """Raises DamagedFileError if a restored weight is infinite or NaN."""
-        _check_finite(self.folder(), weights, self._remedy)
+        _check_finite(self.folder(), weights)
 
 
-def save_frozen(
-    path: Path, frozen: Any, about: Mapping[str, Any], remedy: str = ""
-) -> None:
+def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
     """Saves the frozen arrays, once for the whole run.
 
     Args:
         path: Folder of the arrays.
         frozen: A pytree.
         about: What the arrays belong to, as JSON; `load_frozen` returns it.
-        remedy: What to do if existing arrays are damaged.
 
     Raises:
         DamagedFileError: Existing arrays are damaged.
@@ -221,7 +216,7 @@ def save_frozen(
     if not frozen:
         return
     if path.exists():
-        integrity.check(path, remedy)
+        integrity.check(path)
     else:
         with _saving(path), ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(path, frozen)
@@ -229,13 +224,12 @@ def save_frozen(
     _seal(path, about)
 
 
-def load_frozen(path: Path, like: Any, remedy: str = "") -> tuple[Any, dict | None]:
+def load_frozen(path: Path, like: Any) -> tuple[Any, dict | None]:
     """Returns the frozen arrays, and what they belong to (None without checksums).
 
     Args:
         path: Folder of the arrays.
         like: A pytree of the same structure, shapes and dtypes.
-        remedy: What to do if a file is missing or damaged.
 
     Raises:
         DamagedFileError: A file is missing, damaged, or holds other arrays.
@@ -243,10 +237,10 @@ def load_frozen(path: Path, like: Any, remedy: str = "") -> tuple[Any, dict | No
     if not like:
         return like, {}
     if not path.is_dir():
-        raise MissingFileError(path, "is missing", remedy)
-    about = integrity.check(path, remedy)
-    frozen = _restore(path, like, remedy)
-    _check_finite(path, frozen, remedy)
+        raise MissingFileError(path, "is missing")
+    about = integrity.check(path)
+    frozen = _restore(path, like)
+    _check_finite(path, frozen)
     return frozen, about
 
 
@@ -258,16 +252,16 @@ def _seal(path: Path, about: Mapping[str, Any]) -> None:
         multihost_utils.sync_global_devices(f"sealed {path}")
 
 
-def _check_finite(path: Path, weights: Any, remedy: str) -> None:
+def _check_finite(path: Path, weights: Any) -> None:
     """Raises an error for bad weights; on the host, where nothing is compiled."""
     for name, leaf in _named(weights).items():
         is_inexact = jnp.issubdtype(leaf.dtype, jnp.inexact)
         if is_inexact and not np.isfinite(np.asarray(leaf)).all():
             reason = f"has infinite or NaN weights in {name}"
-            raise DamagedFileError(path, reason, remedy)
+            raise DamagedFileError(path, reason)
 
 
-def _restore(path: Path, like: Any, remedy: str) -> Any:
+def _restore(path: Path, like: Any) -> Any:
     """Returns restored arrays, after checking names and shapes, before any memory."""
 
     def shapes():
@@ -283,15 +277,10 @@ def _restore(path: Path, like: Any, remedy: str) -> Any:
             return checkpointer.restore(path, target)
 
     with _quiet():
-        stored = integrity.reading(path, remedy, shapes)
+        stored = integrity.reading(path, shapes)
         if difference := _difference(stored, _named(like)):
-            raise DamagedFileError(
-                path,
-                f"does not fit the model: {difference}",
-                "Use the model, config and vocabulary that these weights were trained "
-                "with.",
-            )
-        restored = integrity.reading(path, remedy, arrays)
+            raise DamagedFileError(path, f"does not fit the model: {difference}")
+        restored = integrity.reading(path, arrays)
     return jax.device_put(restored, may_alias=False)
 
 

@@ -30,12 +30,11 @@ class DamagedFileError(InputError):
     Args:
         path: The file, or the folder.
         reason: What is wrong with it; a clause without a full stop.
-        remedy: What to do, in sentences.
     """
 
-    def __init__(self, path: str | os.PathLike[str], reason: str, remedy: str = ""):
-        super().__init__(f"{reason}. {remedy}" if remedy else reason, path)
-        self.args = (path, reason, remedy)
+    def __init__(self, path: str | os.PathLike[str], reason: str):
+        super().__init__(reason, path)
+        self.args = (path, reason)  # so that copies keep both
 
 
 class MissingFileError(DamagedFileError, FileNotFoundError):
@@ -44,36 +43,26 @@ class MissingFileError(DamagedFileError, FileNotFoundError):
     __str__ = InputError.__str__
 
 
-def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """Returns the JSON object in a file, after checking the checksum inside.
 
     Raises:
         DamagedFileError: The content is not a JSON object, or was changed.
         FileNotFoundError: The file is missing.
     """
-    content = parse(path, path.read_bytes(), remedy)
-    if not _is_as_written(content):
-        raise DamagedFileError(
-            path,
-            "was edited or damaged after it was written: its checksum differs",
-            f'{remedy} If you meant the change, delete its line "{CHECKSUM}".'.strip(),
-        )
-    return content
-
-
-def parse(path: Path, text: bytes, remedy: str = "") -> dict[str, Any]:
-    """Returns the JSON object that a file's text is.
-
-    Raises:
-        DamagedFileError: It is not one.
-    """
+    text = path.read_bytes()
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        why = "empty" if not text.strip(b"\0 \t\r\n") else str(error).split("\n")[0]
-        raise DamagedFileError(path, f"is not JSON: {why}", remedy) from None
+        raise DamagedFileError(path, f"is not JSON: {error}".split("\n")[0]) from None
     if not isinstance(content, dict):
-        raise DamagedFileError(path, "is not a JSON object", remedy)
+        raise DamagedFileError(path, "is not a JSON object")
+    if not _is_as_written(content):
+        raise DamagedFileError(
+            path,
+            "was edited or damaged after it was written: its checksum differs. If you "
+            f'meant the change, delete its line "{CHECKSUM}"',
+        )
     return content
 
 
@@ -132,7 +121,7 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
     write_json(folder / CHECKSUMS, {"about": dict(about), "files": files})
 
 
-def check(folder: Path, remedy: str = "") -> dict[str, Any] | None:
+def check(folder: Path) -> dict[str, Any] | None:
     """Compares the files of a folder with their checksums.
 
     Returns:
@@ -144,21 +133,21 @@ def check(folder: Path, remedy: str = "") -> dict[str, Any] | None:
     """
     names = _names(folder)
     if not names:
-        raise MissingFileError(folder, "holds no files", remedy)
+        raise MissingFileError(folder, "holds no files")
     if not (folder / CHECKSUMS).exists():
         return None
-    content = read_json(folder / CHECKSUMS, remedy)
+    content = read_json(folder / CHECKSUMS)
     about, listed = content.get("about"), content.get("files")
     if not (isinstance(about, dict) and isinstance(listed, dict)):
-        raise DamagedFileError(folder / CHECKSUMS, "lists no checksums", remedy)
+        raise DamagedFileError(folder / CHECKSUMS, "lists no checksums")
     for name in sorted(names | listed.keys()):
         file = folder / name
         if name not in names:
-            raise MissingFileError(file, "is missing", remedy)
+            raise MissingFileError(file, "is missing")
         if name not in listed:
-            raise DamagedFileError(file, "does not belong to the checkpoint", remedy)
+            raise DamagedFileError(file, "does not belong to the checkpoint")
         if _describe(file) != listed[name]:
-            raise DamagedFileError(file, "is damaged: its checksum differs", remedy)
+            raise DamagedFileError(file, "is damaged: its checksum differs")
     return about
 
 
@@ -192,7 +181,7 @@ def difference(there: Any, here: Any, name: str = "") -> str:
     return "" if there == here else f"{name} was {there!r}, and is {here!r}"
 
 
-def reading(path: Path, remedy: str, use: Callable[[], Any]) -> Any:
+def reading(path: Path, use: Callable[[], Any]) -> Any:
     """Calls a function that uses a file's content; names the file if it fails.
 
     Raises:
@@ -205,4 +194,4 @@ def reading(path: Path, remedy: str, use: Callable[[], Any]) -> Any:
     except Exception as error:  # damaged content fails in any way
         text = " ".join(str(error).split())[:300] or type(error).__name__
         text = f"it has no {text}" if isinstance(error, KeyError) else text
-        raise DamagedFileError(path, f"cannot be used: {text}", remedy) from error
+        raise DamagedFileError(path, f"cannot be used: {text}") from error

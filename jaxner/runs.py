@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from jaxner.checkpoints import Checkpoints
 
 CALIBRATION = "calibration.json"
-IS_LOCKED = "Another process is training in"
 
 
 class Workdir:
@@ -58,7 +57,7 @@ class Workdir:
             FileNotFoundError: The file is missing; the message lists the folder's
                 files.
         """
-        return integrity.read_json(self._present(name), self.remedy())
+        return integrity.read_json(self._present(name))
 
     def _present(self, name: str) -> Path:
         file = self.path / name
@@ -70,21 +69,6 @@ class Workdir:
         raise FileNotFoundError(
             f"{file} is missing; the folder holds: {', '.join(names) or 'nothing'}"
         )
-
-    def remedy(self, part: str = "") -> str:
-        """Returns what to do about a damaged file.
-
-        Args:
-            part: "best", "latest" or "frozen", for a checkpoint's file.
-        """
-        if part == "best" and self.is_begun():
-            return (
-                "To make it again from the latest checkpoint, remove the folder "
-                "checkpoints/best and train with the same config and folder."
-            )
-        if part == "latest":
-            return "The best checkpoint can still be loaded."
-        return "Copy the folder again from where it came, or train again."
 
     def write_json(self, name: str, content: Any) -> None:
         """Writes a JSON file with its checksum, atomically."""
@@ -108,10 +92,8 @@ class Workdir:
         if not (self.path / "model.json").is_file():
             self._present("config.json")
         file = self._present("vocabulary.json")
-        text = file.read_bytes()
-        integrity.parse(file, text, self.remedy())
         return integrity.reading(
-            file, self.remedy(), lambda: Vocabulary.from_json(text.decode())
+            file, lambda: Vocabulary.from_json(file.read_bytes().decode())
         )
 
     def temperature(self, step: int | None) -> float:
@@ -129,12 +111,11 @@ class Workdir:
         file = self.path / CALIBRATION
         if not file.is_file():
             return 1.0
-        remedy = "Remove the file and calibrate again."
-        calibration = integrity.read_json(file, remedy)
+        calibration = integrity.read_json(file)
         temperature = calibration.get("temperature")
         if not isinstance(temperature, float) or not 0 < temperature < float("inf"):
             reason = f"has the temperature {temperature!r}, not a positive number"
-            raise DamagedFileError(file, reason, remedy)
+            raise DamagedFileError(file, reason)
         if calibration.get("step") == step:
             return temperature
         warnings.warn(
@@ -172,11 +153,11 @@ class Workdir:
         for number, line in enumerate(lines, 1):
             metrics = integrity.from_line(line)
             if metrics is None or type(metrics.get("epoch")) is not int:
-                raise DamagedFileError(
-                    file,
-                    f"line {number} is damaged, or not the metrics of an epoch",
-                    "Remove the line or the file; training continues without it.",
+                reason = (
+                    f"line {number} is damaged, or not the metrics of an epoch: remove "
+                    "the line; training continues without it"
                 )
+                raise DamagedFileError(file, reason)
             epochs.append(metrics)
         return epochs
 
@@ -216,10 +197,11 @@ class Workdir:
         """Returns the checkpoints to resume from, for writing.
 
         Args:
-            about: What the checkpoints belong to: the `vocabulary`'s fingerprint and
-                the `model`'s options.
+            about: What the checkpoints belong to; see `tagger.belongs_to`.
         """
-        return self._series("latest", about=about)
+        from jaxner import checkpoints
+
+        return checkpoints.Checkpoints(self._part("latest"), about=about)
 
     def best(
         self, about: Mapping[str, Any] | None = None, *, read_only: bool = False
@@ -229,28 +211,22 @@ class Workdir:
         Raises:
             DamagedFileError: `read_only` is set, and there is no checkpoint.
         """
-        return self._series("best", about=about, read_only=read_only)
-
-    def _series(self, name: str, **options: Any) -> Checkpoints:
         from jaxner import checkpoints
 
-        remedy = self.remedy(name)
-        return checkpoints.Checkpoints(self._part(name), remedy=remedy, **options)
+        place = self._part("best")
+        return checkpoints.Checkpoints(place, about=about, read_only=read_only)
 
     def save_frozen(self, frozen: Any, about: Mapping[str, Any]) -> None:
         """Saves the frozen arrays, once for the whole run; `about` as in `latest`."""
         from jaxner import checkpoints
 
-        place, remedy = self._part("frozen"), self.remedy("frozen")
-        checkpoints.save_frozen(place, frozen, about, remedy)
+        checkpoints.save_frozen(self._part("frozen"), frozen, about)
 
     def load_frozen(self, like: Any) -> tuple[Any, dict[str, Any] | None]:
         """Returns the frozen arrays, and what they belong to."""
         from jaxner import checkpoints
 
-        return checkpoints.load_frozen(
-            self._part("frozen"), like, self.remedy("frozen")
-        )
+        return checkpoints.load_frozen(self._part("frozen"), like)
 
     def check_about(self, part: str, about: Any, model: Any, vocab: Vocabulary) -> bool:
         """Checks that a checkpoint belongs to the folder's vocabulary and model.
@@ -274,7 +250,6 @@ class Workdir:
             raise DamagedFileError(
                 self.path / "vocabulary.json",
                 f"is not the vocabulary that the weights in {place} were trained with",
-                self.remedy(),
             )
         if (trained := about.get("model", model)) != model:
             is_saved = (self.path / "model.json").exists()
@@ -282,7 +257,6 @@ class Workdir:
             raise DamagedFileError(
                 self.path / ("model.json" if is_saved else "config.json"),
                 f"does not describe the model of the weights in {place}: {difference}",
-                self.remedy(),
             )
         return True
 
@@ -308,8 +282,8 @@ class Workdir:
             lock.acquire(timeout=0)
         except filelock.Timeout:
             raise BlockingIOError(
-                f"{IS_LOCKED} {self.path}. Wait until it ends, or choose another "
-                "folder."
+                f"Another process is training in {self.path}: wait until it ends, or "
+                "choose another folder."
             ) from None
         try:
             for stale in self.path.glob(".*.tmp"):  # of a killed process

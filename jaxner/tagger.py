@@ -58,10 +58,10 @@ class Tagger:
             0.
 
     Example:
-        >>> params = load("runs/grn")
-        >>> float(params.temperature), sorted(params.weights)
+        >>> tagger = load("runs/grn")
+        >>> float(tagger.temperature), sorted(tagger.weights)
         (1.0, ['frozen', 'params'])
-        >>> params.labels[:2], len(params.tag(["Rome", "fell"]))
+        >>> tagger.labels[:2], len(tagger.tag(["Rome", "fell"]))
         (('O', 'B-LOC'), 2)
     """
 
@@ -75,7 +75,7 @@ class Tagger:
             fields.check("temperature", self.temperature, fields.Positive)
         # Absent parts are refused where a tagger is used.
         if isinstance(self.model, models.Model) and self.vocabulary is not None:
-            check_sizes(self.model, self.vocabulary)
+            _check_sizes(self.model, _sizes(self.vocabulary))
 
     def __repr__(self) -> str:
         count = sum(np.size(leaf) for leaf in jax.tree.leaves(self.weights))
@@ -114,8 +114,8 @@ class Ensemble(Tagger):
     each at its own temperature; see `tagging.predict`.
 
     Example:
-        >>> params = load("runs/grn")
-        >>> both = ensemble([params, params])
+        >>> tagger = load("runs/grn")
+        >>> both = ensemble([tagger, tagger])
         >>> len(both), type(both.member(1)).__name__
         (2, 'Tagger')
     """
@@ -145,8 +145,8 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
         InputError: There are no taggers, or their models or vocabularies differ.
 
     Example:
-        >>> params = load("runs/grn")
-        >>> len(ensemble([params, params, params]))
+        >>> tagger = load("runs/grn")
+        >>> len(ensemble([tagger, tagger, tagger]))
         3
     """
     if not isinstance(taggers, (list, tuple)):
@@ -209,15 +209,11 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
     folder.save_frozen(tagger.weights["frozen"], about)
     with folder.best(about) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
-    if (temperature := _plain(tagger.temperature)) != 1.0:
+    temperature = float(str(np.float32(tagger.temperature)))  # 1.3, not 1.2999999523
+    if temperature != 1.0:
         folder.write_json(CALIBRATION, {"temperature": temperature, "step": 0})
     # Last, since this file marks a complete folder.
     folder.write_json("model.json", {"model": description})
-
-
-def _plain(temperature: Any) -> float:
-    """Returns a temperature as a float with the digits of float32, such as 1.3."""
-    return float(str(np.float32(temperature)))
 
 
 def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
@@ -291,15 +287,7 @@ def load(
         taggers = [load(path, changes, model=model) for path in chosen]
         return ensemble(taggers) if seed == "all" else taggers[0]
     vocabulary = folder.vocabulary()
-    described = _described(folder, vocabulary)
-    if model is None:
-        model = _model_of(folder, described, vocabulary)
-    like = _like(model)
-    if changes:
-        model = _changed_model(folder, described, vocabulary, changes)
-        if _like(model) != like:
-            raise InputError(f"{dict(changes)} needs other weights than the run has.")
-    described = completed(described)
+    described, model, like = _read_model(folder, vocabulary, model, changes)
     with folder.best(read_only=True) as best:
         about = whole(best.check())
         is_sealed = folder.check_about("best", about, described, vocabulary)
@@ -332,52 +320,52 @@ def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
     )
 
 
-def _described(folder: Workdir, vocabulary: Vocabulary) -> Any:
-    """Returns a folder's description of its model: config options or modules."""
-    if (folder.path / "model.json").is_file():
-        return folder.read_json("model.json").get("model")
-    file, remedy = folder.path / "config.json", folder.remedy()
-    config = folder.read_json(file.name)
-    if not isinstance(config.get("model"), dict):
-        raise integrity.DamagedFileError(file, "has no section model", remedy)
-    # Options of the data that the vocabulary records; missing ones are its own.
-    facts = {name: getattr(vocabulary, name) for name in _OF_THE_VOCABULARY}
-    facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
-    data = config.get("data") or {}
-    for name, fact in facts.items():
-        if data.get(name, fact) != fact:
-            message = f"data.{name} is {data[name]!r}, but the tagger's vocabulary was "
-            message += f"built with {fact!r}"
-            raise integrity.DamagedFileError(file, message, remedy)
-    return config["model"]
-
-
-def _model_of(folder: Workdir, described: Any, vocabulary: Vocabulary) -> models.Model:
-    """Returns the model that a folder describes."""
-    if not (folder.path / "model.json").is_file():
-        file = folder.path / "config.json"
+def _read_model(
+    folder: Workdir,
+    vocabulary: Vocabulary,
+    model: models.Model | None,
+    changes: Mapping[str, Any] | None,
+) -> tuple[Any, models.Model, Any]:
+    """Returns a folder's description of its model, the model, and weights' shapes."""
+    is_saved = (folder.path / "model.json").is_file()
+    file = folder.path / ("model.json" if is_saved else "config.json")
+    content = folder.read_json(file.name)
+    described = content.get("model")
+    if not is_saved:
+        if not isinstance(described, dict):
+            raise integrity.DamagedFileError(file, "has no section model")
+        # Options of the data that the vocabulary records; missing ones are its own.
+        facts = {name: getattr(vocabulary, name) for name in _OF_THE_VOCABULARY}
+        facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
+        data = content.get("data") or {}
+        for name, fact in facts.items():
+            if data.get(name, fact) != fact:
+                raise integrity.DamagedFileError(
+                    file,
+                    f"data.{name} is {data[name]!r}, but the tagger's vocabulary was "
+                    f"built with {fact!r}",
+                )
+    if model is None:
+        if described is None:
+            raise InputError(
+                f"The model in {folder.path} has a module of your own: build the model "
+                "as before, and call load(folder, model=model)."
+            )
         build = functools.partial(build_model, vocabulary, described)
-    elif described is None:
-        raise InputError(
-            f"The model in {folder.path} has a module of your own: build the model as "
-            "before, and call load(folder, model=model)."
-        )
-    else:
-        file = folder.path / "model.json"
-        build = functools.partial(models.restore, described, models.MODULES)
-    return integrity.reading(file, folder.remedy(), build)
-
-
-def _changed_model(
-    folder: Workdir, described: Any, vocabulary: Vocabulary, changes: Mapping[str, Any]
-) -> models.Model:
-    """Returns the model of a run's config with changed options."""
-    if (folder.path / "model.json").is_file():
-        raise InputError(
-            f"{folder.path} was saved without a config, so options cannot be changed "
-            "by name: build the model that you want, and pass it as `model`."
-        )
-    return build_model(vocabulary, changed(described, changes))
+        if is_saved:
+            build = functools.partial(models.restore, described, models.MODULES)
+        model = integrity.reading(file, build)
+    like = _like(model)
+    if changes:
+        if is_saved:
+            raise InputError(
+                f"{folder.path} was saved without a config, so options cannot be "
+                "changed by name: build the model you want, and pass it as `model`."
+            )
+        model = build_model(vocabulary, changed(described, changes))
+        if _like(model) != like:
+            raise InputError(f"{dict(changes)} needs other weights than the run has.")
+    return completed(described), model, like
 
 
 def _like(model: models.Model) -> Any:
@@ -426,29 +414,21 @@ def _sizes(vocabulary: Vocabulary) -> dict[str, int]:
     }
 
 
-def check_sizes(model: nn.Module, vocabulary: Vocabulary) -> None:
-    """Raises ValueError unless a model's sizes are those of the vocabulary.
+def _check_sizes(module: nn.Module, wanted: Mapping[str, int]) -> None:
+    """Raises an error where a field of a module, or of its parts, has another size.
 
     A tagger with another vocabulary would read ids as other words, silently.
-
-    Args:
-        model: A model; modules of one's own are compared by the fields they share with
-            this library's (`num_labels`, `num_trained`, `num_frozen`, `num_chars`).
-        vocabulary: The vocabulary it should belong to.
     """
-    for name, wanted in _sizes(vocabulary).items():
-        size = getattr(model, name, wanted)
-        if size != wanted:
+    for field in dataclasses.fields(module):
+        value = getattr(module, field.name, None)
+        if value != wanted.get(field.name, value):
             raise InputError(
-                f"The model is of another vocabulary: {type(model).__name__} has "
-                f"{name}={size}, the vocabulary has {wanted}. Pass the vocabulary "
-                "that the model was built for, or build a model for this one."
+                f"The model is of another vocabulary: {type(module).__name__} has "
+                f"{field.name}={value}, the vocabulary has {wanted[field.name]}."
             )
-    for field in dataclasses.fields(model):
-        value = getattr(model, field.name, None)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, nn.Module) and field.name != "parent":
-                check_sizes(part, vocabulary)
+                _check_sizes(part, wanted)
 
 
 def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
@@ -479,8 +459,8 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         ...     head={"name": "crf"},
         ... )
         >>> weights = jaxner.init(model, jax.random.key(0))
-        >>> params = jaxner.Tagger(weights, model, vocabulary)
-        >>> len(params.tag(["Rome", "fell"]))
+        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
+        >>> len(tagger.tag(["Rome", "fell"]))
         2
     """
     arguments.check_vocabulary(vocabulary)

@@ -205,7 +205,7 @@ def span_probabilities(
     place = jnp.arange(len(mask))[:, None]
     flags = place == start[None], (start[None] < place) & (place < end[None])
     ending = _scan(potentials, mask, label_spans, _in_place, flags, len(given))
-    exists = (0 <= start) & (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
+    exists = (start >= 0) & (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
     is_last = (place == end[None] - 1) & exists[None]
     fits = is_last[:, :, None] & (label_spans.types[None] == types[:, None])[None]
     return jnp.sum(ending, axis=(0, 2), where=fits)

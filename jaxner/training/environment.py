@@ -36,7 +36,7 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     then = folder.read_json("config.json")
     file = folder.path / "config.json"
     complete = functools.partial(schema.completed, then)
-    whole = integrity.reading(file, folder.remedy(), complete)
+    whole = integrity.reading(file, complete)
     old, new = _flatten(whole), _flatten(schema.completed(config))
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now"
@@ -69,7 +69,6 @@ def check_same_data(
     content, new = folder.read_json("environment.json"), record["data"]
     old = integrity.reading(
         folder.path / "environment.json",
-        folder.remedy(),
         lambda: {name: file["sha256"] for name, file in content["data"].items()},
     )
     changed = [

@@ -433,8 +433,8 @@ def _check_not_lost(folder: Workdir, best: Any) -> None:
     if best.step is not None and (epoch := best.progress()["epoch"]) > 1:
         raise DamagedFileError(
             folder.path / "checkpoints" / "latest",
-            f"has no checkpoint, although the run had reached epoch {epoch}",
-            folder.remedy("latest"),
+            f"has no checkpoint, although the run had reached epoch {epoch}; the best "
+            "one can still be loaded",
         )
 
 
