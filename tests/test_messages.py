@@ -1,0 +1,64 @@
+"""The messages that users meet most, word for word; no other test asserts a sentence.
+
+After a change on purpose: `JAXNER_UPDATE=1 pytest tests/test_messages.py`.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import jaxner
+from jaxner import cli
+from tests import tiny
+
+GOLDEN = Path(__file__).parent / "golden" / "messages.json"
+
+
+@pytest.fixture
+def shown(finished, corpus, tmp_path, monkeypatch, capsys):
+    """Returns the message of a command, whose files are in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(corpus, "corpus")
+    Path("good.conll").write_text("Rome B-LOC B-LOC\n")
+    Path("bad.jsonl").write_text('{"tokens": ["Rome"], "labels": ["B-LOC"]}\n{"tok\n')
+    Path("bad.conll").write_text("Rome B-LOC\nfell\n")
+    Path("three.txt").write_text("the 1 2 3\nof 1 2 3\n")
+    shutil.copytree(finished, "damaged")
+    file = Path("damaged/vocabulary.json")
+    file.write_bytes(file.read_bytes().replace(b"B", b"b", 1))
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    capsys.readouterr()
+
+    def run(*arguments):
+        with pytest.raises(SystemExit):
+            cli.run([*arguments, "--cache=off"])
+        return capsys.readouterr().err.strip()
+
+    return run
+
+
+def test_messages(shown, params, tmp_path):
+    small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
+    files = [*small, "--config.data.dir=corpus", "--config.data.vectors=three.txt"]
+    messages = {
+        "wrong option": shown("score", "good.conll", "--rulle=strict"),
+        "unknown config": shown("train", "--config=gnr"),
+        "missing file": shown("score", "god.conll"),
+        "malformed line": shown("convert", "bad.jsonl", "a.conll"),
+        "missing label": shown("convert", "bad.conll", "a.jsonl"),
+        "damaged run": shown("tag", "--workdir=damaged", "--input=-", "--output=a.txt"),
+        "missing extra": shown("score", "good.conll", "--report=a.html"),
+        "unknown encoder": shown("train", "--config=grn:sample,encoder=bilstmm"),
+        "wrong dimension": shown("train", "--config=grn", *files, "--workdir=run"),
+    }
+    with pytest.raises(TypeError) as error:
+        jaxner.tag(params, "Rome fell")
+    messages["raw text as tokens"] = str(error.value)
+    messages = {k: text.replace(f"{tmp_path}/", "") for k, text in messages.items()}
+    if "JAXNER_UPDATE" in os.environ:
+        GOLDEN.write_text(json.dumps(messages, indent=1, ensure_ascii=False) + "\n")
+    assert messages == json.loads(GOLDEN.read_text("utf-8"))
