@@ -49,22 +49,7 @@ def get_config(config, arg):
     tuned = {**warm, "learning_rate": 3e-5, "weight_decay": 0.01}
     own = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
     config.optimizer = {**own, "parts": {"bert": tuned}}
-    if arg.model == "uanet":
-        _refine(config, tuned)
-
-
-def _refine(config, tuned):
-    """Sets UANet on BERT's vectors, with UANet's settings except batches and epochs."""
-    config.model.encoder = families.variational_lstm()
-    config.model.head.dropout = 0.0
-    config.model.mc_dropout = {"num_samples": 8, "parts": ("encoder",)}
-    config.model.refinement = {
-        "own_representation": False,
-        "label_scale": 1.0,
-        "head": families.torch_head(crf=False, dropout=0.15),
-        **families.transformer(config),
-    }
-    config.objective.reduction = "sum"
-    config.objective.stages = "sum"
-    parts = {"bert": tuned, "refinement": families.warm_adamw()}
-    config.optimizer = {**families.draft_sgd(learning_rate=0.015), "parts": parts}
+    if arg.model == "uanet":  # its settings, except batches and epochs
+        families.refine(config, own_representation=False, label_scale=1.0)
+        config.objective.reduction = "sum"
+        config.optimizer.parts.bert = tuned

@@ -49,11 +49,5 @@ def get_config(config, arg):
         "label_bound": 0.0025,
     }
     config.model.head = {"name": "scores", "transitions": arg.crf}
-    config.optimizer = {
-        "name": "sgd",
-        "learning_rate": 0.05 if arg.dataset == "sample" else 0.01,
-        "momentum": 0.9,
-        "decay": 0.035,  # the rate is 0.01 / (1 + 0.035 · epoch)
-        "weight_decay": 1e-8,
-        "clip_norm": 5.0,
-    }
+    rate = 0.05 if arg.dataset == "sample" else 0.01
+    config.optimizer = families.sgd(rate, 0.035, momentum=0.9, weight_decay=1e-8)

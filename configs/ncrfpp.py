@@ -27,9 +27,4 @@ def get_config(config, arg):
     families.gui(config)
     config.model.encoder = families.torch_bilstm(hidden_dim=100)
     config.model.head = families.torch_head(arg.crf, dropout=0.5)
-    config.optimizer = {
-        "name": "sgd",
-        "learning_rate": 0.015,
-        "decay": 0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
-        "weight_decay": 1e-8,
-    }
+    config.optimizer = families.sgd(0.015, 0.05, weight_decay=1e-8, clip_norm=None)

@@ -40,10 +40,5 @@ def get_config(config, arg):
         "lstm_initializer": "torch",
         "forget_bias": 0.0,
     }
-    config.optimizer = {
-        "name": "sgd",
-        "learning_rate": 0.1 if arg.dataset == "sample" else 0.015,
-        "decay": 0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
-        "weight_decay": 1e-8,
-        "clip_norm": 5.0,
-    }
+    rate = 0.1 if arg.dataset == "sample" else 0.015
+    config.optimizer = families.sgd(rate, 0.05, weight_decay=1e-8)

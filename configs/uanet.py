@@ -65,35 +65,22 @@ def get_config(config, arg):
         config.optimizer = families.warm_adamw(clip_norm=5.0)
         return
     is_paper = arg.form == "paper"
-    config.model.encoder = families.variational_lstm()
-    if is_paper:
-        config.model.encoder.update({"state_dropout": 0.25, "output_dropout": 0.0})
-    config.model.head = families.torch_head(arg.crf, dropout=0.0)
-    config.model.mc_dropout = {
-        "num_samples": 8,
-        "parts": ("encoder",),
-        "average": "probabilities" if is_paper else "scores",
-    }
-    config.optimizer = families.draft_sgd(
-        learning_rate=0.2 if arg.dataset == "wsj" else 0.015
-    )
-    if arg.model == "uanet":
-        _refine(config, arg, is_paper)
-    if arg.dataset == "sample":
-        _shorten(config)
-
-
-def _refine(config, arg, is_paper):
-    config.model.refinement = {
+    refinement = {
         "threshold": 0.35 if is_paper else 0.45,
         "labels": arg.labels,
         "soft": not is_paper,
         "form": arg.form,
-        "head": families.torch_head(crf=False, dropout=0.15),
-        **families.transformer(config),
     }
-    config.objective.stages = "sum"
-    config.optimizer.parts = {"refinement": families.warm_adamw()}
+    if arg.model == "variational":
+        refinement = {}
+    config.model.head = families.torch_head(arg.crf, dropout=0.0)
+    rate = 0.2 if arg.dataset == "wsj" else 0.015
+    families.refine(config, rate, **refinement)
+    if is_paper:
+        config.model.encoder.update({"state_dropout": 0.25, "output_dropout": 0.0})
+    config.model.mc_dropout.average = "probabilities" if is_paper else "scores"
+    if arg.dataset == "sample":
+        _shorten(config)
 
 
 def _shorten(config):

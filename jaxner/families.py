@@ -8,6 +8,15 @@ from typing import Any
 from ml_collections import ConfigDict
 
 
+def sgd(learning_rate: float, decay: float, **values: Any) -> dict[str, Any]:
+    """Returns the section of SGD, whose rate at an epoch is rate / (1 + decay · epoch).
+
+    Gradients are clipped at a norm of 5, unless `clip_norm` is another.
+    """
+    rates = {"learning_rate": learning_rate, "decay": decay}
+    return {"name": "sgd", "clip_norm": 5.0, **rates, **values}
+
+
 def chen(config: Any) -> None:
     """Sets all but encoder and head, as Chen et al. (2019)."""
     if config.data.name == "sample":
@@ -25,13 +34,7 @@ def chen(config: Any) -> None:
         "chars": {"name": "cnn", "dim": 30, "num_filters": 30, "width": 3},
         "dropout": 0.5,
     }
-    config.optimizer = {
-        "name": "sgd",
-        "learning_rate": 0.02,
-        "momentum": 0.9,
-        "decay": 0.02,  # the rate is 0.02 / (1 + 0.02 · epoch)
-        "clip_norm": 5.0,
-    }
+    config.optimizer = sgd(0.02, decay=0.02, momentum=0.9)
 
 
 # --- Gui et al. (2020) and NCRF++, from their code ------------------------------------
@@ -101,16 +104,23 @@ def warm_adamw(**values: Any) -> dict[str, Any]:
     return {"name": "adamw", "learning_rate": 1e-4, **usual, **values}
 
 
-def draft_sgd(learning_rate: float) -> dict[str, Any]:
-    """Returns the section of the draft's optimizer; all gradients are clipped."""
-    return {
-        "name": "sgd",
-        "learning_rate": learning_rate,
-        "momentum": 0.9,
-        "decay": 0.05,  # the rate is 0.015 / (1 + 0.05 · epoch)
-        "weight_decay": 1e-6,
-        "clip_norm": 5.0,
-    }
+def refine(config: Any, learning_rate: float = 0.015, **values: Any) -> None:
+    """Sets UANet on a variational LSTM: the draft, and what refines its labels.
+
+    Args:
+        config: The sections of a run.
+        learning_rate: Of the draft, under SGD.
+        **values: Of the refinement; none for the draft alone.
+    """
+    config.model.encoder = variational_lstm()
+    config.model.head.dropout = 0.0
+    config.model.mc_dropout = {"num_samples": 8, "parts": ("encoder",)}
+    config.optimizer = sgd(learning_rate, 0.05, momentum=0.9, weight_decay=1e-6)
+    if values:
+        head = torch_head(crf=False, dropout=0.15)
+        config.model.refinement = {"head": head, **transformer(config), **values}
+        config.objective.stages = "sum"
+        config.optimizer.parts = {"refinement": warm_adamw()}
 
 
 # --- Strubell et al. (2017), from their code ------------------------------------------
