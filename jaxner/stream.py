@@ -420,8 +420,8 @@ class Output:
         self._identity = json.loads(json.dumps(identity))
         self._rejects = None if rejects is None else Path(rejects)
         self._overwrite, self._stack = overwrite, contextlib.ExitStack()
-        self._part = None if self.path is None else _beside(self.path, "part")
-        self._journal = None if self.path is None else _beside(self.path, "journal")
+        self._part = _beside(Path(path), "part")
+        self._journal = _beside(Path(path), "journal")
 
     def __enter__(self) -> Output:
         for path in filter(None, (self.path, self._rejects)):

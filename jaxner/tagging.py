@@ -166,7 +166,7 @@ def encode(
 def _encoded(params: Tagger, sentences: Any, vectors: Any) -> list[Sentence]:
     """Returns each sentence encoded separately, without padding."""
     if vectors is None:
-        return [params.vocabulary.encode(tokens) for tokens in sentences]
+        vectors = [None] * len(sentences)
     if not hasattr(vectors, "__len__") or isinstance(vectors, (str, bytes, Mapping)):
         raise TypeError(
             "Expected vectors as an array for one sentence, or a list of arrays for "
@@ -177,8 +177,7 @@ def _encoded(params: Tagger, sentences: Any, vectors: Any) -> list[Sentence]:
             f"Expected one array of vectors per sentence, {len(sentences)}, got "
             f"{len(vectors)}."
         )
-    pairs = zip(sentences, vectors, strict=True)
-    return [params.vocabulary.encode(tokens, array) for tokens, array in pairs]
+    return [*map(params.vocabulary.encode, sentences, vectors)]
 
 
 def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:

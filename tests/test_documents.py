@@ -99,7 +99,7 @@ def cued():
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-@pytest.mark.parametrize("head", [SOFTMAX, CRF, CHAIN])
+@pytest.mark.parametrize("head", [SOFTMAX, CRF])
 def test_no_word_is_a_separator(head, constrained):
     params = tagger(head, seed=1)
     size = len(params.vocabulary.label_names)

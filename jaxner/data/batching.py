@@ -118,8 +118,8 @@ def pad(
         index = [s.char_index for s in sentences]
         sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
         chars = np.zeros((rows, *sizes.max(axis=0)), np.int32)
-        for row, s in zip(chars, sentences, strict=False):
-            row[: s.chars.shape[0], : s.chars.shape[1]] = s.chars
+        for i, s in enumerate(sentences):
+            chars[i, : s.chars.shape[0], : s.chars.shape[1]] = s.chars
     places = _filled([len(s.words) for s in sentences], rows, tokens)
     return _lay(sentences, places, index)._replace(chars=chars)
 

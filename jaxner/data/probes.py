@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -162,18 +162,8 @@ def cue(
         (2017) count.
     """
     name = f"cue {counted(distance, 'token')} {side}"
-    probe = _cued(name, distance, 1, side, length, count, seed)
-    if not apart:
-        return probe
-    train, test = (tuple(map(_cut, cases)) for cases in (probe.train, probe.test))
-    return Probe(f"{name}, in another sentence", train, test)
-
-
-def _cut(case: Case) -> Case:
-    """Returns a case whose second sentence begins at the later of cue and entity."""
-    (entity,) = case.scored
-    (at,) = (i for i, token in enumerate(case.tokens) if token in _CUES.values())
-    return case._replace(breaks=(max(entity, at),))
+    name = f"{name}, in another sentence" if apart else name
+    return _cued(name, distance, 1, side, length, count, seed, apart)
 
 
 def label_dependency(
@@ -205,10 +195,10 @@ def label_dependency(
         until the context is wide enough for independent labels to agree.
     """
     name = f"an entity of {counted(entity_length, 'token')}"
-    return _cued(name, 1, entity_length, "before", length, count, seed)
+    return _cued(name, 1, entity_length, "before", length, count, seed, False)
 
 
-def _cued(name, distance, size, side, length, count, seed) -> Probe:
+def _cued(name, distance, size, side, length, count, seed, apart) -> Probe:
     """Returns a probe with entities of `size` tokens at a distance from the cue."""
     fields.check("side", side, Annotated[str, fields.OneOf(SIDES)])
     if min(distance, size) < 1 or length < distance + size:
@@ -220,27 +210,26 @@ def _cued(name, distance, size, side, length, count, seed) -> Probe:
         raise InputError(f"Expected an even number of sentences, got {count}")
     rng = np.random.default_rng(seed)
 
-    def draw_pair() -> list[Case]:
-        """Returns one random sentence for each type."""
+    def draw_pair() -> Iterator[Case]:
+        """Yields one random sentence for each type."""
         fillers = rng.choice(_FILLERS, length).tolist()
         at = int(rng.integers(length - distance - size + 1))
-        entity = range(at + distance, at + distance + size)
+        start = at + distance
         if side == "after":
-            at = length - 1 - at
-            entity = range(length - entity.stop, length - entity.start)
-        return [_case(fillers, at, entity, kind) for kind in _CUES]
+            at, start = length - 1 - at, length - start - size
+        breaks = (max(at, start),) if apart else ()
+        for kind, word in _CUES.items():
+            tokens = list(fillers)
+            tokens[at] = word
+            tokens[start : start + size] = [_ENTITY] * size
+            labels = schemes.to_labels(
+                [Span(start, start + size, kind)], length, SCHEME
+            )
+            scored = tuple(range(start, start + size))
+            yield Case(tuple(tokens), tuple(labels), scored, breaks)
 
     train, test = (
         tuple(case for _ in range(count // 2) for case in draw_pair())
         for _ in ("train", "test")
     )
     return Probe(name, train, test)
-
-
-def _case(fillers: list[str], at: int, entity: range, kind: str) -> Case:
-    tokens = list(fillers)
-    tokens[at] = _CUES[kind]
-    tokens[entity.start : entity.stop] = [_ENTITY] * len(entity)
-    span = Span(entity.start, entity.stop, kind)
-    labels = schemes.to_labels([span], len(tokens), SCHEME)
-    return Case(tuple(tokens), tuple(labels), tuple(entity))

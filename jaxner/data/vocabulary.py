@@ -125,7 +125,7 @@ def check_text(sentences: Any) -> None:
 def strings(name: str, values: Any, example: str) -> list[str]:
     """Returns the strings of an iterable; raises TypeError if it is anything else."""
     is_several = isinstance(values, Iterable) and not isinstance(values, (str, bytes))
-    items = list(values) if is_several else [values]
+    items: list[Any] = list(values) if is_several else [values]
     if not is_several or not all(isinstance(item, str) for item in items):
         raise TypeError(
             f"Expected {name} as a list of strings, such as {example}, got {values!r}."

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxner.data import batching, corpora
+from jaxner.data import batching
 from jaxner.data.batching import Batches, Shape
 from jaxner.data.vocabulary import build, length, spell
 from jaxner.errors import InputError
-from jaxner.training import corpus as training_corpus
 from jaxner.types import Caps, Pieces, Sentence
 from tests.sentences import spelled
 
@@ -336,36 +335,3 @@ def test_wrong_corpora_are_refused():
     batches = Batches.of(vocabulary, [["Rome"]], [["O"]], batch_size=1)
     with pytest.raises(ValueError, match="seed"):
         batches.epoch(-1, 0)
-
-
-# --- Documents of a corpus -----------------------------------------------------------
-
-TWO = "-DOCSTART- O\n\nRome B-LOC\nwins O\n\nYes O\n\n-DOCSTART- O\n\nOslo B-LOC\n\n"
-
-
-def read_split(folder, text):
-    path = folder / "train.conll"
-    path.write_text(text, encoding="utf-8")
-    return corpora.read(path)
-
-
-def test_a_split_is_encoded_as_documents(tmp_path):
-    tokens = [["Rome", "wins"], ["Yes"], ["Oslo"]]
-    vocabulary, _ = build(tokens, ["LOC"], scheme="BIO", documents=True)
-    sentences, labels = training_corpus.encode_split(
-        read_split(tmp_path, TWO), vocabulary
-    )
-    ids = [vocabulary.word_id(word) for word in ("Rome", "wins", "Yes", "Oslo")]
-    expected = [[0, *ids[:2], 0, ids[2], 0], [0, ids[3], 0]]
-    assert [s.words.tolist() for s in sentences] == expected
-    assert [vocabulary.decode(row) for row in labels] == [
-        ["<sep>", "B-LOC", "O", "<sep>", "O", "<sep>"],
-        ["<sep>", "B-LOC", "<sep>"],
-    ]
-    # Sentences before the first mark are a document.
-    mixed = read_split(tmp_path, "Yes O\n\nYes O\n\n-DOCSTART- O\n\nOslo B-LOC\n")
-    sentences, _ = training_corpus.encode_split(mixed, vocabulary)
-    assert [len(s.words) for s in sentences] == [5, 3]
-    bare = read_split(tmp_path, TWO.replace("-DOCSTART- O\n\n", ""))
-    with pytest.raises(InputError, match=r"train\.conll: does not mark .*-DOCSTART-"):
-        training_corpus.encode_split(bare, vocabulary)
