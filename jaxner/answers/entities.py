@@ -191,7 +191,7 @@ def entities(
     check_static("n_best", n_best, Labellings)
     if n_best > 1 and decoding not in ("viterbi", "constrained"):
         raise InputError(f"n_best={n_best} does not go with decoding={decoding!r}.")
-    if isinstance(min_probability, (bool, int, float, str)):
+    if not isinstance(min_probability, (jax.Array, np.ndarray)):
         fields.check("min_probability", min_probability, fields.Share)
     entity_types(params)
     types = types_of(params)

@@ -463,3 +463,11 @@ def test_what_cannot_be_answered_raises():
             inference.n_best(p, mask, 0)
         with pytest.raises(ValueError, match="at least 1"):
             inference.span_table(p, mask, spans, 2, 0)
+
+
+def test_the_log_partition_of_no_token_is_zero_and_so_is_its_slope():
+    scores = Potentials(jnp.zeros((0, 3)), jnp.ones((3, 3)), *jnp.ones((2, 3)))
+    for total in (inference.log_partition, inference.crf.log_partition):
+        value, slope = jax.value_and_grad(total)(scores, jnp.zeros(0, bool))
+        assert value == 0
+        assert not any(leaf.any() for leaf in jax.tree.leaves(slope))

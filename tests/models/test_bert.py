@@ -13,6 +13,8 @@ from jaxner.models import pretrained
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.types import Pieces
 from tests.golden import make_bert
+from tests.models.draws import apply
+from tests.models.draws import weights_of as draw_weights
 
 SMALL = {
     "vocab_size": 11,
@@ -22,19 +24,6 @@ SMALL = {
     "intermediate_size": 12,
     "max_position_embeddings": 9,
 }
-
-
-@functools.partial(jax.jit, static_argnames=("model", "train"))
-def apply(model, weights, ids, mask, train=False):
-    rngs = {"dropout": jax.random.key(0)} if train else {}
-    return model.apply(weights, ids, mask, train=train, rngs=rngs)
-
-
-def draw_weights(model, *args, seed=0):
-    start = functools.partial(model.init, train=False)
-    like = jax.eval_shape(start, jax.random.key(0), *args)
-    rng = np.random.default_rng(seed)
-    return jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), x.dtype), like)
 
 
 def window(ids, size=None):
@@ -115,7 +104,7 @@ def two_windows():
 def test_tokens_have_the_states_of_their_pieces(pool):
     model, pieces = WordPieces(BERT(**SMALL), pool), two_windows()
     weights = draw_weights(model, pieces)
-    found = jax.jit(functools.partial(model.apply, train=False))(weights, pieces)
+    found = apply(model, weights, pieces)
     own = {"params": weights["params"]["encoder"]}
     states = np.concatenate(
         [
@@ -142,10 +131,7 @@ def test_windows_have_dropout_of_their_own():
     )
     model = WordPieces(BERT(**SMALL, hidden_dropout_prob=0.5))
     weights = draw_weights(model, same)
-    noise = {"dropout": jax.random.key(1)}
-    found = jax.jit(functools.partial(model.apply, train=True))(
-        weights, same, rngs=noise
-    )
+    found = apply(model, weights, same, key=jax.random.key(1))
     assert not np.allclose(found[0], found[1])
 
 

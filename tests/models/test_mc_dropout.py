@@ -12,10 +12,13 @@ import pytest
 
 from jaxner import inference, models
 from tests.marks import slow
+from tests.models import draws
 from tests.sentences import spelled
 
 LABELS, PASSES = 3, 3
 LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout": 0.4}
+QUIET = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
+WORDS = {"words": {"dim": 6}, "chars": None}
 ENCODERS = {
     "bilstm": LSTM,
     "grn": {"name": "grn", "hidden_dim": 4},
@@ -38,16 +41,9 @@ CHARACTERS = {
 
 
 def build(encoder="bilstm", head="softmax", dropout=0.3, mc_dropout=None, chars="none"):
-    return models.build(
-        num_labels=LABELS,
-        num_trained_words=9,
-        num_frozen_words=0,
-        num_chars=4,
-        representation={
-            "words": {"dim": 6},
-            "chars": CHARACTERS[chars],
-            "dropout": dropout,
-        },
+    words = {"words": {"dim": 6}, "chars": CHARACTERS[chars], "dropout": dropout}
+    return draws.build(
+        representation=words,
         encoder=ENCODERS[encoder] if isinstance(encoder, str) else encoder,
         head={"name": head} if head == "scores" else {"name": head, "dropout": dropout},
         mc_dropout=mc_dropout,
@@ -80,8 +76,7 @@ def emissions(model, keys, given=None):
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 def test_no_dropout_means_no_mutual_information(head):
-    encoders = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
-    model = build(encoders, head, dropout=0.0)
+    model = build(QUIET, head, dropout=0.0)
     keys = models.pass_keys(jax.random.key(0), PASSES)
     samples = models.sample(model, weights_of(model), sentence(), keys)
     chances = models.probabilities(samples, sentence().mask)
@@ -98,20 +93,11 @@ def test_only_the_named_parts_have_dropout(parts):
     keys = models.pass_keys(jax.random.key(0), PASSES)
     found = np.asarray(emissions(build(mc_dropout=mc_dropout), keys))
     assert np.ptp(found, axis=0).max() > 0.01
-    others = models.build(
-        num_labels=LABELS,
-        num_trained_words=9,
-        num_frozen_words=0,
-        num_chars=4,
-        representation={
-            "words": {"dim": 6},
-            "chars": None,
-            "dropout": 0.3 if "representation" in parts else 0.0,
-        },
-        encoder=LSTM
-        if "encoder" in parts
-        else {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0},
-        head={"name": "softmax", "dropout": 0.3 if "head" in parts else 0.0},
+    rates = {part: 0.3 if part in parts else 0.0 for part in ("head", "representation")}
+    others = draws.build(
+        representation={**WORDS, "dropout": rates["representation"]},
+        encoder=LSTM if "encoder" in parts else QUIET,
+        head={"name": "softmax", "dropout": rates["head"]},
     )
     np.testing.assert_allclose(found, emissions(others, keys), atol=1e-6)
 

@@ -74,6 +74,7 @@ def package(tmp_path, monkeypatch):
         """
 import flax.linen as nn
 import jax.numpy as jnp
+from jaxner.types import Potentials
 
 class Twice(nn.Module):
     size: int = 4
@@ -81,6 +82,21 @@ class Twice(nn.Module):
     @nn.compact
     def __call__(self, x, mask, *, train):
         return jnp.where(mask[:, None], nn.Dense(self.size)(2 * x), 0.0), {}
+
+class Scores(nn.Module):
+    num_labels: int
+    scale: float = 1.0
+
+    @nn.compact
+    def __call__(self, x, *, train):
+        return Potentials(self.scale * nn.Dense(self.num_labels)(x))
+
+class Lengths(nn.Module):
+    num_chars: int
+
+    @nn.compact
+    def __call__(self, chars, *, train):
+        return jnp.sum(chars > 0, axis=1, keepdims=True) / self.num_chars
 """
     )
     monkeypatch.chdir(tmp_path)
@@ -96,6 +112,21 @@ def test_a_module_outside_the_package_has_its_place_as_the_name(package):
     for name in (f"{package}:Other", "nowhere.at_all:Twice", "math:pi", "json:loads"):
         with pytest.raises(ValueError, match=name):
             jaxner.build(VOCABULARY, **{**PARTS, "encoder": {"name": name}})
+
+
+def test_heads_and_readers_of_characters_have_a_place_and_sizes(
+    package,
+):
+    head = {"name": f"{package}:Scores", "scale": 2.0}
+    words_and_chars = {"words": {"dim": 8}, "chars": {"name": f"{package}:Lengths"}}
+    parts = {**PARTS, "representation": words_and_chars, "head": head}
+    model = jaxner.build(VOCABULARY, **parts)
+    assert (model.head.num_labels, model.head.scale) == (5, 2.0)
+    assert model.representation.chars.num_chars == len(VOCABULARY.chars)
+    tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, VOCABULARY)
+    assert len(jaxner.tag(tagger, ["Rome", "fell"])) == 2
+    with pytest.raises(ValueError, match="scael"):
+        jaxner.build(VOCABULARY, **{**parts, "head": {**head, "scael": 1}})
 
 
 def test_a_config_takes_a_module_outside_the_package(package, corpus, tmp_path):
@@ -134,21 +165,7 @@ def test_label_ids_outside_the_label_set_are_refused():
     )
 
 
-def test_a_batch_is_no_sentence():
-    model = jaxner.build(VOCABULARY, **PARTS)
-    weights = jaxner.init(model, jax.random.key(0))
-    batch = jaxner.encode(jaxner.Tagger(weights, model, VOCABULARY), [["Rome"]])
-    with pytest.raises(TypeError, match=r"words of shape \[T\], got \[1, 1\]: map"):
-        jaxner.apply(model, weights, batch)
-
-
 def test_gold_labels_that_break_the_scheme_are_refused():
     text, labels = [["Rome", "fell"]], [["B-LOC", "O"]]
-    with pytest.raises(ValueError, match="1 of 1 sentence break BIOES, first in sen"):
+    with pytest.raises(ValueError, match="break BIOES"):
         jaxner.Batches.of(VOCABULARY, text, labels, batch_size=1)
-
-
-def test_a_model_is_passed_by_name(tmp_path):
-    model = jaxner.build(VOCABULARY, **PARTS)
-    with pytest.raises(TypeError, match=r"load\(folder, model=model\)"):
-        jaxner.load(tmp_path, model)

@@ -8,6 +8,7 @@ import pytest
 from jaxner import models
 from jaxner.training import objectives
 from tests.marks import slow
+from tests.models import draws
 from tests.sentences import spelled
 
 LABELS = 5
@@ -27,10 +28,9 @@ REFINEMENT = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 6}
 
 
 def build(encoder, head="crf", refinement=None, **options):
-    return models.build(
+    return draws.build(
         num_labels=LABELS,
         num_trained_words=11,
-        num_frozen_words=0,
         num_chars=20,
         representation={
             "words": {"dim": 6},

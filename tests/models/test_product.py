@@ -154,8 +154,8 @@ def build(encoder, head, representation, dropout=0.2):
     )
 
 
-def draw_weights(model, seed=0):
-    rng = np.random.default_rng(seed)
+def draw_weights(model):
+    rng = np.random.default_rng(0)
     shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
     return jax.tree.map(
         lambda leaf: jnp.asarray(rng.uniform(-0.5, 1, leaf.shape), leaf.dtype), shapes
@@ -287,3 +287,31 @@ def test_padding_and_batch_mates_change_no_potential(encoder, head):
             if name in ("emissions", "words", "word_gates"):  # of each token
                 found = found[:1]
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "encoder", ["grn", "parallel", *slow(*(ENCODERS.keys() - {"grn", "parallel"}))]
+)
+def test_no_token_and_no_sentence(encoder):
+    """No token at all, and padding alone: no number is NaN."""
+    model = build(encoder, "scores" if encoder == "lan" else "softmax", "words")
+    weights = draw_weights(model)
+    batch, _ = batch_of(SENTENCES, LABELS, 2, 3)
+
+    @jax.jit
+    @jax.grad
+    def gradient(weights, sentence):
+        scores = models.apply(model, weights, sentence, jax.random.key(0)).emissions
+        return jnp.sum(jnp.where(sentence.mask[:, None], scores, 0.0))
+
+    for length in (0, 2):
+        one = batch._replace(chars=None)
+        one = jax.tree.map(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), one)
+        found = gradient(weights, one._replace(chars=batch.chars))
+        assert not any(leaf.any() for leaf in jax.tree.leaves(found))
+    nobody = jax.tree.map(lambda leaf: leaf[:0], batch._replace(chars=None))
+    nobody = nobody._replace(chars=batch.chars)
+    each = jax.vmap(
+        lambda s: models.apply(model, weights, s).emissions, (batch_axes(nobody),)
+    )
+    assert each(nobody).shape[:2] == (0, 2)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.training import objectives
 from jaxner.types import Potentials, WordVectors
 from tests.marks import slow
+from tests.models import draws
 from tests.sentences import spelled
 
 LABELS = 3
@@ -19,11 +19,8 @@ STREAMS = {"num_layers": 1, "num_heads": 2, "head_dim": 2}
 
 
 def build(drafts="softmax", mc_dropout=None, **options):
-    return models.build(
-        num_labels=LABELS,
-        num_trained_words=9,
+    return draws.build(
         num_frozen_words=2,
-        num_chars=4,
         representation={"words": {"dim": 6}, "chars": None, "dropout": 0.2},
         encoder={"name": "bilstm", "hidden_dim": 3, "output_dropout": 0.4},
         head={"name": drafts, "dropout": 0.0},
@@ -180,46 +177,6 @@ def test_threshold_takes_the_refinement_where_the_draft_is_uncertain(head):
     else:
         drafts = np.log(inference.marginals(draft, sentence().mask))
     np.testing.assert_allclose(found[~uncertain], drafts[~uncertain], atol=1e-5)
-
-
-# --- Training ----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_joint_loss_is_the_sum_and_no_gradient_reaches_the_draft_twice():
-    model = build()
-    weights = draw(model)
-    gold, key = jnp.array([0, 1, 2, 1]), jax.random.key(0)
-
-    def losses(params, which):
-        its = {**weights, "params": params}
-        stages, _ = models.apply_stages(model, its, sentence(), models.Keys.of(key))
-        assert len(stages) == 2
-        chosen = stages if which is None else stages[which : which + 1]
-        return sum(
-            objectives.negative_log_likelihood(p, gold, sentence().mask) for p in chosen
-        )
-
-    grad = jax.jit(jax.grad(losses), static_argnums=1)
-    grads = [grad(weights["params"], which) for which in (0, 1, None)]
-    jax.tree.map(
-        lambda a, b, c: np.testing.assert_allclose(a + b, c, atol=1e-5), *grads
-    )
-    of_draft, of_refinement = grads[0], grads[1]
-    for name in ("representation", "encoder", "head"):
-        assert all(not leaf.any() for leaf in jax.tree.leaves(of_refinement[name]))
-        assert any(leaf.any() for leaf in jax.tree.leaves(of_draft[name]))
-    assert all(not leaf.any() for leaf in jax.tree.leaves(of_draft["refinement"]))
-    table = of_refinement["refinement"]["label_vectors"]
-    assert np.abs(np.asarray(table)).max() > 0
-    batch = jax.tree.map(lambda leaf: leaf[None], sentence())
-    joint = objectives.Objective(reduction="sum", stages="sum")
-    total = objectives.batch_loss(model, weights, batch, gold[None], None, joint)
-    stages, _ = models.apply_stages(model, weights, sentence())
-    parts = [
-        objectives.negative_log_likelihood(p, gold, sentence().mask) for p in stages
-    ]
-    np.testing.assert_allclose(total, sum(parts), rtol=1e-5)
 
 
 def test_mixing_keeps_the_best_labels_of_both():

@@ -1,0 +1,551 @@
+"""Encoders against independent NumPy readings of their papers, token by token."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import models
+from jaxner.models import (
+    GRN,
+    IDCNN,
+    BiLSTM,
+    Chain,
+    LabelAttention,
+    Projection,
+    RelativeTransformer,
+    SelfAttention,
+    TwoStream,
+)
+from jaxner.models import bilstm as attention
+from jaxner.models import transformer as relative
+from jaxner.models.grn import gated_sum
+from jaxner.models.heads import ScoresHead
+from jaxner.models.layers import bilstm
+from jaxner.models.transformer import RelativeAttention, RelativeLayer, shift
+from tests.models.draws import (
+    apply,
+    close,
+    convolve,
+    dense,
+    features,
+    in_float64,
+    lstm,
+    sigmoid,
+    softmax,
+    weights_of,
+)
+
+KEY = jax.random.key(0)
+
+
+def real(x, length):
+    return np.asarray(x[:length], np.float64)
+
+
+# --- Self-attention -------------------------------------------------------------------
+
+ATTENTION = SelfAttention(3)
+
+
+def numpy_attention(p, x):
+    """The heads of the paper one after the other, one token at a time."""
+    parts, alphas = [x], []
+    for head in range(p["query"].shape[1]):
+        w_q, w_k, w_v = (p[name][:, head] for name in ("query", "key", "value"))
+        scores = [[q @ w_q @ (k @ w_k) / w_q.shape[1] ** 0.5 for k in x] for q in x]
+        alphas.append(softmax(np.array(scores)))
+        parts.append(alphas[-1] @ (x @ w_v))
+    return np.concatenate(parts, axis=1), np.array(alphas)
+
+
+@pytest.mark.parametrize(("head_dim", "length"), [(None, 1), (None, 5), (5, 5)])
+def test_self_attention(head_dim, length):
+    model = ATTENTION.clone(head_dim=head_dim)
+    x, mask = features(length, 4)
+    weights = weights_of(model, x, mask)
+    found, out = apply(model, weights, x, mask)
+    expected, alphas = numpy_attention(in_float64(weights), real(x, length))
+    close(found[:length], expected, 1e-4)
+    close(out["attention"][:, :length, :length], alphas, 1e-4)
+    assert not found[length:].any()
+    assert not out["attention"][:, length:].any()
+    assert not out["attention"][:, :, length:].any()
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        (None, [0, 1, 2, 3]),
+        ("hidden", [0]),
+        ("context", [1, 2, 3]),
+        (["context1", "hidden"], [0, 1]),
+        (("context", "context1"), [1, 2, 3]),
+        ((), []),
+    ],
+)
+def test_keep_zeroes_the_other_parts(keep, kept):
+    x, mask = features(3, 1)
+    weights = weights_of(ATTENTION, x, mask)  # one set of weights serves all
+    full, whole = apply(ATTENTION, weights, x, mask)
+    found, out = apply(ATTENTION.clone(keep=keep), weights, x, mask)
+    parts = np.split(np.asarray(full), [6, 8, 10], axis=1)
+    expected = [part if i in kept else 0 * part for i, part in enumerate(parts)]
+    np.testing.assert_array_equal(found, np.concatenate(expected, axis=1))
+    np.testing.assert_array_equal(out["attention"], whole["attention"])
+
+
+BLOCKED = [
+    (attention, ATTENTION, 0),
+    (relative, RelativeAttention(2, 4, 0.0), 1),
+    (relative, RelativeAttention(2, 4, 0.5), 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("length", "padding"), [(2, 1), (4, 0), (3, 2), (7, 3), (0, 5)]
+)
+@pytest.mark.parametrize(("module", "model", "keys"), BLOCKED)
+def test_blocks_of_queries_equal_the_whole(
+    module, model, keys, length, padding, monkeypatch
+):
+    """Below, at and above the size of a block; values, gradients, dropped weights."""
+    x, mask = features(length, padding)
+    given = (x,) * (1 + keys)
+    weights = weights_of(model, *given, mask)
+
+    @jax.jit
+    def run(weights, given):
+        def loss(weights, given):
+            rngs = {"dropout": KEY}
+            out = model.apply(weights, *given, mask, train=True, rngs=rngs)
+            return jnp.sum(jnp.sin(out if keys else out[0])), out
+
+        return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, given)
+
+    expected = run(weights, given)
+    jax.clear_caches()
+    for name in ("WHOLE", "BLOCK"):
+        monkeypatch.setattr(module, name, 4)
+    close(run(weights, given), expected, 1e-4)
+
+
+# --- The gated relation network -------------------------------------------------------
+
+
+def numpy_grn(p, x, context, relation):
+    """Eq. 2 to 8."""
+    if widths := {"all": [1, 3, 5], "branch3": [3], "none": []}[context]:
+        cells = [(p[f"conv{k}"]["kernel"], p[f"conv{k}"]["bias"], k) for k in widths]
+        x = np.max([np.tanh(convolve(x, *cell)) for cell in cells], axis=0)
+    if relation == "none":
+        return x
+    scores = dense(p["from"], x)[:, None] + dense(p["to"], x)[None]
+    each = scores if relation == "fusion" else sigmoid(scores) * x[None]
+    return np.tanh(each.mean(axis=1))
+
+
+@pytest.mark.parametrize("context", ["all", "branch3", "none"])
+@pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
+@pytest.mark.parametrize("length", [1, 7])
+def test_grn(context, relation, length):
+    model = GRN(6, context, relation)
+    x, mask = features(length, 4, beyond=0)
+    weights = weights_of(model, x, mask)
+    found, out = apply(model, weights, x, mask)
+    p = in_float64(weights) if weights else {}
+    expected = numpy_grn(p, real(x, length), context, relation)
+    np.testing.assert_allclose(found[:length], expected, rtol=2e-4, atol=2e-5)
+    assert not found[length:].any()
+    if relation == "gated":
+        a, b = (real(out[f"relation_{name}"], length) for name in ("from", "to"))
+        norms = np.linalg.norm(sigmoid(a[:, None] + b[None]), axis=2)
+        spread = np.ptp(norms) or 1.0
+        scores = models.relation_scores(out, mask)
+        close(scores[:length, :length], (norms - norms.min()) / spread, 1e-4)
+        assert not scores[length:].any()
+        assert not scores[:, length:].any()
+
+
+def plain_gated_sum(a, b, x):
+    return jnp.sum(jax.nn.sigmoid(a[:, None] + b[None]) * x[None], axis=1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 60.0, 80.0, 200.0, 1e4])
+@pytest.mark.parametrize("offset", [0.0, 500.0])
+def test_gated_sum_equals_the_plain_form(scale, offset):
+    # An offset between a and b leaves the gates as they are; e^500 is no float32.
+    rng = np.random.default_rng(0)
+    a, b = (scale * rng.uniform(-1, 1, size=(9, 4)) for _ in range(2))
+    x, weight = rng.normal(size=(2, 9, 4))
+    given = [jnp.asarray(v, jnp.float32) for v in (a + offset, b - offset, x)]
+
+    def run(function, *arguments):
+        loss = lambda *arguments: jnp.sum(function(*arguments) * weight)  # noqa: E731
+        return function(*arguments), jax.grad(loss, argnums=(0, 1, 2))(*arguments)
+
+    with jax.enable_x64(True):
+        exact = [jnp.asarray(np.asarray(v), jnp.float64) for v in given]
+        expected = run(plain_gated_sum, *exact)
+    # Differences of arguments near 500 carry a rounding error of 3e-5 in themselves.
+    close(run(gated_sum, *given), expected, 3e-4 if offset else 2e-5)
+
+
+def test_one_wide_sentence_does_not_change_its_batch_mates():
+    rng = np.random.default_rng(0)
+    a, b, x = (jnp.asarray(rng.normal(size=(3, 6, 4)), jnp.float32) for _ in range(3))
+    scale = jnp.array([1.0, 500.0, 1.0])[:, None, None]
+    found = jax.jit(jax.vmap(gated_sum))(a * scale, b * scale, x)
+    close(found, jax.vmap(plain_gated_sum)(a * scale, b * scale, x))
+    narrow = jax.jit(jax.vmap(gated_sum))(a, b, x)
+    np.testing.assert_array_equal(found[0], narrow[0])
+
+
+def test_relation_memory_is_linear_in_the_sentence():
+    """The gradient contains no array of T·T·H numbers."""
+
+    def temporary_bytes(length, dim=16):
+        x = jax.ShapeDtypeStruct((length, dim), jnp.float32)
+        loss = lambda a, b, x: jnp.sum(gated_sum(a, b, x))  # noqa: E731
+        grad = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))
+        return grad.lower(x, x, x).compile().memory_analysis().temp_size_in_bytes
+
+    small, large = temporary_bytes(256), temporary_bytes(1024)
+    assert large < 6 * small
+    assert large < 1024 * 1024 * 16
+
+
+# --- Iterated dilated convolutions ----------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_blocks", "share"), [(1, True), (3, True), (3, False)])
+@pytest.mark.parametrize("dilations", [(1, 2, 1), (1, 1, 1, 1), (4, 1, 3), (2,)])
+def test_idcnn(dilations, num_blocks, share):
+    """Eq. 7 to 10: what each block gives, b^(1) to b^(L_b)."""
+    model = IDCNN(5, dilations, num_blocks, share)
+    x, mask = features(9, 3, beyond=0)
+    weights = weights_of(model, x, mask, scale=0.5)
+    found, _ = apply(model, weights, x, mask)
+    p = in_float64(weights)
+    rows = np.maximum(convolve(real(x, 9), **p["initial"], width=3), 0)
+    assert len(found) == model.num_stages == num_blocks
+    for i, stage in enumerate(found, 1):
+        block = p["block" if share else f"block{i}"]
+        for j, dilation in enumerate(dilations, 1):
+            cell = block[f"conv{j}"]
+            rows = np.maximum(convolve(rows, **cell, width=3, dilation=dilation), 0)
+        np.testing.assert_allclose(stage[:9], rows, rtol=1e-4, atol=1e-5 * rows.max())
+        assert not stage[9:].any()
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        (IDCNN(5), 11),  # the paper's 4-layer ID-CNN
+        (IDCNN(5, (1, 1, 1)), 9),  # 4-layer CNN
+        (IDCNN(5, num_blocks=3), 27),
+        (IDCNN(5, num_blocks=3, share=False), 27),
+        (IDCNN(5, (1, 4), 2), 23),
+        (Chain(IDCNN(4), Projection(3)), 11),
+        (Chain(IDCNN(4), IDCNN(4)), 21),
+        (GRN(4, relation="none"), 5),
+    ],
+)
+def test_receptive_field_is_what_a_label_depends_on(model, field):
+    assert model.receptive_field == field
+    x, mask, middle = jnp.ones((41, 4)), jnp.ones(41, bool), 20
+    # With positive weights and inputs, no ReLU cuts a path.
+    drawn = weights_of(model, x, mask, scale=0.1)
+    weights = jax.tree.map(jnp.abs, drawn)
+
+    @jax.jit
+    @jax.grad
+    def gradient(x):
+        out, _ = model.apply(weights, x, mask, train=False)
+        return jnp.sum((out[-1] if isinstance(out, tuple) else out)[middle])
+
+    seen = np.flatnonzero(np.asarray(gradient(x)).any(axis=1))
+    assert middle - seen.min() == seen.max() - middle <= field // 2
+    if not isinstance(model, GRN):  # whose maximum may be another branch's
+        assert seen.max() - middle == field // 2
+
+
+# --- LSTMs ----------------------------------------------------------------------------
+
+
+def numpy_bilstm(p, x, num_units, num_layers, cross, pool):
+    """Features of one sentence: `[Hf; Hb]` of all units."""
+    sides = [[], []]
+    for unit in range(num_units):
+        below = [x, x]
+        for number in range(1, num_layers + 1):
+            if cross and number > 1:
+                below = [np.concatenate(below, axis=1)] * 2
+            layer = p[f"layer{number}"]
+            below = [np.array(lstm(layer, below[d], d, unit)[0]) for d in (0, 1)]
+        for side, rows in zip(sides, below, strict=True):
+            side.append(rows)
+    if pool == "mean":
+        sides = [[sum(side) / num_units] for side in sides]
+    return np.concatenate([*sides[0], *sides[1]], axis=1)
+
+
+@pytest.mark.parametrize("num_units", [1, 3])
+@pytest.mark.parametrize(("num_layers", "cross"), [(1, True), (2, True), (2, False)])
+@pytest.mark.parametrize("pool", ["concat", "mean"])
+def test_bilstm(num_units, num_layers, cross, pool, float64):
+    choice = (num_units, num_layers, cross, pool)
+    model = BiLSTM(2, *choice)
+    x, mask = features(4, 2)
+    x = x.astype(float)
+    weights = jax.tree.map(lambda leaf: leaf.astype(float), weights_of(model, x, mask))
+    found, _ = apply(model, weights, x, mask)
+    assert found.dtype == jnp.float64
+    close(found[:4], numpy_bilstm(weights["params"], real(x, 4), *choice), 1e-12)
+    assert not found[4:].any()
+
+
+def test_the_memory_is_a_sum_in_float32():
+    """In bfloat16, a sum of 8 would not grow by 0.02 any more."""
+    length, low = 400, jnp.bfloat16
+    zeros = jnp.zeros((2, 1, 1, 4, 1), low)
+    bias = jnp.zeros((2, 1, 4, 1), low).at[:, :, 0:2].set(20.0).at[:, :, 3].set(0.02)
+    x, mask = jnp.zeros((length, 1, 1, 1), low), jnp.ones(length, bool)
+    outputs, end = bilstm(x, mask, zeros, zeros, bias, jnp.ones((2, 1, 1), low))
+    assert (outputs.dtype, end.state.dtype) == (low, low)
+    np.testing.assert_allclose(end.memory, 0.02 * length, rtol=1e-2)
+
+
+def test_masks_are_constant_over_time_and_each_cell_has_its_own():
+    """Cells that remember nothing show what each mask does to an input that stays."""
+    model = BiLSTM(hidden_dim=3, num_units=2, input_dropout=0.5, output_dropout=0.5)
+    x, mask = jnp.tile(jnp.arange(1.0, 6.0) / 9, (4, 1)), jnp.ones(4, bool)
+    layer = weights_of(model, x, mask)["params"]["layer1"]
+    layer["recurrent"] = jnp.zeros_like(layer["recurrent"])
+    layer["bias"] = layer["bias"].at[:, :, 1].set(-1e4)  # all is forgotten
+    layer["input"] = layer["input"].at[:, :, :, 1].set(0.0)
+    key = jax.random.key(5)
+    found, _ = apply(model, {"params": {"layer1": layer}}, x, mask, key=key)
+    np.testing.assert_array_equal(found[1:], found[:-1])
+    zeros = np.asarray(found[0] == 0).reshape(4, 3)
+    assert zeros.any()
+    assert not zeros.all()
+    assert len({tuple(row) for row in zeros}) > 1
+    # Of four equal cells, no two see the same input, or all do.
+    alike = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1, :1], leaf.shape), layer)
+    for input_mask, number in (("unit", 4), ("shared", 1)):
+        same = model.clone(output_dropout=0.0, input_mask=input_mask)
+        found, _ = apply(same, {"params": {"layer1": alike}}, x, mask, key=key)
+        cells = np.asarray(found[0]).reshape(4, 3).round(5)
+        assert len({tuple(row) for row in cells}) == number
+
+
+def test_state_dropout_spares_the_first_token_and_the_output():
+    model = BiLSTM(hidden_dim=4, state_dropout=0.5)
+    x, mask = features(3)
+    weights = weights_of(model, x, mask)
+    (plain, _), (noisy, _) = (
+        apply(model, weights, x, mask, key=k) for k in (None, KEY)
+    )
+    np.testing.assert_allclose(noisy[0, :4], plain[0, :4], rtol=1e-6)
+    np.testing.assert_allclose(noisy[2, 4:], plain[2, 4:], rtol=1e-6)
+    assert not np.allclose(noisy[1], plain[1])
+    assert np.all(noisy != 0)
+
+
+# --- Label attention ------------------------------------------------------------------
+
+LAN = LabelAttention(5, hidden_dim=2, num_heads=2)
+
+
+def numpy_lan(p, rows, num_layers, num_heads):
+    """The scores, and the weights of the layers below the last."""
+
+    def project(x, name, heads):
+        x = np.maximum(dense(p[name], x), 0)
+        return np.stack(np.split(x, heads, axis=1))
+
+    first, attention = None, []
+    for layer in range(1, num_layers + 1):
+        begin = first or [(0.0, 0.0)] * 2
+        cells = [lstm(p[f"lstm{layer}"], rows, d, begin=begin[d]) for d in (0, 1)]
+        first = first or [end for _, end in cells]
+        read = np.concatenate([states for states, _ in cells], axis=1)
+        heads, name = 1 if layer == num_layers else num_heads, f"attention{layer}"
+        queries = project(read, f"{name}_query", heads)
+        keys = project(p["labels"], f"{name}_key", heads)
+        scores = queries @ keys.swapaxes(1, 2) / queries.shape[2] ** 0.5
+        if layer == num_layers:
+            return scores[0], attention
+        attention.append(softmax(scores))
+        answers = attention[-1] @ project(p["labels"], f"{name}_value", heads)
+        rows = np.concatenate([read, np.concatenate(answers, axis=1) + read], axis=1)
+
+
+@pytest.mark.parametrize(("num_layers", "num_heads"), [(1, 2), (2, 4), (3, 2)])
+def test_label_attention(num_layers, num_heads):
+    model = LAN.clone(num_layers=num_layers, num_heads=num_heads)
+    x, mask = features(4, 2)
+    weights = weights_of(model, x, mask)
+    found, out = apply(model, weights, x, mask)
+    rows = real(x, 4)
+    scores, shares = numpy_lan(in_float64(weights), rows, num_layers, num_heads)
+    close(found[:4], scores, 1e-4)
+    assert not found[4:].any()
+    if shares:
+        close(out["label_attention"][:, :, :4], np.stack(shares), 1e-4)
+
+
+@pytest.mark.parametrize("rate", ["dropout", "weight_dropout"])
+def test_each_rate_of_label_attention_acts_in_training_alone(rate):
+    x, mask = features(4)
+    weights = weights_of(LAN, x, mask)
+    model = LAN.clone(**{"dropout": 0.0, "weight_dropout": 0.0, rate: 0.5})
+    quiet, _ = apply(model, weights, x, mask)
+    np.testing.assert_array_equal(apply(LAN, weights, x, mask)[0], quiet)
+    assert not np.allclose(apply(model, weights, x, mask, key=KEY)[0], quiet)
+    if rate == "weight_dropout":  # there are none in the last layer
+        last = model.clone(num_layers=1)
+        weights = weights_of(last, x, mask)
+        noisy, plain = (apply(last, weights, x, mask, key=k)[0] for k in (KEY, None))
+        np.testing.assert_array_equal(noisy, plain)
+
+
+def test_scores_are_the_potentials():
+    scores = features(3, dim=5)[0]
+    assert ScoresHead(5).apply({}, scores, train=True).emissions is scores
+    head = ScoresHead(5, transitions=True)
+    potentials, weights = head.init_with_output(KEY, scores, train=False)
+    assert set(weights["params"]) == {"transitions", "start", "end"}
+    assert potentials.emissions is scores
+    with pytest.raises(ValueError, match="ScoresHead"):
+        ScoresHead(5).apply({}, scores[:, :4], train=False)
+
+
+# --- Relative attention and two streams -----------------------------------------------
+
+WORDS, LABELS, SIZES = 5, 3, (2, 4)
+DIM = 8
+
+
+def norm(p, x):
+    centred = x - x.mean(axis=1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
+    return centred / deviation * p["scale"] + p["bias"]
+
+
+def encoding(distance, dim):
+    """R of one distance, number by number."""
+    angles = [distance / 10_000 ** (n / max(dim // 2 - 1, 1)) for n in range(dim // 2)]
+    return np.array([*map(np.sin, angles), *map(np.cos, angles)])
+
+
+def numpy_relative(p, x, y, position=None):
+    """The heads one after the other, pair by pair."""
+    heads = []
+    position = p["position"] if position is None else position
+    for head in range(p["query"].shape[1]):
+        w_q, w_k, w_v = (p[name][:, head] for name in ("query", "key", "value"))
+        u, v = p["content_bias"][head], p["position_bias"][head]
+        scores = np.zeros((len(x), len(y)))
+        for i, x_i in enumerate(x):
+            for j, y_j in enumerate(y):
+                r, query = encoding(j - i, len(u)) @ position, x_i @ w_q
+                scores[i, j] = (query + u) @ (y_j @ w_k) + (query + v) @ r
+        heads.append(softmax(scores / len(u) ** 0.5) @ (y @ w_v))
+    return np.concatenate(heads, axis=1)
+
+
+def numpy_layer(p, x, form="code", keys=None, position=None):
+    keys = x if keys is None else keys
+    attended = numpy_relative(p["attention"], x, keys, position)
+    if form == "paper":
+        attended = dense(p["projection"], attended)
+    h = norm(p["norm1"], attended + keys)
+    fed = dense(p["narrow"], np.maximum(dense(p["widen"], h), 0))
+    return fed if form == "paper" else norm(p["norm2"], h + fed)
+
+
+def numpy_two_stream(p, x, y, num_layers, labels, form):
+    h = dense(p["input"], x)
+    for number in range(1, num_layers):
+        h = numpy_layer(p[f"layer{number}"], h, form)
+    last, shared = p[f"layer{num_layers}"], p.get("position")
+    by_words = numpy_layer(last, h, form, position=shared)
+    if not labels:
+        return by_words
+    y = dense(p["label_input"], y)
+    if form == "code":
+        by_labels = numpy_relative(p["label_attention"], h, y)
+    else:
+        by_labels = numpy_layer(p["label_layer"], h, form, y, shared)
+    return np.concatenate([by_words, by_labels], axis=1)
+
+
+def check(model, expected, length, dims):
+    """Compares a module with NumPy; it reads features of some dimensions."""
+    given = [features(length, 3, dim, seed=dim)[0] for dim in dims]
+    mask = features(length, 3)[1]
+    weights = weights_of(model, *given, mask, scale=0.7)
+    found = apply(model, weights, *given, mask)
+    found = found[0] if isinstance(found, tuple) else found
+    wanted = expected(in_float64(weights), *(real(x, length) for x in given))
+    np.testing.assert_allclose(found[:length], wanted, rtol=1e-4, atol=2e-5)
+    assert not found[length:].any()
+
+
+@pytest.mark.parametrize("length", [1, 7])
+def test_relative_attention(length):
+    check(RelativeAttention(*SIZES), numpy_relative, length, (WORDS, LABELS))
+
+
+@pytest.mark.parametrize("form", ["code", "paper"])
+def test_relative_layer(form):
+    model = RelativeLayer(*SIZES, form=form)
+    check(model, lambda p, x: numpy_layer(p, x, form), 4, [DIM])
+
+
+@pytest.mark.parametrize(("num_layers", "head_dim"), [(1, 4), (3, 2)])
+def test_relative_transformer(num_layers, head_dim):
+    def expected(p, x):
+        x = dense(p["input"], x)
+        for number in range(1, num_layers + 1):
+            x = numpy_layer(p[f"layer{number}"], x)
+        return x
+
+    check(RelativeTransformer(num_layers, 2, head_dim), expected, 4, [WORDS])
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [(1, True, "code"), (2, True, "code"), (2, False, "code"), (2, True, "paper")],
+)
+def test_two_streams(choice):
+    num_layers, labels, form = choice
+    model = TwoStream(num_layers, *SIZES, labels=labels, form=form)
+    check(model, lambda p, x, y: numpy_two_stream(p, x, y, *choice), 4, (WORDS, LABELS))
+
+
+@pytest.mark.parametrize(("rows", "length"), [(0, 0), (1, 1), (7, 7), (3, 7), (1, 4)])
+def test_shift_equals_brute_force(rows, length):
+    rng = np.random.default_rng(0)
+    by_distance = rng.normal(size=(3, rows, rows + length + 1)).astype(np.float32)
+    found = shift(jnp.asarray(by_distance))
+    assert found.shape == (3, rows, length)
+    for i in range(rows):
+        for j in range(length):
+            right = by_distance[:, i, j - i + rows]
+            np.testing.assert_array_equal(found[:, i, j], right)
+
+
+@pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
+def test_each_rate_of_two_streams_acts_in_training_alone(rates):
+    (words, mask), (labels, _) = features(3, dim=WORDS), features(3, dim=LABELS)
+    model = TwoStream(1, *SIZES, dropout=rates[0], attention_dropout=rates[1])
+    weights = weights_of(model, words, labels, mask)
+    plain, noisy = (
+        apply(model, weights, words, labels, mask, key=k) for k in (None, KEY)
+    )
+    by_words, by_labels = jnp.split(noisy != plain, 2, axis=1)
+    assert by_words.any() == any(rates)
+    assert by_labels.any() == bool(rates[1])
