@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-from jaxner import cache, fields, writing
+from jaxner import cache, disk, fields
 from jaxner.errors import InputError
 
 COMMANDS = {
@@ -236,7 +236,7 @@ class Parser(argparse.ArgumentParser):
             if isinstance(path, Path)
         ]
         for name in self.outputs:
-            writing.check(values[name], *sources)
+            disk.check(values[name], *sources)
 
     def _split(self, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """Returns arguments with one spelling, and overrides of a config by name."""
@@ -408,7 +408,7 @@ def _kind(hint: Any) -> tuple[Callable[[str], Any], str, Sequence[str]]:
 def _path(text: str, is_folder: bool) -> Path:
     if not text:  # an unset variable of the shell: not the current folder
         raise argparse.ArgumentTypeError("must name a file or folder, got ''")
-    path = writing.expanded(text)
+    path = disk.expanded(text)
     if is_folder and path.is_file():
         raise argparse.ArgumentTypeError(f"must be a folder, got a file: {text}")
     return path

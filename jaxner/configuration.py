@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 from ml_collections import ConfigDict, FieldReference
 
-from jaxner import fields, writing
+from jaxner import disk, fields
 from jaxner.errors import InputError
 from jaxner.models import CHARACTERS, ENCODERS, HEADS
 from jaxner.models import options as model_options
@@ -330,7 +330,7 @@ def find(text: str) -> Path:
     """
     name, _ = split(text)
     is_path = name.endswith(".py") or "/" in name or "\\" in name
-    file = writing.expanded(name) if is_path else folder() / f"{name}.py"
+    file = disk.expanded(name) if is_path else folder() / f"{name}.py"
     if not file.is_file():
         if is_path:
             raise InputError(f"There is no config file {name}")
@@ -504,7 +504,7 @@ def _read(text: str, hint: Any) -> Any:
             return hint(text)
         except ValueError:
             return text
-    return str(writing.expanded(text)) if text.startswith("~/") else text
+    return str(disk.expanded(text)) if text.startswith("~/") else text
 
 
 def _is_several(hint: Any) -> bool:

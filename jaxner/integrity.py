@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxner import writing
+from jaxner import disk
 from jaxner.errors import InputError
 
 CHECKSUM = "checksum"
@@ -72,7 +72,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     # First, so that its line can be deleted without breaking the JSON.
     plain.pop(CHECKSUM, None)
     plain = {CHECKSUM: _checksum(plain), **plain}
-    writing.write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+    disk.write_text(path, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
 
 
 def to_line(content: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import filelock
 
-from jaxner import integrity, writing
+from jaxner import disk, integrity
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.integrity import DamagedFileError
@@ -45,7 +45,7 @@ class Workdir:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True):
-        self.path, self.writes = writing.expanded(path).absolute(), writes
+        self.path, self.writes = disk.expanded(path).absolute(), writes
 
     # Files.
 
@@ -80,7 +80,7 @@ class Workdir:
         """Writes a text file atomically."""
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
-            writing.write_text(self.path / name, text)
+            disk.write_text(self.path / name, text)
 
     def vocabulary(self) -> Vocabulary:
         """Returns the vocabulary.
@@ -135,7 +135,7 @@ class Workdir:
         """Appends one line to `metrics.jsonl`."""
         if self.writes:
             line = integrity.to_line(metrics)
-            writing.append_line(self.path / "metrics.jsonl", line)
+            disk.append_line(self.path / "metrics.jsonl", line)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Returns the lines of `metrics.jsonl`, without a last line cut off by a kill.

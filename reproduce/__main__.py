@@ -19,7 +19,7 @@ import signal
 import sys
 from pathlib import Path
 
-from jaxner import writing
+from jaxner import disk
 from jaxner.errors import InputError
 from reproduce import tables
 from reproduce.plan import Plan, Published
@@ -86,12 +86,12 @@ def show_tables(published: Published, results: Results, write: bool) -> None:
     if not write:
         print(report, end="")
         return
-    writing.write_text(file, json.dumps(known, indent=1) + "\n")
-    writing.write_text(results.folder / "README.md", report)
+    disk.write_text(file, json.dumps(known, indent=1) + "\n")
+    disk.write_text(results.folder / "README.md", report)
     pages = {"README.md": tables.readme, "docs/systems.md": tables.systems}
     for name, table in pages.items():
         text = (ROOT / name).read_text("utf-8")
-        writing.write_text(ROOT / name, tables.inserted(text, table(published, lines)))
+        disk.write_text(ROOT / name, tables.inserted(text, table(published, lines)))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import numpy as np
 
-from jaxner import writing
+from jaxner import disk
 from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
@@ -55,7 +55,7 @@ class Results:
                 elif old["status"] == DONE:
                     return
             lines = [*kept, line]
-            writing.write_text(file, "".join(json.dumps(x) + "\n" for x in lines))
+            disk.write_text(file, "".join(json.dumps(x) + "\n" for x in lines))
 
 
 def _read(file: Path) -> list[Line]:

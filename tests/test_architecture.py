@@ -10,13 +10,13 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
-    *("types", "errors", "fields", "wording", "writing", "cache", "terminal"),
+    *("types", "errors", "fields", "wording", "disk", "cache", "terminal"),
     *("devices", "integrity", "arguments", "data", "inference"),
     *("models", "checkpoints", "runs", "evaluation", "tagger", "tagging"),
     *("answers", "stream", "training", "configuration", "families"),
     *("analysis", "commands", "cli", "__main__", "__init__"),
 )
-HOST = {"types", "errors", "fields", "data", "evaluation", "integrity", "writing"}
+HOST = {"types", "errors", "fields", "data", "evaluation", "integrity", "disk"}
 HOST |= {"terminal", "arguments", "wording"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 

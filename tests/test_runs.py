@@ -13,7 +13,7 @@ import pytest
 
 import jaxner
 import train
-from jaxner import integrity, writing
+from jaxner import disk, integrity
 from jaxner.checkpoints import Checkpoints
 from jaxner.integrity import DamagedFileError
 from jaxner.runs import Workdir
@@ -258,10 +258,10 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
 
 def test_an_error_while_writing_leaves_the_file_as_it_was(tmp_path):
     path = tmp_path / "file"
-    writing.write_text(path, "before")
+    disk.write_text(path, "before")
 
     def write():
-        with writing.replacing(path) as file:
+        with disk.replacing(path) as file:
             file.write(b"half")
             raise KeyboardInterrupt
 

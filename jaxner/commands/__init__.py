@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxner import writing
+from jaxner import disk
 
 Folder = Annotated[Path, "folder"]
 """A folder; it need not be there."""
@@ -24,4 +24,4 @@ def write_json(path: Path | None, content: Any) -> None:
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         # A name of a file may have lone surrogates.
         text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        writing.write_text(path, text)
+        disk.write_text(path, text)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from jaxner import fields, writing
+from jaxner import disk, fields
 from jaxner.commands import Folder, Output, write_json
 from jaxner.data import formats, schemes
 from jaxner.errors import InputError
@@ -65,7 +65,7 @@ def convert(
     if is_piped and to == "brat":
         raise InputError("brat's format is a folder: expected its name, got -")
     if not (target.is_dir() or is_piped):
-        writing.check(target, source)
+        disk.check(target, source)
     if not (to or target.is_dir() or formats.of_name(target)):
         raise InputError(f"The name {target.name!r} shows no format: give --to")
     if from_ is None and not source.is_dir() and not formats.of_name(source):
@@ -155,7 +155,7 @@ def check(
         splits += read.values()
         findings += problems
     for output in (json, html):
-        writing.check(output, *(read.path for read in splits))
+        disk.check(output, *(read.path for read in splits))
     if vectors and splits:
         from jaxner.data import vectors as tables
 
@@ -171,7 +171,7 @@ def check(
     content = audit.content(splits, findings, suspects)
     write_json(json, content)
     if html:
-        writing.write_text(html, audit.page(content))
+        disk.write_text(html, audit.page(content))
     levels = {finding.level for finding in findings}
     if "error" in levels or (strict and "warning" in levels):
         raise SystemExit(1 if "error" in levels else 2)

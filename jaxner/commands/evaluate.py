@@ -6,7 +6,7 @@ import json as jsons
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jaxner import fields, writing
+from jaxner import disk, fields
 from jaxner.commands import Folder, Output, write_json
 from jaxner.commands.training import Processes
 from jaxner.data import formats, schemes
@@ -147,7 +147,7 @@ def evaluate(
             )
         scored = _sentences(config, split, data, format, reading, contextual)
         for path in (output, json):
-            writing.check(path, scored.path)
+            disk.check(path, scored.path)
         if report:
             page.check(report, scored.path)
         if member == "all":

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxner import fields, writing
+from jaxner import disk, fields
 from jaxner.commands import Folder, Output
 from jaxner.data import formats, tokens
 from jaxner.errors import InputError
@@ -141,8 +141,8 @@ def _target(path: str, shard: int, source: Path) -> str:
     path = path.replace("{shard}", str(shard))
     if path == "-":
         return path
-    path = str(writing.expanded(path))
-    writing.check(path, source)
+    path = str(disk.expanded(path))
+    disk.check(path, source)
     return path
 
 
@@ -231,7 +231,7 @@ def show(
     )
     shown = highlights.highlighted(text, found, entity_types(params))
     if html:
-        writing.write_text(html, highlights.page(shown))
+        disk.write_text(html, highlights.page(shown))
         print(f"The page is in {html}")
     else:
         Console(highlight=False, soft_wrap=True).print(shown)

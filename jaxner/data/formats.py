@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO, cast
 
-from jaxner import fields, writing
+from jaxner import disk, fields
 from jaxner.data import schemes, tokens
 from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
@@ -245,7 +245,7 @@ def write_text(target: str | os.PathLike[str] | TextIO, text: str) -> None:
     # Readers skip the first byte order mark; one within a token needs another before.
     data = (text[:1].replace("\ufeff", "\ufeff\ufeff") + text[1:]).encode()
     path = Path(target)
-    with writing.replacing(path) as file:
+    with disk.replacing(path) as file:
         # Without a timestamp, equal content gives equal bytes.
         file.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxner import errors, writing
+from jaxner import disk, errors
 from jaxner.errors import InputError
 from jaxner.evaluation import drawings, report
 from jaxner.evaluation.report import Value
@@ -48,13 +48,13 @@ def check(
 
     Raises:
         ImportError: matplotlib or jinja2 is missing.
-        OSError: One of the files cannot be written; see `jaxner.writing.check`.
+        OSError: One of the files cannot be written; see `jaxner.disk.check`.
         InputError: The name does not end with `.html`, or a file is a source.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")
     for file in _files(path):
-        writing.check(file, *sources)
+        disk.check(file, *sources)
     drawings.require("A report")
     _jinja2()
 

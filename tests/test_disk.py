@@ -5,45 +5,36 @@ import stat
 
 import pytest
 
-from jaxner import __main__, writing
+from jaxner import __main__, disk
 
 
-@pytest.mark.parametrize(
-    ("path", "error", "message"),
-    [
-        ("no/a", FileNotFoundError, "There is no folder to write .*no/a into"),
-        ("folder", IsADirectoryError, "Expected a file to write, got the folder"),
-        ("corpus", ValueError, "Expected two files, got .*corpus twice"),
-        ("folder/../corpus", ValueError, "Expected two files"),
-        ("link", ValueError, "Expected two files"),
-    ],
-)
-def test_what_cannot_be_written_is_refused(tmp_path, path, error, message):
+def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     (tmp_path / "corpus").write_text("a O\n")
     (tmp_path / "link").symlink_to(tmp_path / "corpus")
-    with pytest.raises(error, match=message):
-        writing.check(tmp_path / path, None, "-", tmp_path, tmp_path / "corpus")
-
-
-def test_what_can_be_written_passes(tmp_path, monkeypatch):
-    (tmp_path / "old").touch()
+    for path, error in (
+        ("no/a", FileNotFoundError),
+        ("folder", IsADirectoryError),
+        *((path, ValueError) for path in ("corpus", "folder/../corpus", "link")),
+    ):
+        with pytest.raises(error):
+            disk.check(tmp_path / path, None, "-", tmp_path, tmp_path / "corpus")
     for path in (None, "", tmp_path / "old", tmp_path / "new", "/dev/null"):
-        writing.check(path, tmp_path / "corpus", tmp_path)
+        disk.check(path, tmp_path / "corpus", tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
-    with pytest.raises(PermissionError, match=r"no permission to write .*/new"):
-        writing.check(tmp_path / "new")
+    with pytest.raises(PermissionError, match="new"):
+        disk.check(tmp_path / "new")
 
 
 def test_a_file_is_replaced_with_the_usual_permissions(tmp_path):
-    writing.write_text(tmp_path / "a", "1")
-    writing.write_text(tmp_path / "a", "2")
+    disk.write_text(tmp_path / "a", "1")
+    disk.write_text(tmp_path / "a", "2")
     assert (tmp_path / "a").read_text() == "2"
     (tmp_path / "b").touch()
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1
     with pytest.raises(FileNotFoundError) as error:
-        writing.write_text(tmp_path / "no" / "a.json", "{}")
+        disk.write_text(tmp_path / "no" / "a.json", "{}")
     assert error.value.filename == str(tmp_path / "no" / "a.json")
 
 
@@ -80,5 +71,5 @@ def test_no_command_replaces_what_it_reads(
     given = [argument.format(**names) for argument in arguments]
     with pytest.raises(SystemExit):
         __main__.main([*given, "--cache=off"])
-    assert "Expected two files, got " in capsys.readouterr().err
+    assert "Expected two files" in capsys.readouterr().err
     assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept

@@ -11,9 +11,9 @@ import os
 import secrets
 from pathlib import Path
 
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)  # of two systems
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
+_MORE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINK
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:
@@ -37,9 +37,7 @@ def check(
             name without a file, is none.
 
     Raises:
-        FileNotFoundError: Its folder is missing.
-        IsADirectoryError: It is a folder.
-        PermissionError: It, or its folder, is read-only.
+        OSError: It is a folder or read-only, or its folder is missing or read-only.
         ValueError: It is one of the sources.
 
     Example:
@@ -66,10 +64,7 @@ def check(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file atomically, even if the system crashes.
-
-    Replaces a symbolic link of this name instead of following it.
-    """
+    """Writes a text file atomically; replaces a symbolic link of this name."""
     with replacing(path) as file:
         file.write(text.encode("utf-8"))
 
@@ -94,13 +89,8 @@ def replacing(path: Path):
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    """Flushes new names in a folder to disk, if the system supports it."""
-    with contextlib.suppress(OSError):
-        number = os.open(path, os.O_RDONLY)
+    with contextlib.suppress(OSError):  # not every system can flush names in a folder
+        number = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(number)
         finally:
@@ -109,8 +99,7 @@ def _sync_folder(path: Path) -> None:
 
 def append_line(path: Path, text: str) -> None:
     """Appends a line to a file and flushes to disk, without following links."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY | _NO_LINK
-    with os.fdopen(os.open(path, flags, 0o666), "ab") as file:
+    with os.fdopen(os.open(path, _MORE, 0o666), "ab") as file:
         file.write(f"{text}\n".encode())
         file.flush()
         os.fsync(file.fileno())
