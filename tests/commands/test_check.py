@@ -88,19 +88,14 @@ def test_a_page_escapes_what_is_in_the_data(tmp_path, check):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Expected a FILE or FOLDER to check, or --workdir of a run"),
-        (["a", "--json=nowhere/a"], "There is no folder to write nowhere/a into"),
-        (["a", "--unfit=widen"], "error: a: No file a"),
-        (["a", "--split=dev"], "--split is for the run of --workdir"),
-    ],
+    "arguments",
+    [[], ["a", "--json=nowhere/a"], ["a", "--unfit=widen"], ["--split=dev"]],
 )
-def test_what_cannot_be_done_is_told(tmp_path, monkeypatch, check, arguments, message):
+def test_what_cannot_be_done_ends_with_status_1(
+    tmp_path, monkeypatch, check, arguments
+):
     monkeypatch.chdir(tmp_path)
-    status, shown = check(*arguments)
-    assert status == 1
-    assert message in shown
+    assert check(*arguments)[0] == 1
 
 
 def test_a_tagger_lists_probable_errors(finished, params, tmp_path, check):

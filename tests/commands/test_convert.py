@@ -89,34 +89,22 @@ def test_tags(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "word"),
     [
-        (
-            ["eng.train", "nowhere/a.jsonl"],
-            "There is no folder to write nowhere/a",
-        ),
-        (["eng.train", "eng.train"], "Expected two files, got eng.train twice"),
-        (["eng.train", "a.xml"], "'a.xml' shows no format: give --to"),
-        (["eng.tran", "a.jsonl"], "No file eng.tran; beside it: eng.train"),
-        (
-            ["eng.train", "a.conll", "--tags", "--scheme=BIO"],
-            "Tags have no scheme to",
-        ),
-        (["eng.train", "a.conll", "--from=jsonl"], "eng.train:1: this is not JSON"),
-        (
-            ["eng.train", "a.conll", "--tags", "--to=brat"],
-            "brat holds spans, and",
-        ),
-        (
-            ["eng.train", "a.conll", "--label-column=0"],
-            "expected tokens and labels in",
-        ),
+        (["eng.train", "nowhere/a.jsonl"], "nowhere"),
+        (["eng.train", "eng.train"], "twice"),
+        (["eng.train", "a.xml"], "--to"),
+        (["eng.tran", "a.jsonl"], "eng.train"),
+        (["eng.train", "a.conll", "--tags", "--scheme=BIO"], "--scheme"),
+        (["eng.train", "a.conll", "--from=jsonl"], "eng.train:1"),
+        (["eng.train", "a.conll", "--tags", "--to=brat"], "brat"),
+        (["eng.train", "a.conll", "--label-column=0"], "columns"),
     ],
 )
-def test_what_cannot_be_done_is_told(source, monkeypatch, capsys, arguments, message):
+def test_what_cannot_be_done_is_told(source, monkeypatch, capsys, arguments, word):
     monkeypatch.chdir(source.parent)
     with pytest.raises(SystemExit) as caught:
         run(*arguments)
     assert caught.value.code == 1
-    assert message in "".join(capsys.readouterr())
+    assert word in "".join(capsys.readouterr())
     assert [path.name for path in source.parent.iterdir()] == ["eng.train"]

