@@ -29,17 +29,12 @@ def check_tagger(params: Any) -> None:
             f"Expected a tagger, got {shown(params)}: call "
             f"jaxner.load({os.fspath(params)!r})."
         )
-    absent = [name for name in _PARTS if getattr(params, name, None) is None]
-    if absent:
-        without = f" without {absent[0]}" if len(absent) < len(_PARTS) else ""
+    parts = [getattr(params, name, None) for name in _PARTS]
+    is_whole = isinstance(parts[0], Mapping) and "params" in parts[0]
+    if not is_whole or None in parts:
         raise TypeError(
-            f"Expected a tagger, got {shown(params)}{without}: jaxner.load(folder) "
-            "returns one."
-        )
-    if not isinstance(params.weights, Mapping) or "params" not in params.weights:
-        raise TypeError(
-            "Expected a tagger whose weights are a dictionary with 'params' and "
-            f"'frozen', as jaxner.init returns it, got {shown(params.weights)}."
+            "Expected a tagger with weights, model and vocabulary, as jaxner.load "
+            f"returns it, got {shown(params)}."
         )
 
 

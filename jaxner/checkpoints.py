@@ -111,7 +111,8 @@ class Checkpoints:
         # Resumed just before it: the same run saves the same arrays.
         if step in self._manager.all_steps():
             return
-        with self._timed(), _saving(Path(self._manager.directory)):
+        start = time.perf_counter()
+        with _saving(Path(self._manager.directory)):
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -119,6 +120,7 @@ class Checkpoints:
                     progress=ocp.args.JsonSave(progress),
                 ),
             )
+        self._waited += time.perf_counter() - start
         self._is_pending = True
 
     def finish(self) -> None:
@@ -129,24 +131,16 @@ class Checkpoints:
         """
         if not self._is_pending:
             return
-        self._is_pending = False
-        with self._timed():
-            with _saving(Path(self._manager.directory)):
-                self._manager.wait_until_finished()
-            self.seal()
+        self._is_pending, start = False, time.perf_counter()
+        with _saving(Path(self._manager.directory)):
+            self._manager.wait_until_finished()
+        self.seal()
+        self._waited += time.perf_counter() - start
 
     def waited(self) -> float:
         """Returns how many seconds the process waited for saves since it last asked."""
         seconds, self._waited = self._waited, 0.0
         return seconds
-
-    @contextlib.contextmanager
-    def _timed(self) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._waited += time.perf_counter() - start
 
     def seal(self) -> None:
         """Writes the checksums of the newest checkpoint, if it has none."""
@@ -202,12 +196,7 @@ class Checkpoints:
 
 
 def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
-    """Saves the frozen arrays, once for the whole run.
-
-    Args:
-        path: Folder of the arrays.
-        frozen: A pytree.
-        about: What the arrays belong to, as JSON; `load_frozen` returns it.
+    """Saves the frozen arrays to a folder, once for the whole run.
 
     Raises:
         DamagedFileError: Existing arrays are damaged.
@@ -224,12 +213,8 @@ def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
     _seal(path, about)
 
 
-def load_frozen(path: Path, like: Any) -> tuple[Any, dict | None]:
+def load_frozen(path: Path, like: Any) -> tuple[Any, dict[str, Any] | None]:
     """Returns the frozen arrays, and what they belong to (None without checksums).
-
-    Args:
-        path: Folder of the arrays.
-        like: A pytree of the same structure, shapes and dtypes.
 
     Raises:
         DamagedFileError: A file is missing, damaged, or holds other arrays.

@@ -60,15 +60,15 @@ class Workdir:
         return integrity.read_json(self._present(name))
 
     def _present(self, name: str) -> Path:
-        file = self.path / name
-        if file.exists():
-            return file
         if not self.path.is_dir():
             raise FileNotFoundError(f"There is no folder {self.path}")
         names = sorted(p.name for p in self.path.iterdir() if p.name[0] != ".")
-        raise FileNotFoundError(
-            f"{file} is missing; the folder holds: {', '.join(names) or 'nothing'}"
-        )
+        if name not in names:
+            raise FileNotFoundError(
+                f"{self.path / name} is missing; the folder holds: "
+                f"{', '.join(names) or 'nothing'}"
+            )
+        return self.path / name
 
     def write_json(self, name: str, content: Any) -> None:
         """Writes a JSON file with its checksum, atomically."""

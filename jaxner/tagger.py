@@ -217,22 +217,16 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
 
 
 def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
-    """Returns the identity stored with weights.
+    """Returns the identity stored with weights: of their vocabulary and their model.
 
-    Args:
-        vocabulary: Vocabulary of the weights.
-        model: The section `model` of the config, or the description of the model.
+    `model` is the section of the config, or the description of the modules.
     """
     model = json.loads(json.dumps(model))
     return {"vocabulary": vocabulary.fingerprint, "model": model}
 
 
 def whole(about: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns an identity with the options that were added since it was stored.
-
-    Args:
-        about: What `belongs_to` returned at that time; None if there is none.
-    """
+    """Returns a stored identity with the options that were added since."""
     if about is None or "model" not in about:
         return about
     return {**about, "model": completed(about["model"])}
@@ -303,21 +297,19 @@ def load(
     return Tagger(weights, model, vocabulary, jnp.float32(temperature))
 
 
-def _restarts(folder: Workdir, seed: int | str | None) -> list[Path]:
+def _restarts(folder: Workdir, seed: Any) -> list[Path]:
     """Returns the folders of one restart, or of all."""
     seeds = folder.seeds()
-    if seeds and seed == "all":
-        return [folder.seed(number).path for number in seeds]
-    if isinstance(seed, int) and seed in seeds:
-        return [folder.seed(seed).path]
     if not seeds:
         raise InputError(f"holds no restarts, got seed={seed!r}", folder.path)
-    names = ", ".join(map(str, seeds))
-    raise InputError(
-        f"holds the restarts of seeds {names}: expected one of them or 'all' as the "
-        f"seed, got {seed!r}",
-        folder.path,
-    )
+    chosen = seeds if seed == "all" else [seed]
+    if any(number not in seeds for number in chosen):
+        raise InputError(
+            f"holds the restarts of seeds {', '.join(map(str, seeds))}: expected one "
+            f"of them or 'all' as the seed, got {seed!r}",
+            folder.path,
+        )
+    return [folder.seed(int(number)).path for number in chosen]
 
 
 def _read_model(
@@ -330,7 +322,7 @@ def _read_model(
     is_saved = (folder.path / "model.json").is_file()
     file = folder.path / ("model.json" if is_saved else "config.json")
     content = folder.read_json(file.name)
-    described = content.get("model")
+    described: Any = content.get("model")
     if not is_saved:
         if not isinstance(described, dict):
             raise integrity.DamagedFileError(file, "has no section model")
@@ -355,6 +347,7 @@ def _read_model(
         if is_saved:
             build = functools.partial(models.restore, described, models.MODULES)
         model = integrity.reading(file, build)
+    assert model is not None
     like = _like(model)
     if changes:
         if is_saved:

@@ -91,11 +91,6 @@ def test_no_change_is_none(attending, whole):
     np.testing.assert_array_equal(emissions(same), emissions(whole))
 
 
-def test_several_changes(attending, whole):
-    changes = {"encoder.then.keep": "hidden", "representation.dropout": 0.5}
-    assert jaxner.load(attending, changes).model.representation.dropout == 0.5
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -68,15 +68,15 @@ class EntityArrays(NamedTuple):
         label_probability: Probability of each of these labels.
         start: True at the first token of each entity.
         end: Last token plus one, at the first token of each entity; 0 elsewhere.
-        type: Index of the type in `entity_types(params)`, at the first token; -1
+        type: Index of the type in `entity_types(tagger)`, at the first token; -1
             elsewhere.
         probability: Probability of the entity, at the first token; 0 elsewhere.
 
     Example:
         >>> import jaxner
-        >>> params = jaxner.load("runs/grn")
-        >>> batch = jaxner.encode(params, ["Rome", "fell"])
-        >>> arrays = jax.jit(jaxner.entities)(params, batch)
+        >>> tagger = jaxner.load("runs/grn")
+        >>> batch = jaxner.encode(tagger, ["Rome", "fell"])
+        >>> arrays = jax.jit(jaxner.entities)(tagger, batch)
         >>> arrays.probability.shape, arrays.start.dtype
         ((2,), dtype('bool'))
     """
@@ -181,8 +181,8 @@ def entities(
 
     Example:
         >>> from jaxner import load
-        >>> params, text = load("runs/grn"), "Ms. Preston left  Lakeside."
-        >>> answer = entities(params, text)
+        >>> tagger, text = load("runs/grn"), "Ms. Preston left  Lakeside."
+        >>> answer = entities(tagger, text)
         >>> all(text[e.start_char : e.end_char] == e.text for e in answer)
         True
         >>> all(0 < e.probability <= 1 for e in answer)
@@ -204,17 +204,17 @@ def entities(
         key=key,
         num_samples=num_samples,
     )
+    if isinstance(text_or_tokens, Sentence):
+        answer = find(text_or_tokens, documents=documents, vectors=vectors)
+        if n_best > 1:
+            answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
+        return _only(answer, answer.start & (answer.probability >= min_probability))
     strings: Any = text_or_tokens
     texts = tagging.texts_of(strings)
     if texts is None and raw:
         if any(not isinstance(text, str) for text in strings):
             raise TypeError("Expected a text or a list of texts (raw=True).")
         texts = list(strings)
-    if texts is None and isinstance(text_or_tokens, Sentence):
-        answer = find(text_or_tokens, documents=documents, vectors=vectors)
-        if n_best > 1:
-            answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
-        return _only(answer, answer.start & (answer.probability >= min_probability))
     if texts is None:
         if (tokenizer, tokeniser) != (None, None):
             raise TypeError("Tokens need no tokenizer: give raw text, or leave it out.")

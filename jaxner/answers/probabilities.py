@@ -97,14 +97,12 @@ def marginals(
         tokens: As in `tag`: one sentence, several, or what `encode` returned.
         constrained: Whether to forbid ill-formed labellings.
         documents: As in `tag`.
-        key: Draws the dropout masks; None: the seed of the config draws them.
-        num_samples: Number of passes with dropout, whose probabilities are averaged;
-            None: the number in the tagger's config, 0 for most. Not for an ensemble,
-            which averages over its members.
+        key: As in `entities`.
+        num_samples: As in `entities`.
         vectors: As in `tag`.
 
     Returns:
-        `[T, L]`, columns in the order of `params.labels`; a list of such arrays for
+        `[T, L]`, columns in the order of `tagger.labels`; a list of such arrays for
         several sentences; `[B, T, L]`, 0 under padding, for an encoded batch.
 
     Raises:
@@ -160,8 +158,8 @@ def n_best(
         n: Number of labellings; static: `jax.jit(n_best, static_argnames="n")`. Time
             grows with n; 100 is fine.
         constrained: Whether to forbid ill-formed labellings.
-        key: As in `marginals`.
-        num_samples: As in `marginals`.
+        key: As in `entities`.
+        num_samples: As in `entities`.
         vectors: As in `tag`.
 
     Returns:

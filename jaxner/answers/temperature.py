@@ -153,25 +153,17 @@ def _blocks(params, split: Split, examples, kept) -> list[_Block]:
     """Returns the distributions of all sentences at temperature 1."""
     chosen = [examples[i] for i in kept]
     vectors = None if split.vectors is None else [split.vectors[i] for i in kept]
-    labels = [
-        np.array(params.vocabulary.label_ids(list(e.labels or ())), np.int32)
-        for e in chosen
-    ]
+    part = dataclasses.replace(split, examples=chosen, vectors=vectors)
+    label_ids = params.vocabulary.label_ids
+    labels = [np.array(label_ids(list(e.labels or ())), np.int32) for e in chosen]
     blocks: list[_Block] = []
 
     def compute(batch, labels):
         blocks.append(jax.device_get(_predicted(params, batch, labels)))
         return blocks[-1].is_word
 
-    tagging.over_batches(
-        compute,
-        params,
-        [list(e.tokens) for e in chosen],
-        documents=documents_of(chosen),
-        vectors=vectors,
-        passes=params.model.mc_dropout.num_samples,
-        labels=labels,
-    )
+    passes = params.model.mc_dropout.num_samples
+    tagging.over_batches(compute, params, part, passes=passes, labels=labels)
     return blocks
 
 
@@ -201,12 +193,6 @@ def _block_loss(block: _Block, temperature):
     return jnp.sum(jax.vmap(one)(*block))
 
 
-def documents_of(examples: Sequence[Any]) -> list[int] | None:
-    """Returns the document of each sentence; None if the file does not mark any."""
-    numbers = [example.document for example in examples]
-    return numbers if any(numbers) else None
-
-
 def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     """Measures the calibration of a tagger's probabilities, at its temperature.
 
@@ -228,23 +214,15 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     """
     vocabulary = params.vocabulary
     examples = split.to_scheme(vocabulary.scheme)
-    answers = arrays(
-        params,
-        [list(example.tokens) for example in examples],
-        n_best=n_best,
-        documents=documents_of(examples),
-        vectors=split.vectors,
-    )
+    answers = arrays(params, split, n_best=n_best)
     best = [
         each if n_best == 1 else jax.tree.map(lambda array: array[:, 0], each)
         for each in answers
     ]
+    names, gold_labels = vocabulary.label_names, [e.labels or () for e in examples]
     right = [
-        [
-            vocabulary.label_names[i] == y
-            for i, y in zip(one.labels, labels, strict=True)
-        ]
-        for one, labels in zip(best, (e.labels or () for e in examples), strict=True)
+        [names[i] == y for i, y in zip(one.labels, labels, strict=True)]
+        for one, labels in zip(best, gold_labels, strict=True)
     ]
     chances = np.minimum(_joined([one.label_probability for one in best]), 1.0)
     tokens = calibration(chances, _joined(right))
@@ -252,7 +230,7 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
         return Measured(tokens, None, None)
     types = types_of(params)
     predicted = [read_spans(types, each) for each in answers]
-    gold = [schemes.to_spans(list(e.labels or ())) for e in examples]
+    gold = [schemes.to_spans(list(labels)) for labels in gold_labels]
     came_true = match(gold, predicted)
     of_entities = [chance for spans in predicted for chance in spans.values()]
     curve = threshold_curve(of_entities, came_true, sum(map(len, gold)))

@@ -372,7 +372,8 @@ class Vocabulary:
         except (TypeError, LookupError):
             pass
         raise InputError(
-            f"Expected ids of one sentence, from 0 to {len(names) - 1}, got {ids!r}."
+            f"Expected ids of one sentence, from 0 to {len(names) - 1}, got "
+            f"{shown(ids)}."
         )
 
     def to_json(self) -> str:

@@ -251,8 +251,7 @@ def span_table(
     by_end = jnp.dot(ending, is_type.astype(ending.dtype), precision=HIGHEST)
     width = jnp.arange(max_width)
     last = jnp.arange(len(mask))[:, None] + width[None]
-    table = by_end.at[last, width[None]].get(mode="fill", fill_value=0.0)
-    return table
+    return by_end.at[last, width[None]].get(mode="fill", fill_value=0.0)
 
 
 def log_probability(

@@ -55,14 +55,6 @@ def test_arrays_under_jit_give_what_strings_give(refined):
     np.testing.assert_allclose(one.entropy, strings[0].entropy, atol=1e-5)
 
 
-def test_masks_of_ones_own_for_each_sentence_by_vmap(refined):
-    batch = jaxner.encode(refined, SENTENCES[:2])
-    keys = jax.random.split(KEY, 2)
-    found = jax.vmap(lambda s, k: jaxner.sample(refined, s, k, 2))(batch, keys)
-    second = jaxner.sample(refined, SENTENCES[1], keys[1], 2)
-    np.testing.assert_allclose(found[1, :, :2], second, atol=1e-5)
-
-
 def test_a_run_without_sampling_has_no_mutual_information_without_dropout(finished):
     changes = {"head.dropout": 0.0, "representation.dropout": 0.0}
     quiet = jaxner.load(finished, changes)
