@@ -272,19 +272,18 @@ def _restore(path: Path, like: Any) -> Any:
 def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     """Returns the first difference between arrays; empty if there is none."""
     for name in sorted(stored.keys() | wanted.keys()):
-        if name not in stored:
-            return f"{name} of the model is not in the checkpoint"
-        if name not in wanted:
-            return f"{name} of the checkpoint is not in the model"
-        here, there = stored[name], wanted[name]
-        if tuple(here.shape) != tuple(there.shape):
-            return f"{name} is {list(here.shape)} there, {list(there.shape)} in it"
-        # Floats of another precision are converted on load.
-        if here.dtype != there.dtype and not all(
-            jnp.issubdtype(x.dtype, jnp.floating) for x in (here, there)
-        ):
-            return f"{name} is {here.dtype} there, {there.dtype} in it"
+        there, here = _kind(stored.get(name)), _kind(wanted.get(name))
+        if there != here:
+            return f"{name} is {there} in the checkpoint, {here} in the model"
     return ""
+
+
+def _kind(leaf: Any) -> str:
+    if leaf is None:
+        return "absent"
+    # Floats of another precision are converted on load.
+    is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+    return f"{'float' if is_float else leaf.dtype} {list(leaf.shape)}"
 
 
 def _named(tree: Any) -> dict[str, Any]:

@@ -51,14 +51,6 @@ def test_summary_equals_its_formulas_and_stays_in_range(seed, sharpness):
     assert ((found.vote_share > 0) & (found.vote_share <= 1)).all()
 
 
-def test_passes_that_agree_leave_no_mutual_information():
-    one = draw(0, 1.0)[:1]
-    found = inference.summarise(jnp.repeat(one, PASSES, axis=0))
-    np.testing.assert_allclose(found.mutual_information, 0, atol=1e-6)
-    np.testing.assert_allclose(found.entropy, inference.entropy(one[0]), rtol=1e-6)
-    assert (found.vote_share == 1).all()
-
-
 def test_padding_is_zero_in_every_field():
     samples = draw(0, 1.0).at[:, 2:].set(0.0)
     for name, value in inference.summarise(samples)._asdict().items():
