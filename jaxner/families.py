@@ -120,7 +120,7 @@ def refine(config: Any, learning_rate: float = 0.015, **values: Any) -> None:
         head = torch_head(crf=False, dropout=0.15)
         config.model.refinement = {"head": head, **transformer(config), **values}
         config.objective.stages = "sum"
-        config.optimizer.parts = {"refinement": warm_adamw()}
+        config.optimizer["parts"] = {"refinement": warm_adamw()}
 
 
 # --- Strubell et al. (2017), from their code ------------------------------------------
