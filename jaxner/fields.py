@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import collections.abc
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -217,8 +218,8 @@ def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
         ...
         jaxner.errors.InputError: --config.batch_size must be at least 1, got 0
     """
-    if wrong := _problem(value, hint):
-        raise InputError(wrong(name, whose))
+    if wrong := _problem(value, hint, name, whose):
+        raise InputError(wrong)
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -246,7 +247,7 @@ def argument(hint: Any) -> Callable[[str], Any]:
             message = f"must be {_TYPES[kind][1]}, got {text!r}"
             raise argparse.ArgumentTypeError(message) from None
         if wrong := _problem(value, hint):
-            raise argparse.ArgumentTypeError(wrong("", "").strip())
+            raise argparse.ArgumentTypeError(wrong.strip())
         return value
 
     return parse
@@ -278,10 +279,11 @@ def checked(function: _Function) -> _Function:
 
     @functools.cache
     def hints() -> dict[str, Any]:
-        evaluated = {
-            name: _evaluated(parameter.annotation, names)
-            for name, parameter in signature.parameters.items()
-        }
+        evaluated = {}
+        for name, parameter in signature.parameters.items():
+            hint = parameter.annotation
+            with contextlib.suppress(NameError):  # imported for type checkers alone
+                evaluated[name] = eval(hint, names) if isinstance(hint, str) else hint
         return {n: h for n, h in evaluated.items() if is_single(h)}
 
     @functools.wraps(function)
@@ -298,59 +300,43 @@ def checked(function: _Function) -> _Function:
     return call  # pyright: ignore[reportReturnType]
 
 
-def _evaluated(annotation: Any, names: dict[str, Any]) -> Any:
-    """Returns an annotation; None if it has names that only type checkers import."""
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, names)  # as typing.get_type_hints does
-    except NameError:
-        return None
+def _must(name: str, text: str, value: Any, note: str = "") -> str:
+    return f"{name} must be {text}, got {value!r}{note and f': {note}'}"
 
 
-_Problem = Callable[[str, str], str]  # from the name of an option, and whose it is
-
-
-def _must(text: str, value: Any, note: str = "") -> _Problem:
-    note = f": {note}" if note else ""
-    return lambda name, whose: f"{name}{whose} must be {text}, got {value!r}{note}"
-
-
-def _problem(value: Any, hint: Any) -> _Problem | None:
+def _problem(value: Any, hint: Any, name: str = "", whose: str = "") -> str | None:
     """Returns the message about a value; None if it is allowed."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         base, rule = arguments[0], arguments[-1]
         if isinstance(rule, OneOf):
             known = "; ".join(filter(None, (", ".join(rule.known), rule.note)))
-            if value in rule:
-                return None
-            return lambda name, whose: (
-                f"Unknown {name} {value!r}{whose}; known: {known}"
-            )
-        wrong = _problem(value, base)
+            unknown = f"Unknown {name} {value!r}{whose}; known: {known}"
+            return None if value in rule else unknown
+        wrong = _problem(value, base, name, whose)
         if wrong or not isinstance(rule, Range) or value in rule:
             return wrong
         is_said = math.isfinite(value) or rule == Range(note=rule.note)
-        return _must(f"{'' if is_said else 'finite and '}{rule}", value, rule.note)
+        text = f"{'' if is_said else 'finite and '}{rule}"
+        return _must(name + whose, text, value, rule.note)
     if origin in _UNIONS:
-        problems = [_problem(value, each) for each in arguments]
+        problems = [_problem(value, each, name, whose) for each in arguments]
         # The problem of the type that the value has says most.
         of_type = [not _problem(value, _kind(each)) for each in arguments]
-        return (
-            None
-            if None in problems
-            else problems[of_type.index(True) if True in of_type else 0]
-        )
+        said = problems[of_type.index(True) if True in of_type else 0]
+        return None if None in problems else said
     if origin in _SEQUENCES:
-        if other := _problem(value, tuple):
+        if other := _problem(value, tuple, name, whose):
             return other
         if len(value) > _MOST_VALUES:
-            return _must(f"at most {_MOST_VALUES} values", len(value))
-        return next(filter(None, (_problem(x, arguments[0]) for x in value)), None)
+            return _must(name + whose, f"at most {_MOST_VALUES} values", len(value))
+        each = (_problem(x, arguments[0], name, whose) for x in value)
+        return next(filter(None, each), None)
     wanted, text = _TYPES.get(hint, (object, ""))
     is_other = isinstance(value, bool) and hint in (int, float)
-    return None if isinstance(value, wanted) and not is_other else _must(text, value)
+    if isinstance(value, wanted) and not is_other:
+        return None
+    return _must(name + whose, text, value)
 
 
 def _kind(hint: Any) -> type:

@@ -9,11 +9,10 @@ from jaxner.models.axes import beside as beside
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.models.bilstm import BiLSTM, Chain, Identity, Projection, SelfAttention
 from jaxner.models.bilstm import candidate_kernels as candidate_kernels
+from jaxner.models.checks import check_inputs as check_inputs
 from jaxner.models.checks import check_key as check_key
 from jaxner.models.checks import check_labels as check_labels
 from jaxner.models.checks import check_model as check_model
-from jaxner.models.checks import check_sentence as check_sentence
-from jaxner.models.checks import check_weights as check_weights
 from jaxner.models.grn import GRN
 from jaxner.models.grn import relation_scores as relation_scores
 from jaxner.models.heads import DirectionHead, Head, ScoresHead

@@ -17,10 +17,6 @@ def automatic(function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function of one sentence with Auto axes in place of Explicit ones.
 
     Axes of `jax.vmap` keep their sharding; the result for a sentence is not sharded.
-
-    Args:
-        function: A function from arrays to a tree of arrays.
-        arguments: Trees of arrays, on a mesh or not.
     """
     mesh = _explicit_mesh(arguments)
     if mesh is None:
@@ -36,13 +32,9 @@ def automatic(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def beside(like: Any, arrays: Any) -> Any:
-    """Shards the first axis of arrays as that of another one on Explicit axes.
+    """Shards the first axis of a tree's arrays as that of another on Explicit axes.
 
     `jax.vmap` wants what it maps over together to be sharded alike.
-
-    Args:
-        like: An array, perhaps on a mesh.
-        arrays: A tree of arrays with the same first axis.
     """
     mesh = _explicit_mesh(like)
     if mesh is None:

@@ -8,16 +8,17 @@ dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from jaxner.fields import Depth, OneOf, Rate, Real, Size
 from jaxner.models import layers
+from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN
 
 POOLS = ("concat", "mean")
@@ -69,9 +70,7 @@ class BiLSTM(nn.Module):
     receptive_field = None  # all tokens decide every label
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features of each token, zero under padding, and no intermediates.
 
         The features of all forward cells come first, then those of all backward cells.
@@ -101,17 +100,6 @@ class BiLSTM(nn.Module):
             x = jnp.mean(x, axis=2, keepdims=True)
         return x.reshape(len(mask), 2 * x.shape[2] * size), {}
 
-    def candidate_kernels(
-        self, params: Mapping[str, Any]
-    ) -> list[Float[Array, "K N N"]]:
-        """Returns the recurrent kernels from state to candidate.
-
-        For each layer and direction, those of its units: the W_c of Žukov-Gregorič et
-        al.'s (2018) orthogonality penalty.
-        """
-        names = [f"layer{number}" for number in range(1, self.num_layers + 1)]
-        return layers.candidates(params, names)
-
 
 class Chain(nn.Module):
     """An encoder on top of another encoder.
@@ -139,9 +127,7 @@ class Chain(nn.Module):
     def _links(self) -> tuple[Any, Any]:
         return self.first, self.then
 
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ):
+    def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token, and both encoders' intermediates."""
         first, then = self._links()
         features, out = first(x, mask, train=train)
@@ -154,26 +140,16 @@ class Chain(nn.Module):
             stages += features if isinstance(features, tuple) else [features]
         return tuple(stages), {**out, **more}
 
-    def candidate_kernels(
-        self, params: Mapping[str, Any]
-    ) -> list[Float[Array, "K N N"]]:
-        """Returns the kernels of both encoders; see `candidate_kernels`."""
-        return [
-            *candidate_kernels(self.first, params.get("first", {})),
-            *candidate_kernels(self.then, params.get("then", {})),
-        ]
 
+def candidate_kernels(params: Any) -> list[Float[Array, "K N N"]]:
+    """Returns the recurrent kernels, from state to candidate, of an encoder's weights.
 
-def candidate_kernels(
-    encoder: nn.Module, params: Mapping[str, Any]
-) -> list[Float[Array, "K N N"]]:
-    """Returns the recurrent kernels of an encoder's cell candidates.
-
-    Those of units that read the same input, for each layer and direction; none if the
-    encoder has no method `candidate_kernels`, as `BiLSTM` does.
+    For each layer and direction, those of its units, which read the same input: the W_c
+    of Žukov-Gregorič et al.'s (2018) orthogonality penalty.
     """
-    find = getattr(encoder, "candidate_kernels", None)
-    return [] if find is None else find(params)
+    leaves = jax.tree.leaves_with_path(params)
+    cells = [leaf for path, leaf in leaves if path[-1].key == "recurrent"]
+    return [side[:, :, layers.CANDIDATE] for cell in cells for side in cell]
 
 
 class Identity(nn.Module):
@@ -184,9 +160,7 @@ class Identity(nn.Module):
 
     receptive_field = 1
 
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[Float[Array, " T D"], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features unchanged, and no intermediates."""
         del mask, train
         return x, {}
@@ -210,9 +184,7 @@ class Projection(nn.Module):
     receptive_field = 1
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features of each token; zero under padding."""
         del train
         dense = nn.Dense(
@@ -298,9 +270,7 @@ class SelfAttention(nn.Module):
                 )
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns [x; C^1; …; C^m], H = D + m·d, zero under padding, and intermediates.
 
         The intermediate `attention` holds the weights α^i, `[m, T, T]`: the row of a

@@ -45,39 +45,33 @@ def check_model(model: Any) -> None:
         )
 
 
-def check_weights(weights: Any) -> None:
-    """Raises TypeError unless a value has the form of a model's weights."""
+def check_inputs(
+    model: Any, weights: Any, sentence: Any, key: Any, is_batch: bool = False
+) -> None:
+    """Raises TypeError unless a model, weights, a sentence (or batch) and a key fit."""
+    check_model(model)
     if not isinstance(weights, Mapping) or "params" not in weights:
         raise TypeError(
             "Expected the weights of a model, a dictionary with 'params' and 'frozen' "
             f"as jaxner.init returns it, got {shown(weights)}."
         )
-
-
-def check_sentence(sentence: Any, is_batch: bool = False) -> None:
-    """Raises TypeError unless a value is an encoded sentence, or a batch of them."""
-    what = "batch" if is_batch else "sentence"
-    call = f"jaxner.encode(params, {'[tokens]' if is_batch else 'tokens'})"
-    if not isinstance(sentence, Sentence):
-        raise TypeError(f"Expected an encoded {what}, {call}, got {shown(sentence)}.")
-    shape = list(jnp.shape(sentence.words))
-    if len(shape) != 1 + is_batch:
-        remedy = f"call {call}" if is_batch else "map over a batch with jax.vmap"
-        wanted = "[B, T]" if is_batch else "[T]"
+    what, wanted = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
+    shape = jnp.shape(sentence.words) if isinstance(sentence, Sentence) else None
+    if shape is None or len(shape) != 1 + is_batch:
+        got = shown(sentence) if shape is None else list(shape)
         raise TypeError(
-            f"Expected an encoded {what}, words of shape {wanted}, got {shape}: "
-            f"{remedy}."
+            f"Expected an encoded {what}, words of shape {wanted}, got {got}: call "
+            f"jaxner.encode(params, {'[tokens]' if is_batch else 'tokens'}), and map "
+            "over batches with jax.vmap."
         )
+    if key is not None:
+        check_key(key)
 
 
 def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
-    """Checks that labels are ids, as many as a batch has tokens.
+    """Raises an error unless labels are ids, as many as a batch has tokens.
 
     Their range is checked where they are known, outside `jit`.
-
-    Raises:
-        TypeError: They have another shape or type.
-        InputError: The id of a token is not in the label set.
     """
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
@@ -113,21 +107,13 @@ def check_part(part: str, options: Any, known: Mapping[str, Any] | None = None) 
         )
 
 
-def check_encoded(module: Any, encoded: Any) -> None:
-    """Raises TypeError unless an encoder returned features and a dictionary."""
-    is_pair = isinstance(encoded, tuple) and len(encoded) == 2
-    _check_returned(
-        "encoder", module, encoded, is_pair and isinstance(encoded[1], dict)
-    )
-
-
-def check_scores(module: Any, potentials: Any) -> None:
-    """Raises TypeError unless a head returned potentials."""
-    is_right = isinstance(potentials, get_args(AnyPotentials))
-    _check_returned("head", module, potentials, is_right)
-
-
-def _check_returned(part: str, module: Any, value: Any, is_right: bool) -> None:
+def check_returned(part: str, module: Any, value: Any) -> None:
+    """Raises TypeError unless an encoder or a head returned what it has to."""
+    if part == "head":
+        is_right = isinstance(value, get_args(AnyPotentials))
+    else:
+        is_pair = isinstance(value, tuple) and len(value) == 2
+        is_right = is_pair and isinstance(value[1], dict)
     if not is_right:
         shape = getattr(value, "shape", None)
         form = type(value).__name__ if shape is None else f"an array {list(shape)}"

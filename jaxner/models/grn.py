@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxner.fields import OneOf, Size
 from jaxner.models import layers
+from jaxner.models.layers import Encoded, Features, Mask
 
 CONTEXTS = {"all": (1, 3, 5), "branch3": (3,), "none": ()}
 RELATIONS = ("gated", "attention", "fusion", "none")
@@ -50,9 +51,7 @@ class GRN(nn.Module):
         return None
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[Float[Array, " T H"], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features of each token, zero under padding, and intermediates.
 
         The intermediates are `relation_from` and `relation_to`, `[T, H]` ("attention":

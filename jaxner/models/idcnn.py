@@ -17,10 +17,10 @@ from typing import Annotated
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 
 from jaxner.fields import Depth, Distance, OneOf, Size
 from jaxner.models import layers
+from jaxner.models.layers import Features, Mask
 
 WIDTH = 3
 BIAS = 0.01  # initial bias of the first layer and of the head
@@ -43,9 +43,7 @@ class Block(nn.Module):
     initializer: str
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T H"], mask: Bool[Array, " T"]
-    ) -> Float[Array, " T H"]:
+    def __call__(self, x: Features, mask: Mask) -> Features:
         """Returns the features of each token; zero under padding."""
         init = INITIALIZERS[self.initializer]
         for i, dilation in enumerate(self.dilations, 1):
@@ -95,9 +93,7 @@ class IDCNN(nn.Module):
         return self.num_blocks
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[tuple[Float[Array, " T H"], ...], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token after each block, in order."""
         del train  # dropout is in the representation and in the head
         initial = layers.Convolution(

@@ -7,16 +7,14 @@ features, `L` labels, `H` features of a BiLSTM; `m` heads; `N` layers but the la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from jaxner.fields import Depth, Derived, Positive, Rate, Real, Size
 from jaxner.models import layers
+from jaxner.models.layers import Encoded, Features, Mask
 
 
 class LabelAttention(nn.Module):
@@ -67,9 +65,7 @@ class LabelAttention(nn.Module):
             )
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[Float[Array, " T L"], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the scores of the labels, zero under padding, for a `ScoresHead`.
 
         The intermediates hold `label_attention` `[N, m, T, L]`, before dropout.
@@ -94,13 +90,6 @@ class LabelAttention(nn.Module):
         scores = self._scores(features, labels, f"attention{self.num_layers}", 1)[0]
         out = {"label_attention": jnp.stack(attention)} if attention else {}
         return jnp.where(mask[:, None], scores, 0.0), out
-
-    def candidate_kernels(
-        self, params: Mapping[str, Any]
-    ) -> list[Float[Array, "1 N N"]]:
-        """Returns kernels as `BiLSTM.candidate_kernels` does."""
-        names = [f"lstm{number}" for number in range(1, self.num_layers + 1)]
-        return layers.candidates(params, names)
 
     def _project(self, x, name, num_heads):
         kernel = layers.KERNELS[self.kernel_initializer](1)

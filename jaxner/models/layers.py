@@ -16,6 +16,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxner.fields import OneOf, Rate
 
+Mask = Bool[Array, " T"]
+Features = Float[Array, " T D"]
+Encoded = tuple[Float[Array, " T H"], dict[str, Array]]  # and intermediates
+
 # --- Draws ----------------------------------------------------------------------------
 
 # He et al., "Delving Deep into Rectifiers", ICCV 2015, with the bound √(6 / fan-in).
@@ -324,12 +328,6 @@ class Cells(nn.Module):
 
         bias = self.param("bias", bias_init, (*cells, 4, size))
         return kernel("input", dim), kernel("recurrent", size), bias
-
-
-def candidates(params: Any, names: list[str]) -> list[Float[Array, "K N N"]]:
-    """Returns the recurrent kernels of the candidates of some `Cells`, by direction."""
-    kernels = [direction for name in names for direction in params[name]["recurrent"]]
-    return [kernel[:, :, CANDIDATE] for kernel in kernels]
 
 
 @jax.custom_jvp

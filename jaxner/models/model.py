@@ -19,14 +19,7 @@ from jaxtyping import Array, Float
 from jaxner import inference
 from jaxner.fields import OneOf, Passes, Seed, check_fields
 from jaxner.models import axes
-from jaxner.models.checks import (
-    check_encoded,
-    check_key,
-    check_model,
-    check_scores,
-    check_sentence,
-    check_weights,
-)
+from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
 from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
 
 DTYPES = ("float32", "bfloat16")
@@ -43,11 +36,10 @@ _LOW = ("representation", "encoder", "streams")  # parts that may compute in les
 
 
 class Keys(NamedTuple):
-    """The PRNG keys of one pass; None switches a kind of noise off.
+    """The PRNG keys of one pass, for each kind of noise; None switches it off.
 
-    For the dropout masks of the sentence, its words that count as unknown, masks that
-    all sentences of a batch share, and dropout on characters that they share (None:
-    each sentence draws its own from `dropout`).
+    Dropout of the sentence; words that count as unknown; masks that all sentences of a
+    batch share, and dropout on characters that they share (None: from `dropout`).
     """
 
     dropout: Array | None = None
@@ -145,18 +137,13 @@ class Model(nn.Module):
         if self.dtype == "float32":
             return variables
 
-        def cast(leaf):
+        def cast(path, leaf):
+            _, *names = name_of(path).split("/")
+            part = next((name for name in names if name != "refinement"), "")
             is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
-            return leaf.astype(self.dtype) if is_float else leaf
+            return leaf.astype(self.dtype) if is_float and part in _LOW else leaf
 
-        def chosen(weights):
-            weights = {**weights}
-            if "refinement" in weights:
-                weights["refinement"] = chosen(weights["refinement"])
-            low = (name for name in _LOW if name in weights)
-            return weights | {n: jax.tree.map(cast, weights[n]) for n in low}
-
-        return {kind: chosen(weights) for kind, weights in variables.items()}
+        return jax.tree_util.tree_map_with_path(cast, variables)
 
     def __call__(self, sentence: Sentence, *, train: bool):
         """Returns the potentials of each stage, and a dict of intermediates."""
@@ -169,15 +156,15 @@ class Model(nn.Module):
 
     def represent(self, sentence: Sentence, *, train: bool) -> Float[Array, "T D"]:
         """Returns the features of each token, without its context."""
+        return self._run(self.representation, train, sentence).astype(self.dtype)
 
-        def features(module, sentence):
-            return module(sentence, train=train)
+    def _run(self, module: Any, train: bool, *inputs: Any) -> Any:
+        """Calls a module whose inner values training may compute twice."""
 
-        return self._lean(features)(self.representation, sentence).astype(self.dtype)
+        def call(module, *inputs):
+            return module(*inputs, train=train)
 
-    def _lean(self, function: Any) -> Any:
-        """Computes what a function of a module held in between again, if asked to."""
-        return nn.remat(function) if self.remat else function
+        return (nn.remat(call) if self.remat else call)(module, *inputs)
 
     def draft(
         self,
@@ -188,12 +175,9 @@ class Model(nn.Module):
         parts: tuple[str, ...] = PARTS,
     ):
         """Returns what `__call__` returns, without the refinement's stage."""
-
-        def encode(module, x, mask):
-            return module(x, mask, train=train and "encoder" in parts)
-
-        encoded = self._lean(encode)(self.encoder, x, sentence.mask)
-        check_encoded(self.encoder, encoded)
+        noisy = train and "encoder" in parts
+        encoded = self._run(self.encoder, noisy, x, sentence.mask)
+        check_returned("encoder", self.encoder, encoded)
         features, out = encoded
         stages = features if isinstance(features, tuple) else (features,)
         heads = self.earlier_heads or (self.head,) * (len(stages) - 1)
@@ -201,7 +185,7 @@ class Model(nn.Module):
         for head, stage in zip((*heads, self.head), stages, strict=True):
             is_dropped = train and "head" in parts
             scores.append(head(stage.astype(jnp.float32), train=is_dropped))
-            check_scores(head, scores[-1])
+            check_returned("head", head, scores[-1])
         return tuple(scores), out
 
     def refine(
@@ -396,11 +380,7 @@ def apply(
         >>> apply(tagger.model, tagger.weights, sentence).emissions.shape[0]
         2
     """
-    check_model(model)
-    check_weights(weights)
-    check_sentence(sentence)
-    if key is not None:
-        check_key(key)
+    check_inputs(model, weights, sentence, key)
     return apply_with_intermediates(model, weights, sentence, key)[0]
 
 

@@ -233,10 +233,7 @@ def build(
     """Returns a model with the sizes of the data and the choices of a config.
 
     Args:
-        num_labels: Size of the label set.
-        num_trained_words: Number of words with trained vectors; see `Words`.
-        num_frozen_words: Number of words with frozen vectors.
-        num_chars: Size of the character vocabulary.
+        num_labels: Size of the label set; other sizes are those of the vocabulary.
         representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
             or None, and the other attributes of `Representation`.
         encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
@@ -253,11 +250,6 @@ def build(
             `Refinement`; None for no refinement.
         separators: See `Model`, as for `dtype` and `remat`.
         singletons: See `Representation`.
-        dtype: What representation and encoder compute in.
-        remat: Whether training saves memory at the expense of time.
-
-    Returns:
-        A static module, compared and hashed by value.
 
     Raises:
         TypeError: A part is neither options nor a module.
@@ -273,9 +265,9 @@ def build(
     }
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
-    check_part("representation", representation)
 
     def represent() -> nn.Module:
+        check_part("representation", representation)
         if isinstance(representation, nn.Module):
             return representation
         return _representation(representation, sizes, encoder_sizes, remat)
@@ -325,12 +317,7 @@ def _part(part: str, options: Any, table: Mapping[str, Any], sizes: Any, default
 
 
 def _make(kind: Any, part: str, options: Any, sizes: Mapping[str, Any]) -> Any:
-    """Makes a module from its options, and from sizes the fields that are no options.
-
-    Raises:
-        InputError: An option is unknown, or a value is not allowed.
-        TypeError: The options are no dictionary.
-    """
+    """Makes a module from its options, and from sizes what is no option."""
     check_part(part, options)
     names = [name for name in fields.names(kind) if name not in _LINEN]
     values = {}
@@ -352,34 +339,34 @@ def _make(kind: Any, part: str, options: Any, sizes: Mapping[str, Any]) -> Any:
 
 
 def _representation(options: Any, sizes, encoder_sizes, remat: bool) -> Any:
-    parts = {name: options.get(name) for name in (*_PARTS, "chars", "bert")}
-    if not any(
-        parts[name] is not None for name in ("words", "chars", "vectors", "bert")
-    ):
+    names = (*_PARTS, "chars", "bert")
+    parts = {n: options[n] for n in names if options.get(n) is not None}
+    if parts.keys() <= {"caps"}:
         raise InputError(
             "A representation needs at least one of words, chars, vectors and bert"
         )
-    for name, kind in _PARTS.items():
-        if parts[name] is not None:
-            if kind is Vectors and "num_layers" not in sizes:
-                raise InputError("representation.vectors needs data.contextual")
-            path = f"representation.{name}"
-            parts[name] = _make(kind, path, parts[name], sizes)
-    if parts["chars"] is not None:
-        path = "representation.chars"
-        parts["chars"] = _part(path, parts["chars"], models.CHARACTERS, sizes, "cnn")
-    if parts["bert"] is not None:
-        if encoder_sizes is None:
+    if "vectors" in parts and "num_layers" not in sizes:
+        raise InputError("representation.vectors needs data.contextual")
+    for name, part in parts.items():
+        path = f"representation.{name}"
+        if name == "chars":
+            parts[name] = _part(path, part, models.CHARACTERS, sizes, "cnn")
+        elif name in _PARTS:
+            parts[name] = _make(_PARTS[name], path, part, sizes)
+        elif encoder_sizes is None:
             raise InputError("representation.bert needs data.pretrained")
-        bert, attributes = dict(parts["bert"]), {**encoder_sizes, "remat": remat}
-        for option, name in _RATES.items():  # None: the rate in the folder's config
-            if (rate := bert.pop(option, None)) is not None:
-                attributes[name] = rate
-        bert["encoder"] = _make(BERT, "representation.bert", attributes, {})
-        parts["bert"] = _make(WordPieces, "representation.bert", bert, {})
+        else:
+            bert, attributes = dict(part), {**encoder_sizes, "remat": remat}
+            for option, rate in _RATES.items():  # None: that of the folder's config
+                if bert.get(option) is not None:
+                    attributes[rate] = bert[option]
+                bert.pop(option, None)
+            bert["encoder"] = _make(BERT, path, attributes, {})
+            parts[name] = _make(WordPieces, path, bert, {})
     if not options.get("singleton_dropout"):
         sizes = {**sizes, "singletons": (0, 0)}
-    return _make(Representation, "representation", {**options, **parts}, sizes)
+    parts = {"words": None, "chars": None, **options, **parts}
+    return _make(Representation, "representation", parts, sizes)
 
 
 def _refinement(options: Any, represent: Callable[[], Any], score: Callable) -> Any:

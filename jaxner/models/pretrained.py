@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner.errors import InputError, needs
-from jaxner.fields import Momentum, Size, check
-from jaxner.models.bert import ACTIVATIONS, BERT
+from jaxner.fields import check_fields
+from jaxner.models.bert import BERT
 from jaxner.models.model import name_of
 from jaxner.types import Weights
 
@@ -62,8 +62,7 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: `config.json` is missing.
-        InputError: The config is malformed, or describes a model that `BERT` does not
-            support.
+        InputError: The config is malformed, or that of a model other than BERT.
     """
     path = Path(folder) / "config.json"
     if not path.is_file():
@@ -80,19 +79,10 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
     attributes = {name: config[name] for name in names if name in config}
     if missing := [name for name in _SIZES[:6] if name not in attributes]:
         raise InputError(f"lacks {', '.join(missing)}", path)
-    for name, value in attributes.items():
-        if name in _SIZES:
-            check(f"{path}: {name}", value, Size)
-        elif name in _RATES:
-            check(f"{path}: {name}", value, Momentum)
-        elif value not in list(ACTIVATIONS):
-            known = ", ".join(ACTIVATIONS)
-            raise InputError(f"unknown hidden_act {value!r}; known: {known}", path)
-    size, heads = attributes["hidden_size"], attributes["num_attention_heads"]
-    if size % heads:
-        raise InputError(
-            f"hidden_size {size} is not divisible by num_attention_heads {heads}", path
-        )
+    try:
+        check_fields(BERT(**attributes))
+    except ValueError as error:
+        raise InputError(str(error), path) from None
     return attributes
 
 

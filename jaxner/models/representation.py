@@ -27,8 +27,10 @@ from jaxner.fields import (
 )
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
+from jaxner.models.layers import Features
 from jaxner.types import FORBIDDEN, Caps, Pieces, Sentence
 
+Characters = Int[Array, " T C"]
 _PADDING, _UNKNOWN = 0, 1  # the first two word ids; 1 is the unknown character, too
 NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is any other
 
@@ -93,9 +95,7 @@ class Capitalisation(nn.Module):
     unknown: bool = False
 
     @nn.compact
-    def __call__(
-        self, caps: Int[Array, " T"], words: Int[Array, " T"]
-    ) -> Float[Array, " T D"]:
+    def __call__(self, caps: Int[Array, " T"], words: Int[Array, " T"]) -> Features:
         """Returns the features of each word; zero at padding and separators."""
         rule = RULES[self.rule]
         classes = jnp.array([rule.get(kind, 0) for kind in Caps])[caps]
@@ -245,9 +245,7 @@ class CharacterCNN(nn.Module):
                 )
 
     @nn.compact
-    def __call__(
-        self, chars: Int[Array, " T C"], *, train: bool
-    ) -> Float[Array, " T D"]:
+    def __call__(self, chars: Characters, *, train: bool) -> Features:
         """Returns the features of each word; zero for a word without characters."""
         if self.length is not None:
             room = max(self.length - chars.shape[1], 0)
@@ -299,9 +297,7 @@ class CharacterLSTM(nn.Module):
     dropout: Rate = 0.0
 
     @nn.compact
-    def __call__(
-        self, chars: Int[Array, " T C"], *, train: bool
-    ) -> Float[Array, " T D"]:
+    def __call__(self, chars: Characters, *, train: bool) -> Features:
         """Returns the features of each word; zero for a word without characters."""
         present = chars > 0
         x = jnp.where(present[:, :, None], _vectors_of(self, chars, train), 0.0)
@@ -377,9 +373,7 @@ class IntNet(nn.Module):
             raise ValueError("Expected odd widths of IntNet, got none")
 
     @nn.compact
-    def __call__(
-        self, chars: Int[Array, " T C"], *, train: bool
-    ) -> Float[Array, " T D"]:
+    def __call__(self, chars: Characters, *, train: bool) -> Features:
         """Returns the features of each word; zero for a word without characters."""
         present = (chars > 0)[:, :, None]
 

@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float
 from jaxner.fields import Depth, EvenSize, OneOf, Positive, Rate, Real, Size
 from jaxner.models import layers
 from jaxner.models.bilstm import BLOCK, WHOLE, by_blocks
+from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN, Potentials
 
 FORMS = ("code", "paper")
@@ -49,10 +50,9 @@ def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}
 def shift(by_distance: Float[Array, "m n P"]) -> Float[Array, "m n T"]:
     """Returns scores by pair from scores by distance: `[i, j]` is the score of j - i.
 
-    Row i starts i values further left than row 0. Reading the flat array from its n-th
-    value on, in rows shorter by one, gives just that. This is one copy, and so is its
-    gradient; gathering each value would be much slower.
-    The scores are those of n tokens for distances -n to T, P = n + T + 1.
+    The scores are those of n tokens for distances -n to T, P = n + T + 1. Row i starts
+    i values further left than row 0: the flat array from its n-th value on, in rows
+    shorter by one. This is one copy, and so is its gradient; a gather is slower.
     """
     heads, rows, count = by_distance.shape
     flat = by_distance.reshape(heads, rows * count)[:, rows:]
@@ -149,13 +149,7 @@ class RelativeLayer(nn.Module):
 
     @nn.compact
     def __call__(
-        self,
-        x: Float[Array, " T d"],
-        mask: Bool[Array, " T"],
-        *,
-        train: bool,
-        keys: Float[Array, " T d"] | None = None,
-        position: Float[Array, "k k"] | None = None,
+        self, x, mask: Bool[Array, " T"], *, train: bool, keys=None, position=None
     ) -> Float[Array, " T d"]:
         """Returns new features of each token, zero under padding.
 
@@ -196,9 +190,7 @@ class RelativeTransformer(nn.Module):
     receptive_field = None  # all tokens decide every label
 
     @nn.compact
-    def __call__(
-        self, x: Float[Array, " T D"], mask: Bool[Array, " T"], *, train: bool
-    ) -> tuple[Float[Array, " T d"], dict[str, Array]]:
+    def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features, zero under padding, and no intermediates."""
         x = _dense(x.shape[1], self.num_heads * self.head_dim, "input")(x)
         for number in range(1, self.num_layers + 1):
@@ -275,14 +267,12 @@ def _attention(module, name: str) -> RelativeAttention:
 
 
 def _layer(module, name: str) -> RelativeLayer:
-    return RelativeLayer(
-        module.num_heads,
-        module.head_dim,
-        module.dropout,
-        module.attention_dropout,
+    sizes = module.num_heads, module.head_dim
+    rates, form = (
+        (module.dropout, module.attention_dropout),
         getattr(module, "form", "code"),
-        name=name,
     )
+    return RelativeLayer(*sizes, *rates, form, name=name)
 
 
 def _dense(fan_in: int, size: int, name: str) -> nn.Dense:

@@ -154,7 +154,7 @@ def _check_parts(config: Mapping[str, Any]) -> None:
             "--config.model.head.name 'scores' takes the scores of an encoder such as "
             "'lan'; for features, take head=softmax or head=crf"
         )
-    has_lstm = any(hasattr(s.module, "candidate_kernels") for s in encoders)
+    has_lstm = any(hasattr(s.module, "forget_bias") for s in encoders)
     if config["objective"].get("orthogonality") and not has_lstm:
         raise ValueError(
             "--config.objective.orthogonality needs an encoder with LSTMs, such as "

@@ -204,12 +204,8 @@ def batch_loss(
         >>> float(batch_loss(tagger.model, tagger.weights, batch, labels)) > 0
         True
     """
-    models.check_model(model)
-    models.check_weights(weights)
-    models.check_sentence(batch, is_batch=True)
+    models.check_inputs(model, weights, batch, key, is_batch=True)
     models.check_labels(labels, batch, getattr(model.head, "num_labels", None))
-    if key is not None:
-        models.check_key(key)
     if not isinstance(objective, Objective):
         raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
     labels = jnp.asarray(labels)
@@ -248,7 +244,7 @@ def weight_loss(
     """Returns the terms that depend on the weights alone."""
     if not objective.orthogonality:
         return jnp.zeros(())
-    kernels = models.candidate_kernels(model.encoder, params["encoder"])
+    kernels = models.candidate_kernels(params["encoder"])
     penalty = orthogonality(kernels, objective.orthogonality_form)
     return objective.orthogonality * penalty
 

@@ -431,7 +431,7 @@ def test_orthogonality_equals_numpy(form, setting):
     encoder = weights["params"]["encoder"]
     expected = numpy_orthogonality([encoder["layer1"], encoder["layer2"]], form)
     assert expected > 10
-    kernels = models.candidate_kernels(model.encoder, encoder)
+    kernels = models.candidate_kernels(encoder)
     found = float(objectives.orthogonality(kernels, form))
     assert found == pytest.approx(expected, rel=1e-5)
     batch = batch_of(sentences, labels, 3)
@@ -467,7 +467,7 @@ def test_orthogonality_sees_the_lstms_within_a_chain():
     params = random_weights(model)["params"]
     first = params["encoder"]["first"]
     expected = numpy_orthogonality([first["layer1"], first["layer2"]], "pairs")
-    kernels = models.candidate_kernels(model.encoder, params["encoder"])
+    kernels = models.candidate_kernels(params["encoder"])
     found = float(objectives.orthogonality(kernels))
     assert found == pytest.approx(expected, rel=1e-5)
 
