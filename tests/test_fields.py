@@ -1,6 +1,5 @@
 """Allowed values of options, read from annotations."""
 
-import dataclasses
 import math
 from typing import Annotated
 
@@ -86,15 +85,3 @@ def test_what_fits_is_let_through():
         (0, Rate),
     ):
         fields.check("x", value, hint)
-
-
-def test_a_module_checks_its_own_fields():
-    @dataclasses.dataclass
-    class Section:
-        size: Size = 3
-
-        def __post_init__(self):
-            fields.check_fields(self)
-
-    with pytest.raises(ValueError, match="size of Section must be at least 1, got 0"):
-        Section(0)

@@ -20,7 +20,11 @@ from jaxner import inference
 from jaxner.fields import OneOf, Passes, Seed, check_fields
 from jaxner.models import axes
 from jaxner.models.checks import check_inputs, check_key, check_model, check_returned
+from jaxner.models.layers import Features
 from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
+
+Chances = Float[Array, "T L"]
+Computed = Features | None  # by `represent`, before
 
 DTYPES = ("float32", "bfloat16")
 """What a model computes in: bfloat16 has the range of float32 and 8 bits of precision,
@@ -166,14 +170,7 @@ class Model(nn.Module):
 
         return (nn.remat(call) if self.remat else call)(module, *inputs)
 
-    def draft(
-        self,
-        x: Float[Array, "T D"],
-        sentence: Sentence,
-        *,
-        train: bool,
-        parts: tuple[str, ...] = PARTS,
-    ):
+    def draft(self, x: Features, sentence: Sentence, *, train: bool, parts=PARTS):
         """Returns what `__call__` returns, without the refinement's stage."""
         noisy = train and "encoder" in parts
         encoded = self._run(self.encoder, noisy, x, sentence.mask)
@@ -189,12 +186,7 @@ class Model(nn.Module):
         return tuple(scores), out
 
     def refine(
-        self,
-        x: Float[Array, "T D"],
-        sentence: Sentence,
-        probabilities: Float[Array, "T L"],
-        *,
-        train: bool = False,
+        self, x: Features, sentence: Sentence, probabilities: Chances, *, train=False
     ):
         """Returns the refinement's potentials, given the draft's probabilities."""
         refinement: Any = self.refinement
@@ -403,9 +395,7 @@ def pass_keys(key: Array, num_samples: int) -> Array:
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_samples))
 
 
-def represent(
-    model: Model, weights: Weights, sentence: Sentence
-) -> Float[Array, "T D"]:
+def represent(model: Model, weights: Weights, sentence: Sentence) -> Features:
     """Returns the features of each token without dropout.
 
     Callers pass them on, because XLA would recompute any loop in them each time.
@@ -417,7 +407,7 @@ def draft(
     model: Model,
     weights: Weights,
     sentence: Sentence,
-    x: Float[Array, "T D"] | None = None,
+    x: Computed = None,
     rngs: Mapping[str, Array] | None = None,
     parts: tuple[str, ...] = PARTS,
 ) -> Any:
@@ -437,11 +427,7 @@ def draft(
 
 
 def sample(
-    model: Model,
-    weights: Weights,
-    sentence: Sentence,
-    keys: Array,
-    x: Float[Array, "T D"] | None = None,
+    model: Model, weights: Weights, sentence: Sentence, keys: Array, x: Computed = None
 ):
     """Returns the draft's potentials in several passes, one for each of `pass_keys`.
 
@@ -490,7 +476,7 @@ def drafted(
     weights: Weights,
     sentence: Sentence,
     key: Array | None = None,
-    x: Float[Array, "T D"] | None = None,
+    x: Computed = None,
 ) -> tuple[Any, Any]:
     """Returns the draft's potentials, over all passes, and its label probabilities.
 
@@ -511,8 +497,8 @@ def refine(
     model: Model,
     weights: Weights,
     sentence: Sentence,
-    chances: Float[Array, "T L"],
-    x: Float[Array, "T D"] | None = None,
+    chances: Chances,
+    x: Computed = None,
 ) -> Potentials:
     """Returns the refinement's potentials, given the draft's probabilities."""
     x = represent(model, weights, sentence) if x is None else x

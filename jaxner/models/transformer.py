@@ -27,6 +27,7 @@ from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN, Potentials
 
 FORMS = ("code", "paper")
+Chances = Float[Array, " T L"]
 
 _EPSILON = 1e-12  # of layer normalisation
 # U(±1/√fan-in) for the kernel of all heads, `[D, m, k]`.
@@ -232,14 +233,7 @@ class TwoStream(nn.Module):
     form: Annotated[str, OneOf(FORMS)] = "code"
 
     @nn.compact
-    def __call__(
-        self,
-        words: Float[Array, " T D"],
-        labels: Any,
-        mask: Bool[Array, " T"],
-        *,
-        train: bool,
-    ) -> Float[Array, " T H"]:
+    def __call__(self, words: Features, labels: Any, mask: Mask, *, train: bool):
         """Returns [Hx; Hl], H = 2 d, zero under padding; Hx alone without labels."""
         dim = self.num_heads * self.head_dim
         h = _dense(words.shape[1], dim, "input")(words)
@@ -311,12 +305,7 @@ class Refinement(nn.Module):
 
     @nn.compact
     def __call__(
-        self,
-        x: Float[Array, " T D"],
-        probabilities: Float[Array, "T L"],
-        mask: Bool[Array, " T"],
-        *,
-        train: bool,
+        self, x: Features, probabilities: Chances, mask: Mask, *, train: bool
     ) -> Potentials:
         """Returns the potentials, given words and the draft's label probabilities."""
         read = None
