@@ -382,6 +382,13 @@ def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model
             "A tagger of documents needs head 'softmax' or 'crf': 'seq2seq' has no "
             "scores for separators"
         )
+    parts = options["representation"]
+    inputs = {"vectors": vocabulary.vector_sizes, "bert": vocabulary.encoder_sizes}
+    for part, size in inputs.items() if isinstance(parts, Mapping) else ():
+        if size and not parts.get(part):
+            raise InputError(
+                f"The data have inputs for representation.{part}, but it is not set"
+            )
     sizes = _sizes(vocabulary)
     return models.build(
         num_labels=sizes["num_labels"],

@@ -143,7 +143,9 @@ def tokenise(text: str) -> list[Token]:
             tokens.extend(_without_ending(text, start, end))
             continue
         tokens.append(Token(text[start:end], start, end))
-        if kinds[start] in "@#L" and (ending := _ENDING_AFTER.match(text, end)):
+        ending = _ENDING_AFTER.match(text, end) if kinds[start] in "@#L" else None
+        # Only where a word ends, too: `'s-Hertogenbosch` is no ending.
+        if ending and _PIECE.match(kinds, end + 1).end() == ending.end():
             tokens.append(Token(ending[0], end, ending.end()))
             end = ending.end()
     return tokens

@@ -39,6 +39,7 @@ def words(text):
 @given(ANY | RULED)
 @example("\ud800 x")  # half of a character, as it may come from broken input
 @example("U.N...")
+@example("@a'S'0")
 def test_offsets_hold_and_no_character_is_lost(text):
     found = tokenise(text)
     end = 0
