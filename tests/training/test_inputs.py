@@ -350,11 +350,11 @@ def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
         build(config)
     config.data.contextual = None
     config.model.representation.vectors = {"layer": "mix"}
-    with pytest.raises(ValueError, match=r"vectors needs --config\.data\.contextual"):
+    with pytest.raises(ValueError, match="contextual"):
         build(config)
     config = bert_config(short, bert)
     config.data.pretrained = None
-    with pytest.raises(ValueError, match=r"bert needs --config\.data\.pretrained"):
+    with pytest.raises(ValueError, match="pretrained"):
         build(config)
     config.data.pretrained = str(tmp_path)
     sizes = json.loads((bert / "config.json").read_text()) | {"vocab_size": 4}
