@@ -52,4 +52,4 @@ def get_config(config, arg):
     if arg.model == "uanet":  # its settings, except batches and epochs
         families.refine(config, own_representation=False, label_scale=1.0)
         config.objective.reduction = "sum"
-        config.optimizer.parts.bert = tuned
+        config.optimizer["parts"]["bert"] = tuned

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -40,7 +41,7 @@ def platform_of(weights: Any) -> str:
         True
     """
     for leaf in jax.tree.leaves(weights):
-        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
             return next(iter(leaf.devices())).platform
     return jax.default_backend()
 
@@ -74,8 +75,10 @@ def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
     )
 
 
-def put(arrays: Any, sharding: NamedSharding) -> Any:
+def put(arrays: Any, sharding: NamedSharding | None) -> Any:
     """Returns placed arrays; each process has them whole and copies its own part."""
+    if sharding is None:
+        return arrays
     if sharding.is_fully_addressable:
         return jax.device_put(arrays, sharding)
 

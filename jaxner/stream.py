@@ -656,7 +656,8 @@ def _labeller(
     def with_chances(chunk: _Chunk) -> Iterator[Labelled]:
         options = {"constrained": constrained, "documents": _documents(chunk)}
         types = types_of(params)
-        for answer in arrays(params, chunk.sentences, **options):
+        encoded: Any = chunk.sentences
+        for answer in arrays(params, encoded, **options):
             labels, chances = decode(answer.labels), read_spans(types, answer)
             for start, end, _ in [s for s, p in chances.items() if p < least]:
                 labels[start:end] = ["O"] * (end - start)

@@ -89,10 +89,10 @@ def texts_of(given: Any) -> list[str] | None:
     """
     if isinstance(given, str):
         return [given]
-    is_list = isinstance(given, (list, tuple)) and not isinstance(given, Sentence)
-    if not is_list or not all(isinstance(text, str) for text in given):
+    texts: Any = given if isinstance(given, list | tuple) else ()
+    if not texts or not all(isinstance(text, str) for text in texts):
         return None
-    return list(given) if any(map(_SEVERAL_WORDS.search, given)) else None
+    return list(texts) if any(map(_SEVERAL_WORDS.search, texts)) else None
 
 
 def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
@@ -285,8 +285,8 @@ def _batch(params, batch, key, *, function, options):
 
 
 def _is_encoded(sentences: Any) -> bool:
-    is_list = isinstance(sentences, (list, tuple)) and len(sentences) > 0
-    return is_list and isinstance(sentences[0], Sentence)
+    first = next(iter(sentences), None) if isinstance(sentences, list | tuple) else None
+    return isinstance(first, Sentence)
 
 
 def over_batches(
@@ -363,7 +363,7 @@ def _in_batches(
             results[i] = jax.tree.map(lambda a, r=row, n=n: a[r][:n], arrays)
 
     for rows, batch in _batches(sentences, weights, max(passes, 1)):
-        given = [batch]
+        given: list[Any] = [batch]
         if labels is not None:
             count, length = batch.words.shape
             given.append(batching.pad_labels([labels[i] for i in rows], length, count))
@@ -585,7 +585,9 @@ def label_split(
         >>> [len(labels) for labels in gold] == [len(labels) for labels in predicted]
         True
     """
-    gold = [e.labels or () for e in split.to_scheme(params.vocabulary.scheme)]
+    gold: list[Sequence[str]] = [
+        e.labels or () for e in split.to_scheme(params.vocabulary.scheme)
+    ]
     return gold, tag(params, split, **options)
 
 

@@ -144,8 +144,9 @@ def tokenise(text: str) -> list[Token]:
             continue
         tokens.append(Token(text[start:end], start, end))
         ending = _ENDING_AFTER.match(text, end) if kinds[start] in "@#L" else None
+        word = _PIECE.match(kinds, end + 1)
         # Only where a word ends, too: `'s-Hertogenbosch` is no ending.
-        if ending and _PIECE.match(kinds, end + 1).end() == ending.end():
+        if ending and word and word.end() == ending.end():
             tokens.append(Token(ending[0], end, ending.end()))
             end = ending.end()
     return tokens

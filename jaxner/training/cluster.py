@@ -74,11 +74,11 @@ class Placement:
 
     def weights(self, arrays: Any) -> Any:
         """Returns placed arrays of restarts, `[K, …]`."""
-        return arrays if self.mesh is None else devices.put(arrays, self.of_weights)
+        return devices.put(arrays, self.of_weights)
 
     def everywhere(self, arrays: Any) -> Any:
         """Returns arrays placed whole on every device."""
-        return arrays if self.mesh is None else devices.put(arrays, self.whole)
+        return devices.put(arrays, self.whole)
 
     def tagger(self, tagger: Tagger) -> Tagger:
         """Returns a tagger that computes on all devices."""

@@ -14,9 +14,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,9 @@ from jaxner.training import environment
 from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import Pieces, Sentence, Weights, WordVectors
 from jaxner.wording import counted
+
+if TYPE_CHECKING:
+    from jaxner.types import AnyArray
 
 Log = Callable[[str], object]
 """Gets lines for the user."""
@@ -283,7 +287,7 @@ def _check_types(train: Split, dev: Split, log: Log) -> None:
     has_tags, types = train.scheme == schemes.TAGS, train.types()
     if has_tags and len(types) < 2:
         raise InputError(
-            f"has only one tag, {types[0]}. Is --config.data.label_column right?",
+            f"has only one tag, {''.join(types)}. Is label_column right?",
             train.path,
         )
     if not types:
@@ -533,15 +537,15 @@ class Arrays(NamedTuple):
         windows: First window of each sentence, and their number, `[2, S]`.
     """
 
-    words: Int[Array, " N"]
-    caps: Int[Array, " N"]
-    labels: Int[Array, " N"]
-    chars: Int[Array, "W C"]
-    starts: Int[Array, " S"]
-    lengths: Int[Array, " S"]
-    vectors: Float[Array, "N L D"] | None = None
+    words: Int[AnyArray, " N"]
+    caps: Int[AnyArray, " N"]
+    labels: Int[AnyArray, " N"]
+    chars: Int[AnyArray, "W C"]
+    starts: Int[AnyArray, " S"]
+    lengths: Int[AnyArray, " S"]
+    vectors: Float[AnyArray, "N L D"] | None = None
     pieces: Pieces | None = None
-    windows: Int[Array, "2 S"] | None = None
+    windows: Int[AnyArray, "2 S"] | None = None
 
 
 class Block(NamedTuple):
@@ -555,11 +559,11 @@ class Block(NamedTuple):
         vectors: Precomputed vectors of the tokens, if they do not lie on the device.
     """
 
-    rows: Int[Array, " B"]
-    places: Int[Array, " B"]
-    words: Int[Array, " U"]
-    index: Int[Array, "B T"]
-    vectors: Float[Array, "B T L D"] | None = None
+    rows: Int[AnyArray, " B"]
+    places: Int[AnyArray, " B"]
+    words: Int[AnyArray, " U"]
+    index: Int[AnyArray, "B T"]
+    vectors: Float[AnyArray, "B T L D"] | None = None
 
 
 class Size(NamedTuple):
@@ -617,7 +621,7 @@ def take(
     )
     if arrays.vectors is not None:
         batch = batch._replace(vectors=_at(arrays.vectors, tokens, mask))
-    if arrays.pieces is not None and size.pieces is not None:
+    if arrays.pieces and arrays.windows is not None and size.pieces:
         firsts, counts = arrays.windows[:, block.rows]
         number = jnp.arange(size.pieces.windows)
         is_window = number[None] < counts[:, None]
@@ -690,8 +694,8 @@ class Corpus:
         )
         has_vectors = sentences[0].vectors is not None
         if vectors_on_device is None:
-            first = np.shape(sentences[0].vectors)[1:]
-            size = 4 * self.batches.num_tokens * int(np.prod(first))
+            layers: Any = sentences[0].vectors
+            size = 4 * self.batches.num_tokens * math.prod(np.shape(layers)[1:])
             vectors_on_device = size <= _SHARE * _memory()
         arrays = flat(self.batches, has_vectors and vectors_on_device)
         self._streams = has_vectors and not vectors_on_device

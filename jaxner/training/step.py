@@ -191,8 +191,9 @@ def _programs(recipe: Recipe, place: Placement, is_shared: bool):
         mapped = jax.vmap(functools.partial(add, size), axes, **place.restarts)
         return mapped(*given)
 
-    sums = place.of_weights
-    state = place.mesh and State(place.whole, sums, sums, place.whole)
+    sums: Any = place.of_weights
+    whole: Any = place.whole
+    state = place.mesh and State(whole, sums, sums, whole)
     return (
         jax.jit(jax.vmap(begin), out_shardings=sums),
         jax.jit(add_all, static_argnums=0, donate_argnums=4, out_shardings=sums),
