@@ -199,7 +199,7 @@ def evaluate(
     result |= {"file": str(scored.path), "sha256": scored.sha256, "notes": scored.notes}
     gold = [example.labels or () for example in scored.to_scheme(scheme)]
     labels = tables.Prediction(None, gold, predicted, scheme, run.rule)
-    measured = tables.measure(labels)
+    measured = tables.measure(labels, by_rule=False)
     result["figures"] = measured["figures"]
     console.print(tables.interval_line(measured))
     if chunks:

@@ -128,12 +128,11 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
         >>> [tuple(span) for span in to_spans(["I-PER", "I-PER", "O", "B-LOC"])]
         [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
-    _check(labels)
+    parsed = _check(labels)
     spans = []
     start = None
     before, before_kind = "O", ""  # so that an I or E on the first token starts a span
-    for position, label in enumerate(labels):
-        prefix, kind = parse(label)
+    for position, (prefix, kind) in enumerate(parsed):
         prefix = _READ_AS[prefix]
         starts = prefix != "O" and (
             prefix in "BS" or before in "OES" or kind != before_kind
@@ -391,14 +390,19 @@ def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
     return is_open and scheme in ("BIOES", "BILOU")
 
 
-def _check(labels: Sequence[str]) -> None:
+def _check(labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns prefixes and types; raises the error of the first bad label."""
     if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
         raise TypeError(f"Expected labels as a list of strings, got {shown(labels)}.")
-    for position, label in enumerate(labels):
-        try:
-            parse(label if isinstance(label, str) else repr(label))
-        except InputError as error:
-            raise InputError(f"Position {position}: {error.message}") from None
+    try:
+        return list(map(parse, labels))
+    except (InputError, TypeError):  # some label is malformed, or cannot be hashed
+        for position, label in enumerate(labels):
+            try:
+                parse(label if isinstance(label, str) else repr(label))
+            except InputError as error:
+                raise InputError(f"Position {position}: {error.message}") from None
+        raise
 
 
 def _check_scheme(scheme: str) -> None:

@@ -98,7 +98,11 @@ class Prediction:
 
 
 def measure(
-    prediction: Prediction, *, rounds: int = stats.ROUNDS, seed: int = 0
+    prediction: Prediction,
+    *,
+    rounds: int = stats.ROUNDS,
+    seed: int = 0,
+    by_rule: bool = True,
 ) -> Value:
     """Computes all figures of a prediction, with intervals.
 
@@ -106,6 +110,7 @@ def measure(
         prediction: The labels; tokens and training text separate unknown words of tags.
         rounds: Rounds of the bootstrap.
         seed: Seed of the bootstrap.
+        by_rule: Whether to count spans under the other rules too.
 
     Returns:
         `scores` (see `Scores.to_dict`), `figures` (by name: value, low and high),
@@ -140,7 +145,7 @@ def measure(
         "intervals": {"rounds": rounds, "level": stats.LEVEL, "seed": seed},
         "types": types,
     }
-    if not scores.has_tags:
+    if by_rule and not scores.has_tags:
         found["by_rule"] = {
             rule: scoring.total(
                 scores.counts
@@ -567,11 +572,12 @@ def interval_line(run: Value) -> str:
     return f"{main_figure(run)} {fixed(figure['value'])}, {about}: {_bounds(figure)}"
 
 
-def types_table(run: Value, title: str = "") -> Table:
+def types_table(run: Value, title: str = "", *, captioned: bool = True) -> Table:
     """Returns figures per type, over all types and as means; with intervals if known.
 
     `run` is what `measure` returned, or `{"scores": scores.to_dict()}`; the title says
-    what was scored. For tags, accuracies follow the title.
+    what was scored. For tags, accuracies follow the title. If captioned, the note names
+    the rule and the number of ill-formed labels.
     """
     scores, figures = run["scores"], run.get("figures", {})
 
@@ -592,13 +598,13 @@ def types_table(run: Value, title: str = "") -> Table:
     for mean in ("macro", "weighted"):
         values = {x: scores[f"{mean}_{x}"] for x in _PRF}
         rows.append([f"{mean} mean", *cells(values, f"{mean} f1"), "", "", ""])
-    note = caption(scores)
+    notes = [caption(scores)] if captioned else []
     if any(
         x["precision"] is None or x["recall"] is None
         for x in scores["by_type"].values()
     ):
-        note += f"\n{UNDEFINED}"
-    return Table(["type", *columns, *_NUMBERS], rows, note, title)
+        notes.append(UNDEFINED)
+    return Table(["type", *columns, *_NUMBERS], rows, "\n".join(notes), title)
 
 
 def _accuracies(scores: Value) -> list[str]:
