@@ -9,11 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxner
-from jaxner import devices, tagging
+from jaxner import devices, inference, models, tagging
 from jaxner.data import corpora, vectors
 from jaxner.runs import Workdir
 from jaxner.training import cluster, signals, train
@@ -41,14 +43,52 @@ def assert_same(folder, other):
     Sums in another order differ in the last bit, and steps add to that: the maxima of
     characters may switch. `test_corpus` compares weights.
     """
-    left, right = ([m["loss"] for m in Workdir(f).metrics()] for f in (folder, other))
-    np.testing.assert_allclose(left[0], right[0], rtol=1e-6)
-    np.testing.assert_allclose(left, right, rtol=1e-4)
+    assert_same_losses(folder, other)
     assert figures(folder) == figures(other)
     assert max(line["dev_f1"] or 0.0 for line in figures(folder)) > 0
     for name in ("dev", "test"):
         texts = [Workdir(f).predictions(name).read_text() for f in (folder, other)]
         assert texts[0] == texts[1]
+
+
+def assert_same_losses(folder, other):
+    left, right = (Workdir(f).metrics() for f in (folder, other))
+    assert [m["step"] for m in left] == [m["step"] for m in right]
+    left, right = ([m["loss"] for m in curve] for curve in (left, right))
+    np.testing.assert_allclose(left[0], right[0], rtol=1e-6)
+    np.testing.assert_allclose(left, right, rtol=1e-4)
+
+
+def assert_moved(corpus, folder, other):
+    """The same losses and weights, and labels that agree but for ties.
+
+    Each place adds the gradients in an order of its own. That alone, on one device and
+    with another `num_blocks`, moves these weights by 9e-4 in four epochs, more than all
+    moves do (5e-4). In one dev sentence two labellings are nearer than that, so which
+    of them is best, and with it F1, is not promised.
+    """
+    assert_same_losses(folder, other)
+    pair = jaxner.load(folder), jaxner.load(other)
+    for ours, theirs in zip(*map(jax.tree.leaves, pair), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-3)
+    for split in ("dev", "test"):
+        for example in corpora.load(None, split, directory=corpus).examples:
+            labellings = [jaxner.tag(tagger, list(example.tokens)) for tagger in pair]
+            if labellings[0] != labellings[1]:
+                for tagger in pair:
+                    assert preference(tagger, example.tokens, *labellings) < 2e-3
+
+
+def preference(tagger, tokens, labels, other):
+    """By how much a tagger scores one labelling above another."""
+    vocabulary = tagger.vocabulary
+    sentence = jax.tree.map(jnp.asarray, vocabulary.encode(tokens))
+    potentials = models.apply(tagger.model, tagger.weights, sentence)
+    ours, theirs = (
+        inference.score(potentials, jnp.asarray(vocabulary.label_ids(y)), sentence.mask)
+        for y in (labels, other)
+    )
+    return abs(float(ours - theirs))
 
 
 def config_of(corpus, epochs=3, **options):
@@ -254,7 +294,7 @@ def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
     back = ["-m", "jaxner", *arguments_of(corpus, folder, 4), "--config.num_devices=8"]
     assert "Resumed at step 30" in finish(start(back, 8))
     train.main_run(config_of(corpus, 4, num_devices=1), tmp_path / "whole")
-    assert_same(folder, tmp_path / "whole")
+    assert_moved(corpus, folder, tmp_path / "whole")
 
 
 def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
