@@ -54,7 +54,7 @@ class Split:
     name: str
     split: str
     path: Path
-    examples: tuple[Example, ...]
+    examples: Sequence[Example]
     scheme: str
     sha256: str
     ill_formed: int = 0

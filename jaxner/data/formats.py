@@ -13,6 +13,7 @@ import bisect
 import dataclasses
 import gzip
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -28,6 +29,9 @@ from jaxner.data import schemes, tokens
 from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 from jaxner.wording import counted
+
+Target = str | os.PathLike[str] | TextIO | io.TextIOBase
+"""What is written to: a path, or an open text file."""
 
 DOCSTART = "-DOCSTART-"
 UNFIT = ("error", "drop", "widen")
@@ -237,7 +241,9 @@ def _shown(text: str) -> str:
     return repr(text if len(repr(text)) <= 80 else f"{text[:80]}...")
 
 
-def write_text(target: str | os.PathLike[str] | TextIO, text: str) -> None:
+def write_text(
+    target: str | os.PathLike[str] | TextIO | io.TextIOBase, text: str
+) -> None:
     """Writes a file atomically, in UTF-8; a path that ends with `.gz` is compressed."""
     if not isinstance(target, str | os.PathLike):
         target.write(text)
@@ -910,7 +916,7 @@ def _joined(cells: Sequence[str], separator: str, forbidden: str) -> str:
 
 
 def write_columns(
-    target: str | os.PathLike[str] | TextIO,
+    target: Target,
     sentences: Iterable[Iterable[Sequence[str]]],
     *,
     separator: str = " ",
@@ -1283,7 +1289,7 @@ def _format(name: str) -> Format:
 
 
 def write(
-    target: str | os.PathLike[str] | TextIO,
+    target: Target,
     examples: Sequence[Example],
     format: str | None = None,
     *,

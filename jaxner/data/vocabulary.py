@@ -358,7 +358,7 @@ class Vocabulary:
                 )
         return np.array([self._label_ids[label] for label in labels], np.int32)
 
-    def decode(self, ids: Iterable[int] | np.ndarray) -> list[str]:
+    def decode(self, ids: Iterable[Any]) -> list[str]:
         """Returns the labels of the ids of one sentence.
 
         Raises:

@@ -30,7 +30,7 @@ _SIZE = (4.4, 2.9)  # inches
 for _prefix, _space in (("", "2000/svg"), ("xlink", "1999/xlink")):
     ElementTree.register_namespace(_prefix, f"http://www.w3.org/{_space}")
 
-Lines = Mapping[str, Sequence[tuple[Any, Any]]]
+Lines = Mapping[str, Sequence[Sequence[Any]]]
 
 
 def check(path: str) -> None:

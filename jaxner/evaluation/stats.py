@@ -41,6 +41,7 @@ TEST_ROUNDS = 10_000
 """Rounds of a test."""
 LEVEL = 0.95
 _AT_ONCE = 1 << 22  # draws in memory
+_Number = np.ndarray | np.number  # of many resamples, or of one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,14 +63,14 @@ class Tally:
     columns: tuple[str, ...]
     types: tuple[str, ...] = ()
 
-    def figures(self, totals: np.ndarray) -> dict[str, np.ndarray]:
+    def figures(self, totals: np.ndarray) -> dict[str, Any]:
         """Computes the figures from counts summed over sentences, `[..., C]`.
 
         Returns:
             Fractions by name, `[...]`; nan where undefined.
         """
         of = dict(zip(self.columns, np.moveaxis(totals, -1, 0), strict=True))
-        found: dict[str, np.ndarray] = {}
+        found: dict[str, Any] = {}
         if "correct" in of:
             for kind in ("", *(f" {x}" for x in self.types)):
                 spans = (of[f"{x}{kind}"] for x in ("correct", "predicted", "gold"))
@@ -100,14 +101,14 @@ class Tally:
         return {name: _defined(x) for name, x in values.items()}
 
 
-def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _share(part: _Number, whole: _Number) -> _Number:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0, part / whole, np.nan)
 
 
 def _f1(
-    name: str, correct: np.ndarray, predicted: np.ndarray, gold: np.ndarray
-) -> dict[str, np.ndarray]:
+    name: str, correct: _Number, predicted: _Number, gold: _Number
+) -> dict[str, _Number]:
     return {
         name.format("precision"): _share(correct, predicted),
         name.format("recall"): _share(correct, gold),
