@@ -77,7 +77,7 @@ class Split:
                 self.path,
             )
         if scheme == schemes.TAGS:
-            return self.examples
+            return tuple(self.examples)
         return tuple(
             dataclasses.replace(e, labels=tuple(schemes.convert(e.labels, scheme)))
             for e in self.examples
