@@ -123,7 +123,7 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
 
 def encode(
     params: Tagger,
-    sentences: Sequence[str] | Sequence[Sequence[str]],
+    sentences: Tokens,
     *,
     vectors: Any = None,
 ) -> Sentence:

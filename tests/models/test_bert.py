@@ -27,8 +27,8 @@ SMALL = {
 
 
 def window(ids, size=None):
-    ids = np.array([*ids, *[0] * ((size or len(ids)) - len(ids))], np.int32)
-    return ids, np.arange(len(ids)) < len(np.trim_zeros(ids, "b"))
+    ids = jnp.array([*ids, *[0] * ((size or len(ids)) - len(ids))], jnp.int32)
+    return ids, jnp.arange(len(ids)) < len(np.trim_zeros(np.asarray(ids), "b"))
 
 
 def write(folder, config, tensors):

@@ -16,6 +16,7 @@ from jaxner.data import vectors as token_vectors
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
+from jaxner.training.cluster import Placement
 from jaxner.types import batch_axes
 from tests import tiny
 from tests.golden import make_bert
@@ -413,7 +414,7 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch
     split = training_corpus.load_split(config.data.to_dict(), "train")
     encoded, labels = training_corpus.encode_split(split, vocabulary)
 
-    class Half:
+    class Half(Placement):
         num_parts, own_parts = 2, frozenset({1})
         everywhere = staticmethod(lambda arrays: arrays)
 
