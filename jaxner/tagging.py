@@ -31,7 +31,6 @@ from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import (
     SEPARATOR,
     Vocabulary,
-    check_one,
     is_one_sentence,
 )
 from jaxner.errors import InputError
@@ -188,8 +187,10 @@ def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Se
         InputError: A token has white space inside.
     """
     check_tagger(params)
-    check_one(tokens)
-    (sentence,) = sentences_of(tokens)[0] or [[]]
+    sentences, is_one = sentences_of(tokens)
+    if sentences and not is_one:
+        raise TypeError("Expected one sentence (a list of strings), got several")
+    (sentence,) = sentences or [[]]
     encoded = params.vocabulary.encode(sentence, vectors)
     length, width = round_up(len(sentence), encoded.chars.shape[1])
     padded = batching.pad([encoded], Shape(length, length + 1, width))

@@ -1,8 +1,7 @@
 """Probes: tiny corpora that show what an encoder can distinguish.
 
-A probe turns a proven claim about a model into a test that runs in seconds. Every probe
-has train and test sentences and lists the tokens to score. `jaxner.training.probing`
-trains a model on a probe.
+A probe turns a proven claim about a model into a test that runs in seconds.
+`jaxner.training.probing` trains a model on a probe.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from jaxner import fields
 from jaxner.data import schemes
 from jaxner.data.schemes import Span
 from jaxner.errors import InputError
-from jaxner.wording import counted
 
 SCHEME = "BIOES"
-
 SIDES = ("before", "after")
 """Side of the cue, seen from the entity whose type it decides."""
 
@@ -55,15 +52,8 @@ class Case(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Probe:
-    """A diagnostic corpus.
+    """A diagnostic corpus: training and test sentences."""
 
-    Attributes:
-        name: What the probe tests.
-        train: Training sentences.
-        test: Test sentences.
-    """
-
-    name: str
     train: tuple[Case, ...]
     test: tuple[Case, ...]
 
@@ -75,9 +65,6 @@ class Probe:
 
     def accuracy(self, predicted: Iterable[Sequence[str]]) -> float:
         """Returns the share of scored test tokens with the right label.
-
-        Args:
-            predicted: The labels of each test sentence.
 
         Example:
             >>> xor().accuracy([["O", "O", "O"]] * 4)
@@ -97,7 +84,8 @@ def xor() -> Probe:
     An encoder that only adds the scores of its two directions gets at most three of the
     four right, at any depth: the scores of the two works of art and of the two other
     phrases have the same sum. Since this tests capacity, the phrases are both train and
-    test.
+    test. Li, Fu and Ma, "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Context for
+    NER", 2019 (arXiv 1908.11046), "XOR Limitation".
 
     Example:
         >>> for case in xor().test:
@@ -106,42 +94,42 @@ def xor() -> Probe:
         You and I -> I-WORK_OF_ART
         Key and I -> O
         You and Peele -> O
-
-    References:
-        Li, Fu and Ma, "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Context for
-        NER", 2019 (arXiv 1908.11046), "XOR Limitation".
     """
-    phrases = {
-        "Key and Peele": [Span(0, 3, _WORK)],
-        "You and I": [Span(0, 3, _WORK)],
-        "Key and I": [],
-        "You and Peele": [],
-    }
+    work = tuple(schemes.to_labels([Span(0, 3, _WORK)], 3, SCHEME))
     cases = tuple(
-        Case(tuple(text.split()), tuple(schemes.to_labels(spans, 3, SCHEME)), (1,))
-        for text, spans in phrases.items()
+        Case(tuple(text.split()), labels, (1,))
+        for labels, texts in (
+            (work, ("Key and Peele", "You and I")),
+            (("O", "O", "O"), ("Key and I", "You and Peele")),
+        )
+        for text in texts
     )
-    return Probe("xor", train=cases, test=cases)
+    return Probe(cases, cases)
 
 
 def cue(
     distance: int,
     *,
     side: str = "before",
+    entity_length: int = 1,
     length: int = 16,
     count: int = 32,
     seed: int = 0,
     apart: bool = False,
 ) -> Probe:
-    """Returns sentences with a one-word entity whose type depends on a distant word.
+    """Returns sentences with an entity whose type depends on a distant word, the cue.
 
     All other words are fillers. Sentences come in pairs that differ only in the cue, so
     an encoder whose receptive field does not reach the cue gets at most one of each
-    pair right.
+    pair right. This measures the receptive fields that Strubell, Verga, Belanger and
+    McCallum (2017) count. The words of the entity are all the same: the label of one
+    far from the cue depends on the cue (through iterated blocks) or on the previous
+    label (through the transitions of a CRF); with neither, one entity gets two types.
 
     Args:
         distance: Tokens from the cue to the entity; 1 for neighbours.
         side: Side of the cue, one of `SIDES`.
+        entity_length: Tokens of the entity, all of them scored.
         length: Tokens in each sentence.
         count: Sentences in train, and in test; even.
         seed: Determines fillers and entity positions.
@@ -149,65 +137,22 @@ def cue(
             for an encoder of single sentences.
 
     Raises:
-        ValueError: The sentences are too short, the count is odd, or the side unknown.
+        InputError: The sentences are too short, the count is odd, or the side unknown.
 
     Example:
-        >>> for case in cue(2, length=5).test[:2]:
-        ...     print(*case.tokens, "->", case.labels[case.scored[0]])
-        near near city again Walla -> S-LOC
-        near near team again Walla -> S-ORG
-
-    References:
-        This measures the receptive fields that Strubell, Verga, Belanger and McCallum
-        (2017) count.
-    """
-    name = f"cue {counted(distance, 'token')} {side}"
-    name = f"{name}, in another sentence" if apart else name
-    return _cued(name, distance, 1, side, length, count, seed, apart)
-
-
-def label_dependency(
-    entity_length: int, *, length: int = 16, count: int = 32, seed: int = 0
-) -> Probe:
-    """Returns sentences with a long entity whose type depends on the word before it.
-
-    The words of the entity are all the same. A label far from the cue must therefore
-    depend on the cue (through a receptive field that reaches the cue, as with iterated
-    blocks) or on the previous label (through the transitions of a CRF). With neither,
-    one entity gets two types. Sentences come in pairs, as in `cue`.
-
-    Args:
-        entity_length: Tokens of the entity, all of them scored.
-        length: Tokens in each sentence.
-        count: Sentences in train, and in test; even.
-        seed: Determines fillers and entity positions.
-
-    Raises:
-        ValueError: The sentences are too short, or the count is odd.
-
-    Example:
-        >>> case = label_dependency(3, length=5).test[0]
-        >>> print(*case.tokens, "->", *case.labels)
+        >>> for case in cue(1, entity_length=3, length=5).test[:2]:
+        ...     print(*case.tokens, "->", *case.labels)
         near city Walla Walla Walla -> O O B-LOC I-LOC E-LOC
-
-    References:
-        Strubell et al. (2017) argue in this way for a CRF, and for iterating blocks
-        until the context is wide enough for independent labels to agree.
+        near team Walla Walla Walla -> O O B-ORG I-ORG E-ORG
     """
-    name = f"an entity of {counted(entity_length, 'token')}"
-    return _cued(name, 1, entity_length, "before", length, count, seed, False)
-
-
-def _cued(name, distance, size, side, length, count, seed, apart) -> Probe:
-    """Returns a probe with entities of `size` tokens at a distance from the cue."""
     fields.check("side", side, Annotated[str, fields.OneOf(SIDES)])
-    if min(distance, size) < 1 or length < distance + size:
+    size, is_even = entity_length, count >= 2 and count % 2 == 0
+    if min(distance, size) < 1 or length < distance + size or not is_even:
         raise InputError(
-            f"A cue and an entity of {size} tokens at distance {distance} do not fit a "
-            f"sentence of {length} tokens"
+            "Expected an even number of sentences, each with room for a cue and an "
+            f"entity of {size} tokens at distance {distance}; got {count} of {length} "
+            "tokens"
         )
-    if count < 2 or count % 2:
-        raise InputError(f"Expected an even number of sentences, got {count}")
     rng = np.random.default_rng(seed)
 
     def draw_pair() -> Iterator[Case]:
@@ -218,18 +163,17 @@ def _cued(name, distance, size, side, length, count, seed, apart) -> Probe:
         if side == "after":
             at, start = length - 1 - at, length - start - size
         breaks = (max(at, start),) if apart else ()
+        scored = tuple(range(start, start + size))
         for kind, word in _CUES.items():
             tokens = list(fillers)
             tokens[at] = word
             tokens[start : start + size] = [_ENTITY] * size
-            labels = schemes.to_labels(
-                [Span(start, start + size, kind)], length, SCHEME
-            )
-            scored = tuple(range(start, start + size))
-            yield Case(tuple(tokens), tuple(labels), scored, breaks)
+            spans = [Span(start, start + size, kind)]
+            labels = tuple(schemes.to_labels(spans, length, SCHEME))
+            yield Case(tuple(tokens), labels, scored, breaks)
 
     train, test = (
         tuple(case for _ in range(count // 2) for case in draw_pair())
         for _ in ("train", "test")
     )
-    return Probe(name, train, test)
+    return Probe(train, test)

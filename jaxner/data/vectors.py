@@ -2,15 +2,14 @@
 
 `read` reads the text formats of GloVe and word2vec: each line has a word and its
 numbers, separated by spaces; word2vec adds a first line with the numbers of words and
-dimensions. The reader counts unusable rows and quotes the first of them.
+dimensions.
 
 `read_contextual` reads files with one array for each sentence, named by its number from
 0 ("0", "1", …), `[T, D]` for one layer or `[S, T, D]` for several. AllenNLP's `elmo`
 command writes this layout (HDF5; Peters et al., 2018); `.npz` and `.safetensors` files
-have the same. To allow a check of the text, a file must list its sentences, each as
-tokens joined by spaces: in HDF5 as `sentence_to_index`, a JSON object from sentence to
-number (AllenNLP's form); in HDF5 and `.npz` also as `tokens`, an array of strings; in
-`.safetensors` as `tokens` in the metadata, a JSON list of strings.
+have the same. A file must list its sentences, each as tokens joined by spaces: as
+`tokens`, an array of strings (in `.safetensors`, a JSON list in the metadata), or in
+AllenNLP's form, `sentence_to_index`, a JSON object from sentence to number.
 
 Shape letters: `T` tokens, `S` layers, `D` dimensions, `N` words.
 """
@@ -22,7 +21,7 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,18 +37,7 @@ _BLOCK = 1 << 20  # bytes: about a thousand rows of 100 dimensions
 _HEAD = 1000  # rows for detecting the number of dimensions
 _QUOTED = 5  # malformed rows to quote
 _BEARABLE = 0.1  # maximum share of malformed rows
-# First bytes of files that users mistake for text.
-_OTHER_FORMATS = {
-    b"PK\x03\x04": "a zip archive; unpack it and use the text file inside",
-    b"\x93NUMPY": "a NumPy array, without words",
-    b"\x89HDF": "an HDF5 file",
-    b"\x80": "a pickle, which jaxner never loads",
-}
 _SUFFIXES = (".hdf5", ".h5", ".npz", ".safetensors")
-_REMEDY = (
-    "Compute the vectors again from exactly these tokens: one sentence per line, in "
-    "the order of the file, spaces between tokens, no line -DOCSTART-."
-)
 
 
 @dataclass(frozen=True)
@@ -61,8 +49,7 @@ class Vectors:
         values: Their vectors, float32 [N, D].
         malformed: Number of unusable rows.
         duplicates: Number of rows skipped because their word occurred before.
-        notes: Problems found: quotes of malformed rows, a header with a wrong number of
-            rows.
+        notes: Quotes of malformed rows; a header with a wrong number of rows.
     """
 
     words: tuple[str, ...]
@@ -72,7 +59,7 @@ class Vectors:
     notes: tuple[str, ...] = ()
 
 
-def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
+def read(path: str | os.PathLike[str]) -> Vectors:
     r"""Returns the word vectors of a text file, plain or gzipped.
 
     The last D fields of a row are numbers, and everything before them is the word:
@@ -81,13 +68,9 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
     too few fields, no word, a field that is not a finite float32, or bytes that are not
     UTF-8. If several rows have the same word, the first counts.
 
-    Args:
-        path: The file; its content shows whether it is gzipped, not its name.
-        dim: Required number of dimensions; None for any.
-
     Raises:
-        InputError: The file has another format or number of dimensions, is damaged or
-            empty, or less than nine tenths of its rows are usable.
+        InputError: The file has another format, is damaged or empty, or less than nine
+            tenths of its rows are usable.
         FileNotFoundError: The file is missing.
 
     Example:
@@ -105,8 +88,6 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
     size = header[1] if header else _dimensions(first)
     if size < 1 or not any(first):
         raise InputError("empty; expected rows of a word and its numbers", path)
-    if dim not in (None, size):
-        raise InputError(f"expected {dim} dimensions, got {size}", path)
     words: dict[str, None] = {}  # keeps the order
     chunks, quotes = [], []
     malformed, duplicates, line = 0, 0, 2 if header else 1
@@ -116,7 +97,7 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
         cut = [_cut(text, size) for _, text in rows]
         values = _values([numbers for _, numbers in cut], size)
         good = np.all(np.isfinite(values), axis=1)
-        kept = []
+        new = []
         for i, ((n, text), (word, _)) in enumerate(zip(rows, cut, strict=True)):
             if not word or not good[i]:
                 malformed += 1
@@ -126,8 +107,8 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
                 duplicates += 1
             else:
                 words[word] = None
-                kept.append(i)
-        chunks.append(values[kept])
+                new.append(i)
+        chunks.append(values[new])
     count, notes = len(words) + duplicates + malformed, []
     if malformed:
         which = "; ".join(quotes)
@@ -139,12 +120,7 @@ def read(path: str | os.PathLike[str], dim: int | None = None) -> Vectors:
         notes.append(
             f"the header announces {header[0]:,} rows, but the file has {count:,}"
         )
-    table = np.empty((len(words), size), np.float32)
-    end = len(table)
-    while chunks:  # frees each chunk, so that memory never holds the vectors twice
-        chunk = chunks.pop()
-        table[end - len(chunk) : end] = chunk
-        end -= len(chunk)
+    table = np.concatenate(chunks)
     return Vectors(tuple(words), table, malformed, duplicates, tuple(notes))
 
 
@@ -163,40 +139,25 @@ def _cut(line: bytes, dim: int) -> tuple[str, str]:
 
 def _values(rows: Sequence[str], dim: int) -> np.ndarray:
     """Returns parsed rows of numbers, [N, D]; NaN where a field is not a number."""
-    values = _floats(rows, dim)
-    if values is None:  # reading row by row is slow, but finds the malformed ones
-        nan = np.full((1, dim), np.nan, np.float32)
-        each = [_floats([row], dim) for row in rows]
-        values = np.concatenate([nan if row is None else row for row in each])
-    return values
-
-
-def _floats(rows: Sequence[str], dim: int) -> np.ndarray | None:
-    """Returns parsed rows of numbers; None if any row does not have `dim` numbers."""
-    if not rows:
-        return np.empty((0, dim), np.float32)
-    if not all(rows):  # which NumPy skips
-        return None
-    try:
-        values = np.loadtxt(rows, np.float32, comments=None, ndmin=2)
-    except ValueError:
-        return None
-    return values if values.shape == (len(rows), dim) else None
+    if all(rows):  # NumPy skips empty ones
+        with contextlib.suppress(ValueError):
+            values = np.loadtxt(rows, np.float32, comments=None, ndmin=2)
+            if values.shape == (len(rows), dim):
+                return values
+    if len(rows) < 2:
+        return np.full((len(rows), dim), np.nan, np.float32)
+    # Reading row by row is slow, but finds the malformed ones.
+    return np.concatenate([_values([row], dim) for row in rows])
 
 
 def _blocks(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
     """Yields stripped lines in blocks, with tabs replaced by spaces."""
     try:
         with open_binary(path) as file:
-            block = file.read(_BLOCK)
-            what = next(
-                (v for k, v in _OTHER_FORMATS.items() if block.startswith(k)), ""
-            )
+            block, rest = file.read(_BLOCK).removeprefix(b"\xef\xbb\xbf"), b""
             if b"\0" in block:
-                what = what or "a binary file; save it as text"
-            if what:
-                raise InputError(f"expected word vectors as text, got {what}", path)
-            block, rest = block.removeprefix(b"\xef\xbb\xbf"), b""
+                message = "expected word vectors as text, got a binary file"
+                raise InputError(message, path)
             while block:
                 following = file.read(_BLOCK)
                 lines = (rest + block).replace(b"\t", b" ").split(b"\n")
@@ -225,22 +186,18 @@ def _dimensions(lines: Sequence[bytes]) -> int:
 
 
 class TokenVectors:
-    """The vectors of one sentence, read by `np.asarray`, `[T, S, D]`.
+    """The vectors of one sentence, read by `np.asarray`, `[T, S, D]`; `sizes`: S, D."""
 
-    Attributes:
-        path: The file.
-        sizes: Number of layers and dimensions, S and D.
-    """
-
-    def __init__(self, file: _Arrays, key: str, sizes: tuple[int, int]):
-        self._file, self._key = file, key
+    def __init__(self, file: _Arrays, number: int, count: int, sizes: tuple[int, int]):
+        self._file, self._number, self._count = file, number, count
         self.path, self.sizes = file.path, sizes
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         del copy  # always a new array
-        where = f"sentence {int(self._key) + 1}"
-        array = _by_token(self._file.array(self._key), where, self.path)
-        return np.asarray(array, dtype)
+        with _reading(self.path):
+            array = self._file.array(str(self._number))
+        where = f"sentence {self._number + 1}"
+        return np.asarray(_by_token(array, self._count, where, self.path), dtype)
 
 
 class Contextual(list[TokenVectors]):
@@ -251,10 +208,8 @@ class Contextual(list[TokenVectors]):
         sizes: Number of layers and dimensions, S and D.
     """
 
-    def __init__(self, file: _Arrays, sizes: tuple[int, int]):
-        numbers = range(len(file.keys))
-        super().__init__(TokenVectors(file, str(i), sizes) for i in numbers)
-        self.path, self.sizes = file.path, sizes
+    path: Path
+    sizes: tuple[int, int]
 
 
 def read_contextual(
@@ -281,30 +236,37 @@ def read_contextual(
         >>> np.asarray(read_contextual(path, [["Old", "Rome"]])[0]).shape
         (2, 1, 5)
     """
-    file = _Arrays(Path(path))
-    if not sentences or file.keys != {str(i) for i in range(len(sentences))}:
-        raise InputError(
-            f"has vectors of {counted(len(file.keys), 'sentence')}, but the text has "
-            f"{len(sentences):,}, with the keys '0', '1', …. {_REMEDY}",
-            path,
-        )
-    listed, sizes = file.texts(len(sentences)), None
-    for i, tokens in enumerate(sentences):
-        where, text = (
-            f"sentence {i + 1} (key '{i}')",
-            " ".join(" ".join(tokens).split()),
-        )
-        count, size = file.sizes(str(i))
-        if count != len(tokens) or not listed(i, text):
-            raise InputError(
-                f"belongs to another text: {where} has {counted(count, 'vector')}, "
-                f"and the text here is {text[:80]!r}. {_REMEDY}",
-                path,
-            )
-        sizes = sizes or size
-        check_sizes(path, size, sizes)
-    assert sizes is not None
-    return Contextual(file, sizes)
+    path, vectors = Path(path), Contextual()
+    with _reading(path):
+        file = _Arrays(path)
+        texts = file.texts()
+        last = {texts[i]: i for i in sorted(texts)}
+        if file.keys != {str(i) for i in range(len(sentences))}:
+            count = counted(len(file.keys), "sentence")
+            raise _another(path, f"has vectors of {count}, the text {len(sentences):,}")
+        for i, tokens in enumerate(sentences):
+            text, (count, sizes) = _cleaned(" ".join(tokens)), file.sizes(str(i))
+            # AllenNLP lists only the last number of a repeated sentence: a number that
+            # is missing belongs to some sentence with a higher one.
+            is_right = texts.get(i, text) == text and last.get(text, -1) >= i
+            if count != len(tokens) or not is_right:
+                where = f"sentence {i + 1} has {counted(count, 'vector')}"
+                raise _another(path, f"{where}, and the text here is {text[:80]!r}")
+            vectors.append(TokenVectors(file, i, count, sizes))
+            check_sizes(path, sizes, vectors[0].sizes)
+    if not vectors:
+        raise InputError("is for a text without sentences", path)
+    vectors.path, vectors.sizes = path, vectors[0].sizes
+    return vectors
+
+
+def _another(path: Path, what: str) -> InputError:
+    return InputError(
+        f"belongs to another text: {what}. Compute the vectors again from exactly "
+        "these tokens: one sentence per line, in the order of the file, spaces between "
+        "tokens, no line -DOCSTART-.",
+        path,
+    )
 
 
 def write_contextual(
@@ -314,10 +276,7 @@ def write_contextual(
 ) -> None:
     """Writes a file that `read_contextual` reads.
 
-    Args:
-        path: As in `read_contextual`.
-        vectors: `[T, D]` or `[S, T, D]` for each sentence.
-        sentences: Tokens of each sentence.
+    `vectors` are `[T, D]` or `[S, T, D]` for each sentence.
 
     Raises:
         InputError: The numbers of vectors and tokens differ, or the ending of the path
@@ -327,11 +286,11 @@ def write_contextual(
     texts = [" ".join(tokens) for tokens in sentences]
     arrays: dict[str, Any] = {}
     for i, (array, tokens) in enumerate(zip(vectors, sentences, strict=True)):
-        _prepared(array, tokens, f"sentence {i + 1}")
+        _by_token(array, len(tokens), f"sentence {i + 1}")
         arrays[str(i)] = np.ascontiguousarray(array)
-    if kind == "npz":
+    if kind == ".npz":
         np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
-    elif kind == "safetensors":
+    elif kind == ".safetensors":
         about = {"tokens": json.dumps(texts)}
         _library(kind).numpy.save_file(arrays, path, metadata=about)
     else:
@@ -343,22 +302,16 @@ def write_contextual(
 
 
 def contextual_sizes(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Returns layers and dimensions of a file, from its first sentence.
-
-    Raises:
-        FileNotFoundError, ImportError, InputError: As for `read_contextual`.
-    """
-    return _Arrays(Path(path)).sizes("0")[1]
+    """Returns layers and dimensions of a file; errors are as of `read_contextual`."""
+    with _reading(Path(path)):
+        return _Arrays(Path(path)).sizes("0")[1]
 
 
 def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) -> Any:
     """Returns the vectors of a sentence by token, [T, S, D], if they fit a tagger.
 
-    Args:
-        vectors: `[T, D]` or `[S, T, D]`; `TokenVectors`, which stay in their file; or
-            None.
-        tokens: Tokens of the sentence.
-        sizes: S and D; None if the tagger takes no vectors.
+    `TokenVectors` stay in their file. `sizes` are S and D; None if the tagger takes no
+    vectors.
 
     Raises:
         InputError: Vectors are missing, unexpected, not finite, or of another size.
@@ -379,7 +332,7 @@ def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) 
     if isinstance(vectors, TokenVectors):
         check_sizes(vectors.path, vectors.sizes, sizes)
         return vectors
-    array = _prepared(vectors, tokens, "vectors")
+    array = _by_token(np.asarray(vectors), len(tokens), "vectors")
     check_sizes(None, array.shape[1:], sizes)
     return array
 
@@ -391,29 +344,24 @@ def check_sizes(
     if tuple(got) != tuple(sizes):
         raise InputError(
             f"expected {counted(sizes[0], 'layer')} of {sizes[1]} dimensions, got "
-            f"{got[0]} of {got[1]}; a tagger needs vectors like those it was trained "
-            "on",
+            f"{got[0]} of {got[1]}; a tagger needs vectors like those of its training",
             path,
         )
 
 
-def _prepared(vectors: Any, tokens: Sequence[str], where: str) -> np.ndarray:
-    array = _by_token(np.asarray(vectors), where)
-    if len(array) != len(tokens):
-        raise InputError(
-            f"{where}: expected vectors of {counted(len(tokens), 'token')}, got "
-            f"{len(array)}"
-        )
-    return array
-
-
-def _by_token(array: np.ndarray, where: str, path: Path | None = None) -> np.ndarray:
+def _by_token(
+    array: np.ndarray, count: int, where: str, path: Path | None = None
+) -> np.ndarray:
+    """Returns the vectors of `count` tokens as float32 [T, S, D], after all checks."""
     if array.ndim not in (2, 3) or array.dtype.kind != "f":
         raise InputError(
             f"{where}: expected floats of shape (tokens, dimensions) or (layers, "
             f"tokens, dimensions), got {array.dtype} {array.shape}",
             path,
         )
+    if array.shape[-2] != count:
+        expected = f"expected vectors of {counted(count, 'token')}"
+        raise InputError(f"{where}: {expected}, got {array.shape[-2]}", path)
     with np.errstate(over="ignore"):  # reported below
         array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
@@ -422,127 +370,96 @@ def _by_token(array: np.ndarray, where: str, path: Path | None = None) -> np.nda
 
 
 class _Arrays:
-    """An open file with one array per sentence; every error names the file.
-
-    Attributes:
-        path: The file.
-        keys: The names of the arrays.
-    """
+    """An open file with one array per sentence, named in `keys`."""
 
     def __init__(self, path: Path):
         self.path, self._kind = path, _kind(path)
         if not path.is_file():
             raise FileNotFoundError(f"No file of vectors at {path}")
-        with self._named("the file"):
-            if self._kind == "npz":
-                self._file: Any = np.load(path, allow_pickle=False)
-                names = self._file.files  # fails for a single array
-            elif self._kind == "safetensors":
-                self._file = _library(self._kind).safe_open(path, "np")
-                names = self._file.keys()
-            else:
-                self._file = _library(self._kind).File(path, "r")
-                names = self._file.keys()
-            self.keys = {*names} - {"sentence_to_index", "tokens"}
-
-    @contextlib.contextmanager
-    def _named(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except (ImportError, InputError):
-            raise
-        except Exception as error:  # errors differ by library
-            raise InputError(f"{what} cannot be read: {error}", self.path) from None
+        if self._kind == ".npz":
+            self._file: Any = np.load(path, allow_pickle=False)
+        elif self._kind == ".safetensors":
+            self._file = _library(self._kind).safe_open(path, "np")
+        else:
+            self._file = _library(self._kind).File(path, "r")
+        self.keys = {*self._file.keys()} - {"sentence_to_index", "tokens"}
 
     def array(self, key: str) -> np.ndarray:
         """Returns an array."""
-        with self._named(repr(key)):
-            if self._kind == "safetensors":
-                return self._file.get_tensor(key)
-            return self._file[key][()]
+        if self._kind == ".safetensors":
+            return self._file.get_tensor(key)
+        return self._file[key][()]
 
     def sizes(self, key: str) -> tuple[int, tuple[int, int]]:
         """Returns the tokens of a sentence, and layers and dimensions; reads no array.
 
-        Raises:
-            InputError: There is no such array, or it has another number of axes.
+        An array of fewer than two or more than three axes fails here.
         """
-        with self._named(repr(key)):
-            if self._kind == "npz":
-                with self._file.zip.open(f"{key}.npy") as member:
-                    major, _ = np.lib.format.read_magic(member)
-                    name = f"read_array_header_{major}_0"
-                    shape = getattr(np.lib.format, name)(member)[0]
-            elif self._kind == "safetensors":
-                shape = tuple(self._file.get_slice(key).get_shape())
-            else:
-                shape = self._file[key].shape
-            layers, tokens, dim = shape if len(shape) == 3 else (1, *shape)
+        if self._kind == ".npz":
+            with self._file.zip.open(f"{key}.npy") as member:
+                np.lib.format.read_magic(member)
+                shape = np.lib.format.read_array_header_1_0(member)[0]
+        elif self._kind == ".safetensors":
+            shape = tuple(self._file.get_slice(key).get_shape())
+        else:
+            shape = self._file[key].shape
+        layers, tokens, dim = shape if len(shape) == 3 else (1, *shape)
         return tokens, (layers, dim)
 
-    def texts(self, count: int) -> Callable[[int, str], bool]:
-        """Returns whether the file may list a text as that of a sentence's number."""
-        with self._named("'tokens'"):
-            listed = self._strings("tokens")
-            if listed is not None:
-                texts = [" ".join(text.split()) for text in listed]
-                if len(texts) != count:
-                    raise InputError(
-                        f"'tokens' lists {counted(len(texts), 'sentence')}, but the "
-                        f"file has vectors of {count:,}",
-                        self.path,
-                    )
-                return lambda i, text: texts[i] == text
-        with self._named("'sentence_to_index'"):
-            index = self._strings("sentence_to_index")
-            if index is None:
-                raise InputError(
-                    "does not list its text: it has neither 'tokens' nor "
-                    "'sentence_to_index'. Write it with "
-                    "jaxner.data.vectors.write_contextual, or with AllenNLP's elmo "
-                    "command without --forget-sentences.",
-                    self.path,
-                )
-            numbers: Mapping[str, Any] = json.loads(index[0])
-            pairs = [(" ".join(text.split()), int(n)) for text, n in numbers.items()]
-        # For a repeated sentence, the index has only the last number. A missing number
-        # thus belongs to some sentence with a higher number.
-        last: dict[str, int] = {}
-        for text, i in pairs:
-            last[text] = max(i, last.get(text, -1))
-        numbered = {i: text for text, i in pairs}
-        return lambda i, text: (
-            numbered[i] == text if i in numbered else last.get(text, -1) > i
+    def texts(self) -> dict[int, str]:
+        """Returns the text of each number that the file lists."""
+        if texts := self._strings("tokens"):
+            return {i: _cleaned(text) for i, text in enumerate(texts)}
+        if index := self._strings("sentence_to_index"):
+            return {int(n): _cleaned(text) for text, n in json.loads(index[0]).items()}
+        raise InputError(
+            "does not list its text: it has neither 'tokens' nor 'sentence_to_index'. "
+            "Write it with jaxner.data.vectors.write_contextual, or with AllenNLP's "
+            "elmo command without --forget-sentences.",
+            self.path,
         )
 
-    def _strings(self, name: str) -> list[Any] | None:
-        """Returns an entry with strings; None if there is none."""
-        if self._kind == "safetensors":
-            entry = (self._file.metadata() or {}).get(name)
-            return None if entry is None else list(json.loads(entry))
+    def _strings(self, name: str) -> list[Any]:
+        """Returns an entry with strings; an empty list if there is none."""
+        if self._kind == ".safetensors":
+            return json.loads((self._file.metadata() or {}).get(name, "[]"))
         if name not in self._file:
-            return None
-        if self._kind == "npz":
+            return []
+        if self._kind == ".npz":
             return self._file[name].tolist()
         return np.atleast_1d(self._file[name].asstr()[()]).tolist()
 
 
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Errors of reading name the file; they differ by library."""
+    try:
+        yield
+    except (ImportError, FileNotFoundError, InputError):
+        raise
+    except Exception as error:
+        raise InputError(f"cannot be read: {error}", path) from None
+
+
+def _cleaned(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _kind(path: Path) -> str:
     if path.suffix not in _SUFFIXES:
-        raise InputError(
-            f"unknown ending {path.suffix!r}; known: {', '.join(_SUFFIXES)}", path
-        )
-    return "hdf5" if path.suffix == ".h5" else path.suffix[1:]
+        known = ", ".join(_SUFFIXES)
+        raise InputError(f"unknown ending {path.suffix!r}; known: {known}", path)
+    return path.suffix
 
 
 def _library(kind: str) -> Any:
     """Returns the library that reads and writes a kind of file."""
     try:
-        if kind == "hdf5":
+        if kind != ".safetensors":
             import h5py as library
         else:
             import safetensors as library
             import safetensors.numpy
     except ImportError as error:
-        raise errors.needs(f"A .{kind} file", str(error.name)) from None
+        raise errors.needs(f"A {kind} file", str(error.name)) from None
     return library

@@ -31,17 +31,18 @@ SEPARATOR = "<sep>"
 """The label of separators between the sentences of a document."""
 MAX_CHARACTERS = 128
 """Maximum characters read of a word: a long word would use as much memory as a text."""
-ASCII_LETTERS_AND_DIGITS = string.digits + string.ascii_letters
-CHAR_TYPES = ("upper", "lower", "digit", "punctuation")
-"""The types of characters, from 1; 0 is any other character."""
+CHAR_TYPES = {
+    "upper": string.ascii_uppercase,
+    "lower": string.ascii_lowercase,
+    "digit": string.digits,
+    "punctuation": string.punctuation,
+}
+"""The types of characters, from 1, and their characters, as in Li, Fu and Ma (2020); 0
+is any other character."""
 
 _SPECIAL = ("<pad>", "<unk>")  # not words: a text may contain "<unk>"
 _MOST_SEEN = 1 << 16  # tokens
-_KINDS = (
-    *(string.ascii_uppercase, string.ascii_lowercase),
-    *(string.digits, string.punctuation),
-)
-_TYPE_OF = {char: kind for kind, chars in enumerate(_KINDS, 1) for char in chars}
+_TYPE_OF = {c: i for i, chars in enumerate(CHAR_TYPES.values(), 1) for c in chars}
 _DIGIT = re.compile(r"\d")
 _ESCAPES = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
@@ -67,18 +68,6 @@ def caps(token: str) -> Caps:
     if any(char.isupper() for char in token):
         return Caps.LATER
     return Caps.LOWER if token.islower() else Caps.UNCASED
-
-
-def char_type(char: str) -> int:
-    """Returns the type of a character: an index into `CHAR_TYPES` from 1, or 0.
-
-    Only ASCII characters have types, as in the code of Li, Fu and Ma (2020).
-
-    Example:
-        >>> [char_type(char) for char in "Aa1.é"]
-        [1, 2, 3, 4, 0]
-    """
-    return _TYPE_OF.get(char, 0)
 
 
 def is_one_sentence(tokens: Any) -> bool:
@@ -107,19 +96,10 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or bool(is_array)
 
 
-def check_one(tokens: Any) -> None:
-    """Raises TypeError unless a value is one sentence, a list of strings."""
-    if not is_one_sentence(tokens) and len(tokens):
-        raise TypeError("Expected one sentence (a list of strings), got several")
-
-
 def check_text(sentences: Any) -> None:
     """Raises TypeError unless a value is a list of sentences, each of strings."""
     if is_one_sentence(sentences):
-        raise TypeError(
-            "Expected several sentences, each a list of strings, got one: give "
-            "[sentence]."
-        )
+        raise TypeError("Expected several sentences, got one: give [sentence].")
 
 
 def strings(name: str, values: Any, example: str) -> list[str]:
@@ -159,7 +139,8 @@ class Vocabulary:
     """The words, characters and labels of a tagger, and its rules for looking up words.
 
     Compares and hashes by a fingerprint of its content, computed once, so that a
-    vocabulary of any size can be a static argument of `jax.jit`.
+    vocabulary of any size can be a static argument of `jax.jit`. The rules are those
+    of `build`.
 
     Attributes:
         words: The word of each id; 0 is padding and 1 the unknown word.
@@ -168,20 +149,11 @@ class Vocabulary:
         label_names: The label of each id; the last is `SEPARATOR` in a tagger of
             documents.
         scheme: The label scheme, one of `schemes.SCHEMES`, or `schemes.TAGS`.
-        lowercase: Whether to lower-case words before looking them up; characters keep
-            their case.
-        zero_digits: Whether to replace digits by 0 first.
-        unescape: Whether to undo treebank escapes first.
-        lowercase_fallback: Whether an unknown word falls back to its lower case.
         singletons: First and last (exclusive) id of the words that occur once in the
             training text; see `Representation.singleton_dropout`.
-        typed_unknowns: Whether an unknown character keeps its type; see `char_types`.
-        vector_sizes: Layers and dimensions of the precomputed vectors of each token;
-            None without vectors.
-        pieces: Splits tokens into the pieces of a pretrained encoder; None without an
-            encoder.
-        encoder_sizes: Attributes of this encoder, as names and values; see
-            `models.bert`.
+        vector_sizes: Layers and dimensions of the precomputed vectors of each token.
+        pieces: Splits tokens into the pieces of a pretrained encoder.
+        encoder_sizes: Names and values of this encoder's attributes; see `models.bert`.
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
@@ -224,16 +196,14 @@ class Vocabulary:
         )
 
     @functools.cached_property
-    def _word_ids(self) -> dict[str, int]:
-        return {word: i for i, word in enumerate(self.words) if i >= len(_SPECIAL)}
-
-    @functools.cached_property
-    def _char_ids(self) -> dict[str, int]:
-        return {char: i for i, char in enumerate(self.chars) if i >= len(_SPECIAL)}
-
-    @functools.cached_property
-    def _label_ids(self) -> dict[str, int]:
-        return {label: i for i, label in enumerate(self.label_names)}
+    def _ids(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+        """The ids of words, of characters and of labels."""
+        first = len(_SPECIAL)
+        return (
+            {word: i for i, word in enumerate(self.words[first:], first)},
+            {char: i for i, char in enumerate(self.chars[first:], first)},
+            {label: i for i, label in enumerate(self.label_names)},
+        )
 
     @functools.cached_property
     def _seen(self) -> dict[str, tuple[int, int, bytes]]:
@@ -246,21 +216,21 @@ class Vocabulary:
 
     @functools.cached_property
     def char_types(self) -> tuple[int, ...]:
-        """The type of each character id; see `char_type`.
+        """The type of each character id; see `CHAR_TYPES`.
 
         With `typed_unknowns`, four more ids follow those of `chars`, one for unknown
         characters of each type. They share the vector of the unknown character.
         """
-        types = [0, 0, *map(char_type, self.chars[len(_SPECIAL) :])]
+        types = [0, 0, *(_TYPE_OF.get(c, 0) for c in self.chars[len(_SPECIAL) :])]
         if self.typed_unknowns:
             types += range(1, len(CHAR_TYPES) + 1)
         return tuple(types)
 
     def _char_id(self, char: str) -> int:
-        known = self._char_ids.get(char)
+        known = self._ids[1].get(char)
         if known is not None:
             return known
-        kind = char_type(char) if self.typed_unknowns else 0
+        kind = _TYPE_OF.get(char, 0) if self.typed_unknowns else 0
         return len(self.chars) + kind - 1 if kind else UNKNOWN
 
     def normalise(self, token: str) -> str:
@@ -281,8 +251,8 @@ class Vocabulary:
 
     def word_id(self, token: str) -> int:
         """Returns the id of a token or its lower case, else of the unknown word."""
-        word = self.look_up(self.normalise(token), self._word_ids)
-        return UNKNOWN if word is None else self._word_ids[word]
+        word = self.look_up(self.normalise(token), self._ids[0])
+        return UNKNOWN if word is None else self._ids[0][word]
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
         """Returns one encoded sentence, without padding.
@@ -299,17 +269,16 @@ class Vocabulary:
 
         Raises:
             TypeError: `tokens` is not a list of strings.
-            ValueError: Vectors are missing, unexpected, or of another size.
+            InputError: Vectors are missing, unexpected, or of another size.
         """
-        check_one(tokens)
+        if not is_one_sentence(tokens) and len(tokens):
+            raise TypeError("Expected one sentence (a list of strings), got several")
         vectors = fitting(vectors, tokens, self.vector_sizes)
         pieces = None
         if self.pieces is not None:
             # The encoder handles case and digits itself, but never saw escapes.
-            plain = tokens
-            if self.unescape:
-                plain = [_ESCAPES.get(token, token) for token in tokens]
-            pieces = self.pieces.encode(plain)
+            escapes = _ESCAPES if self.unescape else {}
+            pieces = self.pieces.encode([escapes.get(token, token) for token in tokens])
         known = [self._encode_token(token) for token in tokens]
         ids = np.array([entry[:2] for entry in known], np.int32).reshape(-1, 2)
         rows = {b"": 0}  # of each distinct word
@@ -349,14 +318,13 @@ class Vocabulary:
             TypeError: `labels` is not a list of strings.
             InputError: A label is not in the label set.
         """
-        labels = strings("labels", labels, "['B-LOC', 'O']")
-        for label in labels:
-            if label not in self._label_ids:
-                raise InputError(
-                    f"Label {label!r} does not occur in the training data; known "
-                    f"labels: {', '.join(self.label_names)}"
-                )
-        return np.array([self._label_ids[label] for label in labels], np.int32)
+        labels, ids = strings("labels", labels, "['B-LOC', 'O']"), self._ids[2]
+        if unknown := [label for label in labels if label not in ids]:
+            raise InputError(
+                f"Label {unknown[0]!r} does not occur in the training data; known "
+                f"labels: {', '.join(self.label_names)}"
+            )
+        return np.array([ids[label] for label in labels], np.int32)
 
     def decode(self, ids: Iterable[Any]) -> list[str]:
         """Returns the labels of the ids of one sentence.
@@ -371,9 +339,9 @@ class Vocabulary:
                 return [names[i] for i in numbers]
         except (TypeError, LookupError):
             pass
+        last = len(names) - 1
         raise InputError(
-            f"Expected ids of one sentence, from 0 to {len(names) - 1}, got "
-            f"{shown(ids)}."
+            f"Expected ids of one sentence, from 0 to {last}, got {shown(ids)}."
         )
 
     def to_json(self) -> str:
@@ -388,9 +356,9 @@ class Vocabulary:
     def from_json(cls, text: str) -> Vocabulary:
         """Returns the vocabulary that `to_json` wrote."""
         content: dict[str, Any] = json.loads(text)
-        for name in ("words", "chars", "label_names", "singletons", "vector_sizes"):
-            if content.get(name) is not None:
-                content[name] = tuple(content[name])
+        for name, value in content.items():
+            if isinstance(value, list):
+                content[name] = tuple(value)
         if pieces := content.get("pieces"):
             vocab = tuple(pieces["vocab"])
             content["pieces"] = WordPiece(**{**pieces, "vocab": vocab})
@@ -424,7 +392,8 @@ def build(
             "O" count as their types.
         scheme: Label scheme for training.
         vectors: Pretrained vectors; the vocabulary includes all their words.
-        lowercase: Whether to lower-case words before looking them up.
+        lowercase: Whether to lower-case words before looking them up; characters keep
+            their case.
         zero_digits: Whether to replace digits by 0 first.
         min_count: Rarer training words without a vector are unknown.
         train_words: Whether to train word vectors. If not, only the unknown word's
@@ -448,8 +417,6 @@ def build(
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
         >>> vocabulary.label_names
         ('O', 'B-LOC', 'I-LOC')
-        >>> vocabulary.encode(["Rome", "loses"]).words.tolist()
-        [2, 1]
     """
     check_text(sentences)
     label_names = _label_names(strings("types", types, "['LOC', 'PER']"), scheme)

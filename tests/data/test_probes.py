@@ -8,7 +8,7 @@ from jaxner.errors import InputError
 CUED = {
     "before": lambda **options: probes.cue(4, length=9, **options),
     "after": lambda **options: probes.cue(4, side="after", length=9, **options),
-    "long": lambda **options: probes.label_dependency(5, length=9, **options),
+    "long": lambda **options: probes.cue(1, entity_length=5, length=9, **options),
 }
 
 
@@ -45,16 +45,12 @@ def test_pairs_differ_in_the_cue_alone(draw):
             for i in one.scored:
                 assert one.labels[i] != other.labels[i]
                 assert one.tokens[i] == other.tokens[i]
-
-
-@pytest.mark.parametrize("draw", CUED.values(), ids=CUED)
-def test_the_seed_decides(draw):
     assert draw(seed=1) == draw(seed=1) != draw(seed=2)
     assert len(draw(count=6).train) == len(draw(count=6).test) == 6
 
 
 def test_accuracy_counts_scored_tokens_only():
-    probe = probes.label_dependency(2, length=4, count=2)
+    probe = probes.cue(1, entity_length=2, length=4, count=2)
     predicted = [list(case.labels) for case in probe.test]
     predicted[0][probe.test[0].scored[0]] = "O"
     assert probe.accuracy(predicted) == 0.75

@@ -152,7 +152,7 @@ def test_documents_show_what_no_sentence_does(encoder):
     assert probing.fit(APART, encoder=encoder, documents=True).accuracy == 1
 
 
-ENTITY = probes.label_dependency(8)
+ENTITY = probes.cue(1, entity_length=8)
 
 
 def types(labels):
