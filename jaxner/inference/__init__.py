@@ -4,8 +4,8 @@ Each function takes `potentials`, scores in nats; `mask`, True at the tokens; `l
 label ids, ignored under padding. `jax.vmap` adds the batch. Potentials without
 transitions skip all scans. Those of an autoregressive head (head 'seq2seq') have a beam
 search; functions that need sums or maxima over all labellings raise ValueError for
-them. Tracing decides which. Padding is on the right and changes no result. A sentence
-without tokens has one labelling, the empty one, with score 0.
+them. Padding is on the right and changes no result. A sentence without tokens has one
+labelling, the empty one, with score 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from jaxner.inference import autoregressive, crf, independent, spans
+from jaxner.inference import autoregressive, crf, spans
 from jaxner.inference.crf import Constraints as Constraints
 from jaxner.inference.spans import LabelSpans as LabelSpans
 from jaxner.inference.spans import entity_bounds as entity_bounds
@@ -31,41 +31,38 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _by_potentials(
+def _of_any_head(
     kernel: Callable[Concatenate[Potentials, P], R],
 ) -> Callable[Concatenate[AnyPotentials, P], R]:
     """Returns a function that calls the kernel of this name for its potentials."""
     name = kernel.__name__
+    other: Any = getattr(autoregressive, name, None)
 
     @functools.wraps(kernel)
     def choose(potentials: AnyPotentials, /, *args: P.args, **options: P.kwargs) -> R:
-        chosen: Any = kernel
-        if isinstance(potentials, Autoregressive):
-            chosen = getattr(autoregressive, name, None)
-            if chosen is None:
-                raise ValueError(
-                    f"{name} needs sums or maxima over all L^T labellings, which have "
-                    "no closed form for an autoregressive head (head 'seq2seq'). Use "
-                    "head 'softmax' or 'crf'."
-                )
-        # Without a token, no transition counts.
-        elif potentials.transitions is None or not potentials.emissions.shape[0]:
-            chosen = getattr(independent, name, kernel)
-        return chosen(potentials, *args, **options)
+        if not isinstance(potentials, Autoregressive):
+            return kernel(potentials, *args, **options)
+        if other is None:
+            raise ValueError(
+                f"{name} needs sums or maxima over all L^T labellings, which have no "
+                "closed form for an autoregressive head (head 'seq2seq'). Use head "
+                "'softmax' or 'crf'."
+            )
+        return other(potentials, *args, **options)
 
     return choose
 
 
-constrain = _by_potentials(crf.constrain)
-at_temperature = _by_potentials(crf.at_temperature)
-score = _by_potentials(crf.score)
-log_partition = _by_potentials(crf.log_partition)
-marginals = _by_potentials(crf.marginals)
-viterbi = _by_potentials(crf.viterbi)
-n_best = _by_potentials(crf.n_best)
-sample = _by_potentials(crf.sample)
-labelling_entropy = _by_potentials(crf.labelling_entropy)
-log_probability = _by_potentials(spans.log_probability)
-entity_probabilities = _by_potentials(spans.entity_probabilities)
-span_probabilities = _by_potentials(spans.span_probabilities)
-span_table = _by_potentials(spans.span_table)
+constrain = _of_any_head(crf.constrain)
+at_temperature = _of_any_head(crf.at_temperature)
+score = _of_any_head(crf.score)
+log_partition = _of_any_head(crf.log_partition)
+marginals = _of_any_head(crf.marginals)
+viterbi = _of_any_head(crf.viterbi)
+n_best = _of_any_head(crf.n_best)
+sample = _of_any_head(crf.sample)
+labelling_entropy = _of_any_head(crf.labelling_entropy)
+log_probability = _of_any_head(spans.log_probability)
+entity_probabilities = _of_any_head(spans.entity_probabilities)
+span_probabilities = _of_any_head(spans.span_probabilities)
+span_table = _of_any_head(spans.span_table)

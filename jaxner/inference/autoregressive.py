@@ -16,14 +16,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from jaxner.inference.crf import Constraints
-from jaxner.inference.independent import varying
+from jaxner.inference.crf import HIGHEST, Constraints, Mask, varying
 from jaxner.types import FORBIDDEN, Autoregressive
-
-HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
-Mask = Bool[Array, " T"]
 
 
 def _read(potentials: Autoregressive, carry, gates):
@@ -77,10 +73,7 @@ def log_partition(potentials: Autoregressive, mask: Mask) -> Float[Array, ""]:
 
 
 def constrain(potentials: Autoregressive, constraints: Constraints) -> Autoregressive:
-    """Returns potentials whose beam search obeys the constraints.
-
-    The probabilities of the labels do not change.
-    """
+    """Returns potentials whose beam search obeys constraints, and all those before."""
     allowed = jnp.concatenate([constraints.transitions, constraints.start[None]])
     last = constraints.end
     if potentials.allowed is not None and potentials.allowed_last is not None:
@@ -136,15 +129,15 @@ def _extend(potentials: Autoregressive, beam, inputs):
     gates = potentials.previous[last]
     if word_gates is not None:
         gates = gates + word_gates[None]
-    read = _read(potentials, carry, gates)
-    logs = _log_probabilities(potentials, words[None], read[0])
+    carry = _read(potentials, carry, gates)
+    logs = _log_probabilities(potentials, words[None], carry[0])
     if potentials.allowed is not None:
         logs = jnp.where(potentials.allowed[last] & hopeful[None], logs, FORBIDDEN)
     totals = scores[:, None] + logs
     best, places = jax.lax.top_k(totals.ravel(), len(scores))
     parents, labels = jnp.divmod(places.astype(jnp.int32), totals.shape[1])
     # Scores that grow with T would swamp the differences that decide.
-    extended = (best - best[0], labels, jax.tree.map(lambda x: x[parents], read))
+    extended = (best - best[0], labels, jax.tree.map(lambda x: x[parents], carry))
     beam = jax.tree.map(lambda x, y: jnp.where(is_token, x, y), extended, beam)
     same = jnp.arange(len(scores), dtype=jnp.int32)
     return beam, (jnp.where(is_token, parents, same), beam[1])

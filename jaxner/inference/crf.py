@@ -1,14 +1,10 @@
-"""Linear-chain CRF kernels over one sentence, as `lax.scan`; `jax.vmap` adds the batch.
+"""Inference over the labellings of one sentence: a CRF's, or of independent labels.
 
-Shape letters: `T` tokens (at least one place), `L` labels, `N` labellings. Every kernel
-takes O(T·L²) time. Messages are normalised at each token and the normalisers are summed
-once, at the end, which keeps float32 exact to rounding for thousands of tokens.
-Marginals are never computed as exp(alpha + beta - log Z), which loses all digits in
-float32. Padding is on the right. A sentence without tokens has exactly one labelling,
-the empty one, with score and log partition 0.
-
-`jaxner.inference` chooses these functions, or those of the same name for other
-potentials. Independent potentials have transitions that score 0 here.
+Shape letters: `T` tokens, `L` labels, `N` labellings. For a CRF, every kernel is a scan
+that takes O(T·L²) time. Its messages are normalised at each token and the normalisers
+are summed once, at the end, which keeps float32 exact to rounding for thousands of
+tokens. Marginals are never computed as exp(alpha + beta - log Z), which loses all
+digits in float32. Independent labels need sums and argmaxes over tokens alone.
 
 References:
     Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001.
@@ -17,16 +13,16 @@ References:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.nn import log_softmax, logsumexp, softmax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from jaxner.inference.independent import gumbels, ranked, varying
 from jaxner.types import FORBIDDEN, Potentials
 
+HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
 Mask = Bool[Array, " T"]
 
 
@@ -44,6 +40,11 @@ class Constraints(NamedTuple):
     end: Bool[Array, " L"]
 
 
+def is_chain(potentials: Potentials) -> bool:
+    """Returns whether labels depend on each other; not where there is no token."""
+    return potentials.transitions is not None and len(potentials.emissions) > 0
+
+
 def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
     """Returns emissions, transitions, start and end; zeros for independent labels."""
     emissions, transitions, start, end = potentials
@@ -54,6 +55,29 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
     return emissions, transitions, start, end
 
 
+def varying(tree: Any, *like: Array) -> Any:
+    """Returns arrays that vary over the manual axes (of `jax.shard_map`) of others.
+
+    JAX demands it of what a loop carries first, and of the arguments of a function with
+    its own derivative. Outside of `jax.shard_map` nothing changes.
+    """
+    axes = frozenset().union(*map(_manual_axes, like))
+
+    def spread(leaf: Array) -> Array:
+        missing = tuple(sorted(axes - _manual_axes(leaf)))
+        return jax.lax.pcast(leaf, missing, to="varying") if missing else leaf
+
+    return jax.tree.map(spread, tree) if axes else tree
+
+
+def _manual_axes(array: Any) -> frozenset[str]:
+    kind: Any = jax.typeof(array)  # versions of JAX have either attribute
+    return frozenset(kind.mat.varying if hasattr(kind, "mat") else kind.vma)
+
+
+# --- Potentials -----------------------------------------------------------------------
+
+
 def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
     """Returns potentials whose best labelling obeys constraints, if any labelling does.
 
@@ -61,14 +85,10 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
     autoregressive head, the beam search obeys, and probabilities do not change.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> independent = Potentials(jnp.array([[0.0, 4.0], [0.0, 5.0]]))
-        >>> no_repeat = Constraints(
-        ...     start=jnp.array([True, True]),
-        ...     transitions=jnp.array([[True, True], [True, False]]),
-        ...     end=jnp.array([True, True]),
-        ... )
-        >>> viterbi(constrain(independent, no_repeat), jnp.array([True, True])).tolist()
+        >>> both = jnp.array([True, True])
+        >>> no_repeat = Constraints(both, jnp.array([[True, True], [True, False]]), both)
+        >>> viterbi(constrain(independent, no_repeat), both).tolist()
         [0, 1]
     """
     emissions, transitions, start, end = chain(potentials)
@@ -85,14 +105,7 @@ def at_temperature(
 ) -> Potentials:
     """Returns all scores divided by a temperature; the best labelling stays the same.
 
-    Probabilities become p(y)^(1/temperature), renormalised: closer to each other above
-    1, further apart below.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> potentials = Potentials(jnp.array([[2.0, 0.0]]))
-        >>> at_temperature(potentials, 2.0).emissions.tolist()
-        [[1.0, 0.0]]
+    Probabilities become p(y)^(1/temperature), renormalised.
 
     References:
         Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks",
@@ -109,7 +122,6 @@ def score(
     For an autoregressive head, the score is normalised: the log partition is 0.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> emissions = jnp.array([[1.0, 0.0], [0.0, 2.0]])
         >>> potentials = Potentials(emissions, jnp.eye(2), jnp.ones(2), jnp.zeros(2))
         >>> float(score(potentials, jnp.array([0, 1]), jnp.array([True, True])))
@@ -117,10 +129,15 @@ def score(
     """
     emissions, transitions, start, end = chain(potentials)
     chosen = jnp.take_along_axis(emissions, labels[:, None], axis=1)[:, 0]
-    steps = transitions[labels[:-1], labels[1:]]
+    total = jnp.sum(chosen, where=mask)
+    if not is_chain(potentials):
+        return total
+    total = total + jnp.sum(transitions[labels[:-1], labels[1:]], where=mask[1:])
     last = labels[jnp.maximum(jnp.sum(mask) - 1, 0)]
-    total = jnp.sum(chosen, where=mask) + jnp.sum(steps, where=mask[1:])
     return jnp.where(mask[0], total + start[labels[0]] + end[last], 0.0)
+
+
+# --- Sums -----------------------------------------------------------------------------
 
 
 def forward(potentials: Potentials, mask: Mask):
@@ -195,12 +212,12 @@ def log_partition(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
     `jax.jacfwd`, `jax.hessian`), while reverse over reverse mode is exact.
 
     Example:
-        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
+        >>> even, mask = Potentials(jnp.zeros((2, 4))), jnp.ones(2, bool)
         >>> round(float(log_partition(even, mask)), 4)  # log 4²
         2.7726
     """
-    if not len(mask):
-        return jnp.sum(potentials.emissions)
+    if not is_chain(potentials):
+        return jnp.sum(logsumexp(potentials.emissions, axis=-1), where=mask)
     return _log_partition(varying(potentials, potentials.emissions, mask), mask)
 
 
@@ -208,12 +225,44 @@ def marginals(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
     """Returns p(label at t); zero under padding.
 
     Example:
-        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
+        >>> even, mask = Potentials(jnp.zeros((2, 4))), jnp.ones(2, bool)
         >>> marginals(even, mask)[0].tolist()
         [0.25, 0.25, 0.25, 0.25]
     """
+    if not is_chain(potentials):
+        return jnp.where(mask[:, None], softmax(potentials.emissions), 0.0)
     alphas, _ = forward(potentials, mask)
     return expected(potentials, alphas, mask).emissions
+
+
+def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
+    """Returns the entropy of the distribution over whole labellings, in nats.
+
+    At most the sum of the tokens' entropies (`entropy` of the marginals), with equality
+    for independent labels. Differentiable in forward and reverse mode.
+
+    References:
+        Mann and McCallum, "Efficient Computation of Entropy Gradient for
+        Semi-Supervised Conditional Random Fields", NAACL 2007.
+    """
+    if not is_chain(potentials):
+        logs = log_softmax(potentials.emissions)
+        return -jnp.sum(jnp.exp(logs) * logs, where=mask[:, None])
+    _, transitions, _, end = chain(potentials)
+    alphas, _ = forward(potentials, mask)
+    chances = expected(potentials, alphas, mask).emissions
+
+    def given_next(alpha):
+        logs = log_softmax(alpha[:, None] + transitions, axis=0)
+        return -jnp.sum(jnp.exp(logs) * logs, axis=0)
+
+    last = log_softmax(alphas[-1] + end)
+    earlier = chances[1:] * jax.lax.map(given_next, alphas[:-1])
+    total = jnp.sum(earlier) - jnp.sum(jnp.exp(last) * last)
+    return jnp.where(mask[0], total, 0.0)
+
+
+# --- Labellings -----------------------------------------------------------------------
 
 
 def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
@@ -222,11 +271,13 @@ def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
     For an autoregressive head, this uses beam search and may miss the best.
 
     Example:
-        >>> potentials = Potentials(jax.numpy.array([[0.0, 2.5], [1.0, 0.0]]))
-        >>> viterbi(potentials, jax.numpy.ones(2, bool)).tolist()
+        >>> potentials = Potentials(jnp.array([[0.0, 2.5], [1.0, 0.0]]))
+        >>> viterbi(potentials, jnp.ones(2, bool)).tolist()
         [1, 0]
     """
     emissions, transitions, start, end = chain(potentials)
+    if not is_chain(potentials):
+        return jnp.where(mask, jnp.argmax(emissions, axis=-1).astype(jnp.int32), 0)
 
     def step(best, inputs):
         emission, is_token = inputs
@@ -261,22 +312,16 @@ def _trace_back(scores: Float[Array, "S L"], transitions, mask, final):
 def n_best(
     potentials: Potentials, mask: Mask, n: int
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
-    """Returns the n best labellings and their scores, in nats, best first.
+    """Returns the n best labellings and their scores, in nats, best first; n is static.
 
     The first is the result of `viterbi`. If there are fewer than n labellings, the
     others have score -inf and label 0 everywhere. Forbidden labellings (with a score of
     `FORBIDDEN`) do not count. Time is O(T·n·L² log(n·L)), memory O(T·n·L).
 
-    Args:
-        potentials: Potentials of a CRF or of independent labels.
-        mask: True at the tokens.
-        n: Number of labellings; static.
-
     Raises:
         ValueError: n is below 1.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> potentials = Potentials(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
         >>> [array.tolist() for array in n_best(potentials, jnp.ones(2, bool), 2)]
         [[[0, 1], [0, 0]], [3.0, 2.0]]
@@ -288,6 +333,8 @@ def n_best(
     if n < 1:
         raise ValueError(f"The number of labellings must be at least 1, got {n}")
     emissions, transitions, start, end = chain(potentials)
+    if not len(mask):
+        return jnp.zeros((n, 0), jnp.int32), jnp.full(n, -jnp.inf).at[0].set(0.0)
     size = emissions.shape[-1]
     same = jnp.arange(size * n, dtype=jnp.int32)
 
@@ -301,6 +348,7 @@ def n_best(
 
     first = (start + emissions[0])[:, None]
     first = jnp.where(jnp.arange(n)[None] == 0, first, -jnp.inf)
+    first = varying(first, transitions, mask)
     last, origins = jax.lax.scan(step, first, (emissions[1:], mask[1:]))
     ends, final = jax.lax.top_k((last + end[:, None]).ravel(), n)
 
@@ -311,7 +359,10 @@ def n_best(
     labels = jnp.concatenate([begin[None], places]).T // n
     scores = jax.vmap(lambda labels: score(potentials, labels, mask))(labels)
     exists = jnp.isfinite(ends) & (mask[0] | (jnp.arange(n) == 0))
-    return ranked(labels, scores, exists, mask)
+    exists = exists & (scores > FORBIDDEN / 2)
+    # The rounding of long sums may have swapped close scores.
+    scores = jax.lax.cummin(jnp.where(exists, scores, -jnp.inf))
+    return jnp.where(exists[:, None] & mask[None], labels, 0), scores
 
 
 def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array, " T"]:
@@ -320,47 +371,20 @@ def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array
     For several draws, `jax.vmap` over keys computes the messages only once. The same
     key draws the same labels for any padding.
 
-    Example:
-        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
-        >>> sample(even, mask, jax.random.key(0)).shape
-        (2,)
-
     References:
         Scott, "Bayesian Methods for Hidden Markov Models", JASA 97(457), 2002: forward
         filtering, backward sampling.
     """
-    _, transitions, _, end = chain(potentials)
+    emissions, transitions, _, end = chain(potentials)
+
+    def gumbel(t):  # argmax(scores + noise) is a draw from their softmax
+        own = jax.random.fold_in(key, t)
+        return jax.random.gumbel(own, emissions.shape[1:], emissions.dtype)
+
+    noise = jax.vmap(gumbel)(jnp.arange(len(mask)))
+    if not is_chain(potentials):
+        return viterbi(Potentials(emissions + noise), mask)
     alphas, _ = forward(potentials, mask)
-    noise = gumbels(key, alphas)
     last = jnp.maximum(jnp.sum(mask) - 1, 0)
     final = jnp.argmax(alphas[-1] + end + noise[last])
     return _trace_back(alphas[:-1] + noise[:-1], transitions, mask, final)
-
-
-def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
-    """Returns the entropy of the distribution over whole labellings, in nats.
-
-    At most the sum of the tokens' entropies (`entropy` of the marginals), with equality
-    for independent labels. Differentiable in forward and reverse mode.
-
-    Example:
-        >>> even, mask = Potentials(jax.numpy.zeros((2, 4))), jax.numpy.ones(2, bool)
-        >>> round(float(labelling_entropy(even, mask)), 4)  # log 4²
-        2.7726
-
-    References:
-        Mann and McCallum, "Efficient Computation of Entropy Gradient for
-        Semi-Supervised Conditional Random Fields", NAACL 2007.
-    """
-    _, transitions, _, end = chain(potentials)
-    alphas, _ = forward(potentials, mask)
-    chances = expected(potentials, alphas, mask).emissions
-
-    def given_next(alpha):
-        logs = log_softmax(alpha[:, None] + transitions, axis=0)
-        return -jnp.sum(jnp.exp(logs) * logs, axis=0)
-
-    last = log_softmax(alphas[-1] + end)
-    earlier = chances[1:] * jax.lax.map(given_next, alphas[:-1])
-    total = jnp.sum(earlier) - jnp.sum(jnp.exp(last) * last)
-    return jnp.where(mask[0], total, 0.0)

@@ -3,7 +3,8 @@
 A span is an entity of a labelling if one begins at its first token, continues up to
 its last, and ends there. `LabelSpans` says whether a label continues the span of the
 label before it, so these functions know neither strings nor schemes. A probability is
-the sum over all labellings that contain this span, ill-formed ones included.
+the sum over all labellings that contain this span, ill-formed ones included; one pass
+computes all of them.
 
 The distribution over labellings is a Markov chain from right to left,
 
@@ -30,12 +31,9 @@ import jax.numpy as jnp
 from jax.nn import log_softmax, softmax
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.inference import crf, independent
-from jaxner.inference.independent import varying
+from jaxner.inference import crf
+from jaxner.inference.crf import HIGHEST, Mask, varying
 from jaxner.types import Potentials
-
-HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
-Mask = Bool[Array, " T"]
 
 
 class LabelSpans(NamedTuple):
@@ -47,11 +45,6 @@ class LabelSpans(NamedTuple):
         types: The type of each label's span; -1 outside all spans.
         goes_on: `goes_on[i, j]`: label j after label i continues the span of i, which
             has the same type.
-
-    Example:
-        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
-        >>> io.goes_on.shape
-        (2, 2)
     """
 
     types: Int[Array, " L"]
@@ -60,7 +53,7 @@ class LabelSpans(NamedTuple):
 
 def _alphas(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
     """Returns scores whose softmax is p(label at t | the past)."""
-    if potentials.transitions is None or not len(mask):
+    if not crf.is_chain(potentials):
         return potentials.emissions
     return crf.forward(potentials, mask)[0]
 
@@ -78,20 +71,17 @@ def _scan(
     inputs: Any,
     number: int,
 ) -> Float[Array, "T N L"]:
-    """Returns p(y_t = j, a span of each row ends at t), in one scan.
+    """Returns p(y_t = j, a span of each of N rows ends at t), in one scan.
 
-    Args:
-        extend: Returns p(a span of each row reaches t | y_t): from the probabilities
-            that one begins at t, `[L]`, and that a row's span goes on, `[N, L]`.
-        inputs: Arrays whose rows `extend` takes as its third argument.
-        number: Number of rows, N.
+    `extend` returns p(a span of each row reaches t | y_t): from the probabilities that
+    one begins at t, `[L]`, that a row's span goes on, `[N, L]`, and a row of `inputs`.
     """
     _, transitions, _, _ = crf.chain(potentials)
     alphas = _alphas(potentials, mask)
-    if potentials.transitions is None or not len(mask):
-        chances = independent.marginals(potentials, mask)
-    else:
+    if crf.is_chain(potentials):
         chances = crf.expected(potentials, alphas, mask).emissions
+    else:
+        chances = crf.marginals(potentials, mask)
 
     def step(carry, row):
         alpha, chance, after, follows, inputs = row
@@ -128,9 +118,8 @@ def _read(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
 def entity_bounds(labels: Int[Array, " T"], mask: Mask, label_spans: LabelSpans):
     """Returns the entities of a labelling.
 
-    Returns:
-        Whether an entity begins at each token; where one does, its last token plus one
-        (else 0), and its type (else -1).
+    Whether an entity begins at each token; where one does, its last token plus one
+    (else 0), and its type (else -1).
 
     Example:
         >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
@@ -151,14 +140,11 @@ def entity_probabilities(
     mask: Mask,
     label_spans: LabelSpans,
 ) -> Float[Array, " T"]:
-    """Returns the probability of each entity of a labelling, in one pass.
+    """Returns the probability of each entity of a labelling, at its first token.
 
     This is the total probability of all labellings with the same entity: same first
-    token, same last token and same type, with any labels.
-
-    Returns:
-        The probability at the first token of each entity; 0 elsewhere. Differentiable
-        in forward and reverse mode.
+    token, same last token and same type, with any labels. Zero at other tokens.
+    Differentiable in forward and reverse mode.
 
     Example:
         >>> bio = LabelSpans(  # O, B, I
@@ -185,14 +171,10 @@ def span_probabilities(
     mask: Mask,
     label_spans: LabelSpans,
 ) -> Float[Array, " N"]:
-    """Returns the probability that each given span is an entity, in one pass.
+    """Returns the probability that each given span is an entity.
 
-    Args:
-        potentials: Potentials of a CRF or of independent labels.
-        given: First token, last token plus one, and type id of each span; they may
-            overlap. A span that does not fit the sentence has the probability 0.
-        mask: True at the tokens.
-        label_spans: Which spans labels write.
+    `given` holds first token, last token plus one, and type id of each span; spans may
+    overlap. A span that does not fit the sentence has the probability 0.
 
     Example:
         >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
@@ -218,18 +200,10 @@ def span_table(
     num_types: int,
     max_width: int,
 ) -> Float[Array, "T W K"]:
-    """Returns the probability of every span of up to `max_width` tokens, in one pass.
+    """Returns the probability of every span of up to `max_width` tokens.
 
-    Args:
-        potentials: Potentials of a CRF or of independent labels.
-        mask: True at the tokens.
-        label_spans: Which spans labels write.
-        num_types: Number of types, K; static.
-        max_width: Tokens of the longest span, W; static. Longer spans have no entry.
-
-    Returns:
-        At `[t, w, k]` the probability that the w + 1 tokens from t to t + w are an
-        entity of type k; 0 if they exceed the sentence.
+    At `[t, w, k]` stands the probability that the w + 1 tokens from t to t + w are an
+    entity of type k; 0 if they exceed the sentence. Both numbers are static.
 
     Raises:
         ValueError: `max_width` is below 1.
@@ -261,13 +235,6 @@ def log_probability(
 
     This is `score` minus `log_partition`, more precise in float32. A forbidden
     labelling has a large negative number.
-
-    Example:
-        >>> potentials = Potentials(jnp.zeros((2, 4)))
-        >>> two = jnp.array([1, 3])
-        >>> value = log_probability(potentials, two, jnp.ones(2, bool))
-        >>> round(float(jnp.exp(value)), 4)
-        0.0625
     """
     _, transitions, _, end = crf.chain(potentials)
     steps = jnp.where(_next(mask)[:, None], transitions.T[_next(labels)], end[None])

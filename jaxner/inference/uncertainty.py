@@ -8,7 +8,7 @@ the means over the passes. Shape letters: `M` passes, `T` tokens, `L` labels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,27 +16,31 @@ from jaxtyping import Array, Float, Int
 
 from jaxner.types import Potentials
 
-if TYPE_CHECKING:
-    AnyArray = Any
-
 _RANKS = (2, 2, 1, 1)  # ranks of the potentials of one pass
 
 
-def mean_over_passes(
-    compute: Callable[[Potentials], Any], potentials: Potentials
-) -> Any:
-    """Returns the mean over passes of any probabilities.
+def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
+    """Returns what `compute` returns for each pass, with a leading axis `M`.
 
     Args:
         compute: Maps the potentials of one pass to a tree of arrays.
         potentials: Potentials of all passes: emissions `[M, T, L]`; the other arrays
             also have the leading axis, or are the same in all passes.
 
-    Returns:
-        The mean of what `compute` returns.
+    Example:
+        >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
+        >>> each_pass(lambda p: p.emissions.sum(), passes).shape
+        (3,)
+    """
+    return jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
+
+
+def mean_over_passes(
+    compute: Callable[[Potentials], Any], potentials: Potentials
+) -> Any:
+    """Returns the mean over passes of any probabilities; arguments as of `each_pass`.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> from jaxner import inference
         >>> passes = Potentials(jnp.array([[[9.0, -9.0]], [[-9.0, 9.0]]]))
         >>> mask = jnp.ones(1, bool)
@@ -48,35 +52,10 @@ def mean_over_passes(
     return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
 
 
-def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
-    """Returns what `compute` returns for each pass, with a leading axis `M`.
-
-    Arguments are those of `mean_over_passes`.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
-        >>> each_pass(lambda p: p.emissions.sum(), passes).shape
-        (3,)
-    """
-    return jax.vmap(compute, in_axes=(_axes(potentials),))(potentials)
-
-
 def one_pass(potentials: Potentials, number: Any) -> Potentials:
-    """Returns the potentials of one of several passes.
-
-    Args:
-        potentials: As in `mean_over_passes`.
-        number: Index of the pass; may be traced.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
-        >>> [a.shape for a in one_pass(passes, 1) if a is not None]
-        [(5, 2), (2, 2)]
-    """
+    """Returns the potentials of the pass with a number, which may be traced."""
     chosen: Any = (
-        array if array is None or axis is None else array[number]
+        array if axis is None else array[number]
         for array, axis in zip(potentials, _axes(potentials), strict=True)
     )
     return Potentials(*chosen)
@@ -104,26 +83,20 @@ class Uncertainty(NamedTuple):
         mutual_information: Difference of the two: uncertainty in the weights
             (epistemic), in nats; 0 if all passes agree.
         vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> summarise(jnp.array([[[1.0, 0.0]], [[0.0, 1.0]]])).vote_share.tolist()
-        [0.5]
     """
 
-    labels: Int[AnyArray, " T"]
-    probabilities: Float[AnyArray, "T L"]
-    entropy: Float[AnyArray, " T"]
-    expected_entropy: Float[AnyArray, " T"]
-    mutual_information: Float[AnyArray, " T"]
-    vote_share: Float[AnyArray, " T"]
+    labels: Int[Any, " T"]
+    probabilities: Float[Any, "T L"]
+    entropy: Float[Any, " T"]
+    expected_entropy: Float[Any, " T"]
+    mutual_information: Float[Any, " T"]
+    vote_share: Float[Any, " T"]
 
 
 def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
     """Returns -Σ p ln p over the last axis; an impossible label adds nothing.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> [round(x, 4) for x in entropy(jnp.array([[0.5, 0.5], [1.0, 0.0]])).tolist()]
         [0.6931, 0.0]
 
@@ -135,13 +108,9 @@ def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
 
 
 def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:
-    """Returns a summary of several passes.
-
-    Args:
-        samples: Label probabilities in each pass; zero under padding.
+    """Returns a summary of the label probabilities in each pass; zero under padding.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> split = summarise(jnp.array([[[1.0, 0.0]], [[0.0, 1.0]]]))
         >>> round(float(split.mutual_information[0]), 4), float(split.vote_share[0])
         (0.6931, 0.5)
@@ -152,16 +121,16 @@ def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:
         information of a label and the weights.
     """
     mean = jnp.mean(samples, axis=0)
-    present = jnp.sum(mean, axis=-1) > 0
     labels = jnp.argmax(mean, axis=-1).astype(jnp.int32)
     total, expected = entropy(mean), jnp.mean(entropy(samples), axis=0)
     votes = jnp.mean(jnp.argmax(samples, axis=-1) == labels[None], axis=0)
+    present = jnp.sum(mean, axis=-1) > 0
     return Uncertainty(
-        labels,
-        mean,
-        total,
-        expected,
+        labels=labels,
+        probabilities=mean,
+        entropy=total,
+        expected_entropy=expected,
         # Never negative by Jensen's inequality, except for rounding errors.
-        jnp.maximum(total - expected, 0.0),
-        jnp.where(present, votes, 0.0),
+        mutual_information=jnp.maximum(total - expected, 0.0),
+        vote_share=jnp.where(present, votes, 0.0),
     )
