@@ -87,7 +87,8 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
     Example:
         >>> independent = Potentials(jnp.array([[0.0, 4.0], [0.0, 5.0]]))
         >>> both = jnp.array([True, True])
-        >>> no_repeat = Constraints(both, jnp.array([[True, True], [True, False]]), both)
+        >>> may_follow = jnp.array([[True, True], [True, False]])
+        >>> no_repeat = Constraints(both, may_follow, both)
         >>> viterbi(constrain(independent, no_repeat), both).tolist()
         [0, 1]
     """

@@ -55,7 +55,7 @@ def mean_over_passes(
 def one_pass(potentials: Potentials, number: Any) -> Potentials:
     """Returns the potentials of the pass with a number, which may be traced."""
     chosen: Any = (
-        array if axis is None else array[number]
+        array if array is None or axis is None else array[number]
         for array, axis in zip(potentials, _axes(potentials), strict=True)
     )
     return Potentials(*chosen)
