@@ -24,147 +24,7 @@ KNOWN, PLAN = Published.load(), Plan.load()
 CELLS = KNOWN.cells
 RESULTS = Results(ROOT / "results")
 
-# Copied from the papers' tables a second time. Strubell et al.: Tables 1 to 7.
-COPIED = {
-    "bert": {
-        "conll2003": "91.62",
-        "conll2003,model=crf": "91.71",
-        "conll2003,model=uanet": "92.02",
-    },
-    "ncrfpp": {
-        "conll2003": "90.77",
-        "conll2003,crf": "91.21",
-        "conll2003,chars=intnet": "91.43",
-        "conll2003,chars=intnet,crf": "91.64",
-        "ontonotes5": "83.76",
-        "ontonotes5,crf": "86.99",
-        "wsj": "97.51",
-        "wsj,crf": "97.51",
-    },
-    "lan": {
-        "conll2003": "90.77",
-        "ontonotes5": "88.16",
-        "wsj": "97.58",
-    },
-    "seq2seq": {"conll2003": "91.22", "wsj": "97.59"},
-    "uanet": {
-        "conll2003": "91.60",
-        "conll2003,labels=false": "91.23",
-        "conll2003,model=transformer": "90.70",
-        "conll2003,model=transformer,crf": "91.22",
-        "conll2003,model=variational": "90.83",
-        "conll2003,model=variational,crf": "91.20",
-        "conll2003,chars=intnet": "91.80",
-        "conll2003,draft=grn": "",
-        "ontonotes5": "88.39",
-        "ontonotes5,labels=false": "87.84",
-        "ontonotes5,model=transformer": "87.45",
-        "ontonotes5,model=transformer,crf": "87.77",
-        "ontonotes5,model=variational": "87.11",
-        "ontonotes5,model=variational,crf": "87.63",
-        "wsj": "97.62",
-        "wsj,labels=false": "97.57",
-        "wsj,model=transformer": "97.49",
-        "wsj,model=transformer,crf": "97.56",
-        "wsj,model=variational": "97.46",
-        "wsj,model=variational,crf": "97.55",
-    },
-    "bilstm": {
-        "conll2003": "89.34 ± .28",
-        "conll2003,crf": "90.43 ± .12",
-        "conll2003,dr=false": "88.89 ± .30",
-        "conll2003,crf,dr=false": "90.01 ± .23",
-        "conll2003,document": "89.09 ± .19",
-        "conll2003,document,crf": "90.60 ± .19",
-        "ontonotes5": "83.76 ± .10",
-        "ontonotes5,crf": "86.99 ± .22",
-        "ontonotes5,document,crf": "86.81 ± .18",
-    },
-    "idcnn": {
-        "conll2003": "90.32 ± .26",
-        "conll2003,crf": "90.54 ± .18",
-        "conll2003,block=cnn4": "89.97 ± .20",
-        "conll2003,block=cnn5": "90.23 ± .16",
-        "conll2003,dr=false": "89.65 ± .30",
-        "conll2003,block=cnn4,dr=false": "89.74 ± .23",
-        "conll2003,block=cnn5,dr=false": "89.93 ± .32",
-        "conll2003,document": "90.65 ± .15",
-        "conll2003,document,block=cnn4": "90.32 ± .32",
-        "conll2003,document,block=cnn5": "90.45 ± .21",
-        "conll2003,document,noshare": "89.81 ± .19",
-        "conll2003,document,loss=last": "90.06 ± .19",
-        "ontonotes5": "85.27 ± .24",
-        "ontonotes5,blocks=1": "84.28 ± .10",
-        "ontonotes5,crf": "86.84 ± .19",
-        "ontonotes5,document,blocks=3": "85.76 ± .13",
-    },
-    "grn": {
-        "conll2003,elmo": "92.34 ± .10",
-        "conll2003": "91.44 ± .16",
-        "conll2003,context=none": "88.36 ± .21",
-        "conll2003,context=branch3": "90.88 ± .22",
-        "conll2003,relation=none": "90.13 ± .28",
-        "conll2003,relation=fusion": "90.72 ± .06",
-        "conll2003,relation=attention": "87.11 ± .25",
-        "ontonotes5": "87.67 ± .17",
-        "ontonotes5,context=none": "82.21 ± .23",
-        "ontonotes5,context=branch3": "86.66 ± .21",
-        "ontonotes5,relation=none": "85.87 ± .16",
-        "ontonotes5,relation=fusion": "85.81 ± .14",
-        "ontonotes5,relation=attention": "79.83 ± .37",
-    },
-    "cnn_bilstm_crf": {
-        "conll2003": "91.17 ± .18",
-        "conll2003,attention": "90.24 ± .15",
-        "ontonotes5,attention": "87.25 ± .17",
-    },
-    "parallel_rnn": {
-        "conll2003": "91.48 ± .22",
-        "conll2003,chars=false": "90.39",
-        "conll2003,orthogonal=false": "90.79",
-        "conll2003,init=normal": "91.09",
-        "conll2003,dropout=false": "91.03",
-        "conll2003,pool=mean": "90.49",
-        "conll2003,units=1,size=64": "90.53 ± .31",
-        "conll2003,units=2,size=64": "90.79 ± .18",
-        "conll2003,units=4,size=64": "90.64 ± .24",
-        "conll2003,units=8,size=64": "91.09 ± .28",
-        "conll2003,units=32,size=64": "90.68 ± .18",
-        "conll2003,units=1,size=1024": "87.54",
-        "conll2003,units=2,size=512": "91.25",
-        "conll2003,units=4,size=256": "91.29",
-        "conll2003,units=8,size=128": "91.31",
-        "conll2003,units=32,size=32": "90.60",
-        "conll2003,units=64,size=16": "90.79",
-        "conll2003,units=128,size=8": "90.41",
-        "conll2003,units=16,size=8": "89.78",
-        "conll2003,units=16,size=16": "89.77",
-        "conll2003,units=16,size=32": "90.26",
-        "conll2003,units=16,size=128": "89.28",
-    },
-    "cross_bilstm": {
-        "wnut17": "",
-        "wnut17,model=cross": "",
-        "wnut17,model=baseline": "",
-        "wnut17,model=direction": "",
-        "ontonotes5": "≈ 88.4 (unverified)",
-        "ontonotes5,model=cross": "≈ 88.4 (unverified)",
-        "ontonotes5,model=baseline": "≈ 87.7 (unverified)",
-    },
-}
-
-
 # --- Published figures and the plan ---------------------------------------------------
-
-
-@pytest.mark.parametrize("name", COPIED)
-def test_figures_are_those_of_the_papers(name):
-    figures = {}
-    for cell in CELLS.values():
-        module, argument = cell.config.split(":", 1)
-        if module == name:
-            figures[argument] = re.sub(r" \(\d+\).*", "", tables.published_figure(cell))
-    assert figures == COPIED[name]
 
 
 @pytest.mark.parametrize(
@@ -183,9 +43,9 @@ def test_numbers_of_runs_are_those_of_the_papers(cell, text):
 
 def test_all_configs_have_their_cells():
     files = {p.stem for p in (ROOT / "configs").glob("[!_]*.py")}
-    assert files - {"common"} == set(COPIED)
-    assert len(CELLS) == sum(map(len, COPIED.values())) == 106
-    assert len({cell.config for cell in CELLS.values()}) == len(CELLS)
+    configs = {cell.config for cell in CELLS.values()}
+    assert files - {"common"} == {config.partition(":")[0] for config in configs}
+    assert len(configs) == len(CELLS) == 106
 
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.id)
@@ -219,11 +79,6 @@ def test_claims_are_the_orders_of_the_published_figures():
         assert better.figure == worse.figure
         if better.published and worse.published:
             assert better.published > worse.published, claim
-
-
-def test_unknown_names_come_with_similar_ones():
-    with pytest.raises(ValueError, match="grn/conll2003"):
-        KNOWN.cell("grn/conll")
 
 
 def test_the_plan_has_every_cell_by_priority():
