@@ -16,7 +16,7 @@ import collections
 import functools
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,11 +28,7 @@ from jaxner.arguments import check_documents, check_tagger, shown
 from jaxner.data import batching, schemes
 from jaxner.data.batching import Shape
 from jaxner.data.corpora import Split
-from jaxner.data.vocabulary import (
-    SEPARATOR,
-    Vocabulary,
-    is_one_sentence,
-)
+from jaxner.data.vocabulary import SEPARATOR, Vocabulary, is_one_sentence
 from jaxner.errors import InputError
 from jaxner.fields import checked
 from jaxner.models import check_key
@@ -43,14 +39,7 @@ from jaxner.tagger import load as load
 from jaxner.types import AnyPotentials, Potentials, Sentence, batch_axes
 
 DECODINGS = ("viterbi", "constrained", "independent", "max_marginal", "sampled")
-"""Ways to choose labels:
-
-viterbi        the most probable labelling
-constrained    the most probable labelling that is well-formed in the label scheme
-independent    each token's best label by its own scores, without transitions
-max_marginal   each token's most probable label: minimises the expected wrong labels
-sampled        a labelling drawn from the distribution
-"""
+"""Ways to choose labels; see `tag`."""
 
 Decoding = Annotated[str, fields.OneOf(DECODINGS, "n best labellings: jaxner.n_best")]
 
@@ -69,35 +58,11 @@ _SHORT_WORD = 24  # characters
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _PENDING = 16
-_SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
-
-
-# What callers give.
-
-
-def texts_of(given: Any) -> list[str] | None:
-    """Returns raw texts, or None for tokens.
-
-    A string is a text; so is each string of a list in which any has white space inside.
-
-    Example:
-        >>> texts_of("Rome fell."), texts_of(["Rome", "fell"])
-        (['Rome fell.'], None)
-        >>> texts_of(["Rome fell.", "Yes."])
-        ['Rome fell.', 'Yes.']
-    """
-    if isinstance(given, str):
-        return [given]
-    texts: Any = given if isinstance(given, list | tuple) else ()
-    if not texts or not all(isinstance(text, str) for text in texts):
-        return None
-    return list(texts) if any(map(_SEVERAL_WORDS.search, texts)) else None
+SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
 
 
 def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     """Returns the sentences that a caller gave, and whether it was a single one.
-
-    Every public function of strings calls this.
 
     Raises:
         TypeError: They are neither a list of strings nor a list of such lists.
@@ -112,7 +77,7 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     for sentence in sentences:
         for token in sentence:
             # The first test is fast, and true of hardly any token.
-            if not token.isalnum() and _SEVERAL_WORDS.search(token):
+            if not token.isalnum() and SEVERAL_WORDS.search(token):
                 raise InputError(
                     f"Expected tokens, got {token[:40]!r} with white space inside: for "
                     "texts, call jaxner.entities; or split them into tokens."
@@ -120,12 +85,7 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     return sentences, is_one
 
 
-def encode(
-    params: Tagger,
-    sentences: Tokens,
-    *,
-    vectors: Any = None,
-) -> Sentence:
+def encode(params: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentence:
     """Returns encoded tokens, for `tag` inside your own transformations.
 
     Args:
@@ -140,9 +100,7 @@ def encode(
         more than the number of tokens.
 
     Raises:
-        TypeError: `sentences` has another type.
-        InputError: A token has white space inside; or vectors are missing, unexpected,
-            or of another size.
+        TypeError, InputError: As `tag`.
 
     Example:
         >>> params = load("runs/grn")
@@ -151,15 +109,17 @@ def encode(
     """
     check_tagger(params)
     tokens, is_one = sentences_of(sentences)
-    encoded = _encoded(
-        params, tokens, [vectors] if is_one and vectors is not None else vectors
-    )
+    encoded = _encoded(params, tokens, _of_each(vectors, is_one))
     if params.vocabulary.reads_documents:
         encoded = [batching.join([sentence]) for sentence in encoded]
     if is_one:
         return jax.tree.map(jnp.asarray, encoded[0])
     length = max((len(s.words) for s in encoded), default=0)
     return jax.tree.map(jnp.asarray, batching.pad(encoded, length))
+
+
+def _of_each(vectors: Any, is_one: bool) -> Any:
+    return [vectors] if is_one and vectors is not None else vectors
 
 
 def _encoded(params: Tagger, sentences: Any, vectors: Any) -> list[Sentence]:
@@ -180,19 +140,13 @@ def _encoded(params: Tagger, sentences: Any, vectors: Any) -> list[Sentence]:
 
 
 def encode_one(params: Tagger, tokens: Sequence[str], vectors: Any = None) -> Sentence:
-    """Returns one encoded sentence, padded to one of few shapes, without separators.
-
-    Raises:
-        TypeError: `tokens` is not one sentence.
-        InputError: A token has white space inside.
-    """
+    """Returns one encoded sentence, padded to one of few shapes, without separators."""
     check_tagger(params)
     sentences, is_one = sentences_of(tokens)
     if sentences and not is_one:
         raise TypeError("Expected one sentence (a list of strings), got several")
-    (sentence,) = sentences or [[]]
-    encoded = params.vocabulary.encode(sentence, vectors)
-    length, width = round_up(len(sentence), encoded.chars.shape[1])
+    encoded = params.vocabulary.encode(tokens, vectors)
+    length, width = round_up(len(tokens), encoded.chars.shape[1])
     padded = batching.pad([encoded], Shape(length, length + 1, width))
     alone = jax.tree.map(lambda array: array[0], padded._replace(chars=None))
     return alone._replace(chars=padded.chars)
@@ -218,8 +172,7 @@ def over(
         function: Maps `(params, sentence, key=key, **options)` to a tree of arrays `[T,
             …]`. It must be a module-level function: each new function compiles again.
         params: What `load` returned.
-        sentences: One sentence as a list of strings, a list of such lists, a `Split`, a
-            list of what `Vocabulary.encode` returned, or what `encode` returned.
+        sentences: What `tag` takes, or a list of what `Vocabulary.encode` returned.
         key: Passed to the function for its draws.
         documents: Document of each sentence, for a tagger of documents; None: as the
             split says, else each sentence is a document.
@@ -233,10 +186,7 @@ def over(
         the caller's `jit`, `vmap` or `shard_map`.
 
     Raises:
-        TypeError: `sentences` has another type; or is encoded, with documents or
-            vectors.
-        InputError: A token has white space inside; or the numbers of documents or
-            vectors and sentences differ.
+        TypeError, InputError: As `tag`.
     """
     check_tagger(params)
     if key is not None:
@@ -247,14 +197,18 @@ def over(
                 "documents and vectors need strings, but tokens are encoded sentences"
             )
         return _mapped(functools.partial(function, **options), params, sentences, key)
-    static = {"function": function, "options": tuple(options.items())}
-    compute = functools.partial(_batch, params, key=key, **static)
     is_one = False
     if not isinstance(sentences, Split) and not _is_encoded(sentences):
         sentences, is_one = sentences_of(sentences)
-        vectors = [vectors] if is_one and vectors is not None else vectors
-    given: Any = {"documents": documents, "vectors": vectors, "passes": passes}
-    results = over_batches(compute, params, sentences, **given)
+    static = {"function": function, "options": tuple(options.items())}
+    results = over_batches(
+        functools.partial(_batch, params, key=key, **static),
+        params,
+        sentences,
+        documents=documents,
+        vectors=_of_each(vectors, is_one),
+        passes=passes,
+    )
     return results[0] if is_one else results
 
 
@@ -274,9 +228,7 @@ def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key)
         return models.automatic(whole, params, sentence, key)
 
     arrays = jax.tree.map(jnp.asarray, arrays)
-    if rank == 1:
-        return one(arrays)
-    return jax.vmap(one, in_axes=(batch_axes(arrays),))(arrays)
+    return one(arrays) if rank == 1 else jax.vmap(one, (batch_axes(arrays),))(arrays)
 
 
 @functools.partial(jax.jit, static_argnames=("function", "options"))
@@ -307,9 +259,7 @@ def over_batches(
             arrays `[B, T, …]`.
         params: What `load` returned; batches go to the devices of its weights.
         sentences: Lists of strings, a `Split`, or what `Vocabulary.encode` returned.
-        documents: As in `over`.
-        vectors: As in `over`.
-        passes: As in `over`.
+        documents, vectors, passes: As in `over`.
         labels: Label ids of each sentence; `compute` receives them as a second
             argument, `[B, T]`, 0 under padding; separators have the last label.
 
@@ -336,12 +286,11 @@ def over_batches(
         labels = [batching.join_labels([labels[i] for i in g], last) for g in members]
     results: list[Any] = [None] * len(encoded)
     trees = _in_batches(compute, params.weights, joined, passes, labels)
-    for group, tree in zip(members, trees, strict=True):
+    for group, whole, tree in zip(members, joined, trees, strict=True):
         lengths = [len(encoded[i].words) for i in group]
-        leaves, structure = jax.tree.flatten(tree)
-        parts = [batching.split(leaf, lengths) for leaf in leaves]
-        for i, *values in zip(group, *parts, strict=True):
-            results[i] = jax.tree.unflatten(structure, values)
+        places = batching.split(np.arange(len(whole.words)), lengths)
+        for i, place in zip(group, places, strict=True):
+            results[i] = jax.tree.map(lambda array, at=place: array[at], tree)
     return results
 
 
@@ -364,11 +313,11 @@ def _in_batches(
             results[i] = jax.tree.map(lambda a, r=row, n=n: a[r][:n], arrays)
 
     for rows, batch in _batches(sentences, weights, max(passes, 1)):
-        given: list[Any] = [batch]
+        more: list[Any] = []
         if labels is not None:
             count, length = batch.words.shape
-            given.append(batching.pad_labels([labels[i] for i in rows], length, count))
-        pending.append((rows, compute(*given)))
+            more = [batching.pad_labels([labels[i] for i in rows], length, count)]
+        pending.append((rows, compute(batch, *more)))
         if len(pending) == _PENDING:
             fetch()
     while pending:
@@ -403,21 +352,18 @@ def _plan(
     """Yields the padded size, the number of rows and the sentences of each batch.
 
     The longest sentences come first. The number of rows is a power of two; spare rows
-    take the next shorter sentences.
-
-    Args:
-        sizes: Tokens of each sentence, and characters of its longest word.
-        most: Maximum number of positions in a batch of several sentences.
-        parts: Number of devices that share a batch; each takes a full share.
+    take the next shorter sentences. `sizes` are the tokens of each sentence and the
+    characters of its longest word; `most` is the maximum number of positions in a batch
+    of several sentences, on each of `parts` devices.
     """
     rounded = [round_up(*size) for size in sizes]
-    sizes = [(chars, tokens) for tokens, chars in rounded]
-    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    keys = [(chars, tokens) for tokens, chars in rounded]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
     while order:
         tokens, chars = rounded[order[-1]]
         share = max(1, min(most, _CHARS // chars) // tokens)
         most_rows = parts * (1 << (share.bit_length() - 1))
-        shorter = bisect.bisect_left(order, sizes[order[-1]], key=sizes.__getitem__)
+        shorter = bisect.bisect_left(order, keys[order[-1]], key=keys.__getitem__)
         count = min(most_rows, _next_power(len(order) - shorter))
         rows = [order.pop()]
         while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
@@ -449,36 +395,6 @@ def _next_power(count: int) -> int:
 # Labels.
 
 
-@overload
-def tag(
-    params: Tagger,
-    tokens: Sentence,
-    *,
-    decoding: Decoding = ...,
-    constrained: bool = ...,
-    key: Array | None = ...,
-) -> Int[Array, ...]: ...
-@overload
-def tag(
-    params: Tagger,
-    tokens: Sequence[str],
-    *,
-    decoding: Decoding = ...,
-    constrained: bool = ...,
-    key: Array | None = ...,
-    vectors: Any = ...,
-) -> list[str]: ...
-@overload
-def tag(
-    params: Tagger,
-    tokens: Sequence[Sequence[str]] | Split,
-    *,
-    decoding: Decoding = ...,
-    constrained: bool = ...,
-    documents: Sequence[Hashable] | None = ...,
-    key: Array | None = ...,
-    vectors: Any = ...,
-) -> list[list[str]]: ...
 @checked
 def tag(
     params: Tagger,
@@ -489,7 +405,7 @@ def tag(
     documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
     vectors: Any = None,
-) -> list[str] | list[list[str]] | Int[Array, ...]:
+) -> Any:
     """Returns the labels of tokens.
 
     Strings go through the model in batches of similar length, padded to few shapes. No
@@ -522,7 +438,7 @@ def tag(
     Raises:
         TypeError: `tokens` has another type, or `documents` or `vectors` come with
             encoded sentences.
-        ValueError: A token has white space inside; the decoding is unknown, or needs a
+        InputError: A token has white space inside; the decoding is unknown, or needs a
             key or a head with label probabilities; or the number of documents or
             vectors is wrong; or vectors are missing, unexpected, or of another size.
 
@@ -549,23 +465,21 @@ def label_ids(
     *,
     decoding: Decoding = "viterbi",
     constrained: bool = False,
-    documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
-    vectors: Any = None,
+    **given: Any,
 ) -> Any:
     """Returns label ids as `tag` returns labels; takes anything that `over` takes."""
     check_tagger(params)
-    check_decoding(decoding, key)
+    check_draws(decoding, key)
     return over(
         choose,
         params,
         tokens,
         key,
-        documents=documents,
-        vectors=vectors,
         passes=params.model.mc_dropout.num_samples,
         decoding=decoding,
         constrained=constrained,
+        **given,
     )
 
 
@@ -574,27 +488,14 @@ def label_split(
 ) -> tuple[list[Sequence[str]], list[list[str]]]:
     """Returns gold and predicted labels of a split, in the tagger's scheme.
 
-    Args:
-        params: What `load` returned.
-        split: Sentences with labels, in any scheme.
-        **options: `decoding`, `constrained` and `key` of `tag`.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> dev = corpora.load("sample", "dev")
-        >>> gold, predicted = label_split(load("runs/grn"), dev)
-        >>> [len(labels) for labels in gold] == [len(labels) for labels in predicted]
-        True
+    `options` are `decoding`, `constrained` and `key` of `tag`.
     """
-    gold: list[Sequence[str]] = [
-        e.labels or () for e in split.to_scheme(params.vocabulary.scheme)
-    ]
-    return gold, tag(params, split, **options)
+    examples = split.to_scheme(params.vocabulary.scheme)
+    return [e.labels or () for e in examples], tag(params, split, **options)
 
 
-def check_decoding(decoding: Decoding, key: Array | None) -> None:
-    """Raises ValueError if a decoding is unknown, or draws without a key."""
-    fields.check("decoding", decoding, Decoding)
+def check_draws(decoding: Decoding, key: Array | None) -> None:
+    """Raises InputError if a decoding draws without a key."""
     if decoding == "sampled" and key is None:
         raise InputError(
             "Decoding 'sampled' draws labels: give a key, such as jax.random.key(0)"
@@ -657,10 +558,7 @@ def predict(
     if isinstance(predicted.potentials, Potentials):
         degrees = params.temperature
         predicted = predicted.map(lambda p: inference.at_temperature(p, degrees))
-    if constrained:
-        allowed = constraints(params.vocabulary)
-        predicted = predicted.map(lambda p: inference.constrain(p, allowed))
-    return predicted
+    return predicted.map(lambda p: constrain(params, p)) if constrained else predicted
 
 
 def _of_members(
@@ -686,18 +584,16 @@ def _of_members(
     mean = Potentials(jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny)))
     if not constrained:
         return Predictive(mean, passes)
-    allowed = constraints(params.vocabulary)
-    each: Any = jax.vmap(lambda p: inference.constrain(p, allowed))(passes)
-    return Predictive(inference.constrain(mean, allowed), each)
+    each: Any = jax.vmap(lambda p: constrain(params, p))(passes)
+    return Predictive(constrain(params, mean), each)
 
 
-def constraints(vocabulary: Vocabulary) -> inference.Constraints:
-    """Returns the labels and transitions that the label scheme allows.
-
-    A separator between sentences counts as a token outside all spans.
-    """
+def constrain(params: Tagger, potentials: Any) -> Any:
+    """Forbids labellings that are ill-formed; separators count as outside all spans."""
+    vocabulary = params.vocabulary
     allowed = schemes.allowed(outside_at_separators(vocabulary), vocabulary.scheme)
-    return inference.Constraints(*map(jnp.asarray, allowed))
+    rules = inference.Constraints(*map(jnp.asarray, allowed))
+    return inference.constrain(potentials, rules)
 
 
 def outside_at_separators(vocabulary: Vocabulary) -> list[str]:
@@ -719,67 +615,46 @@ def choose(
         ValueError: The head is autoregressive, and the decoding needs probabilities.
     """
     constrained = constrained or decoding == "constrained"
-    if isinstance(params, Ensemble) or decoding in ("max_marginal", "sampled"):
-        predicted = predict(params, sentence, key, constrained=constrained)
-    else:  # neither passes nor temperature change these labels
-        potentials = models.predict(params.model, params.weights, sentence, key)
-        if constrained:
-            potentials = inference.constrain(potentials, constraints(params.vocabulary))
-        predicted = Predictive(potentials)
-    return labels_of(
-        params, predicted, sentence, key, decoding, constrained=constrained
-    )
+    # Passes change the other labels only in an ensemble.
+    count = None if decoding in ("max_marginal", "sampled") else 0
+    predicted = predict(params, sentence, key, count, constrained=constrained)
+    return labels_of(params, predicted, sentence, key, decoding, constrained)
 
 
 def labels_of(
     params: Tagger,
     predicted: Predictive,
     sentence: Sentence,
-    key: Array | None,
+    key: Any,
     decoding: Decoding,
-    *,
-    constrained: bool = False,
+    constrained: bool,
 ) -> Int[Array, " T"]:
     """Returns label ids chosen from a distribution that `predict` returned.
 
-    It must be constrained if `constrained` is True.
+    A drawn labelling depends on the key and the words, not on the batch or padding;
+    with several passes, a pass is drawn first.
     """
-    mask = sentence.mask
+    mask, chosen = sentence.mask, predicted.potentials
     if decoding == "sampled":
-        return draw(predicted, sentence, key)
-    chosen = predicted.potentials
+        key = models.sentence_key(key, sentence)
+        if predicted.passes is not None:
+            first, key = jax.random.split(key)
+            number = jax.random.randint(first, (), 0, len(predicted.passes.emissions))
+            chosen = inference.one_pass(predicted.passes, number)
+        return inference.sample(chosen, mask, key)
+    if decoding in ("viterbi", "constrained"):
+        return inference.viterbi(chosen, mask)
     if decoding == "max_marginal":
-        chances = predicted.mean(lambda p: inference.marginals(p, mask))
-        if not constrained:
-            return jnp.argmax(chances, axis=-1).astype(jnp.int32)
-        # The best label of each token alone may not fit its neighbours.
-        chosen = inference.constrain(
-            Potentials(chances), constraints(params.vocabulary)
-        )
-    elif decoding == "independent" and not isinstance(params, Ensemble):
-        if not isinstance(chosen, Potentials):
-            raise InputError(
-                "Each label of an autoregressive head (head 'seq2seq') depends on all "
-                "before it: there are no independent labels. Take another decoding."
-            )
+        chosen = Potentials(predicted.mean(lambda p: inference.marginals(p, mask)))
+    elif isinstance(chosen, Potentials):
         chosen = Potentials(chosen.emissions)
-        if constrained:
-            chosen = inference.constrain(chosen, constraints(params.vocabulary))
-    return inference.viterbi(chosen, mask)
-
-
-def draw(predicted: Predictive, sentence: Sentence, key: Any) -> Int[Array, " T"]:
-    """Draws a labelling from the distribution; with several passes, a pass first.
-
-    The result depends on the key and the words, not on the batch or padding.
-    """
-    mask = sentence.mask
-    key = models.sentence_key(key, sentence)
-    if predicted.passes is None:
-        return inference.sample(predicted.potentials, mask, key)
-    first, second = jax.random.split(key)
-    number = jax.random.randint(first, (), 0, len(predicted.passes.emissions))
-    return inference.sample(inference.one_pass(predicted.passes, number), mask, second)
+    else:
+        raise InputError(
+            "Each label of an autoregressive head (head 'seq2seq') depends on all "
+            "before it: there are no independent labels. Take another decoding."
+        )
+    # The best label of each token alone may not fit its neighbours.
+    return inference.viterbi(constrain(params, chosen) if constrained else chosen, mask)
 
 
 def best_labellings(

@@ -12,7 +12,6 @@ import pytest
 import jaxner
 from jaxner import inference, models, tagging
 from jaxner.data import schemes
-from jaxner.data import vocabulary as vocab
 from jaxner.inference import Constraints
 from jaxner.tagging import DECODINGS
 from tests.marks import slow
@@ -204,9 +203,3 @@ def test_passes_are_averaged(head):
     ruled = tagging.predict(params, sentence, key, constrained=True)
     allowed = Constraints(*schemes.allowed(params.vocabulary.label_names, "BIOES"))
     assert ruled.passes.transitions.shape == allowed.transitions.shape
-
-
-def test_tags_and_separators_are_outside():
-    words, _ = vocab.build([["a"]], ["X"], scheme="tags")
-    assert tagging.outside_at_separators(words) == ["X"]
-    assert tagging.constraints(words).transitions.all()

@@ -6,7 +6,7 @@ Shape letters: `T` tokens, `N` labellings.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -42,11 +42,6 @@ class Entity(NamedTuple):
         type: Its type, such as "PER".
         probability: Probability of exactly this entity, from 0 to 1: the sum over all
             labellings of the sentence that contain it.
-
-    Example:
-        >>> entity = Entity("Rome", 0, 1, 0, 4, "LOC", 0.97)
-        >>> "Rome fell"[entity.start_char : entity.end_char]
-        'Rome'
     """
 
     text: str
@@ -87,6 +82,15 @@ class EntityArrays(NamedTuple):
     end: Int[Array, " T"]
     type: Int[Array, " T"]
     probability: Float[Array, " T"]
+
+    def only(self, where: Any) -> EntityArrays:
+        """Returns only the entities whose first token is chosen."""
+        return self._replace(
+            start=where,
+            end=jnp.where(where, self.end, 0),
+            type=jnp.where(where, self.type, -1),
+            probability=jnp.where(where, self.probability, 0.0),
+        )
 
 
 def entity_types(params: Tagger) -> tuple[str, ...]:
@@ -142,9 +146,8 @@ def entities(
 
     Args:
         params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
-        text_or_tokens: A raw text (a string) or a list of texts; or tokens as in `tag`:
-            one sentence as a list of strings, a list of such lists, or what `encode`
-            returned. A list of strings has texts if any has white space inside.
+        text_or_tokens: A raw text (a string) or a list of texts; or tokens as in `tag`.
+            A list of strings has texts if any has white space inside.
         min_probability: Minimum probability of the entities, from 0 to 1.
         n_best: Number of labellings to take entities from; static. Above 1, each entity
             appears once, entities may overlap, and those of lower-ranked labellings may
@@ -156,9 +159,8 @@ def entities(
         tokeniser: The same, in the other spelling.
         split_sentences: Whether to split a raw text into sentences; otherwise it is one
             sentence.
-        decoding: How labels are chosen, as in `tag`; not with n_best. Each entity has
-            its probability under all labellings, whatever the decoding.
-        constrained: Whether to forbid ill-formed labellings.
+        decoding, constrained, vectors: As in `tag`. Each entity has its probability
+            under all labellings, whatever the decoding.
         documents: As in `tag`. For a tagger that reads documents, each raw text is a
             document.
         key: Draws the dropout masks; None: the seed of the config draws them. Also
@@ -166,7 +168,6 @@ def entities(
         num_samples: Number of passes with dropout, whose probabilities are averaged;
             None: the number in the tagger's config, 0 for most. Not for an ensemble,
             which averages over its members.
-        vectors: As in `tag`; not for raw text.
 
     Returns:
         A list of `Entity`, from left to right; a list of such lists for several texts
@@ -174,18 +175,16 @@ def entities(
 
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.
-        InputError: As `tag`; the tagger returns tags; `n_best` is below 1;
-            `min_probability` is outside [0, 1]; a tokenizer is unknown, or returns
-            tokens that do not occur in the text; or `num_samples` is given for an
-            ensemble.
+        InputError: As `tag`; the tagger returns tags; `n_best` is below 1, or goes with
+            a decoding; `min_probability` is outside [0, 1]; a tokenizer is unknown, or
+            returns tokens that do not occur in the text; or `num_samples` is given for
+            an ensemble.
 
     Example:
         >>> from jaxner import load
         >>> tagger, text = load("runs/grn"), "Ms. Preston left  Lakeside."
         >>> answer = entities(tagger, text)
         >>> all(text[e.start_char : e.end_char] == e.text for e in answer)
-        True
-        >>> all(0 < e.probability <= 1 for e in answer)
         True
     """
     check_static("n_best", n_best, Labellings)
@@ -194,7 +193,6 @@ def entities(
     if not isinstance(min_probability, (jax.Array, np.ndarray)):
         fields.check("min_probability", min_probability, fields.Share)
     entity_types(params)
-    types = types_of(params)
     find = functools.partial(
         arrays,
         params,
@@ -208,51 +206,55 @@ def entities(
         answer = find(text_or_tokens, documents=documents, vectors=vectors)
         if n_best > 1:
             answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
-        return _only(answer, answer.start & (answer.probability >= min_probability))
-    strings: Any = text_or_tokens
-    texts = tagging.texts_of(strings)
-    if texts is None and raw:
-        if any(not isinstance(text, str) for text in strings):
-            raise TypeError("Expected a text or a list of texts (raw=True).")
-        texts = list(strings)
-    if texts is None:
+        return answer.only(answer.start & (answer.probability >= min_probability))
+    texts = _texts(text_or_tokens, raw)
+    if texts is not None:
+        if documents is not None or vectors is not None:
+            raise TypeError("Raw text takes no documents and no vectors.")
+        is_one = isinstance(text_or_tokens, str)
+        chosen = tokens.resolve(tokenizer, tokeniser)
+        placed = [
+            tokens.read(text, chosen, split_sentences=split_sentences) for text in texts
+        ]
+        sentences = [[token.text for token in s] for text in placed for s in text]
+        documents = [i for i, text in enumerate(placed) for _ in text]
+        answers = find(sentences, documents=documents or None)
+    else:
         if (tokenizer, tokeniser) != (None, None):
             raise TypeError("Tokens need no tokenizer: give raw text, or leave it out.")
         if isinstance(text_or_tokens, Split):
             sentences, is_one = [list(e.tokens) for e in text_or_tokens.examples], False
         else:
             sentences, is_one = tagging.sentences_of(text_or_tokens)
-        answer = find(text_or_tokens, documents=documents, vectors=vectors)
-        spans = zip(sentences, [answer] if is_one else answer, strict=True)
-        lists = [
-            _named(types, " ".join(words), _joined(words), each, 0)
-            for words, each in spans
-        ]
-    else:
-        if documents is not None or vectors is not None:
-            raise TypeError("Raw text takes no documents and no vectors.")
-        is_one = isinstance(text_or_tokens, str)
-        chosen = tokens.resolve(tokenizer, tokeniser)
-        parts = [
-            tokens.read(text, chosen, split_sentences=split_sentences) for text in texts
-        ]
-        lists = _of_texts(find, types, texts, parts)
-    lists = [[e for e in each if e.probability >= min_probability] for each in lists]
+        answers = find(text_or_tokens, documents=documents, vectors=vectors)
+        answers = [answers] if is_one else answers
+        texts = [" ".join(words) for words in sentences]
+        placed = [[_joined(words)] for words in sentences]
+    lists, rest, types = [], iter(answers), types_of(params)
+    for text, parts in zip(texts, placed, strict=True):
+        found, before = [], 0
+        for part in parts:
+            spans = sorted(read_spans(types, next(rest)).items())
+            for (start, end, kind), chance in spans:
+                if chance >= min_probability:
+                    first, last = part[start].start, part[end - 1].end
+                    place = (start + before, end + before, first, last)
+                    found.append(Entity(text[first:last], *place, kind, chance))
+            before += len(part)
+        lists.append(found)
     return lists[0] if is_one else lists
 
 
-def _of_texts(find, types, texts, parts) -> Iterator[list[Entity]]:
-    """Labels the sentences of all texts together, and groups the entities by text."""
-    sentences = [[t.text for t in s] for text in parts for s in text]
-    documents = [i for i, text in enumerate(parts) for _ in text]
-    answers = iter(find(sentences, documents=documents or None))
-    for text, placed in zip(texts, parts, strict=True):
-        several: list[Entity] = []
-        before = 0
-        for sentence in placed:
-            several += _named(types, text, sentence, next(answers), before)
-            before += len(sentence)
-        yield several
+def _texts(given: Any, raw: bool) -> list[str] | None:
+    """Returns raw texts, or None for tokens."""
+    if isinstance(given, str):
+        return [given]
+    is_list = isinstance(given, list | tuple)
+    is_text = is_list and all(isinstance(text, str) for text in given)
+    if raw and not is_text:
+        raise TypeError("Expected a text or a list of texts (raw=True).")
+    has_space = is_text and any(map(tagging.SEVERAL_WORDS.search, given))
+    return list(given) if raw or has_space else None
 
 
 def _joined(words: Sequence[str]) -> list[Token]:
@@ -264,18 +266,6 @@ def _joined(words: Sequence[str]) -> list[Token]:
     return placed
 
 
-def _named(
-    types: LabelTypes, text: str, placed: Sequence[Token], answer: Any, before: int
-) -> list[Entity]:
-    """Returns the entities of one sentence from arrays `[T]` or `[T, N]`."""
-    several = []
-    for (start, end, kind), chance in sorted(read_spans(types, answer).items()):
-        first, last = placed[start].start, placed[end - 1].end
-        place = (start + before, end + before, first, last)
-        several.append(Entity(text[first:last], *place, kind, chance))
-    return several
-
-
 def arrays(
     params: Tagger,
     tokens: Tokens,
@@ -283,10 +273,9 @@ def arrays(
     n_best: int = 1,
     decoding: str = "viterbi",
     constrained: bool = False,
-    documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
     num_samples: int | None = None,
-    vectors: Any = None,
+    **given: Any,
 ) -> Any:
     """Returns entities as `EntityArrays`, for strings, too; none for a tagger of tags.
 
@@ -296,19 +285,18 @@ def arrays(
         NumPy arrays `[T]` or, for n labellings, `[T, N]`; a list of them for several
         sentences; JAX arrays with a leading batch axis for an encoded batch.
     """
-    tagging.check_decoding(decoding, key)
+    tagging.check_draws(decoding, key)
     answer = tagging.over(
         _entities,
         params,
         tokens,
         key,
-        documents=documents,
-        vectors=vectors,
         passes=max(count_passes(params, num_samples), n_best // 4),
         num_samples=num_samples,
         decoding=decoding,
         constrained=constrained or decoding == "constrained",
         n_best=n_best,
+        **given,
     )
     axis = -1 if n_best == 1 else -2
     if isinstance(answer, list):
@@ -323,16 +311,6 @@ def _with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
     positions = positions[:, None] if axis == -2 else positions
     ends = answer.end + library.broadcast_to(positions, answer.start.shape)
     return answer._replace(end=library.where(answer.start, ends, 0))
-
-
-def _only(answer: EntityArrays, kept: Bool[Array, "*S"]) -> EntityArrays:
-    """Returns only the entities whose first token is kept."""
-    return answer._replace(
-        start=kept,
-        end=jnp.where(kept, answer.end, 0),
-        type=jnp.where(kept, answer.type, -1),
-        probability=jnp.where(kept, answer.probability, 0.0),
-    )
 
 
 def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_best):
@@ -358,13 +336,13 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
         # Rounding errors may exceed 1.
         chances = jnp.minimum(chances, 1.0)
         answer = EntityArrays(labels, of_labels, starts, widths, kinds, chances)
-        return _only(answer, starts & exists)
+        return answer.only(starts & exists)
 
     if n_best == 1:
-        chosen = tagging.labels_of(
-            params, predicted, sentence, key, decoding, constrained=constrained
+        labels = tagging.labels_of(
+            params, predicted, sentence, key, decoding, constrained
         )
-        return of(chosen, True)
+        return of(labels, True)
     if isinstance(params, Ensemble):
         best, chances = tagging.best_labellings(params, predicted, sentence, n_best)
         return jax.vmap(of, out_axes=-1)(best, chances > 0)

@@ -33,10 +33,6 @@ class Labelling(NamedTuple):
     Attributes:
         labels: The label of each token; label ids `[N, T]` for encoded sentences.
         probability: Probability of the labelling, 0 to 1; `[N]` for encoded sentences.
-
-    Example:
-        >>> Labelling(["S-LOC", "O"], 0.9).labels
-        ['S-LOC', 'O']
     """
 
     labels: Any
@@ -85,21 +81,14 @@ def marginals(
     tokens: Tokens,
     *,
     constrained: bool = False,
-    documents: Sequence[Hashable] | None = None,
     key: Array | None = None,
     num_samples: Passes | None = None,
+    documents: Sequence[Hashable] | None = None,
     vectors: Any = None,
 ) -> Any:
     """Returns the probability of each label at each token.
 
-    Args:
-        params: What `load` returned.
-        tokens: As in `tag`: one sentence, several, or what `encode` returned.
-        constrained: Whether to forbid ill-formed labellings.
-        documents: As in `tag`.
-        key: As in `entities`.
-        num_samples: As in `entities`.
-        vectors: As in `tag`.
+    The arguments are those of `tag` and, for passes with dropout, of `entities`.
 
     Returns:
         `[T, L]`, columns in the order of `tagger.labels`; a list of such arrays for
@@ -150,17 +139,8 @@ def n_best(
     """Returns the n most probable labellings of each sentence, and how probable.
 
     For an ensemble, they are the most probable on average among the n best labellings
-    of each member.
-
-    Args:
-        params: What `load` returned.
-        tokens: As in `tag`: one sentence, several, or what `encode` returned.
-        n: Number of labellings; static: `jax.jit(n_best, static_argnames="n")`. Time
-            grows with n; 100 is fine.
-        constrained: Whether to forbid ill-formed labellings.
-        key: As in `entities`.
-        num_samples: As in `entities`.
-        vectors: As in `tag`.
+    of each member. Other arguments are as in `marginals`. `n` is static:
+    `jax.jit(n_best, static_argnames="n")`; time grows with it, and 100 is fine.
 
     Returns:
         A list of `Labelling`, the most probable first, shorter than n if fewer exist; a
@@ -231,28 +211,11 @@ def _named(params: Tagger, labels: Any, chances: Any) -> list[Labelling]:
 def oracle_split(
     params: Tagger, split: Split, n: int, *, constrained: bool = False
 ) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
-    """Labels a split by the best of the n best labellings, judged by the gold labels.
+    """Returns gold labels of a split, and the best of the n best labellings.
 
     The best labelling of a sentence has the highest F1 of entities (for tags, the most
     correct tags); ties go to the more probable one. The score of this choice is an
     upper bound for any choice among n labellings.
-
-    Args:
-        params: What `load` returned.
-        split: Sentences with gold labels, in any scheme.
-        n: As in `n_best`.
-        constrained: As in `n_best`.
-
-    Returns:
-        The gold and the chosen labels of each sentence, in the tagger's scheme.
-
-    Example:
-        >>> from jaxner import load
-        >>> from jaxner.data import corpora
-        >>> dev = corpora.load("sample", "dev")
-        >>> gold, chosen = oracle_split(load("runs/grn"), dev, 2)
-        >>> [len(labels) for labels in gold] == [len(labels) for labels in chosen]
-        True
     """
     scheme = params.vocabulary.scheme
     examples = split.to_scheme(scheme)
@@ -293,8 +256,8 @@ def sample(
     "Dropout as a Bayesian Approximation", ICML 2016.
 
     Args:
-        params: What `load` returned.
-        tokens: As in `tag`: one sentence, several, or what `encode` returned.
+        params: What `load` returned; not an ensemble.
+        tokens: As in `tag`.
         key: Draws the masks. The masks of a sentence depend on the key and its words,
             not on its batch or padding.
         num_samples: Number of passes, M; static under `jit`. Fewer passes are a prefix
@@ -308,7 +271,7 @@ def sample(
 
     Raises:
         TypeError: `tokens` has another type.
-        ValueError: `num_samples` is below 1, or `params` is an ensemble.
+        InputError: `num_samples` is below 1, or `params` is an ensemble.
 
     Example:
         >>> import jax
@@ -317,7 +280,8 @@ def sample(
         >>> samples.shape[:2]
         (3, 2)
     """
-    answer = _passes(_samples, params, tokens, key, num_samples, documents, vectors)
+    given = {"documents": documents, "vectors": vectors}
+    answer = _passes(_samples, params, tokens, key, num_samples, given)
     # `over` needs tokens on the first axis. Results for strings are on the host.
     library = jnp if isinstance(tokens, Sentence) else np
     return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), answer)
@@ -348,7 +312,8 @@ def uncertainty(
         >>> len(answer.labels), answer.entropy.shape
         (2, (2,))
     """
-    answer = _passes(_summary, params, tokens, key, num_samples, documents, vectors)
+    given = {"documents": documents, "vectors": vectors}
+    answer = _passes(_summary, params, tokens, key, num_samples, given)
     if isinstance(tokens, Sentence):
         return answer
 
@@ -359,7 +324,7 @@ def uncertainty(
     return [named(s) for s in answer] if isinstance(answer, list) else named(answer)
 
 
-def _passes(function, params, tokens, key, num_samples, documents, vectors) -> Any:
+def _passes(function, params, tokens, key, num_samples, given) -> Any:
     check_key(key)
     check_static("num_samples", num_samples, _Samples)
     if isinstance(params, Ensemble):
@@ -368,16 +333,8 @@ def _passes(function, params, tokens, key, num_samples, documents, vectors) -> A
             "ensemble.member(0). jaxner.marginals(ensemble, tokens) averages over the "
             "members."
         )
-    return tagging.over(
-        function,
-        params,
-        tokens,
-        key,
-        documents=documents,
-        vectors=vectors,
-        passes=num_samples,
-        num_samples=num_samples,
-    )
+    options = {"passes": num_samples, "num_samples": num_samples, **given}
+    return tagging.over(function, params, tokens, key, **options)
 
 
 def _probabilities(params, sentence, key, num_samples):

@@ -6,6 +6,7 @@ Shape letters: `B` sentences, `T` tokens.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -58,13 +59,9 @@ class Fit(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The calibration of a tagger's probabilities on a split.
+    """The calibration of predicted labels and, unless they are tags, of entities.
 
-    Attributes:
-        tokens: Calibration of the predicted labels.
-        entities: Calibration of the predicted entities; None for a tagger of tags.
-        curve: Precision and recall of entities at each threshold; None for a tagger of
-            tags.
+    `curve` has precision and recall of the entities at each threshold.
     """
 
     tokens: Calibration
@@ -75,7 +72,7 @@ class Measured(NamedTuple):
 class _Block(NamedTuple):
     """The parts of a batch that the fit needs, `[B, …]` each."""
 
-    found: tagging.Predictive
+    predicted: tagging.Predictive
     labels: Any
     mask: Any
     is_word: Any
@@ -85,12 +82,11 @@ def fit(params: Tagger, split: Split) -> Fit:
     """Fits the temperature that makes the gold labels of a split most probable.
 
     Minimises the negative log-likelihood (a proper scoring rule) of each token's gold
-    label by its marginal probability, which users see. The likelihood of whole
-    labellings gave worse calibration of labels and entities in most of our runs; see
-    the documentation. A coarse grid over the logarithm of the temperature brackets the
-    minimum, and Brent's method finds it. Marginals are exact: under the CRF with its
-    scores divided by the temperature, or the mean over the passes of a tagger with
-    Monte Carlo dropout.
+    label by its marginal probability, which users see: Guo, Pleiss, Sun and Weinberger,
+    "On Calibration of Modern Neural Networks", ICML 2017. The likelihood of whole
+    labellings gave worse calibration in most of our runs. Marginals are exact: under
+    the CRF with its scores divided by the temperature, or the mean over the passes of a
+    tagger with Monte Carlo dropout.
 
     Args:
         params: What `load` returned; its own temperature is ignored.
@@ -98,17 +94,6 @@ def fit(params: Tagger, split: Split) -> Fit:
 
     Raises:
         ValueError: No sentence has known labels; the head is autoregressive.
-
-    Example:
-        >>> from jaxner import load
-        >>> from jaxner.data import corpora
-        >>> best = fit(load("runs/grn"), corpora.load("sample", "dev"))
-        >>> 0.05 <= best.temperature <= 20 and best.after <= best.before
-        True
-
-    References:
-        Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks",
-        ICML 2017.
     """
     params = dataclasses.replace(params, temperature=1.0)
     known = set(params.vocabulary.label_names)
@@ -120,18 +105,32 @@ def fit(params: Tagger, split: Split) -> Fit:
             f"No sentence of {split.path} has only labels that training saw: nothing "
             "to fit a temperature on."
         )
-    blocks = _blocks(params, split, examples, kept)
+    chosen = [examples[i] for i in kept]
+    vectors = None if split.vectors is None else [split.vectors[i] for i in kept]
+    part = dataclasses.replace(split, examples=chosen, vectors=vectors)
+    blocks: list[_Block] = []
+
+    def compute(batch, labels):
+        blocks.append(jax.device_get(_predicted(params, batch, labels)))
+        return blocks[-1].is_word
+
+    labels = [params.vocabulary.label_ids(list(e.labels or ())) for e in chosen]
+    passes = params.model.mc_dropout.num_samples
+    tagging.over_batches(compute, params, part, passes=passes, labels=labels)
 
     def loss(temperature: float) -> float:
         degrees = jnp.float32(temperature)
         return sum(float(_block_loss(block, degrees)) for block in blocks) / total
 
-    left_out = len(examples) - len(kept)
-    return Fit(*_minimised(loss), len(kept), left_out)
+    return Fit(*_minimised(loss), len(kept), len(examples) - len(kept))
 
 
 def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
-    """Returns the best temperature, and the loss at 1 and there."""
+    """Returns the best temperature, and the loss at 1 and there.
+
+    A coarse grid over the logarithm of the temperature brackets the minimum, and
+    Brent's method finds it.
+    """
     from scipy import optimize  # imported here, because it takes a while
 
     def of_log(x: float) -> float:
@@ -140,54 +139,32 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
     grid = np.linspace(math.log(LOWEST), math.log(HIGHEST), _GRID)
     best = int(np.argmin([of_log(x) for x in grid]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    options = {"xatol": _EXACT}
     lowest: Any = optimize.minimize_scalar(
-        of_log, bounds, bounds=bounds, options=options
+        of_log, bounds, bounds=bounds, options={"xatol": _EXACT}
     )
     temperature = round(math.exp(lowest.x), 4)
     before, after = loss(1.0), loss(temperature)
     return (temperature, before, after) if after < before else (1.0, before, before)
 
 
-def _blocks(params, split: Split, examples, kept) -> list[_Block]:
-    """Returns the distributions of all sentences at temperature 1."""
-    chosen = [examples[i] for i in kept]
-    vectors = None if split.vectors is None else [split.vectors[i] for i in kept]
-    part = dataclasses.replace(split, examples=chosen, vectors=vectors)
-    label_ids = params.vocabulary.label_ids
-    labels = [np.array(label_ids(list(e.labels or ())), np.int32) for e in chosen]
-    blocks: list[_Block] = []
-
-    def compute(batch, labels):
-        blocks.append(jax.device_get(_predicted(params, batch, labels)))
-        return blocks[-1].is_word
-
-    passes = params.model.mc_dropout.num_samples
-    tagging.over_batches(compute, params, part, passes=passes, labels=labels)
-    return blocks
-
-
 @jax.jit
 def _predicted(params, batch, labels) -> _Block:
-    def one(sentence):
-        found = tagging.predict(params, sentence)
-        return found.map(lambda p: inference.at_temperature(p, 1.0))
-
     # Neither padding nor the separators of documents are words.
     is_word = batch.mask & (batch.words > 0)
-    found = jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
-    return _Block(found, labels, batch.mask, is_word)
+    one = functools.partial(tagging.predict, params)
+    predicted = jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+    return _Block(predicted, labels, batch.mask, is_word)
 
 
 @jax.jit
 def _block_loss(block: _Block, temperature):
     """Sums the negative log-likelihood, in nats."""
 
-    def one(found, labels, mask, is_word):
-        cooled = found.map(lambda p: inference.at_temperature(p, temperature))
+    def one(predicted, labels, mask, is_word):
+        cooled = predicted.map(lambda p: inference.at_temperature(p, temperature))
         chances = cooled.mean(lambda p: inference.marginals(p, mask))
-        own = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
-        logs = jnp.log(jnp.maximum(own, jnp.finfo(own.dtype).tiny))
+        gold = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
+        logs = jnp.log(jnp.maximum(gold, jnp.finfo(gold.dtype).tiny))
         return -jnp.sum(jnp.where(is_word, logs, 0.0))
 
     return jnp.sum(jax.vmap(one)(*block))
@@ -204,13 +181,6 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
 
     Raises:
         ValueError: The head is autoregressive.
-
-    Example:
-        >>> from jaxner import load
-        >>> from jaxner.data import corpora
-        >>> measured = measure(load("runs/grn"), corpora.load("sample", "dev"))
-        >>> 0 <= measured.entities.error <= 1
-        True
     """
     vocabulary = params.vocabulary
     examples = split.to_scheme(vocabulary.scheme)
