@@ -18,7 +18,7 @@ from jaxner.data import schemes
 from jaxner.errors import InputError
 from jaxner.evaluation import predictions, scoring
 from jaxner.runs import Workdir
-from jaxner.training import commits
+from jaxner.training import environment
 from reproduce.plan import Cell, Job
 
 Line = dict[str, Any]
@@ -77,7 +77,7 @@ def begun(job: Job, overrides: Mapping[str, Any], device: str, status: str) -> L
     if job.cell.begins_with:
         line["begins_with"] = job.cell.begins_with
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return line | {"commit": commits.current(), "device": device, "date": date}
+    return line | {"commit": environment.commit(), "device": device, "date": date}
 
 
 def line_of(job: Job, overrides: Mapping[str, Any], device: str, folder: Path) -> Line:

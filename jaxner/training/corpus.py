@@ -4,13 +4,14 @@ The training text lies on the devices as flat arrays, its sentences end to end; 
 of a batch is the numbers of its sentences. Precomputed vectors that do not fit there
 come with each block instead.
 
-Shape letters: `N` tokens of the corpus, `S` sentences, `W` distinct words, `C`
-characters; `K` restarts, `B` sentences of a block, `T` tokens, `U` distinct words of a
-block; `P` pieces of a window, `Q` pieces of a token.
+`options` is the section `data` of a config; `log` gets lines for the user. Shape
+letters: `N` tokens of the corpus, `S` sentences, `W` distinct words, `C` characters;
+`K` restarts, `B` sentences of a block, `T` tokens, `U` distinct words of a block.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -44,17 +45,16 @@ if TYPE_CHECKING:
     from jaxner.types import AnyArray
 
 Log = Callable[[str], object]
-"""Gets lines for the user."""
 
 READING = (
     *("format", "token_column", "label_column", "comments", "encoding", "unfit"),
     "label_names",
 )
-"""Options of a config for reading files."""
+"""Options for reading files."""
 
 _LOOK_UP = (
     *("lowercase", "lowercase_fallback", "zero_digits", "unescape"),
-    *("min_count", "train_words", "alphabet", "typed_unknowns"),
+    *("train_words", "alphabet", "typed_unknowns"),
 )
 _SHARE = 0.25  # of a device's memory, which vectors may take unless they are asked for
 
@@ -62,28 +62,29 @@ _SHARE = 0.25  # of a device's memory, which vectors may take unless they are as
 
 
 def load_split(options: Mapping[str, Any], name: str) -> Split:
-    """Loads one split of the configured corpus.
+    """Loads "train", "dev" or "test" of the configured corpus, with its vectors.
 
-    Args:
-        options: The section `data` of a config: `name` of a known corpus, or `dir` of
-            your own; the options in `READING`; `scheme`, which says whether labels are
-            tags; `contextual` (see `find_vectors`); `split_dev` and `split_seed`, the
-            share of train that becomes dev and the seed of that draw.
-        name: "train", "dev" or "test".
+    With `split_dev`, that share of train is dev, drawn by `split_seed`.
     """
-    return _with_vectors(_split(options, name), find_vectors(options, name))
+    share = options.get("split_dev")
+    if share and name in ("train", "dev"):
+        with contextlib.suppress(FileNotFoundError):
+            path = corpora.find(options["dir"] or options["name"], "dev")
+            raise InputError(
+                f"There is a dev file, {path}: leave --config.data.split_dev out, or "
+                "remove it"
+            )
+        halves = corpora.divide(_load(options, "train"), share, options["split_seed"])
+        split = halves[name == "dev"]
+    else:
+        split = _load(options, name)
+    return _with_vectors(split, find_vectors(options, name))
 
 
 def load_file(
     options: Mapping[str, Any], path: str, vectors: str | None = None
 ) -> Split:
-    """Loads a file with the reading options of the configured corpus.
-
-    Args:
-        options: As in `load_split`.
-        path: The file.
-        vectors: File with precomputed vectors of its tokens; None for none.
-    """
+    """Loads a file as the configured corpus, and a file of its tokens' vectors."""
     return _with_vectors(corpora.read(path, **_reading(options)), vectors)
 
 
@@ -96,8 +97,7 @@ def reading_of(folder: str) -> dict[str, Any]:
     run = Workdir(folder)
     if not (run.path / "config.json").exists():
         return {}
-    reading = _reading(run.read_json("config.json")["data"])
-    return {k: v for k, v in reading.items() if k != "format"}
+    return _reading(run.read_json("config.json")["data"] | {"format": None})
 
 
 def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,22 +110,18 @@ def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def training_words(options: Mapping[str, Any]) -> frozenset[str] | None:
-    """Returns the distinct words of the training text; None if it is missing."""
+    """Returns the distinct words of the training text; None if a file is missing."""
     try:
-        return _split(options, "train").words()
+        return load_split(options, "train").words()
     except FileNotFoundError:
         return None
 
 
-def _split(options: Mapping[str, Any], name: str) -> Split:
-    """Loads a split without vectors; takes dev out of train if so configured."""
-    share = options.get("split_dev")
-    if share and name in ("train", "dev"):
-        _check_no_dev(options)
-        train = _file(options, "train")
-        return corpora.divide(train, share, options["split_seed"])[name == "dev"]
+def _load(options: Mapping[str, Any], name: str) -> Split:
+    folder = options["dir"]
+    known = None if folder else options["name"]
     try:
-        return _file(options, name)
+        return corpora.load(known, name, directory=folder, **_reading(options))
     except FileNotFoundError as error:
         if name != "dev":
             raise
@@ -133,36 +129,11 @@ def _split(options: Mapping[str, Any], name: str) -> Split:
         raise FileNotFoundError(f"{error}. {hint}") from None
 
 
-def _file(options: Mapping[str, Any], name: str) -> Split:
-    folder = options["dir"]
-    known = None if folder else options["name"]
-    return corpora.load(known, name, directory=folder, **_reading(options))
-
-
-def _check_no_dev(options: Mapping[str, Any]) -> None:
-    """Checks that nothing speaks against taking dev out of train."""
-    if options.get("contextual"):
-        raise InputError(
-            "--config.data.split_dev does not go with --config.data.contextual, whose "
-            "files have the vectors of whole splits; divide text and vectors beforehand"
-        )
-    try:
-        path = corpora.find(options["dir"] or options["name"], "dev")
-    except FileNotFoundError:
-        return
-    raise InputError(
-        f"There is a dev file, {path}: leave --config.data.split_dev out, or remove it"
-    )
-
-
 def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
     """Returns the file of a split's precomputed vectors; None if the run has none.
 
-    Args:
-        options: The section `data` of a config: `contextual`, a path with {split} for
-            the name of the split, and `dir`. Tries the path itself, the corpus's
-            folder, and the data folder.
-        split: "train", "dev" or "test".
+    The file is `contextual` with the split's name for {split}: that path itself, or
+    below the corpus's folder or the data folder.
 
     Raises:
         FileNotFoundError: The file is missing.
@@ -176,11 +147,9 @@ def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
             "Expected {split} in --config.data.contextual, since each split has its "
             f"own file, got {pattern!r}; an example is elmo/{{split}}.hdf5"
         )
-    name, folder = pattern.replace("{split}", split), corpora.data_folder()
-    places = [Path(), folder / "vectors", folder]
-    if options.get("dir"):
-        places.insert(1, Path(options["dir"]))
-    tried = [place / name for place in places]
+    folder = corpora.data_folder()
+    places = [Path(), Path(options.get("dir") or ""), folder / "vectors", folder]
+    tried = [place / pattern.replace("{split}", split) for place in places]
     for path in tried:
         if path.is_file():
             return path
@@ -233,39 +202,43 @@ class Data:
 
 
 def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> Data:
-    """Returns the data of a run.
-
-    Args:
-        options: The section `data` of a config.
-        word_dim: Length of the model's word vectors; None if it has none.
-        log: Gets a line for each file, and warnings.
+    """Returns the data of a run; `word_dim` is the length of the model's word vectors.
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: A file is malformed, or the vectors do not fit the model or the
+        InputError: A file is malformed, or the vectors do not fit the model or the
             corpus.
     """
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     log(f"{train.summary()}\n{dev.summary()}")
-    _warn([*audit.at_start(train), *audit.at_start(dev)], log)
-    _check_types(train, dev, log)
-    files: dict[str, Path | None] = {}
-    given = None
+    if len(train.types()) < 1 + (train.scheme == schemes.TAGS):
+        what = "only one tag" if train.types() else "no entities: all its labels are O"
+        hint = "Is --config.data.label_column right?"
+        raise InputError(f"has {what}. {hint}", train.path)
+    inputs: dict[str, Path | None] = {}
+    vectors = None
     if options["vectors"]:
-        files["vectors"] = corpora.find_vectors(options["vectors"])
-        given = _read_vectors(files["vectors"], word_dim, log)
-    vocabulary, aligned = build_vocabulary(options, train, given)
+        inputs["vectors"] = corpora.find_vectors(options["vectors"])
+        vectors = _read_vectors(inputs["vectors"], word_dim, log)
+    vocabulary, aligned = build_vocabulary(options, train, vectors)
     if aligned is not None:
         log(_matched(aligned))
-    _warn(_few_words(options, train, vocabulary), log)
+    known = sum(vocabulary.word_id(word) != UNKNOWN for word in train.words())
+    size, rule = len(train.words()), str(_min_count(options))
+    findings = [finding for split in (train, dev) for finding in audit.at_start(split)]
+    findings += audit.vocabulary(size, known, rule, str(train.path))
+    for finding in findings:
+        log(f"WARNING  {escape(str(finding))}")
+    log_unknown_types(dev, vocabulary, log)
     vocabulary = with_inputs(vocabulary, options, train, dev, log)
     sentences, labels = encode_split(train, vocabulary)
-    files |= {f"contextual {s}": find_vectors(options, s) for s in ("train", "dev")}
+
+    inputs |= {f"contextual {s}": find_vectors(options, s) for s in ("train", "dev")}
     if folder := options.get("pretrained"):
         for path in sorted(Path(folder).iterdir()):
             if path.suffix in (".json", ".txt", ".safetensors"):
-                files[f"pretrained {path.name}"] = path
-    record = environment.describe([train, dev], files)
+                inputs[f"pretrained {path.name}"] = path
+    record = environment.describe([train, dev], inputs)
     if options.get("split_dev"):
         lines = [example.line for example in dev.examples]
         record["data"]["dev taken from train"] = {
@@ -278,95 +251,56 @@ def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> 
     return Data(vocabulary, aligned, sentences, labels, dev, train.words(), record)
 
 
-def _warn(findings: Iterable[audit.Finding], log: Log) -> None:
-    for finding in findings:
-        log(f"WARNING  {escape(str(finding))}")
-
-
-def _check_types(train: Split, dev: Split, log: Log) -> None:
-    has_tags, types = train.scheme == schemes.TAGS, train.types()
-    if has_tags and len(types) < 2:
-        raise InputError(
-            f"has only one tag, {''.join(types)}. Is label_column right?",
-            train.path,
-        )
-    if not types:
-        raise InputError(
-            "has no entities: all its labels are O. Is --config.data.label_column "
-            "right?",
-            train.path,
-        )
-    _log_unseen(dev, types, "tags" if has_tags else "types", log)
-
-
 def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
     """Logs types of entities, or tags, of a split that do not occur in training."""
-    if vocabulary.scheme == schemes.TAGS:
-        _log_unseen(split, vocabulary.label_names, "tags", log)
-    else:
+    names, what = set(vocabulary.label_names), "tags"
+    if vocabulary.scheme != schemes.TAGS:
         # Separators of documents have a label without a type.
-        known = {label.partition("-")[2] for label in vocabulary.label_names}
-        _log_unseen(split, known, "types", log)
-
-
-def _log_unseen(split: Split, known: Iterable[str], what: str, log: Log) -> None:
-    if unseen := sorted(set(split.types()) - set(known)):
-        name, names = split.split or split.name, ", ".join(unseen)
-        log(f"{name} has {what} that train lacks, which the tagger will miss: {names}")
+        names, what = {name.partition("-")[2] for name in names}, "types"
+    if unseen := sorted({*split.types()} - names):
+        name, listed = split.split or split.name, ", ".join(unseen)
+        log(f"{name} has {what} that train lacks, which the tagger will miss: {listed}")
 
 
 def _read_vectors(path: Path, word_dim: int | None, log: Log) -> Vectors:
     """Returns the word vectors of a file, after checking their length."""
-    given = files.read(path)
-    size, dim = given.values.shape
-    if word_dim is None:
-        raise InputError(
-            f"The model has no words, so {path} is of no use: leave out "
-            "--config.data.vectors, or choose a config whose representation has words"
-        )
+    vectors = files.read(path)
+    size, dim = vectors.values.shape
     if word_dim != dim:
         raise InputError(
             f"{path} has vectors of {dim} dimensions, but the model expects "
             f"{word_dim}. Set --config.model.representation.words.dim={dim}."
         )
     line = f"{path.name}: {counted(size, 'vector')} of {counted(dim, 'dimension')}"
-    if given.malformed or given.duplicates:
-        line += f"; skipped {counted(given.malformed, 'malformed row')} and "
-        line += counted(given.duplicates, "repeated word")
-    log("\n  ".join([line, *given.notes]))
-    return given
+    if vectors.malformed or vectors.duplicates:
+        line += f"; skipped {counted(vectors.malformed, 'malformed row')} and "
+        line += counted(vectors.duplicates, "repeated word")
+    log("\n  ".join([line, *vectors.notes]))
+    return vectors
 
 
 def build_vocabulary(
-    options: Mapping[str, Any], train: Split, given: Vectors | None
+    options: Mapping[str, Any], train: Split, vectors: Vectors | None
 ) -> tuple[Vocabulary, WordVectors | None]:
     """Returns the vocabulary of the training split and the word vectors.
 
-    Args:
-        options: `min_vector_match`, the share of the distinct training words that must
-            have a vector; `unit`, "sentence" or "document"; and those of `build`:
-            `scheme`, `lowercase`, `lowercase_fallback`, `zero_digits`, `unescape`,
-            `min_count`, `train_words`, `alphabet`, `typed_unknowns`.
-        train: The training split.
-        given: Pretrained vectors.
-
     Raises:
-        InputError: The vectors match too few words, or the vocabulary would be empty.
+        InputError: The vectors match fewer words than `min_vector_match`, or the
+            vocabulary would be empty.
     """
-    if given is None and not options["train_words"]:
+    if vectors is None and not options["train_words"]:
         raise InputError(
             "Without pretrained or trained word vectors, every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
-    look_up = {name: options[name] for name in _LOOK_UP}
-    look_up["min_count"] = _min_count(options)
     vocabulary, aligned = build(
         [example.tokens for example in train.examples],
         train.types(),
         scheme=options["scheme"],
-        vectors=given,
+        vectors=vectors,
         documents=options["unit"] == "document",
-        **look_up,
+        min_count=_min_count(options),
+        **{name: options[name] for name in _LOOK_UP},
     )
     floor = options["min_vector_match"]
     if aligned is not None and aligned.types_matched < floor:
@@ -384,18 +318,6 @@ def _min_count(options: Mapping[str, Any]) -> int:
     return options["min_count"] if options["vectors"] or without is None else without
 
 
-def _few_words(
-    options: Mapping[str, Any], train: Split, vocabulary: Vocabulary
-) -> list[audit.Finding]:
-    """Warns if few of the training words are known."""
-    words = train.words()
-    known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
-    rule = f"{_min_count(options)}"
-    if not options["vectors"] and options.get("min_count_without_vectors") is not None:
-        rule += ", --config.data.min_count_without_vectors"
-    return audit.vocabulary(len(words), known, rule, str(train.path))
-
-
 def _matched(aligned: WordVectors) -> str:
     return (
         f"vectors: {aligned.types_matched:.1%} of the distinct training words and "
@@ -411,23 +333,18 @@ def with_inputs(
     dev: Split | None,
     log: Log,
 ) -> Vocabulary:
-    """Returns a vocabulary with the facts of precomputed vectors and word pieces.
-
-    Args:
-        vocabulary: Vocabulary of the words.
-        options: The section `data` of a config: `pretrained`, a Hugging Face folder.
-        train: Training split, with vectors if the run uses them.
-        dev: Dev split; its vectors, and test's, must have the sizes of train's.
-        log: Gets lines for the user.
+    """Returns a vocabulary with the facts of precomputed vectors and of BERT's folder.
 
     Raises:
-        FileNotFoundError, ImportError, ValueError: As for `pretrained.sizes` and
-            `pieces.read`; or sizes do not fit.
+        FileNotFoundError, ImportError, InputError: As for `pretrained.sizes` and
+            `pieces.read`; or the vectors of dev or test have other sizes.
     """
     if train.vectors is not None:
         sizes = train.vectors.sizes
-        size = f"{counted(sizes[0], 'layer')} of {counted(sizes[1], 'dimension')}"
-        log(f"{train.vectors.path}: {size}")
+        log(
+            f"{train.vectors.path}: {counted(sizes[0], 'layer')} of "
+            f"{counted(sizes[1], 'dimension')}"
+        )
         vocabulary = dataclasses.replace(vocabulary, vector_sizes=sizes)
         if dev is not None and dev.vectors is not None:
             files.check_sizes(dev.vectors.path, dev.vectors.sizes, sizes)
@@ -435,21 +352,17 @@ def with_inputs(
                 path = find_vectors(options, "test")
                 assert path is not None
                 files.check_sizes(path, files.contextual_sizes(path), sizes)
-    folder = options.get("pretrained")
-    if not folder:
-        return vocabulary
-    sizes = pretrained.sizes(folder)
-    cut = pieces.read(folder, sizes["max_position_embeddings"])
-    there, known = len(cut.vocab), sizes["vocab_size"]
-    if there != known:
-        line = f"the vocabulary has {there:,} word pieces, config.json says {known:,}"
-        if there > known:
-            raise InputError(line, folder)
-        log(f"{folder}: {line}; the rest are not used")
-    case = "lower-cased" if cut.lowercase else "cased"
-    log(f"{folder}: BERT, {there:,} {case} word pieces")
-    attributes = tuple(sorted(sizes.items()))
-    return dataclasses.replace(vocabulary, pieces=cut, encoder_sizes=attributes)
+    if folder := options.get("pretrained"):
+        sizes = pretrained.sizes(folder)
+        cut = pieces.read(folder, sizes["max_position_embeddings"])
+        count, most = len(cut.vocab), sizes["vocab_size"]
+        what = f"{count:,} {'lower-cased' if cut.lowercase else 'cased'} word pieces"
+        if count > most:
+            raise InputError(f"has {what}, config.json says {most:,}", folder)
+        log(f"{folder}: BERT, {what}")
+        attributes = tuple(sorted(sizes.items()))
+        return dataclasses.replace(vocabulary, pieces=cut, encoder_sizes=attributes)
+    return vocabulary
 
 
 def encode_split(
@@ -458,13 +371,13 @@ def encode_split(
     """Returns encoded sentences and labels, or documents if the vocabulary needs them.
 
     Raises:
-        ValueError: The vocabulary needs documents, but the file does not mark them.
+        InputError: The vocabulary needs documents, but the file does not mark them.
     """
     examples = split.to_scheme(vocabulary.scheme)
     vectors = split.vectors or [None] * len(examples)
     sentences = [
-        vocabulary.encode(example.tokens, given)
-        for example, given in zip(examples, vectors, strict=True)
+        vocabulary.encode(example.tokens, rows)
+        for example, rows in zip(examples, vectors, strict=True)
     ]
     labels = [vocabulary.label_ids(example.labels) for example in examples]
     if not vocabulary.reads_documents:
@@ -491,12 +404,6 @@ def start_from(
     Heads keep their drawn weights if the labels differ. The optimizer starts fresh; in
     the code of Strubell et al. (2017) it continues.
 
-    Args:
-        trained: Weights and vocabulary of that run.
-        weights: Freshly drawn weights.
-        vocabulary: Vocabulary of these weights.
-        log: Gets a line for the user.
-
     Raises:
         InputError: The trained run has other words or characters, or no weights agree.
     """
@@ -511,8 +418,8 @@ def start_from(
     if old.label_names != vocabulary.label_names:
         params = {k: v for k, v in source["params"].items() if "head" not in k}
         source = {**source, "params": params}
-    merged, kept = models.transfer(weights, source)
-    drawn = [name for name in kept if name.startswith("params/")]
+    merged, other = models.transfer(weights, source)
+    drawn = [name for name in other if name.startswith("params/")]
     if len(drawn) == len(jax.tree.leaves(weights["params"])):
         raise InputError("No weights of the run in --config.init_from fit this model")
     log(f"Started from trained weights; freshly drawn: {', '.join(drawn) or 'none'}")
@@ -526,25 +433,17 @@ class Arrays(NamedTuple):
     """The training text, its sentences end to end.
 
     Attributes:
-        words: Word ids.
-        caps: Capitalisation classes.
+        text: Words, capitalisation, perhaps vectors and word pieces of all sentences;
+            `chars` are those of the distinct words, row 0 has none.
         labels: Label ids.
-        chars: Characters of the distinct words; row 0 has none.
-        starts: First token of each sentence.
-        lengths: Tokens of each sentence; 0 for the last, which pads blocks.
-        vectors: Precomputed vectors, if they lie here.
-        pieces: Word pieces, their windows end to end, too.
-        windows: First window of each sentence, and their number, `[2, S]`.
+        tokens: First token of each sentence, and their number. The last sentence, which
+            pads blocks, has none.
+        windows: The same of windows of word pieces.
     """
 
-    words: Int[AnyArray, " N"]
-    caps: Int[AnyArray, " N"]
+    text: Sentence
     labels: Int[AnyArray, " N"]
-    chars: Int[AnyArray, "W C"]
-    starts: Int[AnyArray, " S"]
-    lengths: Int[AnyArray, " S"]
-    vectors: Float[AnyArray, "N L D"] | None = None
-    pieces: Pieces | None = None
+    tokens: Int[AnyArray, "2 S"]
     windows: Int[AnyArray, "2 S"] | None = None
 
 
@@ -573,76 +472,50 @@ class Size(NamedTuple):
     pieces: batching.PieceShape | None = None
 
 
-def flat(batches: Batches, has_vectors: bool = False) -> Arrays:
-    """Returns the arrays of a corpus, on the host.
-
-    Args:
-        batches: The sentences and labels.
-        has_vectors: Whether to include precomputed vectors.
-    """
-    sentences = batches.sentences
-    if not has_vectors:
-        sentences = [s._replace(vectors=None) for s in sentences]
-    whole = batching.end_to_end(sentences)
-    lengths = np.array([*map(len, batches.labels), 0], np.int32)
-    width = max(map(length, batches.words))
-    arrays = Arrays(
-        words=whole.words,
-        caps=whole.caps,
-        labels=np.concatenate(batches.labels).astype(np.int32),
-        chars=spell(batches.words, max(width, 1)),
-        starts=np.cumsum(lengths, dtype=np.int32) - lengths,
-        lengths=lengths,
-        vectors=whole.vectors,
-        pieces=whole.pieces,
-    )
-    if whole.pieces is None:
-        return arrays
-    counts = [len(s.pieces.windows) for s in sentences if s.pieces is not None]
-    counts = np.array([*counts, 0], np.int32)
-    firsts = np.cumsum(counts, dtype=np.int32) - counts
-    return arrays._replace(windows=np.stack([firsts, counts]))
-
-
 def take(
     arrays: Arrays, block: Block, size: Size
 ) -> tuple[Sentence, Int[Array, "B T"]]:
     """Returns the padded sentences of a block and their labels; works under `jit`."""
-    places = jnp.arange(size.shape.tokens)
-    mask = places[None] < arrays.lengths[block.rows][:, None]
-    tokens = jnp.where(mask, arrays.starts[block.rows][:, None] + places[None], 0)
+    text = arrays.text
+    places, mask = _spread(arrays.tokens, block.rows, size.shape.tokens)
     batch = Sentence(
-        _at(arrays.words, tokens, mask),
-        arrays.chars[block.words, : size.shape.chars],
+        _at(text.words, places, mask),
+        jnp.asarray(text.chars)[block.words, : size.shape.chars],
         block.index,
         mask,
-        _at(arrays.caps, tokens, mask),
-        block.vectors,
+        _at(text.caps, places, mask),
+        block.vectors if text.vectors is None else _at(text.vectors, places, mask),
     )
-    if arrays.vectors is not None:
-        batch = batch._replace(vectors=_at(arrays.vectors, tokens, mask))
-    if arrays.pieces and arrays.windows is not None and size.pieces:
-        firsts, counts = arrays.windows[:, block.rows]
-        number = jnp.arange(size.pieces.windows)
-        is_window = number[None] < counts[:, None]
-        windows = jnp.where(is_window, firsts[:, None] + number[None], 0)
-        old, new = arrays.pieces.windows.shape[1], size.pieces.pieces
-        positions = _at(arrays.pieces.positions, tokens, mask, -1)
+    if text.pieces and arrays.windows is not None and size.pieces:
+        windows, held = _spread(arrays.windows, block.rows, size.pieces.windows)
+        old, new = text.pieces.windows.shape[1], size.pieces.pieces
+        positions = _at(text.pieces.positions, places, mask, -1)
         positions = positions[..., : size.pieces.longest]
-        own = positions // old - firsts[:, None, None]
-        moved = own * new + positions % old
-        pieces = Pieces(
-            _at(arrays.pieces.windows[:, :new], windows, is_window),
-            _at(arrays.pieces.mask[:, :new], windows, is_window, False),
+        moved = (positions // old - windows[:, :1, None]) * new + positions % old
+        cut = Pieces(
+            _at(text.pieces.windows[:, :new], windows, held),
+            _at(text.pieces.mask[:, :new], windows, held, False),
             jnp.where(positions < 0, -1, moved),
         )
-        batch = batch._replace(pieces=pieces)
-    return batch, _at(arrays.labels, tokens, mask)
+        batch = batch._replace(pieces=cut)
+    return batch, _at(arrays.labels, places, mask)
 
 
-def _at(
-    array: Array, index: Int[Array, "B T"], mask: Bool[Array, "B T"], empty: Any = 0
-) -> Array:
+def _ranges(counts: Iterable[int]) -> np.ndarray:
+    """Returns the start and the size of each range, end to end; the last is empty."""
+    sizes = np.array([*counts, 0], np.int32)
+    return np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes])
+
+
+def _spread(ranges: Any, rows: Any, width: int) -> tuple[Array, Array]:
+    """Returns the places in some ranges, padded with 0, and which are real, [B, T]."""
+    starts, sizes = ranges[:, rows]
+    steps = jnp.arange(width)
+    mask = steps[None] < sizes[:, None]
+    return jnp.where(mask, starts[:, None] + steps[None], 0), mask
+
+
+def _at(array: Any, index: Array, mask: Bool[Array, "B T"], empty: Any = 0) -> Array:
     """Returns rows of an array, and `empty` where the mask is False."""
     mask = mask.reshape(mask.shape + (1,) * (array.ndim - 1))
     return jnp.where(mask, array[index], empty)
@@ -666,7 +539,7 @@ class Corpus:
     Attributes:
         batches: The batches' sizes and order.
         arrays: The text, placed.
-        sizes: Padded sizes of blocks.
+        sizes: Padded sizes of blocks, by shape.
     """
 
     def __init__(
@@ -697,21 +570,26 @@ class Corpus:
             layers: Any = sentences[0].vectors
             size = 4 * self.batches.num_tokens * math.prod(np.shape(layers)[1:])
             vectors_on_device = size <= _SHARE * _memory()
-        arrays = flat(self.batches, has_vectors and vectors_on_device)
         self._streams = has_vectors and not vectors_on_device
+        whole = self.batches.sentences
+        if self._streams:
+            whole = [s._replace(vectors=None) for s in whole]
+        text = batching.end_to_end(whole)
+        words = self.batches.words
+        arrays = Arrays(
+            text._replace(chars=spell(words, max(1, *map(length, words)))),
+            np.concatenate(labels).astype(np.int32),
+            _ranges(map(len, labels)),
+        )
+        if text.pieces is not None:
+            counts = [len(s.pieces.windows) for s in whole if s.pieces is not None]
+            arrays = arrays._replace(windows=_ranges(counts))
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
-        given = [s.pieces for s in sentences if s.pieces is not None]
-        self.sizes = {
-            shape: Size(
-                shape,
-                batching.piece_shape(
-                    [p for p in given if len(p.positions) <= shape.tokens]
-                )
-                if given
-                else None,
-            )
-            for shape in self.batches.shapes
-        }
+        self.sizes = {}
+        for shape in self.batches.shapes:
+            fitting = [s.pieces for s in sentences if len(s.words) <= shape.tokens]
+            cut = [p for p in fitting if p is not None]
+            self.sizes[shape] = Size(shape, batching.piece_shape(cut) if cut else None)
 
     def epoch(
         self, seeds: Sequence[int], epoch: int, skip: int = 0
@@ -725,7 +603,7 @@ class Corpus:
         """
         orders = [self.batches.draw(seed, epoch, skip=skip) for seed in seeds]
         for drawn in zip(*orders, strict=True):
-            tokens = sum(len(self.batches.labels[i]) for one in drawn for i in one)
+            tokens = sum(len(self.batches.labels[i]) for rows in drawn for i in rows)
             yield self.blocks(drawn), tokens
 
     def blocks(self, drawn: Sequence[np.ndarray]) -> list[tuple[Size, Block]]:
@@ -733,10 +611,10 @@ class Corpus:
         blocks = []
         for cuts in zip(*map(self.batches.cut, drawn), strict=True):
             pairs = list(zip(drawn, cuts, strict=True))
-            needs = [self.batches.size(one[rows]) for one, rows in pairs]
+            needs = [self.batches.size(rows[places]) for rows, places in pairs]
             number = batching.fit(np.max(needs, axis=0).tolist(), self.batches.shapes)
             shape = self.batches.shapes[number]
-            restarts = [self._block(one, rows, shape) for one, rows in pairs]
+            restarts = [self._block(rows, places, shape) for rows, places in pairs]
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *restarts)
             blocks.append((self.sizes[shape], stacked))
         return blocks
@@ -744,17 +622,16 @@ class Corpus:
     def _block(self, drawn: np.ndarray, places: np.ndarray, shape: batching.Shape):
         batches, members = self.batches, drawn[places]
         words, index = batches.rows_of(members, shape)
-        count = len(index)
+        count, empty = len(index), len(batches.labels)
         vectors = None
         if self._streams:
             here = [batches.sentences[i] for i in members]
             here = batching.without_far_vectors(here, count, batches.parts, self._near)
             vectors = batching.pad(here, shape.tokens, count).vectors
+        absent = 0, count - len(members)
         return Block(
-            np.pad(
-                members, (0, count - len(members)), constant_values=len(batches.labels)
-            ),
-            np.pad(places, (0, count - len(places))),
+            np.pad(members, absent, constant_values=empty),
+            np.pad(places, absent),
             np.pad(words, (0, shape.words - len(words))),
             index,
             vectors,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib.metadata
 import platform
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,11 +17,13 @@ from jaxner import integrity
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
-from jaxner.training import commits, schema
+from jaxner.training import schema
 
 # A run may get more epochs; nothing else in its config may change.
 _MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")
 _PACKAGES = ("jaxner", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+_ROOT = Path(__file__).parents[2]
+_CODE = ("jaxner", "configs", "pyproject.toml")
 
 
 def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
@@ -31,24 +33,30 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
         ValueError: The folder has a run of another config; the message lists the
             differences.
     """
-    if not (folder.path / "config.json").exists():
-        return
-    then = folder.read_json("config.json")
     file = folder.path / "config.json"
-    complete = functools.partial(schema.completed, then)
-    whole = integrity.reading(file, complete)
-    old, new = _flatten(whole), _flatten(schema.completed(config))
+    if not file.exists():
+        return
+    saved = folder.read_json("config.json")
+    old = _flat(integrity.reading(file, lambda: schema.completed(saved)))
+    new = _flat(schema.completed(config))
     different = [
-        f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now"
+        f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now\n"
         for name in sorted(old.keys() | new.keys())
         if name not in _MAY_CHANGE and old.get(name) != new.get(name)
     ]
     if different:
-        lines = "\n".join(different)
         raise ValueError(
-            f"{folder.path} holds a run of another config:\n{lines}\nChoose another "
-            "--workdir, or remove the run in this folder to start over."
+            f"{folder.path} holds a run of another config:\n{''.join(different)}Choose "
+            "another --workdir, or remove the run in this folder to start over."
         )
+
+
+def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for name, value in config.items():
+        inner = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{name}.") if inner else {prefix + name: value}
+    return flat
 
 
 def check_same_data(
@@ -64,12 +72,12 @@ def check_same_data(
     Raises:
         ValueError: A file has changed, or jaxner reads it differently.
     """
-    if not (folder.path / "environment.json").exists():
+    file = folder.path / "environment.json"
+    if not file.exists():
         return
-    content, new = folder.read_json("environment.json"), record["data"]
+    saved, new = folder.read_json(file.name), record["data"]
     old = integrity.reading(
-        folder.path / "environment.json",
-        lambda: {name: file["sha256"] for name, file in content["data"].items()},
+        file, lambda: {name: each["sha256"] for name, each in saved["data"].items()}
     )
     changed = [
         f"{name} ({new[name]['path']})"
@@ -87,45 +95,51 @@ def check_same_data(
 def describe(
     splits: Iterable[Split], files: Mapping[str, Path | None]
 ) -> dict[str, Any]:
-    """Returns commit, versions, devices and the hashes of the data.
-
-    Args:
-        splits: The splits that were read.
-        files: Other files of the data, by what they are.
-    """
+    """Returns commit, versions, devices and the hashes of splits and other files."""
     data = {s.split: {"path": str(s.path), "sha256": s.sha256} for s in splits}
     for name, path in files.items():
         if path is not None:
             with path.open("rb") as file:
                 checksum = hashlib.file_digest(file, "sha256").hexdigest()
             data[name] = {"path": str(path), "sha256": checksum}
-    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
-        "commits": [commits.current()],
+        "commits": [commit()],
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "versions": versions,
+        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
         "devices": [device.device_kind for device in jax.devices()],
         "data": data,
     }
 
 
 def continued(folder: Workdir, record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record of a run with the commits that trained it before it resumed.
-
-    Args:
-        folder: Folder of the run.
-        record: What `describe` returns now.
-    """
+    """Returns a record with the commits that trained a run before it resumed."""
     if not (folder.path / "environment.json").exists():
         return record
     # Runs from before the record had commits have none.
-    before = folder.read_json("environment.json").get("commits")
-    before = before if isinstance(before, list) else ["unknown"]
-    return {
-        **record,
-        "commits": list(dict.fromkeys(map(str, [*before, commits.current()]))),
-    }
+    before = folder.read_json("environment.json").get("commits", ["unknown"])
+    commits = list(dict.fromkeys([*before, *record["commits"]]))
+    return {**record, "commits": commits}
+
+
+def commit() -> str:
+    """Returns the commit that is checked out, `+` if the code differs from it."""
+    if not (_ROOT / "pyproject.toml").is_file():
+        return f"jaxner {importlib.metadata.version('jaxner')}"
+    name = _git("rev-parse", "--short=12", "HEAD")
+    if not name:
+        return "unknown"
+    return name + ("+" if _git("diff", "--name-only", "HEAD", "--", *_CODE) else "")
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    try:
+        return subprocess.check_output(
+            command, cwd=_ROOT, stderr=subprocess.DEVNULL, text=True
+        ).strip()
+    except (OSError, subprocess.CalledProcessError):  # no git, or no repository
+        return ""
 
 
 def peak_memory_mb() -> int | None:
@@ -137,13 +151,3 @@ def peak_memory_mb() -> int | None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unit = 1 if platform.system() == "Darwin" else 1024  # bytes there, kibibytes here
     return round(peak * unit / 2**20)
-
-
-def _flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            flat.update(_flatten(value, f"{prefix}{name}."))
-        else:
-            flat[prefix + name] = list(value) if isinstance(value, tuple) else value
-    return flat

@@ -48,10 +48,6 @@ class Objective:
         dropout_penalty_form: One of `DROPOUT_PENALTIES`.
         orthogonality: Weight of `orthogonality`; 0 for none.
         orthogonality_form: One of `ORTHOGONALITY_FORMS`.
-
-    Example:
-        >>> Objective(reduction="token").stages
-        'last'
     """
 
     reduction: Annotated[str, OneOf(REDUCTIONS)] = "sentence"
@@ -66,11 +62,7 @@ class Objective:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Objective:
-        """Returns the objective of a config's section `objective`.
-
-        Raises:
-            ValueError: An option or a value is unknown.
-        """
+        """Returns the objective of a config's section `objective`."""
         check_mapping("objective", options, "{'reduction': 'token'}")
         known = [field.name for field in dataclasses.fields(cls)]
         for option in options:
@@ -82,14 +74,7 @@ class Objective:
 def negative_log_likelihood(
     potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
 ) -> Float[Array, ""]:
-    """Returns -log p(labels | sentence), in nats; 0 for a sentence without tokens.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> potentials, one = Potentials(jnp.zeros((1, 2))), jnp.array([True])
-        >>> float(jnp.exp(-negative_log_likelihood(potentials, jnp.array([0]), one)))
-        0.5
-    """
+    """Returns -log p(labels | sentence), in nats; 0 for a sentence without tokens."""
     gold = inference.score(potentials, labels, mask)
     return inference.log_partition(potentials, mask) - gold
 
@@ -101,14 +86,8 @@ def dropout_gap(
 
     Expectation-linear dropout keeps the expectation of this distance small; one draw of
     the masks estimates it. Strubell et al. add half the distance for each sentence,
-    regardless of batch size; Ma et al. add the mean over the sentences. The gradient
-    flows through both passes. (Strubell et al.'s code also counts padding.)
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> one, two = (Potentials(jnp.full((2, 2), x)) for x in (1.0, 2.0))
-        >>> float(dropout_gap(one, two, jnp.array([True, False])))
-        2.0
+    regardless of batch size (their code also counts padding); Ma et al. add the mean
+    over the sentences. The gradient flows through both passes.
 
     References:
         Ma, Gao, Hu, Yu, Deng and Hovy, "Dropout with Expectation-linear
@@ -128,30 +107,15 @@ def orthogonality(
 ) -> Float[Array, ""]:
     """Returns the penalty on similar units, summed over layers and directions.
 
-    The rows of Φ are the flattened recurrent kernels of the units' cell candidates. The
-    paper does not say whether each direction has its own Φ; here it has. "identity" is
-    literally the paper's equation, ‖ΦΦᵀ - I‖². Its diagonal pulls the squared norm of
-    each kernel to 1, whereas Glorot's draw gives about the size of the state, 32; this
-    starves the units. "pairs", the default, excludes the diagonal, in line with the
-    paper's text: the sum over all pairs of units of their squared product, each pair in
-    both orders.
-
-    Args:
-        kernels: Kernels of the units, for each layer and direction, from
-            `models.candidate_kernels`.
-        form: One of `ORTHOGONALITY_FORMS`.
+    The rows of Φ are the flattened recurrent kernels of the units' cell candidates,
+    from `models.candidate_kernels`; each direction has its own Φ. "identity" is the
+    paper's equation, ‖ΦΦᵀ - I‖², whose diagonal pulls each kernel's squared norm from
+    Glorot's (about the size of the state) to 1, and starves the units. "pairs" excludes
+    the diagonal, in line with the paper's text: the squared products of all pairs of
+    units, each in both orders.
 
     Raises:
         ValueError: `kernels` is empty.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> forward, backward = jnp.full((2, 1, 1), 3.0), jnp.zeros((2, 1, 1))
-        >>> kernels = [forward, backward]
-        >>> float(orthogonality(kernels))  # two units forwards, 9 in both orders
-        162.0
-        >>> float(orthogonality(kernels, "identity"))  # 9 - 1, and 0 - 1 backwards
-        292.0
 
     References:
         Žukov-Gregorič et al. (2018), eq. 1, without its outer sum, whose index does not
@@ -164,55 +128,9 @@ def orthogonality(
         rows = kernel.reshape(kernel.shape[0], -1)
         products = jnp.dot(rows, rows.T, precision=jax.lax.Precision.HIGHEST)
         same = jnp.eye(len(rows))
-        if form == "identity":
-            total += jnp.sum((products - same) ** 2)
-        else:
-            total += jnp.sum(jnp.where(same > 0, 0.0, products) ** 2)
+        wrong = products * (1 - same) if form == "pairs" else products - same
+        total += jnp.sum(wrong**2)
     return total
-
-
-def batch_loss(
-    model: models.Model,
-    weights: Weights,
-    batch: Sentence,
-    labels: Int[Array | np.ndarray, "B T"],
-    key: Array | None = None,
-    objective: Objective = Objective(),
-) -> Float[Array, ""]:
-    """Returns the loss of one batch, in nats; ignores sentences without tokens.
-
-    Args:
-        model: What `models.build` returned.
-        weights: Its weights.
-        batch: Sentences with a leading batch axis.
-        labels: Label ids; ignored under padding. On a mesh with Explicit axes they are
-            moved to where the batch's sentences lie.
-        key: Draws the dropout masks; None for no dropout.
-        objective: The terms.
-
-    Returns:
-        The loss in nats; by default the mean over the sentences.
-
-    Raises:
-        TypeError: An argument has another type, or labels have another shape.
-
-    Example:
-        >>> import jaxner
-        >>> tagger = jaxner.load("runs/grn")
-        >>> batch = jaxner.encode(tagger, [["Rome", "fell"]])
-        >>> labels = jnp.array([tagger.vocabulary.label_ids(["S-LOC", "O"])])
-        >>> float(batch_loss(tagger.model, tagger.weights, batch, labels)) > 0
-        True
-    """
-    models.check_inputs(model, weights, batch, key, is_batch=True)
-    models.check_labels(labels, batch, getattr(model.head, "num_labels", None))
-    if not isinstance(objective, Objective):
-        raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
-    labels = jnp.asarray(labels)
-    rows = jnp.arange(labels.shape[0])
-    sizes = sizes_of(batch)
-    loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)
-    return loss + weight_loss(model, weights["params"], objective)
 
 
 class Sizes(NamedTuple):
@@ -238,6 +156,46 @@ def sizes_of(batch: Sentence) -> Sizes:
     )
 
 
+def batch_loss(
+    model: models.Model,
+    weights: Weights,
+    batch: Sentence,
+    labels: Int[Array | np.ndarray, "B T"],
+    key: Array | None = None,
+    objective: Objective = Objective(),
+) -> Float[Array, ""]:
+    """Returns the loss of one batch, in nats; ignores sentences without tokens.
+
+    Args:
+        model: What `models.build` returned.
+        weights: Its weights.
+        batch: Sentences with a leading batch axis.
+        labels: Label ids; ignored under padding. On a mesh with Explicit axes they are
+            moved to where the batch's sentences lie.
+        key: Draws the dropout masks; None for no dropout.
+        objective: The terms; by default the mean over the sentences.
+
+    Raises:
+        TypeError: An argument has another type, or labels have another shape.
+
+    Example:
+        >>> import jaxner
+        >>> tagger = jaxner.load("runs/grn")
+        >>> batch = jaxner.encode(tagger, [["Rome", "fell"]])
+        >>> labels = jnp.array([tagger.vocabulary.label_ids(["S-LOC", "O"])])
+        >>> float(batch_loss(tagger.model, tagger.weights, batch, labels)) > 0
+        True
+    """
+    models.check_inputs(model, weights, batch, key, is_batch=True)
+    models.check_labels(labels, batch, getattr(model.head, "num_labels", None))
+    if not isinstance(objective, Objective):
+        raise TypeError(f"Expected a jaxner.Objective, got {objective!r}.")
+    labels = jnp.asarray(labels)
+    rows, sizes = jnp.arange(labels.shape[0]), sizes_of(batch)
+    loss = sentence_loss(model, weights, batch, labels, rows, key, objective, sizes)
+    return loss + weight_loss(model, weights["params"], objective)
+
+
 def weight_loss(
     model: models.Model, params: Any, objective: Objective
 ) -> Float[Array, ""]:
@@ -261,15 +219,8 @@ def sentence_loss(
 ) -> Float[Array, ""]:
     """Returns the terms that are sums over sentences, for a batch or a part of it.
 
-    Args:
-        model: What `models.build` returned.
-        weights: Its weights.
-        batch: Sentences with a leading batch axis.
-        labels: Label ids; ignored under padding.
-        rows: Index of each sentence in its batch, which determines its masks.
-        key: The batch's key, which draws the dropout masks; None for no dropout.
-        objective: The terms.
-        sizes: Divisors of the sums.
+    The arguments are those of `batch_loss`, and `rows`, the index of each sentence in
+    its batch, which determines its dropout masks.
     """
     losses, gaps = _sentence_terms(model, weights, batch, labels, rows, key, objective)
     size = {"sum": 1, "token": sizes.tokens, "sentence": sizes.sentences}
@@ -282,15 +233,15 @@ def sentence_loss(
 
 
 def _sentence_terms(model, weights, batch, labels, rows, key, objective):
-    """Returns the terms of each sentence, [B] each."""
+    """Returns the likelihood and the dropout gap of each sentence, [B] each."""
+
+    def over_stages(term, *stages):
+        chosen = list(zip(*stages, strict=True))
+        chosen = chosen[-1:] if objective.stages == "last" else chosen
+        total = jnp.sum(jnp.stack([term(*stage) for stage in chosen]))
+        return total / (len(chosen) if objective.stages == "mean" else 1)
 
     def terms(weights, sentence, labels, keys):
-        def over_stages(term, *stages):
-            chosen = list(zip(*stages, strict=True))
-            chosen = chosen[-1:] if objective.stages == "last" else chosen
-            total = jnp.sum(jnp.stack([term(*stage) for stage in chosen]))
-            return total / (len(chosen) if objective.stages == "mean" else 1)
-
         stages, _ = models.apply_stages(model, weights, sentence, keys)
         loss = over_stages(
             lambda p: negative_log_likelihood(p, labels, sentence.mask), stages
@@ -304,21 +255,19 @@ def _sentence_terms(model, weights, batch, labels, rows, key, objective):
             lambda p, q: dropout_gap(p, q, sentence.mask), stages, full
         )
 
-    def one(sentence, labels, keys):
+    def of_sentence(sentence, labels, keys):
         return models.automatic(terms, weights, sentence, labels, keys)
 
     axes = batch_axes(batch)
     labels = models.beside(batch.words, labels)
     if key is None:
-        return jax.vmap(lambda s, y: one(s, y, None), (axes, 0))(batch, labels)
+        return jax.vmap(of_sentence, (axes, 0, None))(batch, labels, None)
     shared, drawn = jax.random.split(key)
-    own = jax.vmap(lambda row: Keys.of(jax.random.fold_in(drawn, row)))(rows)
-    own = models.beside(batch.words, own)
-    keys = own._replace(shared=shared)
-    if batch.chars.ndim == 2:
+    keys = jax.vmap(lambda row: Keys.of(jax.random.fold_in(drawn, row)))(rows)
+    keys = models.beside(batch.words, keys)._replace(shared=shared)
+    if batch.chars.ndim == 2:  # each block draws its own masks
         chars = jax.random.fold_in(jax.random.fold_in(shared, 1), rows[0])
-        keys = keys._replace(chars=chars)  # each block draws its own masks
-    key_axes: Any = Keys()._replace(
-        dropout=0, words=0
-    )  # the other keys are the batch's
-    return jax.vmap(one, in_axes=(axes, 0, key_axes))(batch, labels, keys)
+        keys = keys._replace(chars=chars)
+    # The other keys are the batch's.
+    key_axes: Any = Keys()._replace(dropout=0, words=0)
+    return jax.vmap(of_sentence, in_axes=(axes, 0, key_axes))(batch, labels, keys)

@@ -27,25 +27,17 @@ def adam_eps_hat(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> optax.GradientTransformation:
-    """Returns Adam with epsilon added before the bias correction of √v.
+    """Returns Adam with ε added before the bias correction of √v, as in TensorFlow.
 
-    The step is α_t m_t / (√v_t + ε), where α_t = α √(1 - β2^t) / (1 - β1^t), as in
-    TensorFlow. `optax.adam` adds ε to √v_t / √(1 - β2^t), where the same ε damps a step
-    less: 32 times less in the first step, for β2 = 0.999. Strubell et al.'s (2017) ε of
-    1e-4 or 1e-6 is for the form here.
-
-    Args:
-        learning_rate: α, or a schedule over steps.
-        b1: β1, decay of the mean m of the gradient.
-        b2: β2, decay of the mean v of the squared gradient.
-        eps: ε (the paper's ε̂).
+    The step is α_t m_t / (√v_t + ε), where α_t = α √(1 - β2^t) / (1 - β1^t). The ε of
+    `optax.adam` damps the first step 32 times less; Strubell et al.'s (2017) 1e-4 and
+    1e-6 are for the form here.
 
     References:
-        Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, end of
-        section 2. TensorFlow's operation `ApplyAdam`.
+        Kingma and Ba, "Adam", ICLR 2015, end of section 2 (ε̂); TensorFlow's operation
+        `ApplyAdam`.
 
     Example:
-        >>> import jax.numpy as jnp
         >>> tx = adam_eps_hat(0.1, b1=0.0, b2=0.75, eps=1.0)
         >>> grad = jnp.array(2.0)  # m = 2, v = 1, α_1 = 0.05
         >>> updates, state = tx.update(grad, tx.init(grad))
@@ -61,32 +53,15 @@ def nadam(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> optax.GradientTransformation:
-    """Returns Adam with Nesterov momentum, as in TensorFlow's contrib package.
+    """Returns Adam with Nesterov momentum, as `tf.contrib.opt.NadamOptimizer`.
 
-    The step is α_t (β1 m_t + (1 - β1) g_t) / (√v_t + ε), with the α_t and the ε of
-    `adam_eps_hat`. `optax.nadam` corrects the bias of m_t by 1 - β1^(t+1), but that of
-    g_t by 1 - β1^t as here, which shortens its first steps; and it adds ε to the
-    corrected √v_t. Neither has the momentum schedule of Dozat's report, which Keras
-    follows.
-
-    Args:
-        learning_rate: α, or a schedule over steps.
-        b1: β1, decay of the mean m of the gradient g.
-        b2: β2, decay of the mean v of the squared gradient.
-        eps: ε.
+    The step is α_t (β1 m_t + (1 - β1) g_t) / (√v_t + ε), with the α_t of
+    `adam_eps_hat`. `optax.nadam` corrects the bias of m_t by 1 - β1^(t+1), which
+    shortens its first steps. Neither has the momentum schedule of Dozat's report.
 
     References:
-        Dozat, "Incorporating Nesterov Momentum into Adam", ICLR workshop 2016. The
-        operation `ApplyAdam` with `use_nesterov`, which `tf.contrib.opt.NadamOptimizer`
-        runs.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> tx = nadam(0.1, b1=0.5, b2=0.75, eps=1.0)
-        >>> grad = jnp.array(2.0)  # m = 1, v = 1, α_1 = 0.1
-        >>> updates, state = tx.update(grad, tx.init(grad))
-        >>> round(float(updates), 6)
-        -0.075
+        Dozat, "Incorporating Nesterov Momentum into Adam", ICLR workshop 2016;
+        TensorFlow's `ApplyAdam` with `use_nesterov`.
     """
     return _adam_like(learning_rate, b1, b2, eps, nesterov=True)
 
@@ -167,13 +142,10 @@ def schedule(
     rate: float,
     steps_per_epoch: int,
     num_epochs: int | None = None,
-    decay: float | None = None,
+    decay: float = 0.0,
     warmup: float | None = None,
 ) -> optax.Schedule:
     """Returns the rate by step; the arguments are those of `Options` and `build`.
-
-    Raises:
-        ValueError: There is a warm-up, and a decay or no number of epochs.
 
     Example:
         >>> decayed = schedule(0.02, steps_per_epoch=10, decay=0.02)
@@ -184,7 +156,6 @@ def schedule(
         [0.0, 0.5, 1.0, 0.5, 0.0]
     """
     if warmup is None:
-        decay = decay or 0.0
         return lambda step: rate / (1 + decay * jnp.floor_divide(step, steps_per_epoch))
     if decay or num_epochs is None:
         raise ValueError("optimizer.warmup needs a number of epochs, and no decay")
@@ -198,7 +169,7 @@ def schedule(
 def build(
     options: Mapping[str, Any], steps_per_epoch: int, num_epochs: int | None = None
 ) -> optax.GradientTransformation:
-    """Returns the optimizer of a config's options.
+    """Returns the optimizer of a config's options; equal options give the same object.
 
     Args:
         options: `name`, those of `Options`, and `parts`, such options for the
@@ -226,7 +197,7 @@ def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     )
 
 
-@functools.cache  # equal options give the same object and share compiled steps
+@functools.cache  # so that runs share compiled steps
 def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs):
     options = dict(items)
     clip_norm, parts = options.pop("clip_norm", 0.0), dict(options.pop("parts", ()))
@@ -237,13 +208,13 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
         )
     clip = optax.clip_by_global_norm(clip_norm) if clip_norm else optax.identity()
 
-    def one(section, options):
+    def of_part(section, options):
         tx = _single(section, options, steps_per_epoch, num_epochs)
         return optax.chain(clip, tx) if is_separate else tx
 
-    tx = one("optimizer", options)
+    tx = of_part("optimizer", options)
     if parts:
-        others = {p: one(f"optimizer.parts.{p}", dict(o)) for p, o in parts.items()}
+        others = {p: of_part(f"optimizer.parts.{p}", dict(o)) for p, o in parts.items()}
         choose = functools.partial(part_of_each, paths=tuple(parts))
         tx = optax.partition({**others, REST: tx}, choose)
     return tx if is_separate or not clip_norm else optax.chain(clip, tx)
@@ -251,28 +222,24 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
 
 def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epochs):
     """Returns the optimizer of one section, without clipping."""
-    name = options.pop("name")
+    name, rate = options.pop("name"), options.pop("learning_rate")
     if name not in OPTIMIZERS:
         known = ", ".join(sorted(OPTIMIZERS))
         raise ValueError(f"Unknown optimizer {name!r}; known: {known}")
-    taken = inspect.signature(OPTIMIZERS[name]).parameters
-    rate = schedule(
-        options.pop("learning_rate"),
-        steps_per_epoch,
-        num_epochs,
-        options.pop("decay", None),
-        options.pop("warmup", None),
-    )
+    times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
+    rates = schedule(rate, steps_per_epoch, num_epochs, **times)
+    arguments = inspect.signature(OPTIMIZERS[name]).parameters
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
-    decay = 0.0 if "weight_decay" in taken else options.pop("weight_decay", 0.0)
+    is_own = "weight_decay" in arguments
+    decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
     for option in options:
-        if option not in taken:
-            known = {*taken} & {field.name for field in dataclasses.fields(Options)}
+        if option not in arguments:
+            known = {*arguments} & {field.name for field in dataclasses.fields(Options)}
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
                 f"weight_decay, clip_norm, clip, parts, {', '.join(sorted(known))}"
             )
-    tx = OPTIMIZERS[name](rate, **options)
+    tx = OPTIMIZERS[name](rates, **options)
     return optax.chain(optax.add_decayed_weights(decay), tx) if decay else tx
 
 
@@ -304,13 +271,7 @@ def part_of_each(params: Any, paths: Sequence[str]) -> Any:
 
 
 def part_norms(grads: Any, paths: Sequence[str]) -> dict[str, jax.Array]:
-    """Returns the gradient's norm for each part and `REST`, before clipping.
-
-    Example:
-        >>> grads = {"a": {"w": jnp.array([3.0, 4.0])}, "b": jnp.array([0.5])}
-        >>> {name: float(norm) for name, norm in part_norms(grads, ("a",)).items()}
-        {'a': 5.0, 'rest': 0.5}
-    """
+    """Returns the gradient's norm for each part and `REST`, before clipping."""
     labels = jax.tree.leaves(part_of_each(grads, paths))
     pairs = list(zip(jax.tree.leaves(grads), labels, strict=True))
     return {

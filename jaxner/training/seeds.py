@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,69 +31,60 @@ def is_together(config: Any) -> bool:
 
 def configs_of(config: Any) -> list[Any]:
     """Returns the config of each seed's run."""
-    configs = []
-    for seed in range(config.seed, config.seed + config.num_seeds):
-        configs.append(copy.deepcopy(config))
-        configs[-1].seed, configs[-1].num_seeds = seed, 1
+    configs = [copy.deepcopy(config) for _ in range(config.num_seeds)]
+    for number, each in enumerate(configs):
+        each.seed, each.num_seeds = config.seed + number, 1
     return configs
 
 
 def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns a summary of the results of restarts.
-
-    Args:
-        results: The content of `result.json` of each restart, by seed.
+    """Returns a summary of the `result.json` of each seed.
 
     Returns:
         `seeds`: best epoch and main figures of each seed; `figure`: "f1" or "accuracy";
-        and for each split the `mean`, the sample standard deviation `std` (0 for one
-        seed), `min`, `max`, and `interval`, the bootstrap interval of the mean at
-        `LEVEL`: percentiles of the means of 10,000 resampled sets of seeds. Figures are
-        in percent. An undefined figure (no entities, none predicted) counts as 0.
+        and for each split the `mean`, the sample standard deviation `std`, `min`,
+        `max`, and `interval`, the bootstrap interval of the mean over seeds at `LEVEL`.
+        Figures are in percent; an undefined one (no entities) counts as 0.
 
     Example:
-        >>> dev = [{"best_epoch": 3, "dev": {"f1": 90.0}, "seconds": 1.0}]
-        >>> dev.append({"best_epoch": 5, "dev": {"f1": 92.0}, "seconds": 1.0})
-        >>> found = summarise(dict(enumerate(dev)))["dev"]
-        >>> found["mean"], round(found["std"], 3), found["interval"]
+        >>> dev = [{"best_epoch": 3, "dev": {"f1": f1}} for f1 in (90.0, 92.0)]
+        >>> summary = summarise(dict(enumerate(dev)))["dev"]
+        >>> summary["mean"], round(summary["std"], 3), summary["interval"]
         (91.0, 1.414, [90.0, 92.0])
     """
     every = list(results.values())
     splits = [name for name in ("dev", "test") if all(name in r for r in every)]
     figure = "f1" if "f1" in every[0]["dev"] else "accuracy"
     seeds = {
-        str(seed): {
-            "best_epoch": result["best_epoch"],
-            **{name: result[name][figure] or 0.0 for name in splits},
-        }
+        str(seed): {"best_epoch": result["best_epoch"]}
+        | {name: result[name][figure] or 0.0 for name in splits}
         for seed, result in results.items()
     }
     summary: dict[str, Any] = {"seeds": seeds, "figure": figure}
     for name in splits:
-        summary[name] = _statistics([own[name] for own in seeds.values()])
+        values = [each[name] for each in seeds.values()]
+        summary[name] = {
+            "mean": statistics.mean(values),
+            "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+            "min": min(values),
+            "max": max(values),
+            "interval": _interval(values),
+        }
     return summary
 
 
-def _statistics(values: Sequence[float]) -> dict[str, Any]:
-    if len(set(values)) == 1:
-        interval = [values[0], values[0]]
-    else:
-        found = scipy.stats.bootstrap(
-            (values,),
-            np.mean,
-            n_resamples=10_000,
-            confidence_level=LEVEL,
-            method="percentile",
-            rng=np.random.default_rng(0),
-        ).confidence_interval
-        interval = [float(found.low), float(found.high)]
-    return {
-        "mean": statistics.mean(values),
-        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
-        "min": min(values),
-        "max": max(values),
-        "interval": interval,
-    }
+def _interval(values: list[float]) -> list[float]:
+    if len(set(values)) == 1:  # which SciPy refuses
+        return values[:1] * 2
+    drawn = scipy.stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=10_000,
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    )
+    return [*map(float, drawn.confidence_interval)]
 
 
 def table_of(summary: Mapping[str, Any]) -> Table:
