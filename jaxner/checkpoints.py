@@ -1,8 +1,7 @@
 """Checkpoints: a run's arrays on disk. Only this module knows Orbax.
 
-Import it lazily, since Orbax takes longer to import than the rest of the library. Each
-checkpoint has a list of checksums, written after Orbax has committed the arrays; see
-`integrity`.
+Import it lazily, since Orbax takes longer to import than the rest of the library.
+Checksums are written after Orbax has committed the arrays; see `runs.check`.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ import orbax.checkpoint as ocp
 from absl import logging
 from jax.experimental import multihost_utils
 
-from jaxner import integrity
-from jaxner.integrity import DamagedFileError, MissingFileError
+from jaxner import runs
+from jaxner.errors import DamagedFileError, MissingFileError
 
 _COMMITTED = "_CHECKPOINT_METADATA"
 
@@ -34,7 +33,8 @@ class Checkpoints:
         path: Folder of the series.
         read_only: Whether to write nothing. A writer removes half-written files of a
             killed process; a reader must not, since another process may be writing.
-        about: What the arrays belong to, as JSON, for `check` to return later.
+        about: What the arrays belong to, as JSON: stored and compared. None to compare
+            nothing.
 
     Raises:
         MissingFileError: `read_only` is set, and there is no folder.
@@ -47,7 +47,7 @@ class Checkpoints:
         read_only: bool = False,
         about: Mapping[str, Any] | None = None,
     ):
-        self.name, self._about = path.name, dict(about or {})
+        self.path, self._about = path, about
         self._is_pending = False  # a save in the background
         self._waited = 0.0
         if read_only and not path.is_dir():
@@ -82,27 +82,16 @@ class Checkpoints:
         return self._manager.latest_step()
 
     def folder(self) -> Path:
-        """Returns the folder of the newest checkpoint.
-
-        Raises:
-            MissingFileError: The series has no checkpoint.
-        """
-        series = Path(self._manager.directory)
+        """Returns the folder of the newest checkpoint."""
         if self.step is None:
-            raise MissingFileError(series, "holds no checkpoint")
-        return series / str(self.step)
+            raise MissingFileError(self.path, "holds no checkpoint")
+        return self.path / str(self.step)
 
     def save(self, step: int, arrays: Any, progress: dict[str, Any]) -> None:
         """Saves in the background; a kill at any moment leaves the last one intact.
 
         It returns once the arrays are copied, so that the next step may reuse their
-        memory (donation). What goes wrong later is raised by the next call, or by
-        `finish`.
-
-        Args:
-            step: Optimizer steps so far.
-            arrays: A pytree.
-            progress: Further state of the run, as JSON.
+        memory (donation). `finish` raises what goes wrong later.
 
         Raises:
             OSError: The disk is full, or cannot be written.
@@ -112,27 +101,21 @@ class Checkpoints:
         if step in self._manager.all_steps():
             return
         start = time.perf_counter()
-        with _saving(Path(self._manager.directory)):
-            self._manager.save(
-                step,
-                args=ocp.args.Composite(
-                    arrays=ocp.args.StandardSave(jax.tree.map(jnp.copy, arrays)),
-                    progress=ocp.args.JsonSave(progress),
-                ),
+        with _saving(self.path):
+            copies = ocp.args.StandardSave(jax.tree.map(jnp.copy, arrays))
+            args = ocp.args.Composite(
+                arrays=copies, progress=ocp.args.JsonSave(progress)
             )
+            self._manager.save(step, args=args)
         self._waited += time.perf_counter() - start
         self._is_pending = True
 
     def finish(self) -> None:
-        """Waits until the newest checkpoint is on disk, with its checksums.
-
-        Raises:
-            OSError: The disk is full, or cannot be written.
-        """
+        """Waits until the newest checkpoint is on disk, with its checksums."""
         if not self._is_pending:
             return
         self._is_pending, start = False, time.perf_counter()
-        with _saving(Path(self._manager.directory)):
+        with _saving(self.path):
             self._manager.wait_until_finished()
         self.seal()
         self._waited += time.perf_counter() - start
@@ -146,66 +129,46 @@ class Checkpoints:
         """Writes the checksums of the newest checkpoint, if it has none."""
         _seal(self.folder(), self._about)
 
-    def check(self) -> dict[str, Any] | None:
-        """Returns what the newest checkpoint belongs to, after checking its checksums.
+    def check(self) -> bool:
+        """Checks the files of the newest checkpoint, and that it belongs to the run.
 
         Returns:
-            What the arrays belong to; None without checksums.
+            Whether there are checksums.
 
         Raises:
-            DamagedFileError: A file is missing or damaged.
+            DamagedFileError: A file is missing or damaged, or of another run.
         """
-        about = integrity.check(self.folder())
-        if about is None and not (self.folder() / _COMMITTED).is_file():
-            path = self.folder() / _COMMITTED
-            raise MissingFileError(path, "is missing")
-        return about
+        folder = self.folder()
+        is_sealed = runs.check(folder, self.path.parents[1], self._about)
+        if not (is_sealed or (folder / _COMMITTED).is_file()):
+            raise MissingFileError(folder / _COMMITTED, "is missing")
+        return is_sealed
 
     def progress(self) -> dict[str, Any]:
-        """Returns only the progress of the newest checkpoint.
-
-        Raises:
-            DamagedFileError: The checkpoint cannot be read.
-        """
-
-        def restore():
-            args = ocp.args.Composite(progress=ocp.args.JsonRestore())
+        """Returns only the progress of the newest checkpoint."""
+        args = ocp.args.Composite(progress=ocp.args.JsonRestore())
+        with _quiet(), runs.using(self.folder() / "progress"):
             return dict(self._manager.restore(self.step, args=args)["progress"])
 
-        with _quiet():
-            return integrity.reading(self.folder() / "progress", restore)
-
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
-        """Returns the newest checkpoint on the default device; call `check` first.
+        """Returns arrays and progress of the newest checkpoint; call `check` first.
 
         Args:
             like: A pytree of the same structure, shapes and dtypes.
 
-        Returns:
-            The arrays, and the progress.
-
         Raises:
-            DamagedFileError: The checkpoint is missing, or has other arrays.
+            DamagedFileError: The checkpoint is missing, or has other arrays, or
+                weights that are infinite or NaN.
         """
-        arrays = _restore(self.folder() / "arrays", like)
-        return arrays, self.progress()
-
-    def check_finite(self, weights: Any) -> None:
-        """Raises DamagedFileError if a restored weight is infinite or NaN."""
-        _check_finite(self.folder(), weights)
+        return _restore(self.folder() / "arrays", like), self.progress()
 
 
 def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
-    """Saves the frozen arrays to a folder, once for the whole run.
-
-    Raises:
-        DamagedFileError: Existing arrays are damaged.
-        OSError: The disk is full or not writable.
-    """
+    """Saves the frozen arrays to a folder, once for the whole run."""
     if not frozen:
         return
     if path.exists():
-        integrity.check(path)
+        runs.check(path, path.parents[1], None)
     else:
         with _saving(path), ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(path, frozen)
@@ -213,69 +176,47 @@ def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
     _seal(path, about)
 
 
-def load_frozen(path: Path, like: Any) -> tuple[Any, dict[str, Any] | None]:
-    """Returns the frozen arrays, and what they belong to (None without checksums).
-
-    Raises:
-        DamagedFileError: A file is missing, damaged, or holds other arrays.
-    """
+def load_frozen(path: Path, like: Any, about: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Returns the frozen arrays, and whether they have checksums; errors as above."""
     if not like:
-        return like, {}
+        return like, True
     if not path.is_dir():
         raise MissingFileError(path, "is missing")
-    about = integrity.check(path)
-    frozen = _restore(path, like)
-    _check_finite(path, frozen)
-    return frozen, about
+    is_sealed = runs.check(path, path.parents[1], about)
+    return _restore(path, like), is_sealed
 
 
-def _seal(path: Path, about: Mapping[str, Any]) -> None:
+def _seal(path: Path, about: Mapping[str, Any] | None) -> None:
     """Writes checksums if there are none; of several processes the first one does."""
-    if jax.process_index() == 0 and not (path / integrity.CHECKSUMS).exists():
-        integrity.seal(path, about)
+    if jax.process_index() == 0 and not (path / runs.CHECKSUMS).exists():
+        runs.seal(path, about or {})
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices(f"sealed {path}")
 
 
-def _check_finite(path: Path, weights: Any) -> None:
-    """Raises an error for bad weights; on the host, where nothing is compiled."""
-    for name, leaf in _named(weights).items():
-        is_inexact = jnp.issubdtype(leaf.dtype, jnp.inexact)
-        if is_inexact and not np.isfinite(np.asarray(leaf)).all():
-            reason = f"has infinite or NaN weights in {name}"
-            raise DamagedFileError(path, reason)
-
-
 def _restore(path: Path, like: Any) -> Any:
     """Returns restored arrays, after checking names and shapes, before any memory."""
-
-    def shapes():
-        with ocp.StandardCheckpointer() as checkpointer:
+    wanted = _named(like)
+    with _quiet(), ocp.StandardCheckpointer() as checkpointer:
+        with runs.using(path):
             metadata = checkpointer.metadata(path)
-        return _named(getattr(metadata, "item_metadata", metadata).tree)
-
-    def arrays():
+            stored = _named(getattr(metadata, "item_metadata", metadata).tree)
+        for name in sorted(stored.keys() | wanted.keys()):
+            there, here = _kind(stored.get(name)), _kind(wanted.get(name))
+            if there != here:
+                reason = f"{name} is {there} in the checkpoint, {here} in the model"
+                raise DamagedFileError(path, f"does not fit the model: {reason}")
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), like)
-        with ocp.StandardCheckpointer() as checkpointer:
-            return checkpointer.restore(path, target)
-
-    with _quiet():
-        stored = integrity.reading(path, shapes)
-        if difference := _difference(stored, _named(like)):
-            raise DamagedFileError(path, f"does not fit the model: {difference}")
-        restored = integrity.reading(path, arrays)
+        with runs.using(path):
+            restored = checkpointer.restore(path, target)
+    for name, leaf in _named(restored).items():
+        is_weight = not name.startswith("opt_state")
+        is_number = is_weight and jnp.issubdtype(leaf.dtype, jnp.inexact)
+        if is_number and not np.isfinite(leaf).all():
+            raise DamagedFileError(path, f"has infinite or NaN weights in {name}")
     return jax.device_put(restored, may_alias=False)
-
-
-def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """Returns the first difference between arrays; empty if there is none."""
-    for name in sorted(stored.keys() | wanted.keys()):
-        there, here = _kind(stored.get(name)), _kind(wanted.get(name))
-        if there != here:
-            return f"{name} is {there} in the checkpoint, {here} in the model"
-    return ""
 
 
 def _kind(leaf: Any) -> str:
@@ -288,10 +229,9 @@ def _kind(leaf: Any) -> str:
 
 def _named(tree: Any) -> dict[str, Any]:
     """Returns arrays, or their descriptions, by path in the tree."""
-    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {
         jax.tree_util.keystr(path, simple=True, separator="/"): leaf
-        for path, leaf in leaves
+        for path, leaf in jax.tree.leaves_with_path(tree)
         if hasattr(leaf, "shape")
     }
 

@@ -1,7 +1,7 @@
-"""Paths that users give, and atomic writes: a kill never leaves a partial file.
+"""Paths that users give, and atomic writes.
 
-A file gets its name last, after its content is on disk. Symbolic links are not
-followed. `check` finds out before a long work whether its result can be written.
+A file gets its name last, after its content is on disk: a kill never leaves a partial
+file. `check` finds out before a long work whether its result can be written.
 """
 
 from __future__ import annotations
@@ -11,18 +11,9 @@ import os
 import secrets
 from pathlib import Path
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)  # of two systems
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
-_MORE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINK
-
 
 def expanded(path: str | os.PathLike[str]) -> Path:
-    """Returns a path with the user's home folder in the place of `~`.
-
-    Example:
-        >>> expanded("~/runs").is_absolute(), str(expanded("runs"))
-        (True, 'runs')
-    """
+    """Returns a path with the user's home folder in the place of `~`."""
     return Path(path).expanduser()
 
 
@@ -71,17 +62,14 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path):
-    """Yields a file for bytes, which replaces `path` at the end.
-
-    Until then, the file has an unguessable name. An error leaves `path` unchanged.
-    """
+    """Yields a file for bytes, which replaces `path` at the end if all went well."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        number = os.open(temporary, _NEW, 0o666)
+        file = temporary.open("xb")
     except OSError as error:  # the user never gave the temporary name
         raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
-        with os.fdopen(number, "wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -89,17 +77,11 @@ def replacing(path: Path):
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    with contextlib.suppress(OSError):  # not every system can flush names in a folder
-        number = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
 
 
 def append_line(path: Path, text: str) -> None:
-    """Appends a line to a file and flushes to disk, without following links."""
-    with os.fdopen(os.open(path, _MORE, 0o666), "ab") as file:
+    """Appends a line to a file and flushes to disk."""
+    with path.open("ab") as file:
         file.write(f"{text}\n".encode())
         file.flush()
         os.fsync(file.fileno())

@@ -29,13 +29,25 @@ class InputError(ValueError):
         line: int | None = None,
     ):
         super().__init__(message, path, line)  # so that copies keep all fields
-        self.message = message
-        self.path = path
-        self.line = line
+        self.message, self.path, self.line = message, path, line
 
     def __str__(self) -> str:
         place = ":".join(str(x) for x in (self.path, self.line) if x is not None)
         return f"{place}: {self.message}" if place else self.message
+
+
+class DamagedFileError(InputError):
+    """A file of a run is damaged, or does not belong to the others."""
+
+    def __init__(self, path: str | os.PathLike[str], reason: str):
+        super().__init__(reason, path)
+        self.args = (path, reason)  # so that copies keep both
+
+
+class MissingFileError(DamagedFileError, FileNotFoundError):
+    """A file or folder of a run is missing."""
+
+    __str__ = InputError.__str__
 
 
 def needs(what: str, *packages: str) -> ImportError:

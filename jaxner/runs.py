@@ -1,4 +1,4 @@
-"""The folder of a run, written so that a kill never leaves partial files.
+"""The folder of a run: a kill leaves no partial file, and damage to a file is found.
 
 config.json        the resolved config
 environment.json   versions, devices and hashes of the data
@@ -11,28 +11,34 @@ calibration.json   the temperature that `jaxner calibrate` fitted
 result.json        the scores of the best checkpoint, when the run is done
 predictions-*.conll  token, gold and predicted label of dev and test, by the same
 model.json         instead of config.json, in a folder that `jaxner.save` wrote
+
+JSON files and lines contain their own checksum.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import filelock
 
-from jaxner import disk, integrity
+from jaxner import disk
 from jaxner.data.vocabulary import Vocabulary
-from jaxner.errors import InputError
-from jaxner.integrity import DamagedFileError
-
-if TYPE_CHECKING:
-    from jaxner.checkpoints import Checkpoints
+from jaxner.errors import DamagedFileError, InputError, MissingFileError
 
 CALIBRATION = "calibration.json"
+CHECKSUM = "checksum"
+"""The key of a JSON object's own checksum."""
+CHECKSUMS = "checksums.json"
+"""The file beside arrays that lists the checksums of the others."""
+
+_SHORT = len("sha256:") + 16  # characters of a line's checksum
 
 
 class Workdir:
@@ -47,17 +53,16 @@ class Workdir:
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True):
         self.path, self.writes = disk.expanded(path).absolute(), writes
 
-    # Files.
+    # --- Files
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Returns the content of a JSON file in the folder.
 
         Raises:
             DamagedFileError: The file is not a JSON object, or was changed.
-            FileNotFoundError: The file is missing; the message lists the folder's
-                files.
+            FileNotFoundError: It is missing; the message lists the folder's files.
         """
-        return integrity.read_json(self._present(name))
+        return read_json(self._present(name))
 
     def _present(self, name: str) -> Path:
         if not self.path.is_dir():
@@ -72,9 +77,7 @@ class Workdir:
 
     def write_json(self, name: str, content: Any) -> None:
         """Writes a JSON file with its checksum, atomically."""
-        if self.writes:
-            self.path.mkdir(parents=True, exist_ok=True)
-            integrity.write_json(self.path / name, content)
+        self.write_text(name, _sealed(content))
 
     def write_text(self, name: str, text: str) -> None:
         """Writes a text file atomically."""
@@ -92,26 +95,22 @@ class Workdir:
         if not (self.path / "model.json").is_file():
             self._present("config.json")
         file = self._present("vocabulary.json")
-        return integrity.reading(
-            file, lambda: Vocabulary.from_json(file.read_bytes().decode())
-        )
+        with using(file):
+            return Vocabulary.from_json(file.read_bytes().decode())
 
     def temperature(self, step: int | None) -> float:
-        """Returns the temperature of the best checkpoint; 1 without a calibration.
-
-        Args:
-            step: Step of the best checkpoint.
+        """Returns the temperature for the best checkpoint; 1 without a calibration.
 
         Raises:
             DamagedFileError: The file is damaged.
 
         Warns:
-            UserWarning: It is of another checkpoint.
+            UserWarning: It was fitted to a checkpoint of another step.
         """
         file = self.path / CALIBRATION
         if not file.is_file():
             return 1.0
-        calibration = integrity.read_json(file)
+        calibration = read_json(file)
         temperature = calibration.get("temperature")
         if not isinstance(temperature, float) or not 0 < temperature < float("inf"):
             reason = f"has the temperature {temperature!r}, not a positive number"
@@ -129,12 +128,12 @@ class Workdir:
         """Returns the path of the file with the labels of a split."""
         return self.path / f"predictions-{split}.conll"
 
-    # Metrics.
+    # --- Metrics
 
     def log(self, metrics: dict[str, Any]) -> None:
         """Appends one line to `metrics.jsonl`."""
         if self.writes:
-            line = integrity.to_line(metrics)
+            line = _sealed(metrics, is_line=True)
             disk.append_line(self.path / "metrics.jsonl", line)
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -147,120 +146,50 @@ class Workdir:
         if not file.exists():
             return []
         *lines, cut = file.read_bytes().decode(errors="replace").split("\n")
-        if cut and integrity.from_line(cut[:-1]):  # the line's end is damaged, no more
+        if cut and _from_line(cut[:-1]):  # the line's end is damaged, no more
             lines.append(cut[:-1])
         epochs = []
         for number, line in enumerate(lines, 1):
-            metrics = integrity.from_line(line)
+            metrics = _from_line(line)
             if metrics is None or type(metrics.get("epoch")) is not int:
-                reason = (
+                raise DamagedFileError(
+                    file,
                     f"line {number} is damaged, or not the metrics of an epoch: remove "
-                    "the line; training continues without it"
+                    "the line; training continues without it",
                 )
-                raise DamagedFileError(file, reason)
             epochs.append(metrics)
         return epochs
 
     def forget_after(self, epoch: int) -> None:
         """Removes the metrics of later epochs, which a resumed run computes again."""
-        metrics = [m for m in self.metrics() if m["epoch"] <= epoch]
-        lines = [integrity.to_line(m) + "\n" for m in metrics]
+        known = [metrics for metrics in self.metrics() if metrics["epoch"] <= epoch]
+        lines = [_sealed(metrics, is_line=True) + "\n" for metrics in known]
         self.write_text("metrics.jsonl", "".join(lines))
 
-    # Restarts.
+    # --- Restarts
 
     def seed(self, seed: int) -> Workdir:
         """Returns the folder of one of several restarts."""
         return Workdir(self.path / f"seed-{seed}", writes=self.writes)
 
     def seeds(self) -> list[int]:
-        """Returns the seeds of restarts that have a folder, ascending."""
-        names = (path.name for path in self.path.glob("seed-*"))
-        numbers = (name.removeprefix("seed-") for name in names)
-        return sorted(int(n) for n in numbers if n.isascii() and n.isdigit())
+        """Returns the seeds of restarts, ascending; none if the folder is a run."""
+        if self.part("best").is_dir():
+            return []
+        names = (path.name.removeprefix("seed-") for path in self.path.glob("seed-*"))
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
-    # Checkpoints.
+    # --- Checkpoints
 
-    def has_best(self) -> bool:
-        """Returns whether the folder itself has a checkpoint to load."""
-        return self._part("best").is_dir()
+    def part(self, name: str) -> Path:
+        """Returns the folder of `latest`, `best` or `frozen` checkpoints."""
+        return self.path / "checkpoints" / name
 
     def is_begun(self) -> bool:
         """Returns whether there is a checkpoint to resume from; opens no file."""
-        path = self._part("latest")
-        return path.is_dir() and any(entry.name.isdigit() for entry in path.iterdir())
+        return any(entry.name.isdigit() for entry in self.part("latest").glob("*"))
 
-    def _part(self, name: str) -> Path:
-        return self.path / "checkpoints" / name
-
-    def latest(self, about: Mapping[str, Any] | None = None) -> Checkpoints:
-        """Returns the checkpoints to resume from, for writing.
-
-        Args:
-            about: What the checkpoints belong to; see `tagger.belongs_to`.
-        """
-        from jaxner import checkpoints
-
-        return checkpoints.Checkpoints(self._part("latest"), about=about)
-
-    def best(
-        self, about: Mapping[str, Any] | None = None, *, read_only: bool = False
-    ) -> Checkpoints:
-        """Returns the checkpoint with the best dev score; see `latest` for arguments.
-
-        Raises:
-            DamagedFileError: `read_only` is set, and there is no checkpoint.
-        """
-        from jaxner import checkpoints
-
-        place = self._part("best")
-        return checkpoints.Checkpoints(place, about=about, read_only=read_only)
-
-    def save_frozen(self, frozen: Any, about: Mapping[str, Any]) -> None:
-        """Saves the frozen arrays, once for the whole run; `about` as in `latest`."""
-        from jaxner import checkpoints
-
-        checkpoints.save_frozen(self._part("frozen"), frozen, about)
-
-    def load_frozen(self, like: Any) -> tuple[Any, dict[str, Any] | None]:
-        """Returns the frozen arrays, and what they belong to."""
-        from jaxner import checkpoints
-
-        return checkpoints.load_frozen(self._part("frozen"), like)
-
-    def check_about(self, part: str, about: Any, model: Any, vocab: Vocabulary) -> bool:
-        """Checks that a checkpoint belongs to the folder's vocabulary and model.
-
-        Args:
-            part: "best", "latest" or "frozen".
-            about: Identity sealed with the checkpoint; None without checksums.
-            model: The section `model` of the config, or the content of `model.json`.
-            vocab: The vocabulary.
-
-        Returns:
-            Whether there was an identity to compare.
-
-        Raises:
-            DamagedFileError: Vocabulary or model differ.
-        """
-        if about is None:
-            return False
-        place = self._part(part)
-        if about.get("vocabulary", vocab.fingerprint) != vocab.fingerprint:
-            raise DamagedFileError(
-                self.path / "vocabulary.json",
-                f"is not the vocabulary that the weights in {place} were trained with",
-            )
-        if (trained := about.get("model", model)) != model:
-            is_saved = (self.path / "model.json").exists()
-            difference = integrity.difference(trained, model)
-            raise DamagedFileError(
-                self.path / ("model.json" if is_saved else "config.json"),
-                f"does not describe the model of the weights in {place}: {difference}",
-            )
-        return True
-
-    # The lock.
+    # --- The lock
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -304,6 +233,152 @@ class Workdir:
                 return False
         except BlockingIOError:
             return True
+
+
+# --- Checksums ------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the JSON object in a file, after checking the checksum inside.
+
+    Raises:
+        DamagedFileError: The content is not a JSON object, or was changed.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(path, f"is not JSON: {error}".split("\n")[0]) from None
+    if not isinstance(content, dict):
+        raise DamagedFileError(path, "is not a JSON object")
+    if not _is_as_written(content):
+        raise DamagedFileError(
+            path,
+            "was edited or damaged after it was written: its checksum differs. If you "
+            f'meant the change, delete its line "{CHECKSUM}"',
+        )
+    return content
+
+
+def _sealed(content: Mapping[str, Any], is_line: bool = False) -> str:
+    """Returns an object as JSON, with its checksum."""
+    plain = json.loads(json.dumps(content))  # as `read_json` will see it: no tuples
+    plain.pop(CHECKSUM, None)
+    if is_line:
+        return json.dumps(plain | {CHECKSUM: _checksum(plain)[:_SHORT]})
+    # First, so that its line can be deleted without breaking the JSON.
+    plain = {CHECKSUM: _checksum(plain), **plain}
+    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+
+
+def _from_line(line: str) -> dict[str, Any] | None:
+    """Returns the object in a line; None if it is damaged."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_whole = isinstance(content, dict) and _is_as_written(content)
+    return content if is_whole else None
+
+
+def _is_as_written(content: dict[str, Any]) -> bool:
+    """Removes the checksum; returns whether it was right, or there was none."""
+    checksum = content.pop(CHECKSUM, None)
+    if checksum is None:  # or its key is damaged
+        texts = (value for value in content.values() if isinstance(value, str))
+        return not any(text.startswith("sha256:") for text in texts)
+    return checksum in (_checksum(content), _checksum(content)[:_SHORT])
+
+
+def _checksum(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal(folder: Path, about: Mapping[str, Any]) -> None:
+    """Writes the checksums of all files of a finished folder beside them.
+
+    `about` is JSON that says what the arrays belong to, for `check` to compare.
+    """
+    files = {name: _describe(folder / name) for name in sorted(_names(folder))}
+    text = _sealed({"about": dict(about), "files": files})
+    disk.write_text(folder / CHECKSUMS, text)
+
+
+def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
+    """Compares a folder of arrays with its checksums, and with what it belongs to.
+
+    Args:
+        folder: A folder below that of the run.
+        run: The folder of the run.
+        about: What the arrays belong to: what they were saved with must be in it. None
+            to compare nothing.
+
+    Returns:
+        Whether there are checksums: if the process was killed just before it wrote
+        them, there are none.
+
+    Raises:
+        DamagedFileError: A file was cut, changed or added, or is of another run.
+        MissingFileError: A file or the folder is missing.
+    """
+    names = _names(folder)
+    if not names:
+        raise MissingFileError(folder, "holds no files")
+    if not (folder / CHECKSUMS).exists():
+        return False
+    content = read_json(folder / CHECKSUMS)
+    saved, listed = content.get("about"), content.get("files")
+    if not (isinstance(saved, dict) and isinstance(listed, dict)):
+        raise DamagedFileError(folder / CHECKSUMS, "lists no checksums")
+    for name in sorted(names | listed.keys()):
+        if name not in names:
+            raise MissingFileError(folder / name, "is missing")
+        if name not in listed:
+            raise DamagedFileError(folder / name, "does not belong to the checkpoint")
+        if _describe(folder / name) != listed[name]:
+            raise DamagedFileError(folder / name, "is damaged: its checksum differs")
+    for name, value in saved.items():
+        if about is not None and (change := _change(value, about.get(name), name)):
+            file = run / f"{name}.json"  # else the model is in the config
+            file = file if file.exists() else run / "config.json"
+            reason = f"is not the {name} that the weights in {folder} were trained with"
+            reason += "" if name == "vocabulary" else f": {change}"
+            raise DamagedFileError(file, reason)
+    return True
+
+
+def _names(folder: Path) -> set[str]:
+    """Returns the files below a folder, but for checksums and temporary files."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    names = {f.relative_to(folder).as_posix() for f in files if f.suffix != ".tmp"}
+    return names - {CHECKSUMS}
+
+
+def _describe(path: Path) -> str:
+    with path.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{path.stat().st_size} sha256:{checksum}"
+
+
+def _change(then: Any, now: Any, name: str) -> str:
+    """Describes the first change of what a JSON value had; empty if there is none."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        changes = (_change(then[k], now.get(k), f"{name}.{k}") for k in sorted(then))
+        return next(filter(None, changes), "")
+    return "" if then == now else f"{name} was {then!r}, and is {now!r}"
+
+
+@contextlib.contextmanager
+def using(path: Path) -> Iterator[None]:
+    """Raises DamagedFileError for a file if anything goes wrong inside."""
+    try:
+        yield
+    except DamagedFileError:
+        raise
+    except Exception as error:  # damaged content fails in any way
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        text = f"it has no {text}" if isinstance(error, KeyError) else text
+        raise DamagedFileError(path, f"cannot be used: {text}") from error
 
 
 def names_of(folders: Sequence[str]) -> list[str]:

@@ -18,10 +18,9 @@ import numpy as np
 from flax import linen as nn
 from jaxtyping import Array
 
-from jaxner import arguments, cache, fields, integrity, models
+from jaxner import arguments, cache, fields, models, runs
 from jaxner.data.vocabulary import Vocabulary
-from jaxner.errors import InputError
-from jaxner.models.options import completed
+from jaxner.errors import DamagedFileError, InputError
 from jaxner.runs import CALIBRATION as CALIBRATION
 from jaxner.runs import Workdir
 from jaxner.types import Weights
@@ -30,15 +29,19 @@ NO_CHECKSUMS = (
     "its weights have no checksums, so damage cannot be detected (the process was "
     "killed before it wrote them)"
 )
+_NEEDED = ("representation", "encoder", "head")
+_PARTS = (*_NEEDED, "mc_dropout", "refinement", "dtype", "remat")
 _OF_THE_VOCABULARY = ("scheme", "lowercase", "lowercase_fallback", "zero_digits")
 _OF_THE_VOCABULARY += ("unescape", "typed_unknowns")
 
-
-@functools.partial(
+_pytree = functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["weights", "temperature"],
     meta_fields=["model", "vocabulary"],
 )
+
+
+@_pytree
 @dataclasses.dataclass(frozen=True)
 class Tagger:
     """A trained tagger: one pytree, whose leaves are the weights and the temperature.
@@ -99,19 +102,14 @@ class Tagger:
         return jaxner.entities(self, tokens, **options)
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["weights", "temperature"],
-    meta_fields=["model", "vocabulary"],
-)
+@_pytree
 @dataclasses.dataclass(frozen=True, repr=False)
 class Ensemble(Tagger):
     """The taggers of several restarts as one pytree: `load(workdir, seed="all")`.
 
-    All arrays of `weights`, and the temperature, have a leading axis of seeds. `tag`
-    averages the marginals of the members, by `jax.vmap` over that axis, and gives each
-    token the label with the highest mean. All probabilities are means over the members,
-    each at its own temperature; see `tagging.predict`.
+    All arrays of `weights`, and the temperature, have a leading axis of seeds. All
+    probabilities are means over the members, each at its own temperature, and `tag`
+    gives each token the label with the highest mean marginal.
 
     Example:
         >>> tagger = load("runs/grn")
@@ -133,8 +131,8 @@ class Ensemble(Tagger):
             last = len(self) - 1
             raise InputError(f"Expected a member from 0 to {last}, got {number!r}.")
         weights = jax.tree.map(lambda leaf: leaf[number], self.weights)
-        degrees = jnp.broadcast_to(jnp.asarray(self.temperature), (len(self),))
-        return Tagger(weights, self.model, self.vocabulary, degrees[number])
+        temperatures = jnp.broadcast_to(jnp.asarray(self.temperature), (len(self),))
+        return Tagger(weights, self.model, self.vocabulary, temperatures[number])
 
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
@@ -143,29 +141,135 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
     Raises:
         TypeError: They are no list of taggers.
         InputError: There are no taggers, or their models or vocabularies differ.
-
-    Example:
-        >>> tagger = load("runs/grn")
-        >>> len(ensemble([tagger, tagger, tagger]))
-        3
     """
     if not isinstance(taggers, (list, tuple)):
         raise TypeError(f"Expected a list of taggers, got {arguments.shown(taggers)}.")
     if not taggers:
         raise InputError("Expected at least one tagger for an ensemble, got none.")
-    first = taggers[0]
-    for number, other in enumerate(taggers):
-        arguments.check_tagger(other)
+    for number, tagger in enumerate(taggers):
+        arguments.check_tagger(tagger)
         for part in ("model", "vocabulary"):
-            if getattr(other, part) != getattr(first, part):
+            if getattr(tagger, part) != getattr(taggers[0], part):
                 raise InputError(
                     f"The taggers of an ensemble need the same {part}; that of tagger "
                     f"{number} differs from that of tagger 0."
                 )
     weights = [tagger.weights for tagger in taggers]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
-    degrees = jnp.stack([jnp.float32(tagger.temperature) for tagger in taggers])
-    return Ensemble(stacked, first.model, first.vocabulary, degrees)
+    temperatures = jnp.stack([jnp.float32(tagger.temperature) for tagger in taggers])
+    return Ensemble(stacked, taggers[0].model, taggers[0].vocabulary, temperatures)
+
+
+# --- Models ---------------------------------------------------------------------------
+
+
+def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
+    """Builds a model for a vocabulary from choices of its parts.
+
+    Args:
+        vocabulary: What `build_vocabulary` returned; gives the sizes.
+        **parts: `representation`, `encoder` and `head`, each the name of a choice and
+            its options, or a Linen module of your own; and what else `models.build`
+            takes (`mc_dropout`, `refinement`, `dtype`, `remat`).
+
+    Returns:
+        A Linen module that compares and hashes by value: a static argument of `jit`.
+
+    Raises:
+        TypeError: An argument, or what your own module takes or returns, has another
+            type.
+        ValueError: A part is missing, a name or an option is unknown, or your head
+            scores another number of labels.
+
+    Example:
+        >>> import jax, jaxner
+        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
+        >>> model = jaxner.build(
+        ...     vocabulary,
+        ...     representation={"words": {"dim": 8}, "chars": {"name": "cnn"}},
+        ...     encoder={"name": "grn", "hidden_dim": 16},
+        ...     head={"name": "crf"},
+        ... )
+        >>> weights = jaxner.init(model, jax.random.key(0))
+        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
+        >>> len(tagger.tag(["Rome", "fell"]))
+        2
+    """
+    arguments.check_vocabulary(vocabulary)
+    if absent := [part for part in _NEEDED if part not in parts]:
+        raise InputError(f"Missing part {absent[0]!r}; needed: {', '.join(_NEEDED)}")
+    if unknown := [part for part in parts if part not in _PARTS]:
+        raise InputError(f"Unknown part {unknown[0]!r}; known: {', '.join(_PARTS)}")
+    sizes = _sizes(vocabulary)
+    model = models.build(
+        num_labels=sizes["num_labels"],
+        num_trained_words=sizes["num_trained"],
+        num_frozen_words=sizes["num_frozen"],
+        num_chars=sizes["num_chars"],
+        char_types=vocabulary.char_types,
+        vector_sizes=vocabulary.vector_sizes,
+        encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
+        separators=vocabulary.reads_documents,
+        singletons=vocabulary.singletons,
+        **parts,
+    )
+    if vocabulary.reads_documents and isinstance(model.head, models.Seq2seqHead):
+        raise InputError(
+            "A tagger of documents needs head 'softmax' or 'crf': 'seq2seq' has no "
+            "scores for separators"
+        )
+    if any(isinstance(parts[part], nn.Module) for part in _NEEDED):
+        _check_scores(model, vocabulary)
+    return model
+
+
+def _sizes(vocabulary: Vocabulary) -> dict[str, int]:
+    """Returns the sizes that a vocabulary gives the fields of modules, by field."""
+    return {
+        "num_labels": len(vocabulary.label_names),
+        "num_trained": vocabulary.num_trained,
+        "num_frozen": len(vocabulary.words) - vocabulary.num_trained,
+        "num_chars": len(vocabulary.chars),
+    }
+
+
+def _check_sizes(module: nn.Module, sizes: Mapping[str, int]) -> None:
+    """Raises an error where a module or a part of it has another size.
+
+    A tagger with another vocabulary would read ids as other words, silently.
+    """
+    for field in dataclasses.fields(module):
+        value = getattr(module, field.name, None)
+        if value != sizes.get(field.name, value):
+            raise InputError(
+                f"The model is of another vocabulary: {type(module).__name__} has "
+                f"{field.name}={value}, the vocabulary has {sizes[field.name]}."
+            )
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, nn.Module) and field.name != "parent":
+                _check_sizes(part, sizes)
+
+
+def _check_scores(model: models.Model, vocabulary: Vocabulary) -> None:
+    """Raises an error unless modules of one's own score the vocabulary's labels."""
+    if vocabulary.vector_sizes is not None:
+        return  # a sentence needs vectors
+    sentence, weights = vocabulary.encode(["a", "b"]), _shapes(model)
+    scores = jax.eval_shape(functools.partial(models.apply, model), weights, sentence)
+    expected = 2, len(vocabulary.label_names)
+    emissions = getattr(scores, "emissions", None)  # a seq2seq head has none
+    if emissions is not None and emissions.shape != expected:
+        raise InputError(
+            f"Expected emissions {list(expected)} of two tokens and the vocabulary's "
+            f"labels, {type(model.head).__name__} returned {list(emissions.shape)}."
+        )
+
+
+def _shapes(model: models.Model) -> Any:
+    return jax.eval_shape(functools.partial(models.init, model), jax.random.key(0))
+
+
+# --- Folders --------------------------------------------------------------------------
 
 
 def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
@@ -189,13 +293,13 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         >>> jaxner.load(folder).vocabulary.scheme
         'BIOES'
     """
+    from jaxner import checkpoints  # which takes long
+
     arguments.check_folder(workdir)
     arguments.check_tagger(tagger)
     if isinstance(tagger, Ensemble):
         raise TypeError("Save each member, ensemble.member(i), to its own folder.")
     folder = Workdir(workdir)
-    if folder.path.is_file():
-        raise NotADirectoryError(f"Expected a folder, got the file {folder.path}.")
     if folder.path.exists() and any(folder.path.iterdir()):
         raise FileExistsError(
             f"{folder.path} is not empty: save to an empty or new folder"
@@ -206,8 +310,8 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
         description = None  # has the caller's own module
     about = belongs_to(tagger.vocabulary, description)
     folder.write_text("vocabulary.json", tagger.vocabulary.to_json())
-    folder.save_frozen(tagger.weights["frozen"], about)
-    with folder.best(about) as best:
+    checkpoints.save_frozen(folder.part("frozen"), tagger.weights["frozen"], about)
+    with checkpoints.Checkpoints(folder.part("best"), about=about) as best:
         best.save(0, tagger.weights["params"], {"epoch": 0})
     temperature = float(str(np.float32(tagger.temperature)))  # 1.3, not 1.2999999523
     if temperature != 1.0:
@@ -223,13 +327,6 @@ def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
     """
     model = json.loads(json.dumps(model))
     return {"vocabulary": vocabulary.fingerprint, "model": model}
-
-
-def whole(about: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns a stored identity with the options that were added since."""
-    if about is None or "model" not in about:
-        return about
-    return {**about, "model": completed(about["model"])}
 
 
 def load(
@@ -257,10 +354,7 @@ def load(
         DamagedFileError: A file is damaged, the folder has no checkpoint (yet), or
             weights, vocabulary and model do not belong together.
         FileNotFoundError, NotADirectoryError: The folder has no tagger, or is a file.
-        TypeError: An argument has another type.
-        InputError: A change names no option or needs other weights; or the model has
-            your own modules but `model` is missing; or the folder has restarts, and
-            the seed is missing or not among them.
+        InputError, TypeError: Another argument is wrong, or missing.
 
     Warns:
         UserWarning: The weights have no checksums, so damage cannot be detected.
@@ -269,6 +363,8 @@ def load(
         >>> load("runs/grn").vocabulary.scheme
         'BIOES'
     """
+    from jaxner import checkpoints  # which takes long
+
     cache.use()
     arguments.check_folder(workdir)
     if isinstance(changes, models.Model):
@@ -276,21 +372,49 @@ def load(
     if model is not None:
         models.check_model(model)
     folder = Workdir(workdir)
-    if seed is not None or (folder.seeds() and not folder.has_best()):
+    if seed is not None or folder.seeds():
         chosen = _restarts(folder, seed)
         taggers = [load(path, changes, model=model) for path in chosen]
         return ensemble(taggers) if seed == "all" else taggers[0]
     vocabulary = folder.vocabulary()
-    described, model, like = _read_model(folder, vocabulary, model, changes)
-    with folder.best(read_only=True) as best:
-        about = whole(best.check())
-        is_sealed = folder.check_about("best", about, described, vocabulary)
+    is_saved = (folder.path / "model.json").is_file()
+    file = folder.path / ("model.json" if is_saved else "config.json")
+    content = folder.read_json(file.name)
+    described: Any = content.get("model")
+    if not is_saved:
+        _check_data(file, content, vocabulary)
+    elif model is None and described is None:
+        raise InputError(
+            f"The model in {folder.path} has a module of your own: build the model as "
+            "before, and call load(folder, model=model)."
+        )
+    if model is None:
+        with runs.using(file):
+            if is_saved:
+                model = models.restore(described, models.MODULES)
+            else:
+                model = build(vocabulary, **described)
+    assert model is not None
+    like = _shapes(model)
+    if changes:
+        if is_saved:
+            raise InputError(
+                f"{folder.path} was saved without a config, so options cannot be "
+                "changed by name: build the model you want, and pass it as `model`."
+            )
+        model = build(vocabulary, **changed(described, changes))
+        if _shapes(model) != like:
+            raise InputError(f"{dict(changes)} needs other weights than the run has.")
+    about = belongs_to(vocabulary, described)
+    best = checkpoints.Checkpoints(folder.part("best"), about=about, read_only=True)
+    with best:
+        is_sealed = best.check()
         params, _ = best.restore(like["params"])
-        best.check_finite(params)
         step = best.step
-    frozen, about = folder.load_frozen(like["frozen"])
-    is_sealed &= folder.check_about("frozen", whole(about), described, vocabulary)
-    if not is_sealed:
+    frozen, is_also_sealed = checkpoints.load_frozen(
+        folder.part("frozen"), like["frozen"], about
+    )
+    if not (is_sealed and is_also_sealed):
         warnings.warn(f"{folder.path}: {NO_CHECKSUMS}", stacklevel=2)
     temperature = 1.0 if changes else folder.temperature(step)
     weights = {"params": params, "frozen": frozen}
@@ -312,184 +436,15 @@ def _restarts(folder: Workdir, seed: Any) -> list[Path]:
     return [folder.seed(int(number)).path for number in chosen]
 
 
-def _read_model(
-    folder: Workdir,
-    vocabulary: Vocabulary,
-    model: models.Model | None,
-    changes: Mapping[str, Any] | None,
-) -> tuple[Any, models.Model, Any]:
-    """Returns a folder's description of its model, the model, and weights' shapes."""
-    is_saved = (folder.path / "model.json").is_file()
-    file = folder.path / ("model.json" if is_saved else "config.json")
-    content = folder.read_json(file.name)
-    described: Any = content.get("model")
-    if not is_saved:
-        if not isinstance(described, dict):
-            raise integrity.DamagedFileError(file, "has no section model")
-        # Options of the data that the vocabulary records; missing ones are its own.
-        facts = {name: getattr(vocabulary, name) for name in _OF_THE_VOCABULARY}
-        facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
-        data = content.get("data") or {}
-        for name, fact in facts.items():
-            if data.get(name, fact) != fact:
-                raise integrity.DamagedFileError(
-                    file,
-                    f"data.{name} is {data[name]!r}, but the tagger's vocabulary was "
-                    f"built with {fact!r}",
-                )
-    if model is None:
-        if described is None:
-            raise InputError(
-                f"The model in {folder.path} has a module of your own: build the model "
-                "as before, and call load(folder, model=model)."
-            )
-        build = functools.partial(build_model, vocabulary, described)
-        if is_saved:
-            build = functools.partial(models.restore, described, models.MODULES)
-        model = integrity.reading(file, build)
-    assert model is not None
-    like = _like(model)
-    if changes:
-        if is_saved:
-            raise InputError(
-                f"{folder.path} was saved without a config, so options cannot be "
-                "changed by name: build the model you want, and pass it as `model`."
-            )
-        model = build_model(vocabulary, changed(described, changes))
-        if _like(model) != like:
-            raise InputError(f"{dict(changes)} needs other weights than the run has.")
-    return completed(described), model, like
-
-
-def _like(model: models.Model) -> Any:
-    return jax.eval_shape(functools.partial(models.init, model, jax.random.key(0)))
-
-
-def build_model(vocabulary: Vocabulary, options: dict[str, Any]) -> models.Model:
-    """Builds a model whose sizes are those of a vocabulary.
-
-    Args:
-        vocabulary: Gives the sizes.
-        options: `representation`, `encoder` and `head`, as in `models.build`.
-
-    Raises:
-        ValueError: As `models.build`; or the head cannot label documents.
-    """
-    head = options["head"]
-    is_seq2seq = isinstance(head, Mapping) and head.get("name") == "seq2seq"
-    if vocabulary.reads_documents and is_seq2seq:
-        raise InputError(
-            "A tagger of documents needs head 'softmax' or 'crf': 'seq2seq' has no "
-            "scores for separators"
-        )
-    parts = options["representation"]
-    inputs = {"vectors": vocabulary.vector_sizes, "bert": vocabulary.encoder_sizes}
-    for part, size in inputs.items() if isinstance(parts, Mapping) else ():
-        if size and not parts.get(part):
-            raise InputError(
-                f"The data have inputs for representation.{part}, but it is not set"
-            )
-    sizes = _sizes(vocabulary)
-    return models.build(
-        num_labels=sizes["num_labels"],
-        num_trained_words=sizes["num_trained"],
-        num_frozen_words=sizes["num_frozen"],
-        num_chars=sizes["num_chars"],
-        char_types=vocabulary.char_types,
-        vector_sizes=vocabulary.vector_sizes,
-        encoder_sizes=dict(vocabulary.encoder_sizes or ()) or None,
-        separators=vocabulary.reads_documents,
-        singletons=vocabulary.singletons,
-        **options,
-    )
-
-
-def _sizes(vocabulary: Vocabulary) -> dict[str, int]:
-    """Returns the sizes that a vocabulary gives the fields of modules, by field."""
-    return {
-        "num_labels": len(vocabulary.label_names),
-        "num_trained": vocabulary.num_trained,
-        "num_frozen": len(vocabulary.words) - vocabulary.num_trained,
-        "num_chars": len(vocabulary.chars),
-    }
-
-
-def _check_sizes(module: nn.Module, wanted: Mapping[str, int]) -> None:
-    """Raises an error where a field of a module, or of its parts, has another size.
-
-    A tagger with another vocabulary would read ids as other words, silently.
-    """
-    for field in dataclasses.fields(module):
-        value = getattr(module, field.name, None)
-        if value != wanted.get(field.name, value):
-            raise InputError(
-                f"The model is of another vocabulary: {type(module).__name__} has "
-                f"{field.name}={value}, the vocabulary has {wanted[field.name]}."
-            )
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, nn.Module) and field.name != "parent":
-                _check_sizes(part, wanted)
-
-
-def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
-    """Builds a model for a vocabulary from choices of its parts.
-
-    Args:
-        vocabulary: What `build_vocabulary` returned; gives the sizes.
-        **parts: `representation`, `encoder` and `head`, each the name of a choice and
-            its options, or a Linen module of your own; and what else `models.build`
-            takes (`mc_dropout`, `refinement`).
-
-    Returns:
-        A Linen module that compares and hashes by value: a static argument of `jit`.
-
-    Raises:
-        TypeError: The vocabulary is not a `Vocabulary`, a part is neither options nor
-            a module, or a module of your own takes or returns something else.
-        ValueError: A part is missing; a name or an option is unknown, and the error
-            lists the known ones; or your head scores another number of labels.
-
-    Example:
-        >>> import jax, jaxner
-        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
-        >>> model = jaxner.build(
-        ...     vocabulary,
-        ...     representation={"words": {"dim": 8}, "chars": {"name": "cnn"}},
-        ...     encoder={"name": "grn", "hidden_dim": 16},
-        ...     head={"name": "crf"},
-        ... )
-        >>> weights = jaxner.init(model, jax.random.key(0))
-        >>> tagger = jaxner.Tagger(weights, model, vocabulary)
-        >>> len(tagger.tag(["Rome", "fell"]))
-        2
-    """
-    arguments.check_vocabulary(vocabulary)
-    needed = ("representation", "encoder", "head")
-    known = (*needed, "mc_dropout", "refinement", "dtype", "remat")
-    if absent := [part for part in needed if part not in parts]:
-        raise InputError(f"Missing part {absent[0]!r}; needed: {', '.join(needed)}")
-    if unknown := [part for part in parts if part not in known]:
-        raise InputError(f"Unknown part {unknown[0]!r}; known: {', '.join(known)}")
-    model = build_model(vocabulary, parts)
-    if any(isinstance(parts[part], nn.Module) for part in needed):
-        _check_scores(model, vocabulary)
-    return model
-
-
-def _check_scores(model: models.Model, vocabulary: Vocabulary) -> None:
-    """Raises ValueError unless modules of one's own score the vocabulary's labels."""
-    if vocabulary.vector_sizes is not None:
-        return  # a sentence needs vectors
-    sentence = vocabulary.encode(["a", "b"])
-    weights = jax.eval_shape(functools.partial(models.init, model), jax.random.key(0))
-    scores = jax.eval_shape(functools.partial(models.apply, model), weights, sentence)
-    wanted = 2, len(vocabulary.label_names)
-    emissions = getattr(scores, "emissions", None)  # a seq2seq head has none
-    if emissions is not None and emissions.shape != wanted:
-        raise InputError(
-            f"Expected emissions {list(wanted)} of two tokens and the vocabulary's "
-            f"labels, {type(model.head).__name__} returned {list(emissions.shape)}."
-        )
+def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -> None:
+    """Checks that a config is of the data whose vocabulary lies beside it."""
+    data = config.get("data") or {}
+    facts = {name: getattr(vocabulary, name) for name in _OF_THE_VOCABULARY}
+    facts["unit"] = "document" if vocabulary.reads_documents else "sentence"
+    for name, fact in facts.items():
+        if data.get(name, fact) != fact:
+            reason = f"data.{name} is {data[name]!r}, but the vocabulary has {fact!r}"
+            raise DamagedFileError(file, reason)
 
 
 def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

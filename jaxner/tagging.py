@@ -34,7 +34,7 @@ from jaxner.fields import checked
 from jaxner.models import check_key
 from jaxner.tagger import Ensemble
 from jaxner.tagger import Tagger as Tagger
-from jaxner.tagger import build_model as build_model
+from jaxner.tagger import build as build
 from jaxner.tagger import load as load
 from jaxner.types import AnyPotentials, Potentials, Sentence, batch_axes
 

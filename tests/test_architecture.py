@@ -11,12 +11,12 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
     *("types", "errors", "fields", "wording", "disk", "cache", "terminal"),
-    *("devices", "integrity", "arguments", "data", "inference"),
-    *("models", "checkpoints", "runs", "evaluation", "tagger", "tagging"),
+    *("devices", "arguments", "data", "inference"),
+    *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "stream", "training", "configuration", "families"),
     *("analysis", "commands", "cli", "__main__", "__init__"),
 )
-HOST = {"types", "errors", "fields", "data", "evaluation", "integrity", "disk"}
+HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "disk"}
 HOST |= {"terminal", "arguments", "wording"}
 DEVICE_LIBRARIES = {"jax", "flax", "optax", "orbax"}
 

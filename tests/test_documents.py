@@ -36,7 +36,7 @@ def tagger(head, *, seed=None, scheme="BIO", reads_documents=True, size=6, chars
         "encoder": {"name": "idcnn", "hidden_dim": size, "dilations": (1,)},
         "head": head,
     }
-    model = tagging.build_model(vocabulary, options)
+    model = jaxner.build(vocabulary, **options)
     weights = models.init(model, jax.random.key(0))
     if seed is not None:
         rng = np.random.default_rng(seed)
@@ -371,7 +371,7 @@ def test_weights_are_taken_over_exactly(marked, sentence_run):
         trained.vocabulary, label_names=(*trained.vocabulary.label_names, "<sep>")
     )
     config = document_config(marked, sentence_run)
-    model = tagging.build_model(vocabulary, config.model.to_dict())
+    model = jaxner.build(vocabulary, **config.model.to_dict())
     drawn, told = models.init(model, jax.random.key(9)), []
     old = trained.weights, trained.vocabulary
     taken = training_corpus.start_from(old, drawn, vocabulary, told.append)["params"]

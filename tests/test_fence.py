@@ -9,7 +9,7 @@ changes models, training or inference runs all: `pytest -m "slow or not slow"`.
 Promises that other tests hold already, and go on holding: exact CRF inference against
 enumeration (`tests/inference`), the four rules against seqeval and conlleval
 (`tests/evaluation`), a run stopped and resumed bit for bit (`tests/training`), damaged
-and mixed-up run folders (`test_integrity.py`, beside the flipped byte below), streams
+and mixed-up run folders (`test_runs.py`, beside the flipped byte below), streams
 (`test_stream.py`), and the documentation's code (`test_docs.py`).
 """
 

@@ -13,9 +13,9 @@ import pytest
 
 import jaxner
 import train
-from jaxner import disk, integrity
+from jaxner import disk, runs
 from jaxner.checkpoints import Checkpoints
-from jaxner.integrity import DamagedFileError
+from jaxner.errors import DamagedFileError
 from jaxner.runs import Workdir
 from tests import tiny
 
@@ -52,7 +52,7 @@ def contents(run):
 def edit(file, change):
     """Edits a JSON file as a user does who means it: without the checksum."""
     content = json.loads(file.read_text())
-    content.pop(integrity.CHECKSUM, None)
+    content.pop(runs.CHECKSUM, None)
     change(content)
     file.write_text(json.dumps(content))
 
@@ -74,7 +74,7 @@ def test_a_flipped_byte_in_any_file_of_a_checkpoint_is_found(run):
             flip(file)
             with (
                 pytest.raises(DamagedFileError) as error,
-                Workdir(run).best(read_only=True) as best,
+                Checkpoints(Workdir(run).part("best"), read_only=True) as best,
             ):
                 best.check()
             assert error.value.path == file
@@ -122,7 +122,7 @@ def test_an_edited_file_needs_its_checksum_removed(run):
     content = json.loads(file.read_text())
     content["num_epochs"] = 99
     file.write_text(json.dumps(content))
-    assert integrity.CHECKSUM in refused(run, file).message
+    assert runs.CHECKSUM in refused(run, file).message
     edit(file, lambda content: None)
     jaxner.load(run)
 
@@ -143,7 +143,7 @@ def test_files_of_another_run_are_refused(run, params):
     assert "hidden_dim" in refused(run, config).message
     # Nor where the identity beside the weights is missing: shapes are compared first.
     for part in ("best", "latest"):
-        (step_of(run, part) / integrity.CHECKSUMS).unlink()
+        (step_of(run, part) / runs.CHECKSUMS).unlink()
     arrays = step_of(run, "best") / "arrays"
     assert "1000000000" in refused(run, arrays).message
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200 << 10
@@ -160,12 +160,13 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
     head["start"] = head["start"].at[3].set(jnp.nan)
     broken = jaxner.Tagger(weights, params.model, params.vocabulary)
     jaxner.save(tmp_path / "nan", broken)
-    error = refused(tmp_path / "nan", tmp_path / "nan" / "checkpoints" / "best" / "0")
+    arrays = tmp_path / "nan" / "checkpoints" / "best" / "0" / "arrays"
+    error = refused(tmp_path / "nan", arrays)
     assert "head/start" in error.message
 
 
 def test_a_run_killed_before_its_checksums_loads_and_warns_once(run, corpus, params):
-    for file in run.rglob(integrity.CHECKSUMS):
+    for file in run.rglob(runs.CHECKSUMS):
         file.unlink()
     with pytest.warns(UserWarning, match="no checksums") as warned:
         loaded = jaxner.load(run)
@@ -182,9 +183,9 @@ def test_a_damaged_or_old_calibration_is_named(run):
         file.write_text(text)
         refused(run, file)
     step = int(step_of(run, "best").name)
-    integrity.write_json(file, {"temperature": 1.3, "step": step})
+    Workdir(run).write_json(file.name, {"temperature": 1.3, "step": step})
     assert float(jaxner.load(run).temperature) == pytest.approx(1.3)
-    integrity.write_json(file, {"temperature": 1.3, "step": step + 1})
+    Workdir(run).write_json(file.name, {"temperature": 1.3, "step": step + 1})
     with pytest.warns(UserWarning, match="calibrate"):
         assert jaxner.load(run).temperature == 1
 
@@ -295,7 +296,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path, capfd):
     assert not "".join(capfd.readouterr())
     with Checkpoints(tmp_path / "latest") as latest:
         assert latest.step == 1
-        assert latest.check() == {}
+        assert latest.check()
 
 
 def test_a_home_folder_is_found(finished, params, tmp_path, monkeypatch):

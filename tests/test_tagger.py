@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import integrity, models, tagger
+from jaxner import models, runs, tagger
+from jaxner.errors import DamagedFileError
 from jaxner.runs import Workdir
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
@@ -177,8 +178,8 @@ def test_data_options_of_another_vocabulary_are_refused(
 ):
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     content = json.loads((run / "config.json").read_text())
-    del content[integrity.CHECKSUM]  # as one who edits it on purpose
+    del content[runs.CHECKSUM]  # as one who edits it on purpose
     content["data"][name] = value
     (run / "config.json").write_text(json.dumps(content))
-    with pytest.raises(integrity.DamagedFileError, match=f"data.{name} is"):
+    with pytest.raises(DamagedFileError, match=f"data.{name} is"):
         jaxner.load(run)

@@ -213,7 +213,7 @@ def predictions_of(path: Path, split: str) -> Path:
     from jaxner.runs import Workdir
 
     folder = Workdir(path)
-    if (seeds := folder.seeds()) and not folder.has_best():
+    if seeds := folder.seeds():
         each = ",".join(str(folder.seed(seed).path) for seed in seeds)
         raise InputError(f"{path} holds restarts; to compare them, give {each}")
     file = folder.predictions(split)

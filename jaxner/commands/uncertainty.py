@@ -49,6 +49,7 @@ def calibrate(
     """
     from jaxner import tagger
     from jaxner.answers import temperature
+    from jaxner.checkpoints import Checkpoints
     from jaxner.runs import Workdir
     from jaxner.terminal import LineConsole
     from jaxner.training import corpus
@@ -76,7 +77,7 @@ def calibrate(
         for name, split in splits.items()
     }
     log(temperature.table(measured, fit.temperature))
-    with run.best(read_only=True) as best:
+    with Checkpoints(run.part("best"), read_only=True) as best:
         result: dict[str, Any] = {**fit._asdict(), "step": best.step}
     for name, (before, after) in measured.items():
         sides = {"before": _figures(before), "after": _figures(after)}

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from jaxner import integrity
+from jaxner import runs
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
@@ -37,7 +37,8 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     if not file.exists():
         return
     saved = folder.read_json("config.json")
-    old = _flat(integrity.reading(file, lambda: schema.completed(saved)))
+    with runs.using(file):
+        old = _flat(schema.completed(saved))
     new = _flat(schema.completed(config))
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now\n"
@@ -76,9 +77,8 @@ def check_same_data(
     if not file.exists():
         return
     saved, new = folder.read_json(file.name), record["data"]
-    old = integrity.reading(
-        file, lambda: {name: each["sha256"] for name, each in saved["data"].items()}
-    )
+    with runs.using(file):
+        old = {name: each["sha256"] for name, each in saved["data"].items()}
     changed = [
         f"{name} ({new[name]['path']})"
         for name in new

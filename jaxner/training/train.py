@@ -15,12 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import models, tagger, tagging
-from jaxner.data.vocabulary import Vocabulary
-from jaxner.errors import InputError
+from jaxner.checkpoints import Checkpoints, save_frozen
+from jaxner.errors import DamagedFileError, InputError
 from jaxner.evaluation import predictions, report
 from jaxner.evaluation.scoring import Task
-from jaxner.integrity import DamagedFileError
-from jaxner.models import options, pretrained
+from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
 from jaxner.terminal import LineConsole
@@ -137,7 +136,7 @@ def train(
     with monitor.waiting(console, "Building the model"):
         place = cluster.placement(config.num_devices, len(configs))
         drawn = [initial_weights(c, data, is_begun=top.is_begun()) for c in configs]
-        model = tagging.build_model(data.vocabulary, config.model.to_dict())
+        model = tagger.build(data.vocabulary, **config.model.to_dict())
         frozen = [weights["frozen"] for weights in drawn]
         is_shared = all(_are_equal(frozen[0], other) for other in frozen[1:])
         if is_shared:  # on the devices once
@@ -179,18 +178,21 @@ def train(
     with (
         signals.stop_requests(console.print) as stop,
         contextlib.ExitStack() as opened,
-        top.latest(about) as latest,
+        Checkpoints(top.part("latest"), about=about) as latest,
         monitor.Monitor(
             console, steps, config.num_epochs, _scalars(config, folders)
         ) as show,
     ):
-        best = [opened.enter_context(folder.best(about)) for folder in folders]
+        best = [
+            opened.enter_context(Checkpoints(folder.part("best"), about=about))
+            for folder in folders
+        ]
 
         # --- Resume, or begin
         resumed = latest.step is not None
         if resumed:
             state, progress = _resumed(
-                configs, folders, top, state, latest, best, place, data.vocabulary, task
+                configs, folders, top, state, latest, best, place, task
             )
         else:
             _check_not_lost(folders[0], best[0])
@@ -304,7 +306,7 @@ def initial_weights(config: Any, data: corpora.Data, *, is_begun: bool) -> Any:
         is_begun: Whether there is a checkpoint, so that the weights of another run
             (`init_from`) are no longer needed.
     """
-    model = tagging.build_model(data.vocabulary, config.model.to_dict())
+    model = tagger.build(data.vocabulary, **config.model.to_dict())
     key = jax.random.key(config.seed)
     checks.check_memory(jax.eval_shape(functools.partial(models.init, model), key))
     weights = models.init(model, key)
@@ -371,7 +373,6 @@ def _resumed(
     latest: Any,
     best: Sequence[Any],
     place: cluster.Placement,
-    vocabulary: Vocabulary,
     task: Task,
 ) -> tuple[step.State, list[dict[str, Any]]]:
     """Returns state and progress of all restarts, to continue from.
@@ -384,13 +385,7 @@ def _resumed(
         InputError: The run has more epochs already than are wanted.
     """
     config, is_single = configs[0], len(configs) == 1
-    described = options.completed(config.model.to_dict())
-
-    def is_sealed(folder: Workdir, series: Any) -> bool:
-        about = tagger.whole(series.check())
-        return folder.check_about(series.name, about, described, vocabulary)
-
-    are_sealed = [is_sealed(top, latest)]
+    are_sealed = [latest.check()]
     like = jax.eval_shape(lambda state: _stored(state, cluster.ALONE, is_single), state)
     tree, saved = latest.restore(like)
     progress = [saved] if is_single else saved["seeds"]
@@ -400,14 +395,13 @@ def _resumed(
             f"{top.path} has trained {epoch} epochs, more than --config.num_epochs="
             f"{config.num_epochs}: choose another --workdir, or give {epoch} or more"
         )
-    latest.check_finite(tree["params"])
     state = _from_stored(tree, is_single)
     console.print(f"Resumed at step {latest.step:,}")
     for i, (folder, series) in enumerate(zip(folders, best, strict=True)):
         own = progress[i]
         params = cluster.ALONE.restart(state.params, i)
         if series.step is not None:
-            are_sealed.append(is_sealed(folder, series))
+            are_sealed.append(series.check())
             series.seal()
             if series.progress()["epoch"] < own["best_epoch"]:
                 series.save(latest.step, params, {"epoch": own["best_epoch"]})
@@ -445,7 +439,7 @@ def _write_records(configs, folders, top, data, frozen, about) -> None:
         folder.write_json("config.json", one.to_dict())
         folder.write_json("environment.json", record)
         folder.write_text("vocabulary.json", data.vocabulary.to_json())
-        folder.save_frozen(arrays, about)
+        save_frozen(folder.part("frozen"), arrays, about)
     if len(configs) > 1:
         whole = {**configs[0].to_dict(), "num_seeds": len(configs)}
         top.write_json("config.json", whole)
@@ -520,7 +514,7 @@ def final_scores(
         The content of `result.json`; figures in percent.
     """
     params = place.tagger(tagging.load(folder.path))
-    with folder.best(read_only=True) as best:
+    with Checkpoints(folder.part("best"), read_only=True) as best:
         result: dict[str, Any] = {"best_epoch": best.progress()["epoch"]}
     result["seconds"] = round(sum(m["seconds"] for m in folder.metrics()), 1)
     for name in names:

@@ -23,7 +23,7 @@ def tagger(encoder, **lexical):
         "encoder": encoder,
         "head": {"name": "softmax"},
     }
-    model = tagging.build_model(vocabulary, options)
+    model = jaxner.build(vocabulary, **options)
     return tagging.Tagger(models.init(model, jax.random.key(0)), model, vocabulary)
 
 

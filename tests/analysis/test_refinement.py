@@ -15,7 +15,7 @@ from jaxner.analysis import refinement
 from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import scoring
-from jaxner.tagger import Tagger, build_model
+from jaxner.tagger import Tagger, build
 from tests.marks import slow
 
 
@@ -90,9 +90,9 @@ def drawn(dev, documents=False, head="softmax", **options):
     vocabulary, _ = vocab.build(
         [e.tokens for e in dev.examples], dev.types(), documents=documents
     )
-    model = build_model(
+    model = build(
         vocabulary,
-        {
+        **{
             "representation": {"words": {"dim": 8}, "chars": None, "dropout": 0.0},
             "encoder": {"name": "bilstm", "hidden_dim": 4, "output_dropout": 0.5},
             "head": {"name": head, "dropout": 0.0},

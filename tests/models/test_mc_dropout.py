@@ -182,7 +182,7 @@ def test_a_crf_keeps_its_transitions_and_samples_its_marginals():
 
 def test_a_head_without_scores_labels_no_documents_and_has_no_dropout_gap():
     from jaxner.data import vocabulary as vocab
-    from jaxner.tagger import build_model
+    from jaxner.tagger import build as build_tagger
     from jaxner.training import objectives
 
     vocabulary, _ = vocab.build([["a"]], ["LOC"], documents=True)
@@ -192,7 +192,7 @@ def test_a_head_without_scores_labels_no_documents_and_has_no_dropout_gap():
         "head": {"name": "seq2seq"},
     }
     with pytest.raises(ValueError, match="'seq2seq' has no scores"):
-        build_model(vocabulary, options)
+        build_tagger(vocabulary, **options)
     model = build(head="seq2seq")
     one = models.apply(model, weights_of(model), sentence())
     with pytest.raises(ValueError, match="dropout_penalty needs scores"):

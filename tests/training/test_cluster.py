@@ -16,6 +16,7 @@ import pytest
 
 import jaxner
 from jaxner import devices, inference, models, tagging
+from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, vectors
 from jaxner.runs import Workdir
 from jaxner.training import cluster, signals, train
@@ -312,12 +313,12 @@ def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
         train.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
     assert stop.value.code == 128 + signal.SIGTERM
     assert asked == [*range(1, 8)]
-    assert Workdir(tmp_path / "run").latest().step == 7
+    assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == 7
     # A signal before the first step asks for a stop after step 1, also when resumed.
     with pytest.raises(SystemExit):
         train.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
     assert asked == [*range(1, 8), *range(1, 8)]
-    assert Workdir(tmp_path / "run").latest().step == 14
+    assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == 14
 
 
 @pytest.mark.slow
@@ -335,7 +336,7 @@ def test_a_signal_stops_all_processes_at_the_same_step(
     for process in both:
         rest, _ = process.communicate(timeout=120)
         assert process.returncode == 128 + signal.SIGTERM, told + rest
-    with Workdir(tmp_path / "run").latest() as latest:
+    with Checkpoints(Workdir(tmp_path / "run").part("latest")) as latest:
         step = latest.step
         assert step > 10
         assert latest.check() is not None
@@ -355,7 +356,7 @@ def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
     for process in both:
         rest, _ = process.communicate(timeout=20)
         assert process.returncode == -signal.SIGTERM, told + rest
-    assert Workdir(tmp_path / "run").latest().step is None
+    assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step is None
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ def build(config):
     vocabulary = training_corpus.with_inputs(
         vocabulary, options, split, None, lambda line: None
     )
-    return vocabulary, tagging.build_model(vocabulary, config.model.to_dict())
+    return vocabulary, jaxner.build(vocabulary, **config.model.to_dict())
 
 
 @pytest.mark.slow

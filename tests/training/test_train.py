@@ -117,7 +117,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
         with pytest.raises(SystemExit) as stop:
             train.main_run(config, tmp_path / "run")
         assert stop.value.code == 130
-        step = Workdir(tmp_path / "run").latest().step
+        step = Checkpoints(Workdir(tmp_path / "run").part("latest")).step
         assert step == (3, 20)[attempt]
     train.main_run(config, tmp_path / "run")
     assert_same_run(tmp_path / "run", finished)
@@ -139,7 +139,7 @@ def killed_begin(self, epoch, done):
     begin(self, epoch, done)
 def killed_save(self, step, arrays, progress):
     save(self, step, arrays, progress)
-    if self.name == moment and progress["epoch"] == 3:  # it is being written
+    if self.path.name == moment and progress["epoch"] == 3:  # it is being written
         os.kill(os.getpid(), signal.SIGKILL)
 monitor.Monitor.begin, Checkpoints.save = killed_begin, killed_save
 train.main_run(tiny.config(Path(sys.argv[1])), sys.argv[2])
@@ -178,10 +178,10 @@ def test_broken_off_between_saves_equals_uninterrupted(
             raise Killed
 
     def save(self, step, arrays, progress):
-        if self.name == moment == "latest" and progress["epoch"] == 3:
+        if self.path.name == moment == "latest" and progress["epoch"] == 3:
             raise Killed
         original_save(self, step, arrays, progress)
-        if self.name == moment == "best" and progress["epoch"] == 3:
+        if self.path.name == moment == "best" and progress["epoch"] == 3:
             raise Killed
 
     with monkeypatch.context() as patch:
@@ -206,9 +206,9 @@ def test_a_best_checkpoint_that_was_not_written_is_saved_again(
     original = Checkpoints.save
 
     def save(self, step, arrays, progress):
-        if (self.name, progress["epoch"]) != ("best", 3):
+        if (self.path.name, progress["epoch"]) != ("best", 3):
             original(self, step, arrays, progress)
-        if (self.name, progress["epoch"]) == ("latest", 3):
+        if (self.path.name, progress["epoch"]) == ("latest", 3):
             raise Killed
 
     with monkeypatch.context() as patch:
