@@ -328,8 +328,8 @@ class Sink:
     def _object(self, record: Record, labelled: Sequence[Labelled]) -> dict[str, Any]:
         content: dict[str, Any] = {}
         if self.source == "jsonl":
-            count = sum(len(piece.tokens) for piece in record.pieces)
-            content = formats.without_labels(record.source, count)
+            old = (*formats.JSON_LABELS, "spans")
+            content = {k: v for k, v in record.source.items() if k not in old}
         elif self.source == "text":
             content = {"text": record.source}
         elif record.document:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import gzip
 import hashlib
 import io
 import itertools
 import json
+import operator
 import os
 import re
 import zlib
@@ -38,32 +40,19 @@ UNFIT = ("error", "drop", "widen")
 """What to do with character spans that do not match tokens."""
 DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
-# Usual names of columns and fields, in lower case; the first one in a file counts.
+# Usual names of columns, in lower case; the first one in a header counts.
 TOKEN = ("token", "tokens", "word", "words", "form")
 LABEL = ("label", "labels", "ner", "ner_tag", "ner_tags", "entity", "tag", "tags")
 _SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 _DOCUMENT = ("document", "document_id", "doc_id", "doc")
-_JSON_TOKENS = ("tokens", "words")
-_JSON_LABELS = ("labels", "tags", "ner_tags", "ner", "label")
-_JSON_SPANS = ("spans", "entities", "label", "labels")
-_JSON_SPAN = (
-    ("start", "start_offset"),
-    ("end", "end_offset"),
-    ("label", "type", "entity_type", "entity"),
-)
-# CoNLL-U has ten columns; entities are in MISC, as in NER=B-PER.
+JSON_LABELS = ("labels", "ner_tags")
 UPOS, XPOS, MISC = 3, 4, 9
-_KEYS = ("NER", "ner", "Entity", "entity", "NE")
-_NO_WORD = re.compile("([0-9]+)([-.])([0-9]+)")  # 1-2: several words; 1.1: an empty one
-# CoNLL-2012 has 12 columns or more.
-_NUMBER, _WORD, _POS, _ENTITIES = 2, 3, 4, 10
-_BRACKETS = re.compile(r"(?:\(([^()*\s]+))?(\*?)(\))?")
+_NER = re.compile(r"[\t|]NER=([^\t|]+)")
+_NO_WORD = re.compile("[0-9]+[-.][0-9]+$")  # 1-2: several words; 1.1: an empty one
+_NUMBER, _WORD, _POS, _ENTITIES = 2, 3, 4, 10  # of CoNLL-2012
+_BRACKETS = re.compile(r"(?:\(([^()*\s]+))?\*?(\))?")
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
-_ANNOTATION = re.compile(r"(T\S+)\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
-_NO_ENTITY = {
-    **{"R": "relation", "E": "event", "A": "attribute", "M": "attribute"},
-    **{"N": "normalisation", "W": "word", "#": "note", "*": "equivalence"},
-}
+_ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,18 +89,16 @@ class Options:
     """How to read a file; None is the default of its format.
 
     Attributes:
-        tags: Whether labels are tags, not spans. CoNLL-U and CoNLL-2012 have columns of
-            their own for tags.
+        tags: Whether labels are tags, not spans; some formats have columns for both.
         token_column: Column of the tokens, from 0, or from the end if negative.
-        label_column: Column of the labels. Default in CoNLL-U: MISC if a word has an
-            entity label there and `tags` is False, else UPOS.
+        label_column: Column of the labels; in CoNLL-U, 3 is UPOS, 4 XPOS, 9 MISC.
         comments: Prefix of comment lines before a sentence, for columns.
         encoding: Encoding of the text.
         tokenizer: Finds the tokens of a text without tokens.
         split_sentences: Whether to split such a text into sentences.
         unfit: What to do with spans that do not match tokens.
-        label_names: What numbers in place of labels stand for, in the order of the
-            numbers: a list, or names between commas; for JSON lines.
+        label_names: What numbers in place of labels stand for, for JSON lines: a list,
+            or names between commas.
     """
 
     tags: bool = False
@@ -125,15 +112,7 @@ class Options:
     label_names: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if self.unfit not in UNFIT:
-            raise InputError(f"Unknown {self.unfit!r}; known: {', '.join(UNFIT)}")
-        try:
-            "".encode(self.encoding)
-        except LookupError:
-            raise InputError(f"Unknown encoding {self.encoding!r}") from None
-        if isinstance(self.label_names, str):
-            names = tuple(self.label_names.split(",")) if self.label_names else ()
-            object.__setattr__(self, "label_names", names)
+        fields.check_fields(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +123,7 @@ class Contents:
         examples: The sentences.
         format: One of `FORMATS`.
         sha256: Checksum of the decompressed file, or of a folder's names and files.
-        notes: What the reader changed: spans that it widened or left out (their number,
-            and the first 5), and what else it left out, such as brat's relations.
+        notes: What the reader left out or changed: counts, and the first 5 spans.
         last_line: The last line, if no line end follows it.
     """
 
@@ -183,21 +161,20 @@ def open_binary(path: str | os.PathLike[str]) -> Any:
 
 @dataclasses.dataclass
 class File:
-    """A file that is being read; a folder's files share notes and checksum."""
+    """What is being read: a file, or the files of a folder in turn."""
 
     path: Path
     options: Options
-    root: Path | None  # checksums cover the file's name within it
-    notes: list[str]  # on spans that do not match tokens
-    others: Counter[str]  # annotations that are not entities, by kind
-    digest: Any
+    root: Path | None  # the folder of several files: checksums cover their names
     errors: list[InputError] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)  # on unfit spans
+    left_out: Counter[str] = dataclasses.field(default_factory=Counter)
+    digest: Any = dataclasses.field(default_factory=hashlib.sha256)
     data: bytes = b""  # as last read, decompressed
 
     def fail(self, line: int | None, message: str, text: str | None = None) -> None:
         """Collects an error about a line; shows the text."""
-        if text is not None:
-            message = f"{message}: {_shown(text)}"
+        message += "" if text is None else f": {_shown(text)}"
         self.errors.append(InputError(message, self.path, line))
 
     def unfit(self, span: CharSpan, text: str, what: str, whole: str = "") -> bool:
@@ -209,13 +186,12 @@ class File:
             self.fail(span.line, message, text)
             return False
         widens = bool(whole) and self.options.unfit == "widen"
-        done = f"widened to {whole}" if widens else "left out"
+        done = f"widened to {whole!r}" if widens else "left out"
         self.notes.append(f"{self.path}:{span.line}: {message}, {done}: {_shown(text)}")
         return widens
 
-    def text(self, path: Path | None = None) -> str:
-        """Returns the text of the file or of another one, without byte order mark."""
-        path = path or self.path
+    def text(self, path: Path) -> str:
+        """Returns the text of a file, without byte order mark."""
         try:
             with open_binary(path) as file:
                 self.data = file.read()
@@ -233,17 +209,20 @@ class File:
             raise InputError(message, path, line) from None
 
     def lines(self) -> list[str]:
-        """Returns the lines of the text, which end at LF or CRLF and nowhere else."""
-        return self.text().removesuffix("\r").replace("\r\n", "\n").split("\n")
+        """Returns the lines of the file, which end at LF or CRLF and nowhere else."""
+        text = self.text(self.path).removesuffix("\r").replace("\r\n", "\n")
+        lines = text.split("\n")
+        for number, line in enumerate(lines if "\r" in text else (), 1):
+            if "\r" in line:
+                self.fail(number, "carriage return within the line", line)
+        return lines
 
 
 def _shown(text: str) -> str:
     return repr(text if len(repr(text)) <= 80 else f"{text[:80]}...")
 
 
-def write_text(
-    target: str | os.PathLike[str] | TextIO | io.TextIOBase, text: str
-) -> None:
+def write_text(target: Target, text: str) -> None:
     """Writes a file atomically, in UTF-8; a path that ends with `.gz` is compressed."""
     if not isinstance(target, str | os.PathLike):
         target.write(text)
@@ -258,74 +237,72 @@ def write_text(
 
 # Formats with a token a line
 
-Row = tuple[int, str, str]  # line, token, label
+Row = tuple[int, list[str]]  # line, cells
+_at_tabs = operator.methodcaller("split", "\t")
+_at_spaces = re.compile("[^ ]+").findall
+_at_blanks = re.compile("[^ \t]+").findall
 
 
-def _example(rows: Sequence[Row], document: int) -> Example:
-    numbers, words, labels = zip(*rows, strict=True)
-    lines = range(numbers[0], numbers[-1] + 1)
-    is_gapless = len(lines) == len(rows)
-    return Example(words, labels, document, lines if is_gapless else numbers)
+def _sentences(
+    file: File,
+    lines: Iterable[str],
+    mark: Callable[[str, bool], bool | None],
+    split: Callable[[str], list[str]],
+    width: int,
+    places: Sequence[int],
+    hint: str = "",
+) -> Iterator[tuple[int, list[Row]]]:
+    """Yields the document and the rows of each sentence; bad lines are errors.
 
-
-def _blocks(
-    lines: Iterable[str], mark: Callable[[str, bool], bool | None]
-) -> Iterator[tuple[int, list[tuple[int, str]]]]:
-    """Yields the document and the numbered lines of each sentence.
-
-    `mark` gets a line, and whether it follows a token. It returns None for a token,
-    which blank lines and all others part; else whether the line begins a document.
+    A row has `width` columns (or more if the width is negative), and something at
+    `places`. `mark` gets a line, and whether it follows a token. It returns None for a
+    token, which blank lines and all others part; else whether the line begins a
+    document.
     """
     document = 0
-    block: list[tuple[int, str]] = []
+    rows: list[Row] = []
     for number, line in enumerate([*lines, ""], 1):
-        begins = mark(line, bool(block)) if line.strip(" \t") else False
-        if begins is None:
-            block.append((number, line))
+        begins = mark(line, bool(rows)) if line.strip(" \t") else False
+        if begins is not None:
+            if rows:
+                yield document, rows
+                rows = []
+            document += begins
             continue
-        if block:
-            yield document, block
-            block = []
-        document += begins
-
-
-def _problem(line: str, cells: list[str], width: int, token: int, label: int) -> str:
-    """Returns what is wrong with a line; empty if it has a token and a label."""
-    if "\r" in line:
-        return "carriage return within the line; lines end with LF or CRLF"
-    if len(cells) != width:
-        return f"expected {counted(width, 'column')}, got {len(cells)}"
-    if cells[token].strip(" ") and cells[label].strip(" "):
-        return ""
-    return "the token or the label is blank"
+        cells = split(line)
+        if len(cells) != width and not len(cells) >= -width > 0:
+            problem = f"expected {counted(abs(width), 'column')}, got {len(cells)}"
+        elif not all(cells[place].strip(" ") for place in places):
+            problem = "the token or the label is blank"
+        else:
+            rows.append((number, cells))
+            continue
+        file.fail(number, problem + hint, line)
 
 
 def _places(
-    token: int, label: int, width: int, path: Path, line: int | None = None
+    file: File, token: int, label: int, width: int, line: int | None = None
 ) -> tuple[int, int]:
     """Returns the columns, counted from 0; they have to exist and to differ."""
     places = {place % width for place in (token, label) if -width <= place < width}
     if len(places) < 2:
         message = f"expected tokens and labels in columns {token}, {label}, got {width}"
         message += " columns; set token_column and label_column"
-        raise InputError(message, path, line)
+        raise InputError(message, file.path, line)
     return token % width, label % width
 
 
 def columns(file: File) -> Iterator[Example]:
-    r"""Reads columns, such as those of CoNLL-2003: a token a line.
+    """Reads columns, such as those of CoNLL-2003: a token a line.
 
-    - The first token line sets the number of columns. A line with a tab is split at its
-      tabs, so that a token may contain spaces. Other lines are split at runs of spaces,
-      unless the file's first token line has tabs. No other character separates cells: a
-      no-break space or a line separator (U+2028) belongs to its token.
-    - A line of only spaces and tabs, or the end of the file, ends a sentence.
-    - A line whose first cell is `-DOCSTART-` starts a document; its number of columns
-      does not matter.
-    - `#` starts a token like any other character, such as a hashtag. With `comments`,
-      lines that start with it are skipped before a sentence, not within one.
+    The first token line sets the number of columns. Lines with tabs are split at tabs,
+    so that a token may contain spaces; if the first token line has none, other lines
+    are split at runs of spaces. No other character separates cells or lines: a no-break
+    space belongs to its token. A blank line ends a sentence; a line whose first cell is
+    `-DOCSTART-` starts a document. `#` starts a token like any other character; with
+    `comments`, lines that start with it are skipped before a sentence, not within one.
     """
-    comments, label = file.options.comments, file.options.label_column
+    comments, lines = file.options.comments, file.lines()
 
     def mark(line: str, is_within: bool) -> bool | None:
         if line.startswith(DOCSTART) and line[10:11] in ("", " ", "\t"):
@@ -334,170 +311,128 @@ def columns(file: File) -> Iterator[Example]:
         return False if is_comment and not is_within else None
 
     def split(line: str) -> list[str]:
-        if has_tabs or "\t" in line:
-            return line.split("\t")
-        return [cell for cell in line.split(" ") if cell]
+        return _at_tabs(line) if has_tabs or "\t" in line else _at_spaces(line)
 
-    blocks = list(_blocks(file.lines(), mark))
-    if not blocks:
+    numbered = enumerate(lines, 1)
+    rows = (row for row in numbered if row[1].strip(" \t"))
+    first, line = next((row for row in rows if mark(row[1], False) is None), (0, ""))
+    if not first:
         return
-    first, line = blocks[0][1][0]
     has_tabs = "\t" in line
     cells = split(line)
-    width = len(cells)
-    if width == 1:
-        message = "expected a token and a label, got one column; separate columns by "
-        message += "tabs or spaces" + (", not commas" if "," in line else "")
-        raise InputError(f"{message}: {_shown(line)}", file.path, first)
-    token, label = file.options.token_column or 0, -1 if label is None else label
-    token, label = _places(token, label, width, file.path, first)
+    if len(cells) == 1:
+        message = "expected a token and a label between tabs or spaces, got one column"
+        return file.fail(first, message, line)
+    token, label = file.options.token_column or 0, file.options.label_column
+    label = -1 if label is None else label
+    token, label = places = _places(file, token, label, len(cells), first)
     if cells[token].lower() in TOKEN and cells[label].lower() in LABEL:
         message = "expected a token and its label, got a header; remove it, or set "
-        message += f"format to tsv: {_shown(line)}"
-        raise InputError(message, file.path, first)
+        return file.fail(first, f"{message}format to tsv", line)
     hint = f"; if line {first} is a comment, set comments to '#'"
     hint = hint if line.startswith("#") else ""
-    for document, block in blocks:
-        rows = []
-        for number, line in block:
-            cells = split(line)
-            if problem := _problem(line, cells, width, token, label):
-                file.fail(number, problem + hint, line)
-            else:
-                rows.append((number, cells[token], cells[label]))
-        if rows:
-            yield _example(rows, document)
+    for document, rows in _sentences(
+        file, lines, mark, split, len(cells), places, hint
+    ):
+        numbers, cells = zip(*rows, strict=True)
+        words, labels = (tuple(row[place] for row in cells) for place in places)
+        yield Example(words, labels, document, numbers)
+
+
+def _check_order(file: File, start: int, names: Sequence[tuple[int, str]]) -> None:
+    """Checks the words' numbers in a sentence, which show what a file has lost."""
+    if file.errors and (file.errors[-1].line or 0) >= names[0][0] - 1:
+        return  # words after a bad line are misnumbered
+    for wanted, (number, name) in enumerate(names, start):
+        if name != str(wanted):
+            return file.fail(number, f"expected word {wanted}, got", name)
 
 
 def conllu(file: File) -> Iterator[Example]:
     """Reads CoNLL-U: syntactic words, which carry the annotation, in ten columns.
 
     Lines of multiword tokens (ID `1-2`) and of empty nodes (`1.1`) are skipped.
-    `# newdoc` starts a document. `_` is a word like any other, but no label.
+    `# newdoc` starts a document. Labels are those of MISC if there are any, as in
+    `NER=B-PER`, else UPOS. `_` is a word like any other, but no label.
 
     Source: https://universaldependencies.org/format.html
     """
     options, lines = file.options, file.lines()
+    has_entities = any(_NER.search(line) for line in lines if line[:1].isdigit())
     token = 1 if options.token_column is None else options.token_column
-    label = options.label_column
-    entities = {
-        (cells[0].isdigit(), _entity(cells[MISC]))
-        for cells in (line.split("\t") for line in lines if line[:1].isdigit())
-        if len(cells) == 10
-    }
-    if label is None:
-        has_some = any(re.fullmatch("O|[BIESLU]-.+", e or "") for _, e in entities)
-        label = MISC if has_some and not options.tags else UPOS
-    token, label = _places(token, label, 10, file.path)
-    if label == MISC and entities and not any(w and e is not None for w, e in entities):
-        file.fail(1, f"expected an entity in MISC ({', '.join(_KEYS)}), got none")
+    label = MISC if has_entities and not options.tags else UPOS
+    label = label if options.label_column is None else options.label_column
+    token, label = places = _places(file, token, label, 10)
+    if label == MISC and not has_entities:
+        return file.fail(1, "expected labels in MISC, as in NER=B-PER, got none")
 
     def mark(line: str, is_within: bool) -> bool | None:
         if is_within or not line.startswith("#"):
             return None
         return re.match(r"#\s*newdoc(\s|$)", line) is not None
 
-    for document, block in _blocks(lines, mark):
-        rows, errors = [], len(file.errors)
-        word, last = 1, 0  # number of the next word; end of a range of words
-        for number, line in block:
-            cells = line.split("\t")
-            name = cells[0]
-            problem = _problem(line, cells, 10, token, 0 if label == MISC else label)
-            if match := _NO_WORD.fullmatch(name):
-                begin, end = int(match[1]), int(match[3])
-                is_range = match[2] == "-"
-                fits = begin == word and end > begin > last
-                fits = fits if is_range else begin == word - 1 and end > 0
-                last = end if fits and is_range else last
-            else:
-                fits, word = name == str(word), word + 1
-            is_first = len(file.errors) == errors  # words after it are misnumbered, too
-            if not fits and is_first:
-                problem = problem or f"expected the next word's number, got {name}"
-            elif not match and not problem:
-                kind = (_entity(cells[MISC]) or "O") if label == MISC else cells[label]
-                if kind == "_" and label != MISC:
-                    problem = "expected a label, got none; set label_column: 3 is UPOS,"
-                    problem += " 4 XPOS"
-                rows.append((number, cells[token], kind))
-            if problem:
-                file.fail(number, problem, line)
-        if len(file.errors) == errors and (last >= word or not rows):
-            message = f"expected words up to {max(last, 1)}, the sentence ends before"
-            file.fail(block[-1][0], message, block[-1][1])
-        if rows:
-            yield _example(rows, document)
-
-
-def _entity(misc: str) -> str | None:
-    """Returns the entity label among a word's attributes, if any."""
-    if misc == "_":
-        return None
-    parts = (pair.partition("=") for pair in misc.split("|"))
-    pairs = {key: value for key, _, value in parts}
-    return next((pairs[key] for key in _KEYS if key in pairs), None)
+    for document, rows in _sentences(file, lines, mark, _at_tabs, 10, places):
+        words = [(number, row) for number, row in rows if not _NO_WORD.match(row[0])]
+        if not words:
+            file.fail(
+                rows[0][0], "expected words, got only ranges of words", rows[0][1][0]
+            )
+            continue
+        _check_order(file, 1, [(number, row[0]) for number, row in words])
+        numbers, cells = zip(*words, strict=True)
+        labels = [row[label] for row in cells]
+        if label == MISC:
+            entities = [_NER.search(f"|{misc}") for misc in labels]
+            labels = [entity[1] if entity else "O" for entity in entities]
+        for number, kind in zip(numbers, labels, strict=True):
+            if kind == "_":
+                file.fail(number, "expected a label, got _; UPOS is label_column 3")
+        forms = tuple(row[token] for row in cells)
+        yield Example(forms, tuple(labels), document, numbers)
 
 
 def conll2012(file: File) -> Iterator[Example]:
-    """Reads CoNLL-2012, the format of OntoNotes 5, with brackets for entities.
+    """Reads CoNLL-2012, the format of OntoNotes 5: 12 columns or more.
 
-    A line has 12 columns or more; entities are in column 10, from 0. `#begin document`
-    precedes each document (or part of one), `#end document` follows it.
+    Entities are in column 10, from 0, as `(GPE*`, `*`, `*)` or `(GPE)`.
+    `#begin document` precedes each document (or part of one).
 
     Source: https://conll.cemantix.org/2012/data.html, "CoNLL format".
     """
     label, lines = file.options.label_column, file.lines()
     if label is None:
         label = _POS if file.options.tags else _ENTITIES
-    width, is_open = max(12, label + 1, -label), False
-    for number, line in enumerate(lines, 1):
-        if line.startswith(("#begin", "#end")):
-            if line.startswith("#begin") == is_open:
-                file.fail(number, "a document begins or ends twice", line)
-            is_open = line.startswith("#begin")
+    width = max(12, label + 1, -label)
 
     def mark(line: str, is_within: bool) -> bool | None:
         return line[:2] == "#b" if line.startswith(("#begin", "#end")) else None
 
-    for document, block in _blocks(lines, mark):
-        rows, errors = [], len(file.errors)
-        for number, line in block:
-            cells = [cell for cell in line.replace("\t", " ").split(" ") if cell]
-            problem = ""
-            if len(cells) < width:
-                problem = f"expected at least {width} columns, got {len(cells)}"
-            elif "\r" in line:
-                problem = _problem(line, cells, len(cells), _WORD, label)
-            elif cells[_NUMBER] != str(len(rows)) and len(file.errors) == errors:
-                problem = f"expected word {len(rows)} of its sentence"
-            if problem:
-                file.fail(number, problem, line)
-            else:
-                rows.append((number, cells[_WORD], cells[label]))
-        if rows:
-            labelled = _unbracketed(file, rows) if label == _ENTITIES else rows
-            yield _example(labelled, document)
+    for document, rows in _sentences(file, lines, mark, _at_blanks, -width, ()):
+        numbers, cells = zip(*rows, strict=True)
+        _check_order(file, 0, [(number, row[_NUMBER]) for number, row in rows])
+        labels = [row[label] for row in cells]
+        if label == _ENTITIES:
+            labels = _unbracketed(file, numbers, labels)
+        yield Example(
+            tuple(row[_WORD] for row in cells), tuple(labels), document, numbers
+        )
 
 
-def _unbracketed(file: File, rows: Iterable[Row]) -> list[Row]:
-    """Returns rows with labels for brackets: `(GPE*`, `*`, `*)`; `(GPE)`."""
-    result = []
-    current, number, cell = "", 0, ""
-    for number, word, cell in rows:
+def _unbracketed(
+    file: File, numbers: Sequence[int], cells: Sequence[str]
+) -> Iterator[str]:
+    kind = ""  # of the entity that is open
+    for number, cell in zip(numbers, cells, strict=True):
         match = _BRACKETS.fullmatch(cell)
-        begins, ends = (match[1], match[3]) if match else (None, None)
-        if not match or (begins and current) or (ends and not (begins or current)):
-            where = f"within {current!r}" if current else "outside of brackets"
+        begins, ends = match.groups("") if match else ("", "")
+        if not match or (begins and kind) or (ends and not begins + kind):
+            where = f"within {kind!r}" if kind else "outside of brackets"
             file.fail(number, f"expected (TYPE*, *, *) or (TYPE), {where}, got", cell)
-            begins = None
-        kind = begins or current
-        label = f"{'B' if begins else 'I'}-{kind}" if kind else "O"
-        result.append((number, word, label))
-        current = "" if ends else kind
-    if current:
-        file.fail(number, f"the sentence ends within the entity {current!r}", cell)
-    return result
+        kind = begins or kind
+        yield f"{'B' if begins else 'I'}-{kind}" if kind else "O"
+        kind = "" if ends else kind
+    if kind:
+        file.fail(numbers[-1], f"the sentence ends within the entity {kind!r}")
 
 
 def table(file: File) -> Iterator[Example]:
@@ -507,41 +442,40 @@ def table(file: File) -> Iterator[Example]:
     documents; a blank cell there means "as above".
     """
     header, *lines = file.lines()
-    names = [cell.strip().lower() for cell in header.split("\t")]
-    width = len(names)
+    names = [cell.strip().lower() for cell in _at_tabs(header)]
 
-    def column(known: Sequence[str], chosen: int | None = None) -> int | None:
-        if chosen is not None:
-            return chosen % width if -width <= chosen < width else None
+    def column(known: Sequence[str]) -> int | None:
         return next((names.index(name) for name in known if name in names), None)
 
-    token = column(TOKEN, file.options.token_column)
-    label = column(LABEL, file.options.label_column)
-    if token is None or label is None or token == label:
-        message = f"expected a header with a token ({', '.join(TOKEN)}) and a label "
-        message += f"({', '.join(LABEL)}); or set token_column and label_column"
-        raise InputError(f"{message}: {_shown(header)}", file.path, 1)
+    token, label = file.options.token_column, file.options.label_column
+    token = column(TOKEN) if token is None else token
+    label = column(LABEL) if label is None else label
+    if token is None or label is None:
+        message = "expected a header with a token and a label; or set token_column and "
+        return file.fail(1, f"{message}label_column", header)
+    token, label = places = _places(file, token, label, len(names), 1)
     documents = column(_DOCUMENT)
-    bounds = {column(_SENTENCE), documents} - {None, token, label}
-    last = {cast(int, place): "" for place in bounds}
+    last = {place: "" for place in (column(_SENTENCE), documents) if place is not None}
     document = 0
-    for _, block in _blocks(["", *lines], lambda line, is_within: None):
-        rows: list[Row] = []
-        for number, line in block:
-            cells = line.split("\t")
-            if problem := _problem(line, cells, width, token, label):
-                file.fail(number, problem, line)
-                continue
+    for _, rows in _sentences(
+        file, ["", *lines], lambda line, is_within: None, _at_tabs, len(names), places
+    ):
+        words: list[tuple[int, str, str]] = []
+        for number, cells in rows:
             new = {place: cells[place] for place in last if cells[place].strip(" ")}
             changed = [place for place in new if new[place] != last[place]]
-            if rows and changed:
-                yield _example(rows, document)
-                rows = []
+            if words and changed:
+                yield _example(document, words)
+                words = []
             last |= new
             document += documents in changed
-            rows.append((number, cells[token], cells[label]))
-        if rows:
-            yield _example(rows, document)
+            words.append((number, cells[token], cells[label]))
+        yield _example(document, words)
+
+
+def _example(document: int, words: Sequence[tuple[int, str, str]]) -> Example:
+    numbers, forms, labels = zip(*words, strict=True)
+    return Example(forms, labels, document, numbers)
 
 
 # Formats of texts and spans
@@ -574,56 +508,48 @@ def pieces(text: str, options: Options) -> list[Piece]:
 def json_lines(file: File) -> Iterator[Example]:
     """Reads JSON lines: a sentence or a text a line, with labels or spans.
 
-    The reader accepts three forms, and other usual names of their fields:
-
     - `{"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}`;
     - `{"text": "Rome wins", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}`, where
       a span may also be `[0, 4, "LOC"]`; offsets count characters, ends are exclusive;
-    - the second form with `"tokens"`: strings, or `{"text": …, "start": …, "end": …}`.
+      `tokens` may say what the tokens of the text are.
 
-    A new value of the field `document` (or `doc_id`) starts a document. Labels may be
-    numbers, as in exports of Hugging Face's data sets, if `label_names` says what they
-    stand for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
+    A new value of the field `document` (or `doc_id`) starts a document. Labels (or
+    `ner_tags`) may be numbers, as in exports of Hugging Face's data sets, if
+    `label_names` says what they stand for, or a record before them:
+    `{"label_names": ["O", "B-PER", …]}`.
     """
     names, document, last = file.options.label_names, 0, None
-    lines = file.lines()
-    for number, line in enumerate(lines, 1):
+    names = names.split(",") if isinstance(names, str) else names
+    for number, line in enumerate(file.lines(), 1):
         if not line.strip(" \t\r"):
             continue
         try:
             record = load_json(line)
             if list(record) == ["label_names"]:
-                names = _labels_in(record, "label_names", ())
+                names = _strings(record["label_names"])
                 continue
             name = json_document(record)
             if name is not None and name != last:
                 document, last = document + 1, name
             sentences = json_pieces(record, file.options)
-            labels = _json_labels(record, sentences, names)
-            spans = _json_spans(record, number) if labels is None else []
+            match record:
+                case {"tokens": [*_], "labels": kinds} | {
+                    "tokens": [*_],
+                    "ner_tags": kinds,
+                }:
+                    ((words, _, text, offsets),) = sentences
+                    labels = _json_labels(kinds, len(words), names)
+                    numbers = (number,) * len(words)
+                    made = [Example(words, labels, document, numbers, text, offsets)]
+                case {"text": str(text), "spans": [*items]}:
+                    spans = [_json_span(item, number) for item in items]
+                    made = _fitted(file, text, spans, sentences, document, number)
+                case _:
+                    raise InputError("expected tokens and labels, or text and spans")
         except InputError as error:
-            if _is_json(lines):
-                message = f"expected JSON in each line, got one over {len(lines):,}"
-                raise InputError(message, file.path) from None
             file.fail(number, error.message, line)
-            continue
-        if labels is None:
-            yield from _fitted(file, record["text"], spans, sentences, document, number)
         else:
-            ((words, _, text, offsets),) = sentences
-            numbers = (number,) * len(labels)
-            yield Example(words, labels, document, numbers, text, offsets)
-
-
-def _is_json(lines: Sequence[str]) -> bool:
-    """Returns whether several lines are one JSON text."""
-    if sum(bool(line.strip()) for line in lines) < 2:
-        return False
-    try:
-        json.loads("\n".join(lines))
-    except (ValueError, RecursionError):
-        return False
-    return True
+            yield from made
 
 
 def load_json(line: str) -> dict[str, Any]:
@@ -647,29 +573,8 @@ def load_json(line: str) -> dict[str, Any]:
 
 def json_document(record: Mapping[str, Any]) -> Any:
     """Returns the value that names a record's document; None if there is none."""
-    return _first(record, _DOCUMENT)
-
-
-def without_labels(record: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """Returns a record without its labels and spans, of which it gets new ones.
-
-    A field with one of their names, but other content than for `count` tokens, stays,
-    as the label of a whole text does.
-
-    Example:
-        >>> record = {"tokens": ["Rome"], "ner": ["O"], "label": "sports", "tags": []}
-        >>> without_labels(record, 1)
-        {'tokens': ['Rome'], 'label': 'sports'}
-    """
-
-    def is_labels(value: Any) -> bool:
-        if not isinstance(value, list):
-            return value is None
-        is_spans = all(isinstance(item, list | Mapping) for item in value)
-        return is_spans or len(value) == count
-
-    names = {*_JSON_LABELS, *_JSON_SPANS}
-    return {k: v for k, v in record.items() if k not in names or not is_labels(v)}
+    names = (name for name in _DOCUMENT if record.get(name) is not None)
+    return next((record[name] for name in names), None)
 
 
 def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
@@ -678,101 +583,54 @@ def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
     Raises:
         InputError: Tokens or text are missing or malformed, or do not match.
     """
-    text, items = record.get("text"), _first(record, _JSON_TOKENS)
-    if not isinstance(text, str | None):
-        raise InputError(f"expected a string in text, got {text!r}")
-    if items is None and text is not None:
+    text, words = record.get("text"), record.get("tokens")
+    if isinstance(text, str) and words is None:
         return pieces(text, options)
-    if not isinstance(items, list) or not items:
-        raise InputError("expected a list of tokens and labels, or text and spans")
-    words, offsets, last = [], [], 0
-    for i, item in enumerate(items):
-        word: Any = item
-        start: Any = 0
-        if isinstance(item, Mapping):
-            word, start, end = (item.get(name) for name in ("text", "start", "end"))
-            fits = type(start) is type(end) is int and last <= start < end
-            fits = fits and (text is None or text[start:end] == word)
-        elif text is None or not isinstance(word, str):
-            fits, end = True, 0
-        else:
-            start = text.find(word, last)
-            end = start + len(word)
-            fits = start >= 0 and not text[last:start].strip()
-        is_word = isinstance(word, str) and word.strip(" ")
-        if not is_word or set(word) & set("\t\r\n"):
-            message = f"token {i} is no string, is blank, or holds a tab or a line end"
-            raise InputError(f"{message}: {item!r}")
-        if not fits:
-            raise InputError(f"the token {item!r} does not follow in the text")
-        words.append(word)
-        offsets.append((start, end))
-        last = end
+    words = _strings(words)
+    if not words or not isinstance(text, str | None):
+        raise InputError("expected tokens and labels, or text and spans")
     if text is None:
-        return [Piece(tuple(words))]
-    return [Piece(tuple(words), 0, text, tuple(offsets))]
+        return [Piece(words)]
+    offsets, end = [], 0
+    for word in words:
+        start = text.find(word, end)
+        if start < 0 or text[end:start].strip():
+            raise InputError(f"the token {word!r} does not follow in the text")
+        end = start + len(word)
+        offsets.append((start, end))
+    return [Piece(words, 0, text, tuple(offsets))]
 
 
-def _json_labels(
-    record: Mapping[str, Any], sentences: list[Piece], names: Sequence[str]
-) -> tuple[str, ...] | None:
-    """Returns the labels of a record's tokens; None if it has spans instead."""
-    has_tokens = _first(record, _JSON_TOKENS) is not None
-    size = len(sentences[0].tokens) if has_tokens else 0
-    for field in _JSON_LABELS:
-        value = record.get(field)
-        if not isinstance(value, list) or (value and isinstance(value[0], list | dict)):
-            continue
-        labels = _labels_in(record, field, names)
-        if has_tokens and len(labels) == size:
-            return labels
-        if labels or "text" not in record:
-            wanted = counted(size, "label")
-            raise InputError(f"expected {wanted}, one per token, got {len(labels)}")
-    if "text" not in record:
-        raise InputError(f"expected a list of labels in {' or '.join(_JSON_LABELS)}")
-    return None
-
-
-def _labels_in(
-    record: Mapping[str, Any], field: str, names: Sequence[str]
-) -> tuple[str, ...]:
-    """Returns the strings of a field; numbers are places in `names`."""
-    values = record[field]
-    if not isinstance(values, list):
-        raise InputError(f"expected a list in {field}, got {values!r}")
-    if values and all(type(value) is int for value in values):
-        if all(0 <= value < len(names) for value in values):
-            return tuple(names[int(value)] for value in values)
-        raise InputError(
-            f"expected numbers of {counted(len(names), 'label')} in {field}; set "
-            'label_names or begin the file with {"label_names": ["O", "B-PER", …]}'
-        )
-    if not all(isinstance(value, str) and value.strip(" ") for value in values):
-        raise InputError(f"expected a list of strings in {field}, none of them blank")
+def _strings(values: Any) -> tuple[str, ...]:
+    for value in values if isinstance(values, list) else [values]:
+        if not isinstance(value, str) or not value.strip(" ") or {*value} & {*"\t\r\n"}:
+            message = "expected strings, not blank, without tabs and line ends, got "
+            raise InputError(f"{message}{value!r}")
     return tuple(values)
 
 
-def _json_spans(record: Mapping[str, Any], line: int) -> list[CharSpan]:
-    items = _first(record, _JSON_SPANS)
-    if not isinstance(items, list):
-        raise InputError(f"expected a list in {' or '.join(_JSON_SPANS)}, such as []")
-    result = []
-    for item in items:
-        parts: Any = item
-        if isinstance(item, Mapping):
-            parts = [_first(item, names) for names in _JSON_SPAN]
-        kinds = [type(part) for part in parts] if isinstance(parts, list) else []
-        if kinds != [int, int, str] or not parts[2].strip():
-            raise InputError(f"expected a span with start, end and label, got {item!r}")
-        start, end, kind = parts
-        result.append(CharSpan(start, end, kind, line))
-    return result
+def _json_labels(values: Any, count: int, names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the labels of a record; numbers are places in `names`."""
+    if not isinstance(values, list) or len(values) != count:
+        raise InputError(f"expected {counted(count, 'label')}, one per token")
+    if not all(type(value) is int for value in values):
+        return _strings(values)
+    if not all(0 <= value < len(names) for value in values):
+        message = f"expected numbers of {counted(len(names), 'label')}; set label_names"
+        message += ' or begin the file with {"label_names": ["O", "B-PER", …]}'
+        raise InputError(message)
+    return tuple(names[int(value)] for value in values)
 
 
-def _first(record: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """Returns the first field of these names that has a value; None without any."""
-    return next((record[n] for n in names if record.get(n) is not None), None)
+def _json_span(item: Any, line: int) -> CharSpan:
+    match item:
+        case {"start": int(start), "end": int(end), "label": str(kind)} | [
+            int(start),
+            int(end),
+            str(kind),
+        ]:
+            return CharSpan(start, end, kind, line)
+    raise InputError(f"expected a span with start, end and label, got {item!r}")
 
 
 def brat(file: File) -> Iterator[Example]:
@@ -791,51 +649,39 @@ def brat(file: File) -> Iterator[Example]:
     text = file.text(texts)
     if file.data.startswith(b"\xef\xbb\xbf"):
         text = f" {text}"  # offsets count the byte order mark
-    spans = list(_annotations(file, text))
     sentences = [
         piece._replace(start=match.start() + piece.start)
         for match in re.finditer("[^\n]+", text)
         for piece in pieces(match[0], file.options)
     ]
-    for example in _fitted(file, text, spans, sentences, 1, None):
-        yield dataclasses.replace(example, path=str(texts))
-
-
-def _annotations(file: File, text: str) -> Iterator[CharSpan]:
-    """Yields the text-bound annotations of one file."""
-
-    def one_line(text: str) -> str:  # as .ann files write it
-        return re.sub(r"[\r\n]", " ", text).strip()
-
+    spans = []
     for number, line in enumerate(file.lines(), 1):
-        match = _ANNOTATION.fullmatch(line.removesuffix("\r"))
-        if not match:
-            if line[:1] in _NO_ENTITY:
-                file.others[_NO_ENTITY[line[:1]]] += 1
+        if not (match := _ANNOTATION.fullmatch(line.removesuffix("\r"))):
+            if line[:1] in tuple("REAMNW#*"):
+                file.left_out[line[0]] += 1
             elif line.strip():
                 file.fail(number, "expected ID, tab, type, offsets, tab, text", line)
             continue
-        fragments = [
-            (int(start), int(end))
-            for start, end in (part.split(" ") for part in match[3].split(";"))
-        ]
+        kind, places, wanted = match.groups()
+        fragments = [tuple(map(int, part.split(" "))) for part in places.split(";")]
         there = " ".join(text[start:end] for start, end in fragments)
-        span = CharSpan(fragments[0][0], fragments[-1][1], match[2], number)
-        if one_line(there) != one_line(match[4]):
-            message = f"expected {match[4]!r} at characters {match[3]} of the text, got"
-            file.fail(number, message, there)
-            continue
+        span = CharSpan(fragments[0][0], fragments[-1][1], kind, number)
+        whole = text[span.start : span.end]
         what = f"has {len(fragments)} fragments"
-        whole = repr(text[span.start : span.end])
-        if len(fragments) == 1 or file.unfit(span, text, what, whole):
-            yield span
+        if re.sub(r"[\r\n]", " ", there).strip() != wanted.strip():
+            message = f"expected {wanted!r} at characters {places} of the text, got"
+            file.fail(number, message, there)
+        elif len(fragments) == 1 or file.unfit(span, text, what, whole):
+            spans.append(span)
+    for example in _fitted(file, text, spans, sentences, 1, None):
+        yield dataclasses.replace(example, path=str(texts))
 
 
 def _fitted(
     file: File,
     text: str,
     spans: Iterable[CharSpan],
-    sentences: Iterable[Piece],
+    sentences: Sequence[Piece],
     document: int,
     line: int | None,
 ) -> Iterator[Example]:
@@ -844,47 +690,42 @@ def _fitted(
     A span that begins or ends within a token, or overlaps a longer one, has no labels:
     `options.unfit` says what becomes of it. A text without `line` is the whole file.
     """
-    left = sorted(spans, reverse=True)
-    for span in [x for x in left if not 0 <= x.start < x.end <= len(text)]:
-        message = f"expected a span within the {len(text)} characters of its text"
-        file.fail(span.line, f"{message}, got {span.start}:{span.end}")
-        left.remove(span)
-    for piece in sentences:
-        base, offsets = piece.start, piece.offsets or ()
-        end = base + len(piece.text or "")
-        fits: list[tuple[schemes.Span, CharSpan]] = []
-        while left and left[-1].start < end:
-            span = left.pop()
-            first = bisect.bisect_right(offsets, span.start - base, key=lambda p: p[1])
-            last = bisect.bisect_left(offsets, span.end - base, key=lambda p: p[0])
-            if span.start < base or span.end > end or first >= last:
-                file.unfit(span, text, "has no tokens in one sentence")
-                continue
-            start, stop = offsets[first][0] + base, offsets[last - 1][1] + base
-            whole = repr(text[start:stop])
-            what = f"does not match the tokens of {whole}"
-            is_fit = (start, stop) == (span.start, span.end)
-            if is_fit or file.unfit(span, text, what, whole):
-                fits.append((schemes.Span(first, last, span.type), span))
-        taken: list[schemes.Span] = []
-        # Longest first: if two spans overlap, the longer one stays.
-        fits.sort(key=lambda pair: (pair[0].start - pair[0].end, pair[0]))
-        for fit, span in fits:
-            if any(other.start < fit.end > fit.start < other.end for other in taken):
-                file.unfit(span, text, "overlaps another span")
-            else:
-                taken.append(fit)
-        labels = tuple(schemes.to_labels(taken, len(offsets), "BIO"))
-        number = line or text.count("\n", 0, base) + 1
-        numbers = (number,) * len(labels)
-        yield Example(
-            piece.tokens, labels, document, numbers, piece.text, piece.offsets
-        )
-    for span in left:
-        file.unfit(span, text, "has no tokens in one sentence")
+    begins, ends, owners = [], [], []  # of each token: characters, sentence
+    for owner, piece in enumerate(sentences):
+        for start, end in piece.offsets or ():
+            begins.append(piece.start + start)
+            ends.append(piece.start + end)
+            owners.append(owner)
+    labels = ["O"] * len(owners)
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span)):
+        first = bisect.bisect_right(ends, span.start)
+        last = bisect.bisect_left(begins, span.end) - 1
+        if not 0 <= span.start < span.end <= len(text):
+            message = f"expected a span within the {len(text)} characters of its text"
+            file.fail(span.line, f"{message}, got {span.start}:{span.end}")
+        elif first > last or owners[first] != owners[last]:
+            file.unfit(span, text, "has no tokens in one sentence")
+        elif {*labels[first : last + 1]} != {"O"}:
+            file.unfit(span, text, "overlaps another span")
+        else:
+            whole = text[begins[first] : ends[last]]
+            what = f"does not match the tokens of {whole!r}"
+            fits = (begins[first], ends[last]) == (span.start, span.end)
+            if fits or file.unfit(span, text, what, whole):
+                labels[first] = f"B-{span.type}"
+                labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
+    rest = iter(labels)
+    for words, start, part, offsets in sentences:
+        kinds = tuple(itertools.islice(rest, len(words)))
+        numbers = (line or text.count("\n", 0, start) + 1,) * len(words)
+        yield Example(words, kinds, document, numbers, part, offsets)
 
 
 # Writers
+
+
+def _rows(example: Example) -> Iterator[tuple[str, str]]:
+    return zip(example.tokens, example.labels, strict=True)
 
 
 def _texts(
@@ -893,11 +734,10 @@ def _texts(
     """Returns a sentence's text, or its joined tokens; offsets of tokens; entities."""
     text, offsets = example.text, example.offsets
     if text is None or offsets is None:
-        ends = itertools.accumulate(len(token) + 1 for token in example.tokens)
-        offsets = [
-            (end - 1 - len(token), end - 1)
-            for token, end in zip(example.tokens, ends, strict=True)
-        ]
+        sizes = map(len, example.tokens)
+        ends = itertools.accumulate(sizes, lambda end, size: end + 1 + size)
+        pairs = zip(example.tokens, ends, strict=True)
+        offsets = [(end - len(token), end) for token, end in pairs]
         text = " ".join(example.tokens)
     spans = [
         (offsets[start][0], offsets[end - 1][1], kind)
@@ -926,8 +766,7 @@ def write_columns(
 
     Args:
         target: A path, or a text file open for writing.
-        sentences: The rows of each sentence. All rows have equally many cells: the
-            token, then labels, predictions or anything else.
+        sentences: The rows of each sentence, of equally many cells.
         separator: `" "`, or `"\t"` if cells contain spaces.
         documents: `Example.document` of each sentence; each increase by one becomes a
             `-DOCSTART-` line.
@@ -971,10 +810,6 @@ def _columns(
         yield "\n"
 
 
-def _rows(example: Example) -> list[tuple[str, str]]:
-    return list(zip(example.tokens, example.labels, strict=True))
-
-
 def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     has_spaces = any(" " in cell for e in examples for cell in e.tokens + e.labels)
     documents = [example.document for example in examples]
@@ -986,18 +821,11 @@ def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:
     for example in examples:
         yield "# newdoc\n" * (example.document - document)
         document = example.document
-        text = " ".join(example.tokens) if example.text is None else example.text
-        if text.isprintable():
-            yield f"# text = {text}\n"
-        offsets = example.offsets or ()
-        for i, (token, label) in enumerate(_rows(example)):
+        for i, (token, label) in enumerate(_rows(example), 1):
             if (label == "_") if tags else ("|" in label):
                 raise InputError(f"CoNLL-U cannot hold the label {label!r}")
-            misc = [] if tags else [f"{_KEYS[0]}={label}"]
-            if i + 1 < len(offsets) and offsets[i][1] == offsets[i + 1][0]:
-                misc.append("SpaceAfter=No")
-            cells = [str(i + 1), token, "_", label if tags else "_", *"_____"]
-            yield _joined([*cells, "|".join(misc) or "_"], "\t", "\t\r\n")
+            upos, misc = (label, "_") if tags else ("_", f"NER={label}")
+            yield _joined([str(i), token, "_", upos, *"_____", misc], "\t", "\t\r\n")
         yield "\n"
 
 
@@ -1033,24 +861,17 @@ def _to_table(examples: Sequence[Example], tags: bool) -> Iterator[str]:
         yield "\n"
 
 
-def _to_json(examples: Sequence[Example], tags: bool) -> Iterator[str]:
+def _to_json(
+    examples: Sequence[Example], tags: bool, has_spans: bool = False
+) -> Iterator[str]:
     for example in examples:
-        record = {"tokens": example.tokens, "labels": example.labels}
-        yield _json_line(record, example.document)
-
-
-def _to_json_spans(examples: Sequence[Example], tags: bool) -> Iterator[str]:
-    for example in examples:
-        text, offsets, spans = _texts(example)
-        words = [{"text": text[a:b], "start": a, "end": b} for a, b in offsets]
-        items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
-        record = {"text": text, "tokens": words, "spans": items}
-        yield _json_line(record, example.document)
-
-
-def _json_line(record: dict[str, Any], document: int) -> str:
-    record |= {"document": document} if document else {}
-    return json.dumps(record, ensure_ascii=False) + "\n"
+        record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
+        if has_spans:
+            text, _, spans = _texts(example)
+            items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
+            record = {"text": text, "tokens": example.tokens, "spans": items}
+        record |= {"document": example.document} if example.document else {}
+        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
@@ -1091,6 +912,7 @@ class Format:
     has_spans: bool = False  # and no tags
 
 
+_to_spans = functools.partial(_to_json, has_spans=True)
 _PLACES = ("token_column", "label_column")
 _NAMES = ("label_names",)
 _ENDINGS = (".conll", ".txt", ".bio", ".iob", ".iob2")
@@ -1100,7 +922,7 @@ FORMATS: dict[str, Format] = {
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),
     "conllu": Format(conllu, _to_conllu, _PLACES, (".conllu",)),
     "jsonl": Format(json_lines, _to_json, _NAMES, _JSON),
-    "jsonl-spans": Format(json_lines, _to_json_spans, _NAMES, (), has_spans=True),
+    "jsonl-spans": Format(json_lines, _to_spans, _NAMES, (), has_spans=True),
     "tsv": Format(table, _to_table, _PLACES, (".tsv", ".tab")),
     "brat": Format(brat, None, (), (".ann",), has_spans=True),
 }
@@ -1195,16 +1017,11 @@ def read(
     Raises:
         InputError: A line is malformed, bytes do not match the encoding, there are no
             tokens, the format is unknown, or it lacks an option.
-        FileNotFoundError: The file is missing.
-        IsADirectoryError: The path is a folder without files of the format.
+        OSError: The file is missing, or the folder has no files of the format.
 
     Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "train.conll")
-        ...     _ = path.write_text("EU NNP I-ORG\\nrejects VBZ O\\n")
-        ...     read(path).examples[0].labels
-        ('I-ORG', 'O')
+        >>> len(read(Path(__file__).parent / "sample" / "dev.conll").examples)
+        352
     """
     path = Path(path)
     is_dir = path.is_dir()
@@ -1212,56 +1029,45 @@ def read(
         open_binary(path).close()  # raises if the file is missing
     format = format or guess(path)
     kind = _format(format)
-    options = {name: value for name, value in options.items() if value is not None}
+    options = {k: value for k, value in options.items() if value not in (None, ())}
     special = {name for other in FORMATS.values() for name in other.options}
     for name in sorted(options.keys() & special - {*kind.options}):
-        if options[name] != ():
-            raise InputError(f"{name} is set, but {format} has none", path)
+        raise InputError(f"{name} is set, but {format} has none", path)
     root = path if is_dir else path.parent if format == "brat" else None
-    notes: list[str] = []
-    others: Counter[str] = Counter()
-    digest = hashlib.sha256()
+    file = File(path, Options(**options), root)
     examples: list[Example] = []
-    all_errors: list[InputError] = []
-    document, last_line = 0, None
+    document = 0
     for member in _members(path, format):
-        file = File(member, Options(**options), root, notes, others, digest)
-        inside: list[Example] = []
+        file.path, base = member, document
         try:
-            inside.extend(kind.read(file))
+            for example in kind.read(file):
+                if is_dir:
+                    document = base + max(example.document, 1)
+                    name = example.path or str(member)
+                    example = dataclasses.replace(example, document=document, path=name)
+                examples.append(example)
         except InputError as error:
             file.errors.append(error)
-        file.errors.sort(key=lambda error: error.line or 0)
-        if file.errors and errors is None:
-            raise file.errors[0]
-        all_errors += file.errors
-        if is_dir:
-            replace, base, name = dataclasses.replace, document, str(member)
-            inside = [
-                replace(e, document=base + max(e.document, 1), path=e.path or name)
-                for e in inside
-            ]
-            document = inside[-1].document if inside else document + 1
-        examples += inside
-        if root is None:
-            tail = file.data[file.data.rfind(b"\n") + 1 :]
-            last_line = tail.decode("utf-8", "replace").strip() or None
-    if not examples and not all_errors:
-        message = "expected lines of tokens, got none; is it the right file?"
-        all_errors.append(InputError(message, path))
-        if errors is None:
-            raise all_errors[0]
+        document = max(document, base + 1)  # a file without sentences is a document
+    file.path = path
+    if not examples and not file.errors:
+        file.fail(None, "expected lines of tokens, got none; is it the right file?")
+    file.errors.sort(key=lambda error: (str(error.path), error.line or 0))
+    if errors is None and file.errors:
+        raise file.errors[0]
     if errors is not None:
-        errors += all_errors
+        errors += file.errors
+    notes = file.notes[:5]
     if notes:
-        what = f"spans that do not match the tokens: {len(notes):,}; the first:"
-        notes = [what, *notes[:5]]
-    if others:
-        kinds = ", ".join(counted(n, noun) for noun, n in sorted(others.items()))
+        count = len(file.notes)
+        notes.insert(0, f"spans that do not match the tokens: {count:,}; the first:")
+    if file.left_out:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(file.left_out.items()))
         notes.append(f"annotations that are not entities, left out: {kinds}")
-    return Contents(
-        tuple(examples), format, digest.hexdigest(), tuple(notes), last_line
-    )
+    tail = b"" if root else file.data[file.data.rfind(b"\n") + 1 :]
+    last_line = tail.decode("utf-8", "replace").strip() or None
+    checksum = file.digest.hexdigest()
+    return Contents(tuple(examples), format, checksum, tuple(notes), last_line)
 
 
 def _members(path: Path, format: str) -> list[Path]:
@@ -1298,16 +1104,16 @@ def write(
     """Writes labelled sentences in any format, atomically; `read` returns them.
 
     Args:
-        target: The file, compressed if its name ends with `.gz`; for brat, a new or
-            empty folder. Or a text file open for writing, but for brat.
+        target: The file, compressed if its name ends with `.gz`, or an open text file;
+            for brat, a new or empty folder.
         examples: The sentences, with labels.
         format: One of `FORMATS`; None: what `guess` returns for a path.
         tags: Whether the labels are tags, not spans.
 
     Raises:
         FileExistsError: The folder is not empty.
-        InputError: The format is unknown or missing, cannot hold tags, or cannot hold a
-            token or a label.
+        InputError: The format is unknown or missing, or cannot hold tags, a token or a
+            label.
 
     Example:
         >>> import sys
@@ -1323,9 +1129,8 @@ def write(
     kind = _format(format)
     if tags and kind.has_spans:
         known = ", ".join(n for n, other in FORMATS.items() if not other.has_spans)
-        raise InputError(
-            f"{format} holds spans, and these labels are tags; known for tags: {known}"
-        )
+        message = f"{format} holds spans, and these labels are tags; known for tags: "
+        raise InputError(message + known)
     if kind.write is None:
         _write_brat(Path(cast(Any, target)), examples)
     else:

@@ -232,17 +232,9 @@ def test_tables_with_a_header(file):
 def test_json_lines(file):
     records = [
         {"tokens": ["New York", "wins"], "ner_tags": ["B-City-Name", "O"]},
-        {"text": "Ada Preston left", "label": [[0, 11, "PER"]], "doc_id": "a"},
-        {"text": "In  Rome", "entities": [{"start": 4, "end": 8, "type": "LOC"}]},
-        {"text": "don't", "tokens": ["do", "n't"], "spans": [], "doc_id": "b"},
-        {
-            "text": "Ajax!",
-            "tokens": [
-                {"text": "Ajax", "start": 0, "end": 4},
-                {"text": "!", "start": 4, "end": 5},
-            ],
-            "spans": [{"start_offset": 0, "end_offset": 4, "label": "ORG"}],
-        },
+        {"text": "Ada Preston left", "spans": [[0, 11, "PER"]], "document": "a"},
+        {"text": "In  Rome", "spans": [{"start": 4, "end": 8, "label": "LOC"}]},
+        {"text": "don't", "tokens": ["do", "n't"], "spans": [], "document": "b"},
     ]
     text = "\n".join(json.dumps(record) for record in records)
     examples = read(file(text, "train.jsonl")).examples
@@ -251,11 +243,9 @@ def test_json_lines(file):
         ("B-PER", "I-PER", "O"),
         ("O", "B-LOC"),
         ("O", "O"),
-        ("B-ORG", "O"),
     ]
-    assert [e.document for e in examples] == [0, 1, 1, 2, 2]
-    assert examples[2].offsets == ((0, 2), (4, 8))
-    assert examples[4].tokens == ("Ajax", "!")
+    assert [e.document for e in examples] == [0, 1, 1, 2]
+    assert [e.offsets for e in examples[2:]] == [((0, 2), (4, 8)), ((0, 2), (2, 5))]
     assert list(examples[1].lines) == [2, 2, 2]
 
 
@@ -311,7 +301,7 @@ def test_brat(file):
     assert found(folder.parent / "again") == found(folder)
     assert found(path, tokenizer="blanks")[1][2] == ("Milan", "beat", "Ajax.")
     (note,) = read(folder).notes
-    assert note.endswith("1 attribute, 1 note, 1 relation")
+    assert note.endswith("1 #, 1 A, 1 R")
 
 
 UNFIT = {
@@ -386,10 +376,6 @@ BAD = [
     ("a.conllu", u(1, tag=""), {}, [1]),
     ("a.conllu", u(1, tag="_"), {}, [1]),
     ("a.conllu", u("1-2") + "\n" + u(1), {}, [1]),
-    ("a.conllu", u("2-1") + u(1), {}, [1]),
-    ("a.conllu", u("1-2") + u(1) + u("2-3") + u(2) + u(3), {}, [3]),
-    ("a.conllu", u("1-3") + u(1) + u(2), {}, [3]),
-    ("a.conllu", u(1) + u("2.1"), {}, [2]),
     ("a.conllu", u(1, "a\rb"), {}, [1]),
     ("a.conllu", "# only a comment\n", {}, [0]),
     ("a.conllu", u(1), {"label_column": 9}, [1]),
@@ -401,8 +387,6 @@ BAD = [
     ("a_conll", c12(0, "(A*(B)"), {}, [1]),
     ("a_conll", c12(0, "(X*") + c12(1, "(Y)"), {}, [2]),
     ("a_conll", c12(0, "(X*"), {}, [1]),
-    ("a_conll", "#begin document (a)\n" * 2 + c12(0), {}, [2]),
-    ("a_conll", "#end document\n" + c12(0), {}, [1]),
     ("a_conll", c12(0, word="a\rb"), {}, [1]),
     ("a.tsv", "token\tlabel\nx\n\ny\t \nz\ty\rz\n", {}, [2, 4, 5]),
     ("a.tsv", "token\tlabel\n\n", {}, [0]),
@@ -410,8 +394,6 @@ BAD = [
     ("a.jsonl", '{"tokens": ["a"], "la', {}, [1]),
     ("a.jsonl", "[" * 100_000, {}, [1]),
     ("a.jsonl", '["a"]\n', {}, [1]),
-    ("a.jsonl", json.dumps(both(), indent=2), {}, [0]),
-    ("a.jsonl", '{"tokens": ["a"],\n"labels": ["O"]}', {}, [0]),
     ("a.jsonl", line(a=1) + "\n" + line(**both(tokens="a b")), {}, [1, 3]),
     ("a.jsonl", line(**both(tokens=[])), {}, [1]),
     ("a.jsonl", line(**both(tokens=[1])), {}, [1]),
@@ -427,7 +409,6 @@ BAD = [
     ("a.jsonl", line(text="a"), {}, [1]),
     ("a.jsonl", line(text="a", tags=["O"]), {}, [1]),
     ("a.jsonl", line(text="a b", tokens=["b"], spans=[]), {}, [1]),
-    ("a.jsonl", line(text="a", tokens=[{"text": "b", "start": 0, "end": 1}]), {}, [1]),
     *(
         ("a.jsonl", line(text="a Roman", spans=spans), {}, [1])
         for spans in (
