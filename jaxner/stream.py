@@ -1,11 +1,11 @@
 """Tags texts larger than memory, record by record, and resumes after a kill.
 
-A record is a line of text, a sentence in columns, or a JSON object. `Source` reads
-records, `tag_file` labels them chunk by chunk, in order, and `Output` writes them.
-Results go to `OUTPUT.part`. A journal beside it records how many of its bytes are valid
-and how many input records they cover. After a kill, the next run truncates the file to
-the journal's size and continues there, so no record is lost or written twice. The
-finished file is renamed to `OUTPUT`.
+A record is a line of text, a sentence in columns, or a JSON object. `records` reads
+them, `tag_file` labels them chunk by chunk, in order, and `Output` writes them. Results
+go to `OUTPUT.part`. A journal beside it records how many of its bytes are valid and how
+many input records they cover. After a kill, the next run truncates the file to the
+journal's size and continues there, so no record is lost or written twice. The finished
+file is renamed to `OUTPUT`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,8 +32,7 @@ import numpy as np
 from jaxner import fields, models, tagging
 from jaxner.answers.entities import arrays, read_spans, types_of
 from jaxner.data import formats, schemes
-from jaxner.data.formats import DOCSTART, Piece
-from jaxner.data.tokens import Tokenizer
+from jaxner.data.formats import DOCSTART, Options, Piece
 from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
@@ -49,46 +48,34 @@ _SHOWN = 80
 
 
 class Record(NamedTuple):
-    """A readable record.
+    """A record of the input.
 
     Attributes:
         index: Number of records before it.
         line: Number of its first line, from 1.
-        source: Its content: its text, its lines, or its JSON object.
+        checksum: CRC-32 of all records up to this one.
+        source: Its text, its lines, or its JSON object; the start of a bad record.
         pieces: Its sentences; none for lines that are only copied.
         document: Number of its document; 0 if the input marks none.
         is_first: Whether it is a JSON object that begins a document.
+        problem: Why it cannot be read; None for a readable record.
     """
 
     index: int
     line: int
+    checksum: int
     source: Any
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece, ...] = ()
     document: int = 0
     is_first: bool = False
-
-
-class Bad(NamedTuple):
-    """An unreadable record.
-
-    Attributes:
-        index: Number of records before it.
-        line: Number of its first line, from 1.
-        problem: What is wrong with it.
-        raw: Its text, or the beginning of it.
-    """
-
-    index: int
-    line: int
-    problem: str
-    raw: str
+    problem: str | None = None
 
 
 class BadRecordError(InputError):
     """A record cannot be read; the records before it are written."""
 
-    def __init__(self, bad: Bad, path: str | None):
-        super().__init__(f"{bad.problem}: {bad.raw[:_SHOWN]!r}", path, bad.line)
+    def __init__(self, bad: Record, path: str | None):
+        super().__init__(f"{bad.problem}: {bad.source[:_SHOWN]!r}", path, bad.line)
 
 
 # Reading.
@@ -106,160 +93,130 @@ def opened(path: str) -> Iterator[io.BufferedIOBase]:
     yield gzip.GzipFile(fileobj=source) if is_zipped else source
 
 
-@dataclasses.dataclass
-class Source:
-    """Reads the records of a stream, in bounded memory.
+def records(
+    file: Any, format: str, options: Options, *, max_line: int = MAX_LINE
+) -> Iterator[Record]:
+    """Yields the records of a stream, in bounded memory.
 
-    Attributes:
+    Args:
         file: A decompressed file, open for reading bytes.
         format: One of `formats.RAW`.
-        tokenizer: Finds the tokens of a text; see `tokens.resolve`.
-        split_sentences: Whether to split a text into sentences, as `entities` does.
-        token_column: Column of the tokens, from 0; for `conll`.
-        comments: Prefix of comment lines before a sentence; for `conll`.
-        encoding: Encoding of the text, in which a line end is one byte.
+        options: How to read texts and columns; the first column has the tokens if no
+            other is named.
         max_line: Maximum length of a line in bytes.
-        path: Name of the file, for errors.
-        checksum: CRC-32 of the records read so far.
 
     Raises:
-        InputError: The format is unknown, or a line end is several bytes.
+        InputError: A line end is several bytes.
     """
-
-    file: Any
-    format: str
-    tokenizer: str | Tokenizer | None = None
-    split_sentences: bool = True
-    token_column: int = 0
-    comments: str | None = None
-    encoding: str = "utf-8"
-    max_line: int = MAX_LINE
-    path: str | None = None
-    checksum: int = dataclasses.field(default=0, init=False)
-    _document: int = dataclasses.field(default=0, init=False)
-    _name: Any = dataclasses.field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        if self.format not in formats.RAW:
-            known = ", ".join(formats.RAW)
-            raise InputError(f"Unknown format {self.format!r}; known: {known}")
-        if "\n".encode(self.encoding) != b"\n":
-            raise InputError(
-                f"{self.encoding} cannot be read line by line: convert the text to "
-                f"UTF-8, for example with iconv -f {self.encoding} -t utf-8"
-            )
-        self._options = formats.Options(
-            tokenizer=self.tokenizer, split_sentences=self.split_sentences
+    if "\n".encode(options.encoding) != b"\n":
+        raise InputError(
+            f"{options.encoding} cannot be read line by line: convert the text to "
+            f"UTF-8, for example with iconv -f {options.encoding} -t utf-8"
         )
-
-    def __iter__(self) -> Iterator[Record | Bad]:
-        """Yields the records, and updates `checksum` before each."""
-        groups = self._blocks() if self.format == "conll" else self._lines()
-        make = {"jsonl": self._json, "conll": self._columns}.get(
-            self.format, self._text
-        )
-        for index, (line, raw) in enumerate(groups):
-            self.checksum = zlib.crc32(b"".join(raw), self.checksum)
-            try:
-                record = make(index, line, [self._decoded(data) for data in raw])
-                if any(len(piece.tokens) > MAX_TOKENS for piece in record.pieces):
-                    raise InputError(
-                        f"a sentence of more than {MAX_TOKENS:,} tokens; is a blank "
-                        "line missing?"
-                    )
-                yield record
-            except InputError as error:
-                start = b"\n".join(raw)[: 1 << 16].decode("utf-8", "replace")
-                yield Bad(index, line, error.message, start)
-
-    def _decoded(self, data: bytes) -> str:
-        if len(data) > self.max_line:
-            raise InputError(f"a line of more than {self.max_line:,} bytes")
+    lines = _lines(file, max_line)
+    groups = ((number, [data]) for number, data in lines if data.strip())
+    checksum, document, name = 0, 0, None
+    for index, (line, raw) in enumerate(
+        _blocks(lines) if format == "conll" else groups
+    ):
+        checksum, is_first = zlib.crc32(b"".join(raw), checksum), False
         try:
-            return data.decode(self.encoding)
-        except UnicodeDecodeError as error:
-            byte = f"byte 0x{data[error.start]:02x}"
-            raise InputError(f"{byte} is not {self.encoding}") from None
-
-    def _each_line(self) -> Iterator[tuple[int, bytes]]:
-        """Yields lines without line ends; only the beginning of a line too long."""
-        for number in itertools.count(1):
-            data = self.file.readline(self.max_line + 1)
-            if not data:
-                return
-            rest = data
-            while len(rest) > self.max_line and not rest.endswith(b"\n"):
-                rest = self.file.readline(self.max_line + 1)
-                if not rest:
-                    break
-            if number == 1 and data.startswith(b"\xef\xbb\xbf"):
-                data = data[3:]
-            is_too_long = len(data) > self.max_line and not data.endswith(b"\n")
-            yield number, data if is_too_long else data.rstrip(b"\r\n")
-
-    def _lines(self) -> Iterator[tuple[int, list[bytes]]]:
-        for number, data in self._each_line():
-            if data.strip():
-                yield number, [data]
-
-    def _blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Groups lines by sentence; a line that begins a document is a group."""
-        start, block = 0, []
-        for number, data in self._each_line():
-            is_mark = data[:11].rstrip(b" \t") == DOCSTART.encode()
-            if block and (is_mark or not data.strip(b" \t")):
-                yield start, block
-                block = []
-            if is_mark:
-                yield number, [data]
-            elif data.strip(b" \t"):
-                start = start if block else number
-                if len(block) <= MAX_TOKENS:  # drops the rest of a bad record
-                    block.append(data)
-        if block:
-            yield start, block
-
-    def _text(self, index: int, line: int, texts: list[str]) -> Record:
-        pieces = formats.pieces(texts[0], self._options)
-        return Record(index, line, texts[0], tuple(pieces))
-
-    def _json(self, index: int, line: int, texts: list[str]) -> Record:
-        record = formats.load_json(texts[0])
-        pieces = tuple(formats.json_pieces(record, self._options))
-        name = formats.json_document(record)
-        is_first = name is not None and name != self._name
-        if is_first:
-            self._name, self._document = name, self._document + 1
-        return Record(index, line, record, pieces, self._document, is_first)
-
-    def _columns(self, index: int, line: int, texts: list[str]) -> Record:
-        if texts[0][:11].rstrip(" \t") == DOCSTART:
-            self._document += 1
-            return Record(index, line, texts, (), self._document)
-        tokens = []
-        for i, text in enumerate(texts, line):
-            if not tokens and self.comments and text.startswith(self.comments):
-                continue
-            cells = text.split("\t") if "\t" in text else text.split(" ")
-            cells = cells if "\t" in text else [cell for cell in cells if cell]
-            if not -len(cells) <= self.token_column < len(cells):
+            source: Any = [_decoded(data, options.encoding, max_line) for data in raw]
+            if format == "conll":
+                document += _is_mark(raw[0])
+                pieces = _columns(source, line, options)
+            elif format == "text":
+                source = source[0]
+                pieces = formats.pieces(source, options)
+            else:
+                source = formats.load_json(source[0])
+                pieces = formats.json_pieces(source, options)
+                next_name = formats.json_document(source)
+                is_first = next_name not in (None, name)
+                if is_first:
+                    name, document = next_name, document + 1
+            if any(len(piece.tokens) > MAX_TOKENS for piece in pieces):
                 raise InputError(
-                    f"expected a token in column {self.token_column}, got "
-                    f"{counted(len(cells), 'column')} in line {i}"
+                    f"a sentence of more than {MAX_TOKENS:,} tokens; is a blank line "
+                    "missing?"
                 )
-            token = cells[self.token_column]
-            if not token.strip(" ") or "\r" in text:
-                raise InputError(f"a blank token or a carriage return in line {i}")
-            tokens.append(token)
-        pieces = (Piece(tuple(tokens)),) if tokens else ()
-        return Record(index, line, texts, pieces, self._document)
+            place = index, line, checksum
+            yield Record(*place, source, tuple(pieces), document, is_first)
+        except InputError as error:
+            start = b"\n".join(raw)[: 1 << 16].decode("utf-8", "replace")
+            yield Record(
+                index, line, checksum, start, (), document, problem=error.message
+            )
 
 
-def shard_of(record: Record | Bad, count: int, by_document: bool) -> int:
-    """Returns the index of the process, of `count`, that tags a record."""
-    if by_document and isinstance(record, Record) and record.document:
-        return record.document % count
-    return record.index % count
+def _lines(file: Any, most: int) -> Iterator[tuple[int, bytes]]:
+    """Yields lines without line ends; only the beginning of a line too long."""
+    for number in itertools.count(1):
+        data = rest = file.readline(most + 1)
+        if not data:
+            return
+        is_too_long = len(data) > most and not data.endswith(b"\n")
+        while len(rest) > most and not rest.endswith(b"\n"):
+            rest = file.readline(most + 1)
+        if not is_too_long:
+            data = data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data
+            data = data.rstrip(b"\r\n")
+        yield number, data
+
+
+def _blocks(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[bytes]]]:
+    """Groups lines by sentence; a line that begins a document is a group."""
+    start, block = 0, []
+    for number, data in lines:
+        is_blank = not data.strip(b" \t")
+        if block and (is_blank or _is_mark(data)):
+            yield start, block
+            block = []
+        if _is_mark(data):
+            yield number, [data]
+        elif not is_blank:
+            start = start if block else number
+            if len(block) <= MAX_TOKENS:  # drops the rest of a bad record
+                block.append(data)
+    if block:
+        yield start, block
+
+
+def _is_mark(data: bytes) -> bool:
+    return data[:11].rstrip(b" \t") == DOCSTART.encode()
+
+
+def _decoded(data: bytes, encoding: str, most: int) -> str:
+    if len(data) > most:
+        raise InputError(f"a line of more than {most:,} bytes")
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{data[error.start]:02x}"
+        raise InputError(f"{byte} is not {encoding}") from None
+
+
+def _columns(lines: Sequence[str], first: int, options: Options) -> list[Piece]:
+    """Returns the tokens of a sentence in columns; none in a mark or comments."""
+    column, tokens = options.token_column or 0, []
+    if lines[0][:11].rstrip(" \t") == DOCSTART:
+        return []
+    for number, line in enumerate(lines, first):
+        if not tokens and options.comments and line.startswith(options.comments):
+            continue
+        cells = line.split("\t")
+        if len(cells) == 1:
+            cells = [cell for cell in line.split(" ") if cell]
+        if not -len(cells) <= column < len(cells):
+            count = counted(len(cells), "column")
+            raise InputError(
+                f"expected a token in column {column}, got {count} in line {number}"
+            )
+        if not cells[column].strip(" ") or "\r" in line:
+            message = f"a blank token or a carriage return in line {number}"
+            raise InputError(message)
+        tokens.append(cells[column])
+    return [Piece(tuple(tokens))] if tokens else []
 
 
 # Writing.
@@ -278,8 +235,7 @@ class Labelled(NamedTuple):
     probabilities: dict[tuple[int, int, str], float] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Sink:
+class Sink(NamedTuple):
     """Formats records with their labels.
 
     Attributes:
@@ -303,30 +259,31 @@ class Sink:
         Lines that begin documents, and comments, are not written as JSON.
         """
         if self.format == "conll":
-            return "".join(self._rows(record, labelled))
+            return "".join(f"{row}\n" for row in self._rows(record, labelled))
         if self.source == "conll" and not record.pieces:
             return ""
         return json.dumps(self._object(record, labelled), ensure_ascii=False) + "\n"
 
     def _rows(self, record: Record, labelled: Iterable[Labelled]) -> Iterator[str]:
         if not record.pieces and self.source == "conll":
-            yield "".join(f"{line}\n" for line in record.source) + "\n"
+            yield from (*record.source, "")
         if record.is_first:
-            yield f"{DOCSTART}\n\n"
+            yield from (DOCSTART, "")
         for piece, (labels, _) in zip(record.pieces, labelled, strict=True):
             rows: Sequence[str] = piece.tokens
             separator = "\t"
             if self.source == "conll":
                 comments = len(record.source) - len(piece.tokens)
-                yield from (f"{line}\n" for line in record.source[:comments])
+                yield from record.source[:comments]
                 rows = record.source[comments:]
                 separator = "\t" if "\t" in rows[0] else " "
             for row, label in zip(rows, labels, strict=True):
-                yield f"{row}{separator}{label}\n"
-            yield "\n"
+                yield f"{row}{separator}{label}"
+            yield ""
 
     def _object(self, record: Record, labelled: Sequence[Labelled]) -> dict[str, Any]:
         content: dict[str, Any] = {}
+        tokens = [token for piece in record.pieces for token in piece.tokens]
         if self.source == "jsonl":
             old = (*formats.JSON_LABELS, "spans")
             content = {k: v for k, v in record.source.items() if k not in old}
@@ -336,12 +293,10 @@ class Sink:
             content = {"document": record.document}
         text = content.get("text")
         if self.has_tags or text is None:
-            tokens = [token for piece in record.pieces for token in piece.tokens]
             labels = [label for labels, _ in labelled for label in labels]
             return {**content, "tokens": tokens, "labels": labels}
         pairs = zip(record.pieces, labelled, strict=True)
-        spans = [span for pair in pairs for span in _spans(text, *pair)]
-        return {**content, "spans": spans}
+        return {**content, "spans": [x for pair in pairs for x in _spans(text, *pair)]}
 
 
 def _spans(text: str, piece: Piece, labelled: Labelled) -> Iterator[dict[str, Any]]:
@@ -364,24 +319,24 @@ class Progress:
 
     Attributes:
         records: Number of input records so far, including those of other shards.
-        sentences: Number of tagged sentences.
-        tokens: Number of tagged tokens.
+        checksum: Checksum of these records.
+        sentences, tokens: Number of tagged sentences and tokens.
         bad: Number of unreadable records.
-        start: Time of the start in seconds, by `time.perf_counter`.
-        before: Number of tokens that an interrupted run had tagged.
     """
 
     records: int = 0
+    checksum: int = 0
     sentences: int = 0
     tokens: int = 0
     bad: int = 0
-    start: float = dataclasses.field(default_factory=time.perf_counter)
-    before: int = 0
+
+    def __post_init__(self) -> None:
+        self._start, self._before = time.perf_counter(), self.tokens
 
     def summary(self) -> str:
         """Returns the progress as a line, with the speed in tokens per second."""
-        seconds = max(time.perf_counter() - self.start, 1e-9)
-        speed = (self.tokens - self.before) / seconds
+        seconds = max(time.perf_counter() - self._start, 1e-9)
+        speed = (self.tokens - self._before) / seconds
         bad = f", {counted(self.bad, 'bad record')}" if self.bad else ""
         what = counted(self.tokens, "token"), counted(self.sentences, "sentence")
         return f"{' in '.join(what)}, {speed:,.0f} tokens/s{bad}"
@@ -391,7 +346,7 @@ class Output:
     """A file that grows by chunks, with a journal of its valid part.
 
     Use it as a context manager; the file gets its final name when the context ends
-    without an error.
+    without an error. `done` is the progress of an interrupted run.
 
     Args:
         path: The file, compressed if it ends with `.gz`; or `-` for standard output,
@@ -414,116 +369,88 @@ class Output:
         rejects: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
     ):
-        self.path = None if path == "-" else Path(path)
-        self.records, self.checksum = 0, 0
-        self.progress: dict[str, int] = {}
+        self.done = Progress()
+        self._path = None if path == "-" else Path(path)
+        self._targets = [Path(p) for p in (self._path, rejects) if p is not None]
         self._identity = json.loads(json.dumps(identity))
-        self._rejects = None if rejects is None else Path(rejects)
-        self._overwrite, self._stack = overwrite, contextlib.ExitStack()
-        self._part = _beside(Path(path), "part")
+        self._overwrite = overwrite
         self._journal = _beside(Path(path), "journal")
 
     def __enter__(self) -> Output:
-        for path in filter(None, (self.path, self._rejects)):
+        for path in self._targets:
             if path.exists() and not self._overwrite:
                 raise FileExistsError(f"{path} exists: overwrite it, or name another")
-        sizes = [0, 0]
         with contextlib.ExitStack() as stack:
-            if self.path is not None:
-                lock = filelock.FileLock(_beside(self.path, "lock"), timeout=0)
+            if self._path is not None:
+                lock = filelock.FileLock(_beside(self._path, "lock"), timeout=0)
                 try:
                     stack.enter_context(lock)
                 except filelock.Timeout:
-                    message = f"Another process is writing {self.path}"
+                    message = f"Another process is writing {self._path}"
                     raise FileExistsError(message) from None
                 stack.callback(Path(lock.lock_file).unlink, missing_ok=True)
-                sizes = self._resume()
-                self._file = stack.enter_context(_open_at(self._part, sizes[0]))
-            self._bad = None
-            if self._rejects is not None:
-                path = _beside(self._rejects, "part") if self.path else self._rejects
-                self._bad = stack.enter_context(_open_at(path, sizes[1]))
+            self._files = [
+                stack.enter_context(_open_at(_beside(path, "part"), size))
+                for path, size in zip(self._targets, self._resume(), strict=True)
+            ]
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         with self._stack:
-            if kind is not None or self.path is None:
-                return
-            self._file.close()
-            if self._bad is not None and self._rejects is not None:
-                self._bad.close()
-                os.replace(_beside(self._rejects, "part"), self._rejects)
-            os.replace(self._part, self.path)
-            self._journal.unlink(missing_ok=True)
+            if kind is None:
+                for file in self._files:
+                    file.close()
+                for path in reversed(self._targets):
+                    os.replace(_beside(path, "part"), path)
+                self._journal.unlink(missing_ok=True)
 
     def _resume(self) -> list[int]:
         """Reads the journal of an interrupted run; returns the valid sizes in bytes."""
-        if self._overwrite or not (self._journal.exists() and self._part.exists()):
-            return [0, 0]
-        try:
-            content = json.loads(self._journal.read_text("utf-8"))
-            before, sizes = content["identity"], content["sizes"]
-            self.records, self.checksum = content["records"], content["checksum"]
-            self.progress = content["progress"]
-        except (ValueError, KeyError, TypeError):
-            raise InputError("damaged: start over", self._journal) from None
-        if before != self._identity:
-            names = [k for k, v in self._identity.items() if before.get(k) != v]
-            raise FileExistsError(
-                f"{self._part} was begun with another {', '.join(names)}; give the "
-                "same, or start over"
-            )
-        return sizes
+        part, sizes = _beside(self._targets[0], "part") if self._path else None, []
+        if part and part.exists() and self._journal.exists() and not self._overwrite:
+            try:
+                content = json.loads(self._journal.read_text("utf-8"))
+                before, sizes = content["identity"], content["sizes"]
+                self.done = Progress(**content["progress"])
+            except (ValueError, KeyError, TypeError):
+                raise InputError("damaged: start over", self._journal) from None
+            if before != self._identity:
+                names = [k for k, v in self._identity.items() if before.get(k) != v]
+                raise FileExistsError(
+                    f"{part} was begun with another {', '.join(names)}; give the same, "
+                    "or start over"
+                )
+        return sizes or [0] * len(self._targets)
 
-    def check(self, records: int, checksum: int, is_end: bool = False) -> None:
-        """Raises InputError unless the interrupted run had read the same records."""
-        has_changed = records == self.records and checksum != self.checksum
-        if has_changed or (is_end and records < self.records):
-            raise InputError(
-                f"The first {self.records:,} records of the input have changed since "
-                f"{self._part} was begun; start over"
-            )
-
-    def commit(
-        self, text: str, bad: Sequence[Bad], done: Progress, checksum: int
-    ) -> None:
-        """Appends a chunk, and records it in the journal.
-
-        Args:
-            text: The labelled records.
-            bad: The unreadable records.
-            done: The progress with this chunk.
-            checksum: Checksum of the input so far.
-        """
-        if self._bad is not None:
-            rows = [
-                {"line": b.line, "problem": b.problem, "record": b.raw} for b in bad
-            ]
-            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-            _append(self._bad, "".join(lines).encode())
-        if self.path is None:
+    def commit(self, text: str, bad: Sequence[Record], done: Progress) -> None:
+        """Appends a chunk, the labelled and the bad records, and its progress."""
+        rows = [{"line": b.line, "problem": b.problem, "record": b.source} for b in bad]
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        chunks = ["".join(lines).encode()]
+        if self._path is None:
             sys.stdout.write(text)
             sys.stdout.flush()
+        else:
+            data = text.encode("utf-8", "surrogatepass")
+            if self._path.suffix == ".gz":
+                # Each chunk is a gzip member, so that the file can be cut between them.
+                data = gzip.compress(data, 6, mtime=0)
+            chunks.insert(0, data)
+        for file, data in zip(self._files, chunks, strict=False):
+            file.write(data)
+            _flush(file)
+        if self._path is None:
             return
-        data = text.encode("utf-8", "surrogatepass")
-        if self.path.suffix == ".gz":
-            # Each chunk is a gzip member, so that the file can be cut between chunks.
-            data = gzip.compress(data, 6, mtime=0)
-        _append(self._file, data)
-        names = ("records", "sentences", "tokens", "bad")
         content = {
             "identity": self._identity,
-            "records": done.records,
-            "checksum": checksum,
-            "sizes": [self._file.tell(), self._bad.tell() if self._bad else 0],
-            "progress": {name: getattr(done, name) for name in names},
+            "sizes": [file.tell() for file in self._files],
+            "progress": dataclasses.asdict(done),
         }
         temporary = _beside(self._journal, "new")
         with temporary.open("w", encoding="utf-8") as file:
             json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
+            _flush(file)
         os.replace(temporary, self._journal)
 
 
@@ -542,8 +469,7 @@ def _open_at(path: Path, size: int) -> Any:
     return file
 
 
-def _append(file: Any, data: bytes) -> None:
-    file.write(data)
+def _flush(file: Any) -> None:
     file.flush()
     os.fsync(file.fileno())
 
@@ -551,22 +477,15 @@ def _append(file: Any, data: bytes) -> None:
 # Tagging.
 
 
-class _Chunk(NamedTuple):
-    """Consecutive records, encoded.
+@dataclasses.dataclass
+class _Chunk:
+    """Consecutive records, encoded; `end` and `checksum` are those of `Progress`."""
 
-    Attributes:
-        records: The readable records.
-        bad: The unreadable ones.
-        sentences: The encoded sentences of `records`.
-        end: Number of input records up to the end of this chunk.
-        checksum: Checksum of the input up to there.
-    """
-
-    records: list[Record]
-    bad: list[Bad]
-    sentences: list[Sentence]
     end: int
     checksum: int
+    records: list[Record] = dataclasses.field(default_factory=list)
+    bad: list[Record] = dataclasses.field(default_factory=list)
+    sentences: list[Sentence] = dataclasses.field(default_factory=list)
 
 
 def identity(params: Tagger) -> str:
@@ -582,10 +501,11 @@ def identity(params: Tagger) -> str:
 
 def tag_file(
     params: Tagger,
-    source: Source,
+    source: Iterable[Record],
     sink: Sink,
     output: Output,
     *,
+    path: str | None = None,
     constrained: bool = False,
     min_probability: float = 0.0,
     shard: tuple[int, int] = (0, 1),
@@ -593,23 +513,21 @@ def tag_file(
     chunk: int = CHUNK,
     log: Callable[[Progress], object] = lambda _: None,
 ) -> Progress:
-    """Tags all records of a stream, in order.
+    """Tags all records of a stream, in order, and returns the progress at the end.
 
     Args:
         params: What `jaxner.load` returned.
         source: The records.
         sink: Formats the labelled records.
         output: Where to write; may contain the results of an interrupted run.
+        path: Name of the input, for errors.
         constrained: As in `jaxner.tag`.
-        min_probability: Minimum probability of the entities, as in `jaxner.entities`.
+        min_probability: As in `jaxner.entities`.
         shard: Index of this process and number of processes, n; each takes every n-th
             record (every n-th document for a tagger that reads documents).
         stops: Whether a bad record ends the run; otherwise it goes to the rejects.
         chunk: Minimum number of tokens to tag and write together.
         log: Receives the progress after each chunk.
-
-    Returns:
-        The progress at the end.
 
     Raises:
         BadRecordError: A record is bad; the records before it are written.
@@ -617,23 +535,23 @@ def tag_file(
             has no probabilities of entities, and there is a minimum.
     """
     fields.check("min_probability", min_probability, fields.Share)
-    done = Progress(**output.progress)
-    done.before = done.tokens
+    done = output.done
     label = _labeller(params, sink, constrained, min_probability)
-    for part in _ahead(_chunks(params, source, shard, output, stops, chunk)):
+    for part in _ahead(_chunks(params, source, shard, done, stops, chunk)):
         labelled = iter(label(part))
         texts = [
             sink.text(record, [next(labelled) for _ in record.pieces])
             for record in part.records
         ]
-        done.records = part.end
-        done.bad += 0 if stops else len(part.bad)
+        bad = [] if stops else part.bad
+        done.records, done.checksum = part.end, part.checksum
+        done.bad += len(bad)
         done.sentences += len(part.sentences)
         done.tokens += sum(len(sentence.words) for sentence in part.sentences)
-        output.commit("".join(texts), [] if stops else part.bad, done, part.checksum)
+        output.commit("".join(texts), bad, done)
         log(done)
         if stops and part.bad:
-            raise BadRecordError(part.bad[0], source.path)
+            raise BadRecordError(part.bad[0], path)
     return done
 
 
@@ -648,66 +566,65 @@ def _labeller(
     if least and not has_chances:
         raise InputError("This tagger has no probabilities of entities to choose by.")
 
-    def plain(chunk: _Chunk) -> Iterable[Labelled]:
-        options = {"constrained": constrained, "documents": _documents(chunk)}
-        ids = tagging.label_ids(params, chunk.sentences, **options)
-        return (Labelled(decode(row)) for row in ids)
-
-    def with_chances(chunk: _Chunk) -> Iterator[Labelled]:
-        options = {"constrained": constrained, "documents": _documents(chunk)}
-        types = types_of(params)
+    def label(chunk: _Chunk) -> Iterator[Labelled]:
+        # A record without a document is one itself.
+        documents = [r.document or (r.index,) for r in chunk.records for _ in r.pieces]
+        options = {"constrained": constrained, "documents": documents}
         encoded: Any = chunk.sentences
+        if not has_chances or not (least or sink.writes_entities):
+            ids = tagging.label_ids(params, encoded, **options)
+            yield from (Labelled(decode(row)) for row in ids)
+            return
+        types = types_of(params)
         for answer in arrays(params, encoded, **options):
             labels, chances = decode(answer.labels), read_spans(types, answer)
             for start, end, _ in [s for s, p in chances.items() if p < least]:
                 labels[start:end] = ["O"] * (end - start)
-            kept = {span: p for span, p in chances.items() if p >= least}
-            yield Labelled(labels, kept)
+            yield Labelled(labels, {s: p for s, p in chances.items() if p >= least})
 
-    return with_chances if has_chances and (least or sink.writes_entities) else plain
-
-
-def _documents(chunk: _Chunk) -> list[Hashable]:
-    """Returns the document of each sentence; a record without any is one itself."""
-    return [r.document or (r.index,) for r in chunk.records for _ in r.pieces]
+    return label
 
 
 def _chunks(
     params: Tagger,
-    source: Source,
+    source: Iterable[Record],
     shard: tuple[int, int],
-    output: Output,
+    done: Progress,
     stops: bool,
     size: int,
 ) -> Iterator[_Chunk]:
-    """Yields the remaining records in encoded chunks."""
-    index, count = shard
+    """Yields the remaining records of a shard in encoded chunks."""
     by_document = params.vocabulary.reads_documents
-    read, tokens, document = 0, 0, 0
-    chunk = _Chunk([], [], [], output.records, output.checksum)
+    changed = InputError(
+        f"The first {done.records:,} records of the input have changed since the "
+        "output was begun; start over"
+    )
+    before, read, tokens, document = done.records, 0, 0, 0
+    chunk = _Chunk(before, done.checksum)
     for record in source:
-        number = record.document if isinstance(record, Record) else document
-        goes_on = by_document and number and number == document  # 0: no documents
+        goes_on = by_document and record.document and record.document == document
         if tokens >= size and not goes_on:
             yield chunk
-            chunk, tokens = _Chunk([], [], [], chunk.end, chunk.checksum), 0
-        read, document = read + 1, number
-        if read <= output.records:
-            output.check(read, source.checksum)
+            chunk, tokens = _Chunk(chunk.end, chunk.checksum), 0
+        read, document = record.index + 1, record.document
+        if read <= before:
+            if read == before and record.checksum != chunk.checksum:
+                raise changed
             continue
-        if shard_of(record, count, by_document) == index:
-            if isinstance(record, Record):
+        number = (by_document and record.document) or record.index
+        if number % shard[1] == shard[0]:
+            if record.problem is not None:
+                chunk.bad.append(record)
+                if stops:
+                    break
+            else:
                 chunk.records.append(record)
                 for piece in record.pieces:
                     chunk.sentences.append(params.vocabulary.encode(piece.tokens))
                     tokens += len(piece.tokens)
-            elif stops:
-                yield chunk._replace(bad=[record])
-                return
-            else:
-                chunk.bad.append(record)
-        chunk = chunk._replace(end=read, checksum=source.checksum)
-    output.check(read, source.checksum, is_end=True)
+        chunk.end, chunk.checksum = read, record.checksum
+    if read < before:
+        raise changed
     yield chunk
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,64 +75,51 @@ def tag(
     if count > 1 and target == output and shard is None:
         raise InputError("Several processes need --output with {shard} in its name")
     source = from_ or formats.guess_raw(str(input))
-    _check_use(reading, source)
+    for name in _TEXT if source == "conll" else _COLUMNS:
+        if name in reading:
+            flag = name.removeprefix("split_").replace("_", "-")
+            raise InputError(f"--{flag} has no use for an input in {source}")
     to = to or formats.guess_output(target, source)
     params = tagging.load(str(workdir))
-    columns = {"token_column": 0, "comments": None, "encoding": "utf-8"}
-    like_run = corpus.reading_of(str(workdir)) | reading
-    columns |= {name: like_run[name] for name in columns if name in like_run}
+    like_run = corpus.reading_of(str(workdir))
+    like_run = {k: v for k, v in like_run.items() if k in (*_COLUMNS, "encoding")}
+    options = {"split_sentences": True, **like_run, **reading}
     # What must stay the same when a run continues.
     identity = {
         "tagger": stream.identity(params),
         **{"workdir": str(workdir), "input": str(input), "rejects": rejects},
-        "tokenizer": reading.get("tokenizer"),
-        "sentences": reading.get("split_sentences"),
-        **columns,
         **{"constrained": constrained, "min_probability": min_probability},
-        "formats": [source, to],
-        "shard": [index, count],
+        **{"formats": [source, to], "shard": [index, count], **options},
     }
     show = _Progress()
     show.line(f"Tags {input}, {source} to {to}")
-    with stream.opened(str(input)) as file:
-        records = stream.Source(
-            file,
-            source,
-            reading.get("tokenizer"),
-            reading.get("split_sentences", True),
-            path=str(input),
-            **columns,
-        )
-        sink = stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS)
-        out = stream.Output(target, identity, rejects=bad, overwrite=overwrite)
-        with out:
-            if out.records:
-                show.line(f"Continuing after {counted(out.records, 'record')}")
-            try:
-                done = stream.tag_file(
-                    params,
-                    records,
-                    sink,
-                    out,
-                    constrained=constrained,
-                    min_probability=min_probability,
-                    shard=(index, count),
-                    stops=bad is None,
-                    log=show,
-                )
-            except stream.BadRecordError as error:
-                raise _bad_record(target, error) from None
+    with (
+        stream.opened(str(input)) as file,
+        stream.Output(target, identity, rejects=bad, overwrite=overwrite) as out,
+    ):
+        if out.done.records:
+            show.line(f"Continuing after {counted(out.done.records, 'record')}")
+        try:
+            done = stream.tag_file(
+                params,
+                stream.records(file, source, formats.Options(**options)),
+                stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS),
+                out,
+                path=str(input),
+                constrained=constrained,
+                min_probability=min_probability,
+                shard=(index, count),
+                stops=bad is None,
+                log=show,
+            )
+        except stream.BadRecordError as error:
+            message = (
+                f"{error.message}. Fix it and run the same command, give the file's "
+                "--encoding or --token-column, or name a file for bad records with "
+                "--rejects."
+            )
+            raise InputError(message, error.path, error.line) from None
     show.line(f"Done: {done.summary()}", is_last=True)
-
-
-def _check_use(reading: Mapping[str, Any], format: str) -> None:
-    """Raises InputError if an option has no use for the format of the input."""
-    is_columns = format == "conll"
-    for name in _TEXT if is_columns else _COLUMNS:
-        if name in reading:
-            flag = name.removeprefix("split_").replace("_", "-")
-            use = "raw text" if is_columns else "columns"
-            raise InputError(f"--{flag} is for {use}, and the input is {format}")
 
 
 def _target(path: str, shard: int, source: Path) -> str:
@@ -144,17 +130,6 @@ def _target(path: str, shard: int, source: Path) -> str:
     path = str(disk.expanded(path))
     disk.check(path, source)
     return path
-
-
-def _bad_record(target: str, error: Any) -> InputError:
-    """Returns the error of a bad record with what the command can do about it."""
-    kept = "" if target == "-" else " The output before it is kept."
-    return InputError(
-        f"{error.message}. Fix it and run the same command, give the file's --encoding "
-        f"or --token-column, or name a file for bad records with --rejects.{kept}",
-        error.path,
-        error.line,
-    )
 
 
 def read_shard(text: str) -> tuple[int, int]:

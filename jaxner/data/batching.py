@@ -108,19 +108,17 @@ def pad(
         >>> batch.words.tolist(), batch.chars.tolist()
         ([[5, 0]], [[0, 0, 0], [7, 8, 0], [0, 0, 0]])
     """
-    rows = len(sentences) if count is None else count
+    tokens = shape.tokens if isinstance(shape, Shape) else shape
+    places = _filled([s.words for s in sentences], tokens, count)
     if isinstance(shape, Shape):
-        tokens = shape.tokens
         words, index = merge(sentences)
         chars = spell(words, shape.chars, shape.words)
     else:
-        tokens = shape
         index = [s.char_index for s in sentences]
         sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
-        chars = np.zeros((rows, *sizes.max(axis=0)), np.int32)
+        chars = np.zeros((len(places), *sizes.max(axis=0)), np.int32)
         for i, s in enumerate(sentences):
             chars[i, : s.chars.shape[0], : s.chars.shape[1]] = s.chars
-    places = _filled([len(s.words) for s in sentences], rows, tokens)
     return _lay(sentences, places, index)._replace(chars=chars)
 
 
@@ -128,8 +126,7 @@ def pad_labels(
     labels: Sequence[np.ndarray], length: int, count: int | None = None
 ) -> Int[np.ndarray, "B T"]:
     """Returns the label ids of a batch, 0 under padding; arguments as of `pad`."""
-    rows = len(labels) if count is None else count
-    return _laid(labels, _filled([len(ids) for ids in labels], rows, length))
+    return _laid(labels, _filled(labels, length, count))
 
 
 def join(sentences: Sequence[Sentence]) -> Sentence:
@@ -146,7 +143,7 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
         [0, 5, 6, 0, 5, 6, 0]
     """
     words, index = merge(sentences)
-    places = _between([len(s.words) for s in sentences])
+    places = _between([s.words for s in sentences])
     chars = spell(words, max(map(length, words)) or 1)
     joined = _lay(sentences, places, index)
     return joined._replace(chars=chars, mask=np.ones(len(places), bool))
@@ -154,7 +151,7 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
 
 def join_labels(labels: Sequence[np.ndarray], separator: int) -> np.ndarray:
     """Returns the label ids of one document, with the label id of separators."""
-    return _laid(labels, _between([len(ids) for ids in labels]), separator)
+    return _laid(labels, _between(labels), separator)
 
 
 def joined(
@@ -204,17 +201,19 @@ def groups(documents: Iterable[Hashable]) -> list[list[int]]:
     return list(members.values())
 
 
-def _filled(lengths: Sequence[int], count: int, width: int) -> Bool[np.ndarray, "B T"]:
-    """Returns which places of a batch its sentences fill."""
-    ends = np.zeros(count, int)
-    ends[: len(lengths)] = lengths
+def _filled(
+    rows: Sequence[Any], width: int, count: int | None = None
+) -> Bool[np.ndarray, "B T"]:
+    """Returns which places of a batch its rows fill; `count`: as in `pad`."""
+    ends = np.zeros(len(rows) if count is None else count, int)
+    ends[: len(rows)] = [len(row) for row in rows]
     return np.arange(width) < ends[:, None]
 
 
-def _between(lengths: Sequence[int]) -> Bool[np.ndarray, " T"]:
+def _between(rows: Sequence[Any]) -> Bool[np.ndarray, " T"]:
     """Returns which places of a document are tokens, not separators."""
-    places = np.ones(sum(lengths) + len(lengths) + 1, bool)
-    places[np.cumsum([0, *(n + 1 for n in lengths)])] = False
+    places = np.ones(sum(map(len, rows)) + len(rows) + 1, bool)
+    places[np.cumsum([0, *(len(row) + 1 for row in rows)])] = False
     return places
 
 
@@ -254,14 +253,14 @@ def _lay_pieces(pieces: Sequence[Pieces], places: Bool[np.ndarray, "*B T"]) -> P
     shape = piece_shape(pieces, few=is_batch)
     counts = [len(p.windows) for p in pieces]
     if is_batch:
-        held, offsets = _filled(counts, len(places), shape.windows), [0] * len(pieces)
+        offsets = [0] * len(pieces)
+        held = _filled([p.windows for p in pieces], shape.windows, len(places))
     else:
-        held, offsets = np.ones(sum(counts), bool), np.cumsum([0, *counts])[:-1]
+        offsets, held = np.cumsum([0, *counts])[:-1], np.ones(sum(counts), bool)
 
     def widened(array: np.ndarray, width: int, fill: int = 0) -> np.ndarray:
-        return np.pad(
-            array, ((0, 0), (0, width - array.shape[1])), constant_values=fill
-        )
+        missing = ((0, 0), (0, width - array.shape[1]))
+        return np.pad(array, missing, constant_values=fill)
 
     positions = []
     for p, offset in zip(pieces, offsets, strict=True):
@@ -300,14 +299,14 @@ def without_far_vectors(
     `parts` devices share `count` rows; this process has those of `near` (None: all).
     The vectors of other rows, if they are still in a file, become zeros.
     """
-    kept = list(sentences)
+    batch = list(sentences)
     for row, sentence in enumerate(sentences):
         vectors = sentence.vectors
         is_far = near is not None and row * parts // count not in near
         if is_far and isinstance(vectors, TokenVectors):
-            shape = len(sentence.words), *vectors.sizes
-            kept[row] = sentence._replace(vectors=np.broadcast_to(np.float32(0), shape))
-    return kept
+            zeros = np.zeros((len(sentence.words), *vectors.sizes), np.float32)
+            batch[row] = sentence._replace(vectors=zeros)
+    return batch
 
 
 # The choice of shapes, by sizes: tokens, distinct words, and characters of the longest
@@ -448,7 +447,7 @@ class Batches:
 
         Raises:
             TypeError: An argument has another type.
-            ValueError: A label is not in the vocabulary, or breaks its scheme; or the
+            InputError: A label is not in the vocabulary, or breaks its scheme; or the
                 numbers of documents, labels and sentences differ.
 
         Example:
@@ -476,18 +475,15 @@ class Batches:
     def epoch(self, seed: Seed, epoch: Count) -> Iterator[tuple[Sentence, np.ndarray]]:
         """Yields sentences and label ids of the batches of an epoch, by block."""
         for drawn in self.draw(seed, epoch):
-            for places in self.cut(drawn):
-                members = drawn[places]
+            for members in (drawn[places] for places in self.cut(drawn)):
                 shape = self.shapes[fit(self.size(members), self.shapes)]
                 words, index = self.rows_of(members, shape)
-                spelled = [self.words[i] for i in words]
-                batch = pad(
-                    [self.sentences[i] for i in members], shape.tokens, len(index)
-                )._replace(
-                    chars=spell(spelled, shape.chars, shape.words), char_index=index
-                )
+                chars = spell([self.words[i] for i in words], shape.chars, shape.words)
+                here = [self.sentences[i] for i in members]
+                batch = pad(here, shape.tokens, len(index))
                 labels = [self.labels[i] for i in members]
-                yield batch, pad_labels(labels, shape.tokens, len(index))
+                labels = pad_labels(labels, shape.tokens, len(index))
+                yield batch._replace(chars=chars, char_index=index), labels
 
     @property
     def num_batches(self) -> int:
@@ -535,9 +531,9 @@ class Batches:
 
         Row 0 is that of padding.
         """
-        own = [self.index[i] for i in members]
-        places = _filled([*map(len, own)], self.multiple(self.rows), shape.tokens)
-        index = _laid(own, places)
+        each = [self.index[i] for i in members]
+        places = _filled(each, shape.tokens, self._multiple(self.rows))
+        index = _laid(each, places)
         if self.chars == "token":
             words = np.append(0, index[places])
             index[places] = np.arange(1, len(words))
@@ -545,7 +541,7 @@ class Batches:
         words, where = np.unique(np.append(index, 0), return_inverse=True)
         return words, where[:-1].reshape(index.shape).astype(np.int32)
 
-    def multiple(self, count: int) -> int:
+    def _multiple(self, count: int) -> int:
         """Returns a number rounded up so that devices share it equally."""
         return -(-count // self.parts) * self.parts
 
@@ -560,27 +556,22 @@ class Batches:
         draws = itertools.islice(draws, min(_SAMPLE, 4 * self.num_batches))
         sample = [self.size(drawn[rows]) for drawn in draws for rows in self.cut(drawn)]
         shapes = choose(np.array(sample), Shape(tokens, words, width), count)
-        return [s._replace(words=self.multiple(s.words)) for s in shapes]
+        return [s._replace(words=self._multiple(s.words)) for s in shapes]
 
 
 def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:
     """Raises TypeError or InputError unless each token has a label, by the scheme."""
     if not isinstance(rows, (list, tuple)):
         raise TypeError(f"Expected labels as a list of lists, got {shown(rows)}.")
+    wanted = counted(len(sentences), "sentence")
     if len(rows) != len(sentences):
-        raise InputError(
-            f"Expected labels for each of the {counted(len(sentences), 'sentence')}, "
-            f"got {len(rows)}."
-        )
+        raise InputError(f"Expected labels of {wanted}, got {len(rows)}.")
     for i, (row, tokens) in enumerate(zip(rows, sentences, strict=True)):
+        wanted = counted(len(tokens), "label")
         if len(row) != len(tokens):
-            raise InputError(
-                f"Expected {counted(len(tokens), 'label')} for sentence {i}, got "
-                f"{len(row)}."
-            )
+            raise InputError(f"Expected {wanted} for sentence {i}, got {len(row)}.")
         if scheme != schemes.TAGS and schemes.violations(row, scheme):
             raise InputError(
-                f"The labels of sentence {i} break {scheme}. Convert each row, "
-                f"jaxner.data.schemes.convert(row, {scheme!r}), or build the "
-                "vocabulary with their scheme."
+                f"The labels of sentence {i} break {scheme}. Convert each row with "
+                f"jaxner.data.schemes.convert(row, {scheme!r})."
             )
