@@ -1,7 +1,4 @@
-"""Checks of the arguments of public functions, besides numbers, switches and words.
-
-Each error says what was expected, what came, and what would work.
-"""
+"""Checks of the arguments of public functions, besides numbers, switches and words."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ from typing import Any
 
 from jaxner.errors import InputError
 from jaxner.wording import shown as shown
-
-_PARTS = ("weights", "model", "vocabulary")
 
 
 def check_tagger(params: Any) -> None:
@@ -29,9 +24,8 @@ def check_tagger(params: Any) -> None:
             f"Expected a tagger, got {shown(params)}: call "
             f"jaxner.load({os.fspath(params)!r})."
         )
-    parts = [getattr(params, name, None) for name in _PARTS]
-    is_whole = isinstance(parts[0], Mapping) and "params" in parts[0]
-    if not is_whole or None in parts:
+    parts = [getattr(params, name, None) for name in ("weights", "model", "vocabulary")]
+    if None in parts or not isinstance(parts[0], Mapping) or "params" not in parts[0]:
         raise TypeError(
             "Expected a tagger with weights, model and vocabulary, as jaxner.load "
             f"returns it, got {shown(params)}."
@@ -60,12 +54,7 @@ def check_folder(workdir: Any) -> None:
 
 
 def check_documents(documents: Any, number: int) -> None:
-    """Checks that documents are a list with the document of each sentence, or None.
-
-    Raises:
-        TypeError: They are no list.
-        InputError: The numbers of documents and sentences differ.
-    """
+    """Raises an error unless documents are a list, one for each sentence, or None."""
     if documents is None:
         return
     is_list = hasattr(documents, "__len__") and hasattr(documents, "__iter__")

@@ -536,7 +536,7 @@ def allowed(hint: Any) -> str:
 
     Example:
         >>> allowed(fields.Rate | None)
-        'number in [0, 1) or None'
+        'number at least 0 and below 1 or None'
     """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:

@@ -15,10 +15,11 @@ import functools
 import inspect
 import math
 import numbers
+import operator
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from jaxner.errors import InputError
@@ -34,7 +35,7 @@ class Range:
 
     Example:
         >>> str(Range(least=0, below=1)), 1.0 in Range(least=0, below=1)
-        ('in [0, 1)', False)
+        ('at least 0 and below 1', False)
     """
 
     least: int | float | None = None
@@ -45,30 +46,24 @@ class Range:
     note: str = ""
 
     def __contains__(self, value: Any) -> bool:
-        return (
-            math.isfinite(value)
-            and (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
-            and (self.below is None or value < self.below)
-            and (not self.step or (value - (self.least or 0)) % self.step == 0)
-        )
+        compared = all(compare(value, bound) for _, compare, bound in self._bounds())
+        in_step = not self.step or (value - (self.least or 0)) % self.step == 0
+        return math.isfinite(value) and compared and in_step
 
     def __str__(self) -> str:
-        if self.step:
-            first = int(self.least or 0)
-            last = "…" if self.most is None else f"…, {self.most}"
-            return f"{first}, {first + self.step}, {first + 2 * self.step}, {last}"
-        low = self.least if self.above is None else self.above
-        high = self.most if self.below is None else self.below
-        if low is not None and high is not None:
-            left, right = "[("[self.least is None], "])"[self.most is None]
-            return f"in {left}{low}, {high}{right}"
-        if low is not None:
-            return f"{'at least' if self.above is None else 'above'} {low}"
-        if high is not None:
-            return f"{'at most' if self.below is None else 'below'} {high}"
-        return "a finite number"
+        bounds = [f"{words} {bound}" for words, _, bound in self._bounds()]
+        steps = f" in steps of {self.step}" if self.step else ""
+        return " and ".join(bounds or ["a finite number"]) + steps
+
+    def _bounds(self) -> Iterator[tuple[str, Callable, float]]:
+        for words, compare, bound in (
+            ("at least", operator.ge, self.least),
+            ("above", operator.gt, self.above),
+            ("at most", operator.le, self.most),
+            ("below", operator.lt, self.below),
+        ):
+            if bound is not None:
+                yield words, compare, bound
 
 
 class OneOf:
@@ -135,13 +130,7 @@ _TYPES: dict[Any, tuple[Any, str]] = {
 
 
 class Field(NamedTuple):
-    """An option of a module or section.
-
-    Attributes:
-        hint: Annotation of the field.
-        default: Default value; `dataclasses.MISSING` without one.
-        meaning: What it does, for the list of all options.
-    """
+    """An option: its annotation, its default (or MISSING) and its meaning."""
 
     hint: Any
     default: Any
@@ -168,7 +157,9 @@ def of(module: type) -> dict[str, Field]:
         (3, ['size'])
     """
     hints = typing.get_type_hints(module, include_extras=True)
-    told = meanings(module.__doc__, "Attributes")
+    told = {}
+    for kind in reversed(module.__mro__):
+        told |= meanings(kind.__doc__, "Attributes")
     return {
         field.name: Field(hints[field.name], field.default, told.get(field.name, ""))
         for field in dataclasses.fields(module)
@@ -228,24 +219,14 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def argument(hint: Any) -> Callable[[str], Any]:
-    """Returns a parser of a command line's option, for argparse's `type`.
-
-    Example:
-        >>> argument(Size)("3")
-        3
-        >>> argument(Size)("0")
-        Traceback (most recent call last):
-        ...
-        argparse.ArgumentTypeError: must be at least 1, got 0
-    """
+    """Returns a parser of a command line's option, for argparse's `type`."""
+    kind = _kind(hint)
 
     def parse(text: str) -> Any:
-        kind = _kind(hint)
         try:
             value = kind(text)
         except ValueError:
-            message = f"must be {_TYPES[kind][1]}, got {text!r}"
-            raise argparse.ArgumentTypeError(message) from None
+            value = text
         if wrong := _problem(value, hint):
             raise argparse.ArgumentTypeError(wrong.strip())
         return value
@@ -262,9 +243,6 @@ def checked(function: _Function) -> _Function:
     Options are arguments whose annotation says all that is allowed: a number, a switch
     or a word, perhaps with a range. Others are left to the function.
 
-    Args:
-        function: A function whose errors callers read; not one of an inner loop.
-
     Example:
         >>> @checked
         ... def repeat(text: str, times: Size = 1) -> str:
@@ -275,7 +253,6 @@ def checked(function: _Function) -> _Function:
         jaxner.errors.InputError: times must be at least 1, got 0
     """
     signature = inspect.signature(function)
-    names = inspect.unwrap(function).__globals__
 
     @functools.cache
     def hints() -> dict[str, Any]:
@@ -283,8 +260,13 @@ def checked(function: _Function) -> _Function:
         for name, parameter in signature.parameters.items():
             hint = parameter.annotation
             with contextlib.suppress(NameError):  # imported for type checkers alone
-                evaluated[name] = eval(hint, names) if isinstance(hint, str) else hint
-        return {n: h for n, h in evaluated.items() if is_single(h)}
+                space = inspect.unwrap(function).__globals__
+                evaluated[name] = eval(hint, space) if isinstance(hint, str) else hint
+        return {
+            name: hint
+            for name, hint in evaluated.items()
+            if _is_option(hint) and _kind(hint) is not tuple
+        }
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -300,66 +282,60 @@ def checked(function: _Function) -> _Function:
     return call  # pyright: ignore[reportReturnType]
 
 
-def _must(name: str, text: str, value: Any, note: str = "") -> str:
-    return f"{name} must be {text}, got {value!r}{note and f': {note}'}"
-
-
 def _problem(value: Any, hint: Any, name: str = "", whose: str = "") -> str | None:
     """Returns the message about a value; None if it is allowed."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    note = ""
     if origin is Annotated:
-        base, rule = arguments[0], arguments[-1]
+        rule = inner[-1]
         if isinstance(rule, OneOf):
             known = "; ".join(filter(None, (", ".join(rule.known), rule.note)))
             unknown = f"Unknown {name} {value!r}{whose}; known: {known}"
             return None if value in rule else unknown
-        wrong = _problem(value, base, name, whose)
+        wrong = _problem(value, inner[0], name, whose)
         if wrong or not isinstance(rule, Range) or value in rule:
             return wrong
         is_said = math.isfinite(value) or rule == Range(note=rule.note)
         text = f"{'' if is_said else 'finite and '}{rule}"
-        return _must(name + whose, text, value, rule.note)
-    if origin in _UNIONS:
-        problems = [_problem(value, each, name, whose) for each in arguments]
+        note = rule.note and f": {rule.note}"
+    elif origin in _UNIONS:
+        problems = [_problem(value, each, name, whose) for each in inner]
         # The problem of the type that the value has says most.
-        of_type = [not _problem(value, _kind(each)) for each in arguments]
-        said = problems[of_type.index(True) if True in of_type else 0]
-        return None if None in problems else said
-    if origin in _SEQUENCES:
-        if other := _problem(value, tuple, name, whose):
-            return other
-        if len(value) > _MOST_VALUES:
-            return _must(name + whose, f"at most {_MOST_VALUES} values", len(value))
-        each = (_problem(x, arguments[0], name, whose) for x in value)
-        return next(filter(None, each), None)
-    wanted, text = _TYPES.get(hint, (object, ""))
-    is_other = isinstance(value, bool) and hint in (int, float)
-    if isinstance(value, wanted) and not is_other:
-        return None
-    return _must(name + whose, text, value)
+        of_type = [not _problem(value, _kind(each)) for each in inner]
+        told = problems[of_type.index(True) if True in of_type else 0]
+        return None if None in problems else told
+    elif origin in _SEQUENCES:
+        if wrong := _problem(value, tuple, name, whose):
+            return wrong
+        if len(value) <= _MOST_VALUES:
+            each = (_problem(x, inner[0], name, whose) for x in value)
+            return next(filter(None, each), None)
+        text, value = f"at most {_MOST_VALUES} values", len(value)
+    else:
+        wanted, text = _TYPES.get(hint, (object, ""))
+        is_other = isinstance(value, bool) and hint in (int, float)
+        if isinstance(value, wanted) and not is_other:
+            return None
+    return f"{name}{whose} must be {text}, got {value!r}{note}"
 
 
 def _kind(hint: Any) -> type:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return _kind(arguments[0])
+        return _kind(inner[0])
     if origin in _UNIONS:
-        kinds = {_kind(each) for each in arguments} - {types.NoneType}
+        kinds = {_kind(each) for each in inner} - {types.NoneType}
         return kinds.pop() if len(kinds) == 1 else object
     if origin in _SEQUENCES:
         return tuple
     return hint if hint in _TYPES else object
 
 
-def is_single(hint: Any) -> bool:
-    """Returns whether an annotation is that of an option with one value."""
-    return _is_option(hint) and _kind(hint) is not tuple
-
-
 def _is_option(hint: Any) -> bool:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    """Returns whether an annotation says all that is allowed."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return DERIVED not in arguments and _is_option(arguments[0])
+        return DERIVED not in inner and _is_option(inner[0])
     if origin in (*_UNIONS, *_SEQUENCES):
-        return all(_is_option(each) for each in arguments if each is not Ellipsis)
+        return all(_is_option(each) for each in inner if each is not Ellipsis)
     return hint in _TYPES

@@ -109,7 +109,7 @@ def maps(
 
 @jax.jit
 def _maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
-    out = models.apply_with_intermediates(params.model, params.weights, sentence)[1]
+    out = models.apply_stages(params.model, params.weights, sentence)[1]
     found = {name: out[name] for name in ("attention",) if name in out}
     if "relation_from" in out:
         mask = jnp.asarray(sentence.mask)

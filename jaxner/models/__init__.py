@@ -25,7 +25,6 @@ from jaxner.models.model import MCDropout as MCDropout
 from jaxner.models.model import Model as Model
 from jaxner.models.model import apply as apply
 from jaxner.models.model import apply_stages as apply_stages
-from jaxner.models.model import apply_with_intermediates as apply_with_intermediates
 from jaxner.models.model import average as average
 from jaxner.models.model import character_readers as character_readers
 from jaxner.models.model import draft as draft
@@ -74,16 +73,10 @@ HEADS = {
 }
 CHARACTERS = {"cnn": CharacterCNN, "intnet": IntNet, "lstm": CharacterLSTM}
 
-MODULES = {
-    kind.__name__: kind
-    for kind in (
-        *(kind for kind in ENCODERS.values()),
-        *(kind for kind, _ in HEADS.values()),
-        *CHARACTERS.values(),
-        *(BERT, Capitalisation, MCDropout, Model, Refinement, Representation),
-        *(TwoStream, Vectors, WordPieces, Words),
-    )
-}
+_KINDS = [*ENCODERS.values(), *(kind for kind, _ in HEADS.values())]
+_KINDS += [*CHARACTERS.values(), BERT, Capitalisation, MCDropout, Model, Refinement]
+_KINDS += [Representation, TwoStream, Vectors, WordPieces, Words]
+MODULES = {kind.__name__: kind for kind in _KINDS}
 """The modules that models of this library consist of, by name."""
 
 from jaxner.models.options import build as build  # noqa: E402  reads the tables

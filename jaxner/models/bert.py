@@ -31,7 +31,7 @@ ACTIVATIONS = {
 }
 """Activations by their names in a Hugging Face config."""
 
-_draw = nn.initializers.normal(0.02)
+_draw = layers.normal(0.02)
 
 
 class BERT(nn.Module):
@@ -76,32 +76,27 @@ class BERT(nn.Module):
             in_axes=nn.broadcast,  # pyright: ignore[reportArgumentType]
             length=self.num_hidden_layers,
         )
-        x, each = stack(
-            self.num_attention_heads,
-            self.intermediate_size,
-            self.layer_norm_eps,
-            self.hidden_act,
-            self.hidden_dropout_prob,
-            self.attention_probs_dropout_prob,
-            train,
-            name="layers",
-        )(x, mask)
+        sizes = self.num_attention_heads, self.intermediate_size, self.layer_norm_eps
+        rates = self.hidden_dropout_prob, self.attention_probs_dropout_prob
+        x, each = stack(*sizes, self.hidden_act, *rates, train, name="layers")(x, mask)
         each = jnp.where(mask[None, :, None], each, 0.0)
         return jnp.where(mask[:, None], x, 0.0), each
 
     def _embed(self, ids, train):
         """Returns the sum of piece, position and segment vectors (figure 2)."""
-        table = functools.partial(nn.Embed, features=self.hidden_size)
-        pieces = table(self.vocab_size, embedding_init=_draw, name="words")
-        positions = table(
-            self.max_position_embeddings, embedding_init=_draw, name="positions"
-        )
-        types = table(self.type_vocab_size, embedding_init=_draw, name="types")
+
+        def look_up(name, size, ids):
+            return layers.embed(size, self.hidden_size, _draw, name)(ids)
+
         # A batch may be padded beyond the last position; no result depends on it.
         indices = jnp.minimum(jnp.arange(len(ids)), self.max_position_embeddings - 1)
-        x = pieces(ids) + positions(indices) + types(jnp.zeros_like(ids))
+        x = (
+            look_up("words", self.vocab_size, ids)
+            + look_up("positions", self.max_position_embeddings, indices)
+            + look_up("types", self.type_vocab_size, jnp.zeros_like(ids))
+        )
         x = layers.norm(self.layer_norm_eps, "norm")(x)
-        return nn.Dropout(self.hidden_dropout_prob)(x, deterministic=not train)
+        return layers.dropout(self.hidden_dropout_prob, x, train)
 
 
 class _Layer(nn.Module):
@@ -117,19 +112,20 @@ class _Layer(nn.Module):
 
     @nn.compact
     def __call__(self, x, mask):
-        drop = functools.partial(nn.Dropout, deterministic=not self.train)
-        y = drop(self.dropout)(self._attend(x, mask, drop))
+        drop = nn.Dropout(self.dropout)  # made first, which decides its key
+        y = drop(self._attend(x, mask), deterministic=not self.train)
         x = layers.norm(self.eps, "attention_norm")(x + y)
-        y = _dense(self.intermediate_size, "intermediate")(x)
-        y = _dense(x.shape[1], "output")(ACTIVATIONS[self.activation](y))
-        x = layers.norm(self.eps, "output_norm")(x + drop(self.dropout)(y))
+        y = layers.dense(self.intermediate_size, _draw, "intermediate")(x)
+        y = layers.dense(x.shape[1], _draw, "output")(ACTIVATIONS[self.activation](y))
+        y = layers.dropout(self.dropout, y, self.train)
+        x = layers.norm(self.eps, "output_norm")(x + y)
         return x, x
 
-    def _attend(self, x, mask, drop):
+    def _attend(self, x, mask):
         """Returns multi-head attention to the real pieces (Vaswani et al., 3.2)."""
         length, size = x.shape
         queries, keys, values = (
-            _dense(size, name)(x).reshape(length, self.num_heads, -1)
+            layers.dense(size, _draw, name)(x).reshape(length, self.num_heads, -1)
             for name in ("query", "key", "value")
         )
         scores = jnp.einsum("tmd,smd->mts", queries, keys) / queries.shape[2] ** 0.5
@@ -139,11 +135,8 @@ class _Layer(nn.Module):
             weights, deterministic=not self.train
         )
         contexts = jnp.einsum("tsm,smd->tmd", weights, values)
-        return _dense(size, "attention_output")(contexts.reshape(length, size))
-
-
-def _dense(size: int, name: str) -> nn.Dense:
-    return nn.Dense(size, kernel_init=_draw, name=name)
+        output = layers.dense(size, _draw, "attention_output")
+        return output(contexts.reshape(length, size))
 
 
 POOLS = ("first", "mean")
@@ -173,9 +166,9 @@ class WordPieces(nn.Module):
         )
         states = encode(self.encoder, pieces.windows, pieces.mask)
         states = states.reshape(-1, states.shape[-1])
-        positions = (
-            pieces.positions[:, :1] if self.pool == "first" else pieces.positions
-        )
+        positions = pieces.positions
+        if self.pool == "first":
+            positions = positions[:, :1]
         present = (positions >= 0)[:, :, None]
         gathered = jnp.where(present, states[jnp.maximum(positions, 0)], 0.0)
         return gathered.sum(axis=1) / jnp.maximum(present.sum(axis=1), 1)

@@ -8,8 +8,9 @@ dimensions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import flax.linen as nn
 import jax
@@ -64,7 +65,7 @@ class BiLSTM(nn.Module):
     output_dropout: Rate = 0.0
     input_mask: Annotated[str, OneOf(INPUT_MASKS)] = "unit"
     dropout_scope: Annotated[str, OneOf(STREAMS)] = "sentence"
-    initializer: layers.Initializer = "glorot"
+    initializer: layers.LSTM = "glorot"
     forget_bias: Real = 1.0
 
     receptive_field = None  # all tokens decide every label
@@ -82,17 +83,18 @@ class BiLSTM(nn.Module):
                 return x
             key = self.make_rng(STREAMS[self.dropout_scope])
             shape = (*((1, 1) if is_shared else (2, self.num_units)), x.shape[3])
-            kept = jax.random.bernoulli(key, 1 - rate, shape)
-            return x * jnp.where(kept, 1 / (1 - rate), 0.0)[None]
+            stays = jax.random.bernoulli(key, 1 - rate, shape)
+            return x * jnp.where(stays, 1 / (1 - rate), 0.0)[None]
 
-        size, options = self.hidden_dim, (self.initializer, self.forget_bias)
+        size, units = self.hidden_dim, self.num_units
+        drawn = self.initializer, self.forget_bias
         x = x[:, None, None]
         for layer in range(1, self.num_layers + 1):
             if self.cross and layer > 1:
                 x = jnp.concatenate([x[:, 0:1], x[:, 1:2]], axis=3)
             x = drop(self.input_dropout, x, self.input_mask == "shared")
-            cells = layers.Cells(size, self.num_units, *options, name=f"layer{layer}")
-            ones = jnp.ones((1, 2, self.num_units, size), x.dtype)
+            cells = layers.Cells(size, *drawn, units, name=f"layer{layer}")
+            ones = jnp.ones((1, 2, units, size), x.dtype)
             state_mask = drop(self.state_dropout, ones)[0]
             x, _ = layers.bilstm(x, mask, *cells(x.shape[3]), state_mask)
         x = drop(self.output_dropout, x)
@@ -115,21 +117,19 @@ class Chain(nn.Module):
     @property
     def receptive_field(self) -> int | None:
         """Number of tokens that decide one label; None for all tokens."""
-        first, then = (getattr(x, "receptive_field", None) for x in self._links())
+        links: Any = self.first, self.then
+        first, then = (getattr(link, "receptive_field", None) for link in links)
         return None if first is None or then is None else first + then - 1
 
     @property
     def num_stages(self) -> int:
         """Number of stages: those of `then` for each stage of `first`."""
-        first, then = (getattr(link, "num_stages", 1) for link in self._links())
-        return first * then
-
-    def _links(self) -> tuple[Any, Any]:
-        return self.first, self.then
+        links: Any = self.first, self.then
+        return math.prod(getattr(link, "num_stages", 1) for link in links)
 
     def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token, and both encoders' intermediates."""
-        first, then = self._links()
+        first, then = cast(Any, self.first), cast(Any, self.then)
         features, out = first(x, mask, train=train)
         if not isinstance(features, tuple):
             features, more = then(features, mask, train=train)
@@ -187,12 +187,7 @@ class Projection(nn.Module):
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns the features of each token; zero under padding."""
         del train
-        dense = nn.Dense(
-            self.hidden_dim,
-            kernel_init=layers.KERNELS[self.initializer](1),
-            bias_init=nn.initializers.constant(self.bias),
-            name="dense",
-        )
+        dense = layers.dense(self.hidden_dim, self.initializer, "dense", self.bias)
         x = layers.ACTIVATIONS[self.activation](dense(x))
         return jnp.where(mask[:, None], x, 0.0), {}
 
@@ -203,7 +198,7 @@ WHOLE, BLOCK = 512, 256
 
 # A kernel [D, m, d] holds the paper's W^1 to W^m, each drawn as a separate D × d
 # matrix. Drawn as one D × m·d matrix, their values would be smaller.
-_glorot_per_head = nn.initializers.glorot_uniform(in_axis=0, out_axis=2, batch_axis=1)
+_glorot_per_head = layers.uniform(1.0, "fan_avg", in_axis=0, out_axis=2, batch_axis=1)
 
 
 def by_blocks(
@@ -213,9 +208,8 @@ def by_blocks(
 ) -> Float[Array, "T ..."]:
     """Returns attention computed block by block of queries, in memory linear in T.
 
-    At most `[m, n, T]` scores exist at a time; the backward pass recomputes them. Every
-    block sees all keys, so its softmax is complete. `gather` maps the index of a
-    block's first query, and its n queries (zero after the last token), to results.
+    `gather` maps the index of a block's first query, and its n queries (zero after the
+    last token), to results; the backward pass calls it again.
     """
     heads, length, dim = queries.shape
     count = -(-length // size)
@@ -231,16 +225,13 @@ class SelfAttention(nn.Module):
 
     Memory is linear in T, forward and backward, unless the caller uses the weights. As
     in the paper, there is no output projection, residual sum or dropout of the weights.
-    Padding keys get a finite score; the authors' -inf gives NaN in a sentence without
-    tokens.
 
     Attributes:
         num_heads: Number of heads, m.
         head_dim: Dimensions of each head, d; None for D / m, as in the paper.
         keep: Parts of [H; C^1; …; C^m] to keep, with zeros for the others: "hidden",
             "context" (all heads), "context1" to "context{m}"; None for all parts. It
-            changes no parameters, so that one trained model gives the paper's
-            entity-chunking table.
+            changes no parameters.
 
     References:
         Li, Fu and Ma, "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Context for
@@ -262,12 +253,11 @@ class SelfAttention(nn.Module):
         """Raises ValueError if a part in `keep` is unknown."""
         heads = (f"context{i + 1}" for i in range(self.num_heads))
         known = ("hidden", "context", *heads)
-        for part in self.keep or ():
-            if part not in known:
-                raise ValueError(
-                    f"Unknown part {part!r} in keep of SelfAttention; known: "
-                    f"{', '.join(known)}"
-                )
+        if unknown := [part for part in self.keep or () if part not in known]:
+            raise ValueError(
+                f"Unknown part {unknown[0]!r} in keep of SelfAttention; known: "
+                f"{', '.join(known)}"
+            )
 
     @nn.compact
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
@@ -304,19 +294,11 @@ class SelfAttention(nn.Module):
             contexts = jnp.einsum("mts,msk->tmk", weights, values)
         else:
             contexts = by_blocks(gather, queries, BLOCK)
-        hidden, contexts = self._kept(x, contexts)
+        if self.keep is not None:
+            names = (f"context{i + 1}" for i in range(self.num_heads))
+            heads = [name in self.keep or "context" in self.keep for name in names]
+            contexts = jnp.where(jnp.array(heads)[None, :, None], contexts, 0.0)
+            x = x if "hidden" in self.keep else jnp.zeros_like(x)
         contexts = contexts.reshape(len(x), self.num_heads * head_dim)
-        features = jnp.concatenate([hidden, contexts], axis=1)
+        features = jnp.concatenate([x, contexts], axis=1)
         return jnp.where(mask[:, None], features, 0.0), {"attention": weights}
-
-    def _kept(self, hidden, contexts):
-        """Returns the parts with zeros in those that `keep` does not name."""
-        if self.keep is None:
-            return hidden, contexts
-        keep = set(self.keep)
-        heads = [
-            not keep.isdisjoint(("context", f"context{i + 1}"))
-            for i in range(self.num_heads)
-        ]
-        hidden = hidden if "hidden" in keep else jnp.zeros_like(hidden)
-        return hidden, jnp.where(jnp.array(heads)[None, :, None], contexts, 0.0)

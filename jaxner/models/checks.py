@@ -93,7 +93,7 @@ def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
         )
 
 
-def check_part(part: str, options: Any, known: Mapping[str, Any] | None = None) -> None:
+def check_part(part: str, options: Any, known: Any = None) -> None:
     """Raises TypeError unless a part is options, or a module that takes `train`."""
     if isinstance(options, nn.Module):
         takes = inspect.signature(type(options).__call__).parameters.values()
@@ -101,7 +101,8 @@ def check_part(part: str, options: Any, known: Mapping[str, Any] | None = None) 
             name, contract = type(options).__name__, CONTRACTS.get(part, "")
             raise TypeError(f"{name} as {part} needs the argument `train`: {contract}.")
     elif not isinstance(options, Mapping):
-        names = f' with "name", one of {", ".join(sorted(known))}' if known else ""
+        is_table = isinstance(known, Mapping)
+        names = f' with "name", one of {", ".join(sorted(known))}' if is_table else ""
         raise TypeError(
             f"Expected {part} as a dictionary of options{names}; got {shown(options)}."
         )

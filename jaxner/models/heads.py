@@ -43,20 +43,17 @@ class Head(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
         """Returns the potentials of the sentence."""
-        x = nn.Dropout(self.dropout)(x, deterministic=not train)
-        emissions = nn.Dense(
-            self.num_labels,
-            kernel_init=layers.KERNELS[self.initializer](1),
-            bias_init=nn.initializers.constant(self.bias),
-            name="emissions",
-        )(x)
-        return _chain(self, emissions) if self.transitions else Potentials(emissions)
+        x = layers.dropout(self.dropout, x, train)
+        linear = layers.dense(self.num_labels, self.initializer, "emissions", self.bias)
+        return _chain(self, linear(x))
 
 
 def _chain(head: Any, emissions: Float[Array, " T L"]) -> Potentials:
-    """Returns potentials with the head's scores of label pairs."""
-    size, zeros = head.num_labels, nn.initializers.zeros
-    init = zeros if head.boundaries else layers.KERNELS["glorot"](1)
+    """Returns potentials, for a CRF with the head's scores of label pairs."""
+    if not head.transitions:
+        return Potentials(emissions)
+    size, zeros = head.num_labels, layers.zeros
+    init = zeros if head.boundaries else layers.convolution_glorot(1)
     transitions = head.param("transitions", init, (size, size))
     if not head.boundaries:
         return Potentials(emissions, transitions, jnp.zeros(size), jnp.zeros(size))
@@ -79,18 +76,14 @@ class ScoresHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
-        """Returns the potentials of the sentence.
-
-        Raises:
-            ValueError: The number of features is not the number of labels.
-        """
+        """Returns the potentials of the sentence, whose scores x are."""
         del train  # dropping a feature would drop a label's score
         if x.shape[1] != self.num_labels:
             raise ValueError(
                 f"ScoresHead takes one feature for each of the {self.num_labels} "
                 f"labels, got {x.shape[1]}; use the encoder 'lan', or another head"
             )
-        return _chain(self, x) if self.transitions else Potentials(x)
+        return _chain(self, x)
 
 
 class DirectionHead(nn.Module):
@@ -112,23 +105,16 @@ class DirectionHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
-        """Returns log-probabilities as the potentials of the sentence.
-
-        Raises:
-            ValueError: The number of features is odd.
-        """
+        """Returns log-probabilities as the potentials of the sentence."""
         if x.shape[1] % 2:
             raise ValueError(
                 f"Expected an even number of features, half for each direction, got "
                 f"{x.shape[1]}"
             )
-        x = nn.Dropout(self.dropout)(x, deterministic=not train)
-        kernel = layers.KERNELS[self.initializer](1)
+        halves = jnp.split(layers.dropout(self.dropout, x, train), 2, axis=1)
         scores = [
-            nn.Dense(self.num_labels, kernel_init=kernel, name=name)(half)
-            for name, half in zip(
-                ("forward", "backward"), jnp.split(x, 2, axis=1), strict=True
-            )
+            layers.dense(self.num_labels, self.initializer, name)(half)
+            for name, half in zip(("forward", "backward"), halves, strict=True)
         ]
-        log_probabilities = jax.nn.log_softmax(jnp.stack(scores), axis=2)
-        return Potentials(jax.nn.logsumexp(log_probabilities, axis=0) - jnp.log(2.0))
+        logs = jax.nn.log_softmax(jnp.stack(scores), axis=2)
+        return Potentials(jax.nn.logsumexp(logs, axis=0) - jnp.log(2.0))

@@ -47,9 +47,8 @@ class Block(nn.Module):
         """Returns the features of each token; zero under padding."""
         init = INITIALIZERS[self.initializer]
         for i, dilation in enumerate(self.dilations, 1):
-            conv = layers.Convolution(
-                x.shape[1], WIDTH, dilation, True, init, name=f"conv{i}"
-            )
+            sizes = x.shape[1], WIDTH, dilation
+            conv = layers.Convolution(*sizes, True, init, name=f"conv{i}")
             x = jnp.where(mask[:, None], jax.nn.relu(conv(x)), 0.0)
         return x
 
@@ -96,14 +95,9 @@ class IDCNN(nn.Module):
     def __call__(self, x: Features, mask: Mask, *, train: bool):
         """Returns the features of each token after each block, in order."""
         del train  # dropout is in the representation and in the head
-        initial = layers.Convolution(
-            self.hidden_dim,
-            WIDTH,
-            by_tiles=True,
-            kernel_init=layers.convolution_glorot(WIDTH),
-            bias_init=nn.initializers.constant(BIAS),
-            name="initial",
-        )
+        glorot = layers.convolution_glorot(WIDTH)
+        sizes = self.hidden_dim, WIDTH, 1
+        initial = layers.Convolution(*sizes, True, glorot, BIAS, name="initial")
         x = jnp.where(mask[:, None], jax.nn.relu(initial(x)), 0.0)
         names = [f"block{i}" for i in range(1, self.num_blocks + 1)]
         blocks = [

@@ -48,7 +48,7 @@ class LabelAttention(nn.Module):
     num_heads: Size = 5
     dropout: Rate = 0.5
     weight_dropout: Rate = 0.5
-    initializer: layers.Initializer = "glorot"
+    initializer: layers.LSTM = "glorot"
     forget_bias: Real = 1.0
     kernel_initializer: layers.Kernel = "kaiming"
     label_bound: Positive = 0.0025
@@ -73,15 +73,14 @@ class LabelAttention(nn.Module):
         bound = layers.symmetric_uniform(self.label_bound)
         shape = (self.num_labels, 2 * self.hidden_dim)
         labels = self.param("labels", bound, shape)
-        drawn = {"initializer": self.initializer, "forget_bias": self.forget_bias}
+        sizes = self.hidden_dim, self.initializer, self.forget_bias
         first, attention = None, []
         for layer in range(1, self.num_layers + 1):
-            cells = layers.Cells(self.hidden_dim, **drawn, name=f"lstm{layer}")
-            weights = cells(x.shape[1])
+            weights = layers.Cells(*sizes, name=f"lstm{layer}")(x.shape[1])
             states, end = layers.bilstm(x[:, None, None], mask, *weights, carry=first)
             first = end if first is None else first
             features = states.reshape(len(mask), shape[1])
-            features = nn.Dropout(self.dropout)(features, deterministic=not train)
+            features = layers.dropout(self.dropout, features, train)
             if layer < self.num_layers:
                 name = f"attention{layer}"
                 answers, shares = self._attend(features, labels, name, train)
@@ -92,9 +91,8 @@ class LabelAttention(nn.Module):
         return jnp.where(mask[:, None], scores, 0.0), out
 
     def _project(self, x, name, num_heads):
-        kernel = layers.KERNELS[self.kernel_initializer](1)
-        x = nn.relu(nn.Dense(x.shape[1], kernel_init=kernel, name=name)(x))
-        return x.reshape(len(x), num_heads, x.shape[1] // num_heads)
+        linear = layers.dense(x.shape[1], self.kernel_initializer, name)
+        return nn.relu(linear(x)).reshape(len(x), num_heads, x.shape[1] // num_heads)
 
     def _scores(self, features, labels, name, num_heads) -> Float[Array, "m T L"]:
         """Returns the scaled products of queries and keys."""
@@ -102,16 +100,13 @@ class LabelAttention(nn.Module):
         keys = self._project(labels, f"{name}_key", num_heads)
         return jnp.einsum("tmk,lmk->mtl", queries, keys) / queries.shape[2] ** 0.5
 
-    def _attend(
-        self, features, labels, name, train
-    ) -> tuple[Float[Array, "T H"], Float[Array, "m T L"]]:
+    def _attend(self, features, labels, name, train):
         """Returns attention to the labels' values, and its weights before dropout."""
         scores = self._scores(features, labels, name, self.num_heads)
         weights = jax.nn.softmax(scores, axis=2)
         # Tokens on the first axis, so that masks do not depend on the padding.
-        dropped = nn.Dropout(self.weight_dropout)(
-            weights.swapaxes(0, 1), deterministic=not train
-        )
+        by_token = weights.swapaxes(0, 1)
+        dropped = layers.dropout(self.weight_dropout, by_token, train)
         values = self._project(labels, f"{name}_value", self.num_heads)
         answers = jnp.einsum("tml,lmk->tmk", dropped, values)
         return answers.reshape(len(answers), features.shape[1]), weights

@@ -22,13 +22,24 @@ Encoded = tuple[Float[Array, " T H"], dict[str, Array]]  # and intermediates
 
 # --- Draws ----------------------------------------------------------------------------
 
+Initializer = nn.initializers.Initializer
+normal, constant = nn.initializers.normal, nn.initializers.constant
+zeros, ones = nn.initializers.zeros, nn.initializers.ones
+
+
+def uniform(scale: float, mode: Any = "fan_in", **axes: Any) -> Initializer:
+    """Returns the initializer U(±√(3 · scale / fan))."""
+    return nn.initializers.variance_scaling(scale, mode, "uniform", **axes)
+
+
 # He et al., "Delving Deep into Rectifiers", ICCV 2015, with the bound √(6 / fan-in).
-kaiming_uniform = nn.initializers.variance_scaling(2.0, "fan_in", "uniform")
+kaiming_uniform = uniform(2.0)
 # U(±1/√fan-in), PyTorch's default for linear layers and convolutions.
-torch_uniform = nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
+torch_uniform = uniform(1 / 3)
+glorot, glorot_normal = uniform(1.0, "fan_avg"), nn.initializers.glorot_normal()
 
 
-def symmetric_uniform(bound: float) -> nn.initializers.Initializer:
+def symmetric_uniform(bound: float) -> Initializer:
     """Returns the initializer U(-bound, bound)."""
 
     def init(key, shape, dtype=jnp.float32, out_sharding=None):
@@ -38,7 +49,7 @@ def symmetric_uniform(bound: float) -> nn.initializers.Initializer:
     return init
 
 
-def convolution_glorot(width: int) -> nn.initializers.Initializer:
+def convolution_glorot(width: int) -> Initializer:
     """Returns Glorot and Bengio's (2010) draw for a convolution's `[width · D, H]`."""
 
     def init(key, shape, dtype=jnp.float32, out_sharding=None):
@@ -55,19 +66,11 @@ KERNELS = {
 }
 """How the kernel of a convolution over `width` positions is drawn."""
 
-
-def bias_like(initializer: str, fan_in: int) -> nn.initializers.Initializer:
-    """Returns PyTorch's default U(±1/√fan-in) for "torch", zeros for all others."""
-    if initializer != "torch":
-        return nn.initializers.zeros
-    return symmetric_uniform(fan_in**-0.5)
-
-
 TABLES = {
-    "kaiming": nn.initializers.variance_scaling(2.0, "fan_out", "uniform"),
-    "glorot": nn.initializers.glorot_uniform(),
-    "normal": nn.initializers.normal(0.1),
-    "lecun": nn.initializers.variance_scaling(1.0, "fan_out", "uniform"),
+    "kaiming": uniform(2.0, "fan_out"),
+    "glorot": glorot,
+    "normal": normal(0.1),
+    "lecun": uniform(1.0, "fan_out"),
 }
 """How an embedding table [V, D] is drawn: U(±√(6/D)), U(±√(6/(V+D))), N(0, 0.1²),
 U(±√(3/D)) (Yang and Zhang, 2018)."""
@@ -81,12 +84,40 @@ LSTMS = ("glorot", "glorot_fused", "kaiming", "normal", "torch")
 Kernel = Annotated[str, OneOf(KERNELS)]
 Table = Annotated[str, OneOf(TABLES)]
 Activation = Annotated[str, OneOf(ACTIVATIONS)]
-Initializer = Annotated[str, OneOf(LSTMS)]
+LSTM = Annotated[str, OneOf(LSTMS)]
+
+# --- Linen's layers -------------------------------------------------------------------
+
+
+def dense(
+    size: int, kernel: str | Initializer, name: str, bias: Any = 0.0, width: int = 1
+) -> nn.Dense:
+    """Returns a linear layer; `kernel` is one of `KERNELS` or an initializer.
+
+    `bias` is the initial bias, how it is drawn, or None for no bias.
+    """
+    return nn.Dense(
+        size,
+        use_bias=bias is not None,
+        kernel_init=KERNELS[kernel](width) if isinstance(kernel, str) else kernel,
+        bias_init=bias if callable(bias) else constant(bias or 0.0),
+        name=name,
+    )
+
+
+def embed(number: int, size: int, init: Initializer, name: str) -> nn.Embed:
+    """Returns a table of vectors."""
+    return nn.Embed(number, size, embedding_init=init, name=name)
 
 
 def norm(eps: float, name: str) -> nn.LayerNorm:
     """Returns a layer normalisation as precise as PyTorch's, in two passes."""
     return nn.LayerNorm(eps, use_fast_variance=False, name=name)
+
+
+def dropout(rate: float, x: Features, train: bool) -> Features:
+    """Returns an array, padded on its first axis alone, after dropout if `train`."""
+    return nn.Dropout(rate)(x, deterministic=not train)
 
 
 # --- Dropout --------------------------------------------------------------------------
@@ -96,8 +127,7 @@ class Dropout(nn.Module):
     """Dropout for arrays with padding on their first two axes.
 
     The mask of an element depends on its indices, not on the array's size, so that a
-    pass with a given key does not depend on the padding. For arrays `[T, D]`, padded on
-    the first axis only, `nn.Dropout` has this property. The masks are drawn from
+    pass with a given key does not depend on the padding. The masks are drawn from
     `stream`; from "dropout" if it is missing.
     """
 
@@ -121,8 +151,8 @@ def drop_rows(
     def row(i):
         return jax.random.bernoulli(jax.random.fold_in(key, i), 1 - rate, x.shape[1:])
 
-    kept = jax.vmap(row)(start + jnp.arange(x.shape[0]))
-    return jnp.where(kept, x / (1 - rate), 0.0)
+    stays = jax.vmap(row)(start + jnp.arange(x.shape[0]))
+    return jnp.where(stays, x / (1 - rate), 0.0)
 
 
 # --- Convolution ----------------------------------------------------------------------
@@ -135,15 +165,16 @@ class Convolution(nn.Module):
     width: int
     dilation: int = 1
     by_tiles: bool = False
-    kernel_init: nn.initializers.Initializer = kaiming_uniform
-    bias_init: nn.initializers.Initializer = nn.initializers.zeros
+    kernel_init: Initializer = kaiming_uniform
+    bias: float = 0.0
 
     @nn.compact
     def __call__(self, x: Float[Array, " T D"]) -> Float[Array, " T H"]:
         """Returns the outputs of each position."""
         shape = (self.width * x.shape[1], self.features)
         kernel = self.param("kernel", self.kernel_init, shape)
-        bias = self.param("bias", self.bias_init, (self.features,))
+        init = constant(self.bias)
+        bias = self.param("bias", init, (self.features,))
         options = {"dilation": self.dilation, "by_tiles": self.by_tiles}
         return convolve(x, kernel, self.width, **options) + bias[None]
 
@@ -151,9 +182,9 @@ class Convolution(nn.Module):
 def windows(x: Float[Array, "*B T D"], width: int, dilation: int = 1):
     """Returns the `width` neighbours of each position side by side, zeros outside.
 
-    A convolution is then one matrix product, whose gradient is as fast inside a loop as
-    outside. On a CPU, the gradient of `conv_general_dilated` is slow inside a loop. The
-    result is `[*B, T, width · D]`, the leftmost tap first.
+    The result is `[*B, T, width · D]`, the leftmost tap first. A convolution is then
+    one matrix product; on a CPU, the gradient of `conv_general_dilated` is slow inside
+    a loop.
     """
     reach, length = dilation * (width // 2), x.shape[-2]
     padded = _pad(x, reach, reach)
@@ -175,9 +206,9 @@ def convolve(
 ) -> Float[Array, " T H"]:
     """Returns a sequence convolved with a kernel, with zeros outside and no bias.
 
-    With `by_tiles`, a CPU takes Toom and Cook's algorithm where the sizes suit it: two
-    products per output instead of three (width 3) or five. An ID-CNN tags 2.1 and
-    trains 1.6 times as fast; the rounding error is 2 to 4 times as large.
+    With `by_tiles`, a CPU takes Toom and Cook's algorithm where the sizes suit it: an
+    ID-CNN tags 2.1 and trains 1.6 times as fast; the rounding error is 2 to 4 times as
+    large.
 
     References:
         Winograd, "Arithmetic Complexity of Computations", 1980; Lavin and Gray, "Fast
@@ -299,9 +330,9 @@ class Cells(nn.Module):
     """The parameters of one layer of a `BiLSTM`, of all its units and directions."""
 
     hidden_dim: int
-    num_units: int = 1
     initializer: str = "glorot"
     forget_bias: float = 1.0
+    num_units: int = 1
     num_directions: int = 2
 
     @nn.compact
@@ -311,7 +342,7 @@ class Cells(nn.Module):
 
         def kernel(name, fan_in):
             if self.initializer == "normal":
-                init = nn.initializers.normal(1.0)
+                init = normal(1.0)
             else:
                 fans = {
                     "glorot": fan_in + size,
@@ -340,10 +371,10 @@ def lstm_scan(
 ) -> tuple[Float[Array, "T N"], Carry]:
     """Returns the outputs h of one LSTM cell over one sentence, and the last carry.
 
-    There are no peepholes. `gates` is what the input adds to the gates before their
-    activations, `M` = 4 N. Where `mask` is False, the cell keeps its carry and returns
-    zero. `state_mask`, a draw without gradient, multiplies the state that enters each
-    step, but neither memory nor output. `jax.vmap` adds cells and sentences.
+    `gates` is what the input adds to the gates before their activations, `M` = 4 N.
+    Where `mask` is False, the cell keeps its carry and returns zero. `state_mask`, a
+    draw without gradient, multiplies the state that enters each step, but neither
+    memory nor output. `jax.vmap` adds cells and sentences.
 
     References:
         Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, with the forget gate
@@ -410,13 +441,10 @@ def bilstm(
 ) -> tuple[Float[Array, "T 2 K N"], Carry]:
     """Runs one layer over a sentence in both directions, one scan for each.
 
-    Backward cells read the padded array from its end; they keep their carry until they
-    reach the sentence. An axis of size 1 of x is shared by both directions, or by all
-    units; `Cells` gives the kernels; the carry is `[2, K, N]`, by default zero.
-
-    Returns:
-        The outputs, zero under padding, and the final carry: of forward cells after the
-        last token, of backward cells after the first.
+    An axis of size 1 of x is shared by both directions, or by all units; `Cells` gives
+    the kernels; the carry is `[2, K, N]`, by default zero. Returns the outputs, zero
+    under padding, and the final carry: of forward cells after the last token, of
+    backward cells after the first.
     """
     units, size = kernel.shape[1:3]
     kind = jnp.result_type(x, input_kernel)

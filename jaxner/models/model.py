@@ -67,8 +67,7 @@ class MCDropout:
 
     Attributes:
         num_samples: Number of passes with dropout, M; 0 for one pass without dropout.
-        parts: Which of `PARTS` have dropout. Parts before the first of these are
-            computed once.
+        parts: Which of `PARTS` have dropout; parts before these are computed once.
         average: One of `AVERAGES`. The code of Gui et al. (2020) chooses labels by mean
             scores, eq. 4 by mean probabilities (for a CRF, mean marginals of each
             token). The uncertainty comes from the probabilities in both cases.
@@ -107,7 +106,7 @@ class Model(nn.Module):
         earlier_heads: Heads of the stages before the last one.
         refinement: Labels the sentence a second time, given the head's draft labels;
             its potentials are an additional stage.
-        mc_dropout: How the tagger drafts labels at prediction time.
+        mc_dropout: How the tagger drafts labels.
         separators: Whether the last label marks separators, in a tagger of documents.
             Training learns it; at prediction time separators are known.
         dtype: One of `DTYPES`: what representation and encoder compute in. Weights,
@@ -204,12 +203,7 @@ class Model(nn.Module):
 def init(model: Model, key: Array) -> Weights:
     """Returns freshly drawn weights of a model.
 
-    Args:
-        model: What `build` returned.
-        key: Determines all weights.
-
-    Returns:
-        `{"params": …, "frozen": …}`; frozen vectors are zero until `with_vectors`.
+    They are `{"params": …, "frozen": …}`; frozen vectors are zero until `with_vectors`.
 
     Raises:
         TypeError: `key` is not a PRNG key.
@@ -255,10 +249,10 @@ _WORDS = "representation/words/"
 
 
 def with_vectors(weights: Weights, vectors: Any) -> Weights:
-    """Returns freshly drawn weights with pretrained word vectors filled in.
+    """Returns freshly drawn weights with pretrained `WordVectors` filled in.
 
-    Trained words without a vector among the `WordVectors` keep the drawn one. A
-    refinement with its own word table starts from the same vectors.
+    Trained words without a vector keep the drawn one. A refinement with its own word
+    table starts from the same vectors.
     """
 
     def fill(path, leaf):
@@ -273,21 +267,20 @@ def with_vectors(weights: Weights, vectors: Any) -> Weights:
 
 
 def standardise_words(weights: Weights) -> Weights:
-    """Returns weights with word vectors divided by the vocabulary's standard deviation.
+    """Returns weights with each word table divided by its standard deviation.
 
     As in the code of Gui et al. (2020). The deviation is over all trained words but
-    padding; over all words, if only the unknown word is trained. A refinement's own
-    table has its own deviation.
+    padding; over all words, if only the unknown word is trained.
     """
     leaves = {name_of(p): leaf for p, leaf in jax.tree.leaves_with_path(weights)}
 
     def divide(path, leaf):
-        place, is_word, _ = name_of(path).partition(_WORDS)
-        if not is_word:
+        name = name_of(path)
+        if _WORDS not in name:
             return leaf
-        place = place.partition("/")[2] + _WORDS
-        trained = leaves[f"params/{place}trained"]
-        frozen = leaves.get(f"frozen/{place}vectors")
+        place = name[name.index("/") : name.rindex("/")]
+        trained = leaves[f"params{place}/trained"]
+        frozen = leaves.get(f"frozen{place}/vectors")
         rows = [trained[1:]]
         if frozen is not None and len(trained) == 2:
             rows.append(frozen)
@@ -302,16 +295,16 @@ def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
     And the names of the arrays that keep their drawn values.
     """
     old = {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(source)}
-    kept = []
+    drawn = []
 
     def take(path, leaf):
         other = old.get(name_of(path))
         if other is not None and other.shape == leaf.shape:
             return other
-        kept.append(name_of(path))
+        drawn.append(name_of(path))
         return leaf
 
-    return jax.tree_util.tree_map_with_path(take, weights), kept
+    return jax.tree_util.tree_map_with_path(take, weights), drawn
 
 
 def character_readers(model: Model) -> list[Any]:
@@ -329,8 +322,7 @@ def apply_stages(
 ) -> tuple[tuple[AnyPotentials, ...], dict[str, Array]]:
     """Returns the potentials of every stage of one sentence, the final one last.
 
-    And the encoder's intermediates; `jit` removes unused ones. `keys` are one for each
-    kind of noise; None switches a kind off.
+    And the encoder's intermediates; `jit` removes unused ones.
     """
     rngs = {} if keys is None else keys.rngs()
     # Fields that are not mapped over may be NumPy arrays.
@@ -342,28 +334,12 @@ def apply_stages(
     return axes.automatic(compute, weights, sentence, rngs)
 
 
-def apply_with_intermediates(
-    model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
-) -> tuple[AnyPotentials, dict[str, Array]]:
-    """Returns what `apply` returns, and the encoder's intermediates."""
-    keys = None if key is None else Keys.of(key)
-    stages, out = apply_stages(model, weights, sentence, keys)
-    return stages[-1], out
-
-
 def apply(
     model: Model, weights: Weights, sentence: Sentence, key: Array | None = None
 ) -> AnyPotentials:
-    """Returns the potentials of one sentence; a key switches dropout on.
+    """Returns the potentials of one sentence, in nats; a key switches dropout on.
 
-    Args:
-        model: What `build` returned.
-        weights: What `init` returned, or its like after training.
-        sentence: One sentence; `jax.vmap` this function for a batch.
-        key: Draws the dropout masks; None for no dropout.
-
-    Returns:
-        Scores of labels in nats; also of label pairs if the head is a CRF.
+    `jax.vmap` this function for a batch.
 
     Example:
         >>> import jaxner
@@ -373,15 +349,12 @@ def apply(
         2
     """
     check_inputs(model, weights, sentence, key)
-    return apply_with_intermediates(model, weights, sentence, key)[0]
+    keys = None if key is None else Keys.of(key)
+    return apply_stages(model, weights, sentence, keys)[0][-1]
 
 
 def sentence_key(key: Array, sentence: Sentence) -> Array:
-    """Returns the key of a sentence, derived from one key and the sentence's words.
-
-    Every sentence has its own masks, as in the authors' code, whatever batch and
-    padding.
-    """
+    """Returns the key of a sentence, derived from its words, whatever the padding."""
     positions = jnp.arange(len(sentence.words), dtype=jnp.uint32)
     # An order-dependent hash of the words; 2654435761 is Knuth's multiplier.
     mixed = (sentence.words.astype(jnp.uint32) + 1) * (2 * positions + 1)
@@ -398,7 +371,7 @@ def pass_keys(key: Array, num_samples: int) -> Array:
 def represent(model: Model, weights: Weights, sentence: Sentence) -> Features:
     """Returns the features of each token without dropout.
 
-    Callers pass them on, because XLA would recompute any loop in them each time.
+    Callers pass them on, since XLA would recompute any loop in them.
     """
     return model.apply(weights, sentence, train=False, method=Model.represent)
 
@@ -434,7 +407,7 @@ def sample(
     Emissions are `[M, T, L]`; the other fields are the same in all passes.
 
     Raises:
-        ValueError: The head is autoregressive ("seq2seq") and has no potentials.
+        ValueError: The head is autoregressive.
     """
     parts = model.mc_dropout.parts
 
@@ -512,13 +485,13 @@ def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
     A CRF contributes its marginals: a token's most probable label, which may differ
     from that of the best labelling.
     """
-    logs = []
-    for potentials in (draft, refined):
+
+    def logs(potentials):
         if potentials.transitions is None:
-            logs.append(jax.nn.log_softmax(potentials.emissions, axis=-1))
-        else:
-            logs.append(_log(inference.marginals(potentials, mask)))
-    return Potentials(jnp.where(uncertain[:, None], logs[1], logs[0]))
+            return jax.nn.log_softmax(potentials.emissions, axis=-1)
+        return _log(inference.marginals(potentials, mask))
+
+    return Potentials(jnp.where(uncertain[:, None], logs(refined), logs(draft)))
 
 
 def predict(
@@ -527,9 +500,8 @@ def predict(
     """Returns the potentials by which a tagger labels a sentence.
 
     The draft's; with a refinement, log-probabilities: the refinement's where the
-    entropy of the draft is above its threshold, the draft's elsewhere (for a CRF,
-    log-marginals). Without a key, the masks of the passes are drawn from
-    `mc_dropout.seed`.
+    entropy of the draft is above its threshold, the draft's elsewhere. Without a key,
+    the masks of the passes are drawn from `mc_dropout.seed`.
 
     References:
         Gui et al. (2020), section 3.3.

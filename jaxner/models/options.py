@@ -1,4 +1,4 @@
-"""From the options of a config to a model, section by section.
+"""From the options of a config to a model: its sections, and its modules.
 
 The options of a part are the fields of its module. A part has a `name`: one in the
 tables of `jaxner.models`, or the place of a module of your own, such as
@@ -11,7 +11,7 @@ import dataclasses
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
@@ -27,54 +27,11 @@ from jaxner.models.representation import Capitalisation, Representation, Vectors
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import Refinement, TwoStream
 
-_LINEN = ("parent", "name")  # fields that Linen adds to every module
-_LINKS = ("first", "then")
-_PARTS = {"words": Words, "caps": Capitalisation, "vectors": Vectors}
 # What a config calls BERT's rates of dropout, and what its folder does.
 _RATES = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
-
-
-def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> Any:
-    """Returns the class of a part's name, and the options that the name implies.
-
-    A name is in the table, whose entries may be pairs of a class and implied options,
-    or the place of a module, which is also searched in the current folder.
-
-    Raises:
-        InputError: The name is unknown, or there is no such module.
-
-    Example:
-        >>> kind_of("encoder", "jaxner.models.grn:GRN", {})[0].__name__
-        'GRN'
-    """
-    if isinstance(name, str) and ":" in name:
-        return _own(part, name), {}
-    if name not in table:
-        raise InputError(
-            f"Unknown {part} {name!r}; known: {', '.join(sorted(table))}, or a module "
-            "of your own, package.module:Class"
-        )
-    kind = table[name]
-    return kind if isinstance(kind, tuple) else (kind, {})
-
-
-def _own(part: str, name: str) -> Callable[..., Any]:
-    here = os.getcwd()
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)  # a console script does not search the current folder
-    try:
-        kind = pkgutil.resolve_name(name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"{part} {name!r} cannot be imported: {error}") from None
-    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
-        raise InputError(f"{part} {name!r} is not the class of a Linen module")
-    return kind
-
-
-# --- Sections -------------------------------------------------------------------------
 
 
 class Section(NamedTuple):
@@ -85,7 +42,7 @@ class Section(NamedTuple):
         values: Values of its options, a mutable mapping.
         fields: Its options, by name.
         inner: Names of sections within it.
-        module: The module to build from it, which checks its options together.
+        module: The class of the module that is built from it.
     """
 
     path: str
@@ -104,81 +61,126 @@ def choice(known: Iterable[str], default: str, meaning: str = "") -> Field:
     return Field(Annotated[str, OneOf(sorted(known))], default, meaning)
 
 
-_PER_STAGE = Field(bool, False, "Whether each stage of the encoder has its own head.")
-_OWN_REPRESENTATION = Field(
-    bool, True, "Whether the refinement has its own word and character features."
-)
-_TYPES = Field(bool, False, "Whether to read types, too.")
-_RATE = Field(
-    Rate | None, None, "Rate of this dropout in BERT; None: that of its config.json."
-)
+# --- Parts ----------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A part of a model: a class, or the table of those that `name` chooses from.
+
+    `more` are options that are no fields of the class, `inner` the parts within.
+    """
+
+    kinds: Any
+    default: str = ""
+    more: Mapping[str, Field] = {}
+    inner: Mapping[str, Part] = {}
+
+
+def parts() -> dict[str, Part]:
+    """Returns the parts of a model, by name."""
+    rate = Field(Rate | None, None, "Rate in BERT; None: that of its config.json.")
+    own = Field(
+        bool, True, "Whether the refinement has its own word and character features."
+    )
+    stages = Field(bool, False, "Whether each stage of the encoder has its own head.")
+    features = {
+        "words": Part(Words),
+        "caps": Part(Capitalisation),
+        "vectors": Part(Vectors),
+        "chars": Part(models.CHARACTERS, "cnn"),
+        "bert": Part(WordPieces, more=dict.fromkeys(_RATES, rate)),
+    }
+    streams = {"own_representation": own, **fields.of(TwoStream)}
+    return {
+        "representation": Part(Representation, inner=features),
+        "encoder": Part(models.ENCODERS),
+        "head": Part(models.HEADS, more={"per_stage": stages}),
+        "mc_dropout": Part(MCDropout),
+        "refinement": Part(
+            Refinement, more=streams, inner={"head": Part(models.HEADS)}
+        ),
+    }
+
+
+def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Returns the class of a part's name, and the options that the name implies.
+
+    A name is in the table, whose entries may be pairs of a class and implied options,
+    or the place of a module, which is also searched in the current folder.
+
+    Raises:
+        InputError: The name is unknown, or there is no such module.
+
+    Example:
+        >>> kind_of("encoder", "jaxner.models.grn:GRN", {})[0].__name__
+        'GRN'
+    """
+    if isinstance(name, str) and ":" in name:
+        here = os.getcwd()
+        if here not in sys.path and "" not in sys.path:
+            sys.path.append(here)  # a console script does not search the current folder
+        try:
+            kind = pkgutil.resolve_name(name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise InputError(f"{part} {name!r} cannot be imported: {error}") from None
+        if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+            raise InputError(f"{part} {name!r} is not the class of a Linen module")
+        return kind, {}
+    if name not in table:
+        raise InputError(
+            f"Unknown {part} {name!r}; known: {', '.join(sorted(table))}, or a module "
+            "of your own, package.module:Class"
+        )
+    kind = table[name]
+    return kind if isinstance(kind, tuple) else (kind, {})
+
+
+def _read(path: str, values: Any, part: Part) -> tuple[Any, Any, Mapping[str, Part]]:
+    """Returns the class of a part, the options its name implies, and parts within."""
+    if not isinstance(part.kinds, Mapping):
+        return part.kinds, {}, part.inner
+    kind, implied = kind_of(path, values.get("name", part.default), part.kinds)
+    if kind is not Chain:
+        return kind, implied, part.inner
+    links = ("first", "then")
+    if any(values.get(link) is None for link in links):
+        raise InputError(f"A chain is of {path}.first and {path}.then")
+    return kind, implied, dict.fromkeys(links, part)
+
+
+# --- Sections -------------------------------------------------------------------------
 
 
 def model_sections(model: Any) -> Iterator[Section]:
     """Yields a config's section `model`, and all sections within it."""
-    inner = ("representation", "encoder", "head", "refinement", "mc_dropout")
-    dtypes = Annotated[str, OneOf(DTYPES)]
     top = {
-        "dtype": Field(dtypes, DTYPES[0], "Type of the computed numbers."),
+        "dtype": choice(DTYPES, DTYPES[0], "Type of the computed numbers."),
         "remat": Field(bool, False, "Whether to compute twice and save memory."),
     }
-    yield Section("model", model, top, inner)
-    if (representation := model.get("representation")) is not None:
-        yield from _representation_sections(representation)
-    if (encoder := model.get("encoder")) is not None:
-        yield from encoder_sections("model.encoder", encoder)
-    if (head := model.get("head")) is not None:
-        yield _named("model.head", head, models.HEADS, per_stage=_PER_STAGE)
-    if (drafts := model.get("mc_dropout")) is not None:
-        options = fields.of(MCDropout)
-        yield Section("model.mc_dropout", drafts, options, module=MCDropout)
-    if (refinement := model.get("refinement")) is not None:
-        options = fields.of(Refinement) | fields.of(TwoStream)
-        options = {"own_representation": _OWN_REPRESENTATION} | options
-        yield Section("model.refinement", refinement, options, ("head",))
-        if (head := refinement.get("head")) is not None:
-            yield _named("model.refinement.head", head, models.HEADS)
-
-
-def _representation_sections(section: Any) -> Iterator[Section]:
-    path = "model.representation"
-    inner = (*_PARTS, "chars", "bert")
-    yield Section(path, section, fields.of(Representation), inner)
-    for name, kind in _PARTS.items():
-        if (part := section.get(name)) is not None:
-            checked = None if kind is Vectors else kind  # the data have its sizes
-            yield Section(f"{path}.{name}", part, fields.of(kind), module=checked)
-    if (part := section.get("chars")) is not None:
-        yield _named(f"{path}.chars", part, models.CHARACTERS, "cnn")
-    if (part := section.get("bert")) is not None:
-        options = fields.of(WordPieces) | dict.fromkeys(_RATES, _RATE)
-        yield Section(f"{path}.bert", part, options)
+    yield Section("model", model, top, tuple(parts()))
+    for name, part in parts().items():
+        yield from _sections(f"model.{name}", model.get(name), part)
 
 
 def encoder_sections(path: str, section: Any) -> Iterator[Section]:
     """Yields the section of an encoder, and those of a chain's links."""
-    whole = _named(path, section, models.ENCODERS)
-    if whole.module is not Chain:
-        yield whole
+    yield from _sections(path, section, parts()["encoder"])
+
+
+def _sections(path: str, values: Any, part: Part) -> Iterator[Section]:
+    if values is None:
         return
-    yield whole._replace(inner=_LINKS, module=None)
-    for link in _LINKS:
-        if section.get(link) is None:
-            raise InputError(f"Expected {whole.flag(link)} of a chain, got none")
-        yield from encoder_sections(f"{path}.{link}", section[link])
-
-
-def _named(
-    path: str, section: Any, table: Mapping[str, Any], default="", **more: Field
-) -> Section:
-    """Returns a section whose `name` chooses a module."""
-    name = section.get("name", default)
-    kind, implied = kind_of(f"--config.{path}.name", name, table)
-    options = {"name": Field(str, default, "Which of them.")} | fields.of(kind) | more
+    kind, implied, inner = _read(f"--config.{path}", values, part)
+    options = {**part.more, **fields.of(kind)}
+    if isinstance(part.kinds, Mapping):
+        options = {"name": Field(str, part.default, "Which of them."), **options}
     if "types" in fields.names(kind):  # a switch here, a table in the module
-        options["types"] = _TYPES
-    options = {name: field for name, field in options.items() if name not in implied}
-    return Section(path, section, options, module=kind)
+        options["types"] = Field(bool, False, "Whether to read types, too.")
+    for name in implied:
+        del options[name]
+    yield Section(path, values, options, tuple(inner), kind)
+    for name, each in inner.items():
+        yield from _sections(f"{path}.{name}", values.get(name), each)
 
 
 def completed(model: Any) -> Any:
@@ -265,34 +267,40 @@ def build(
     }
     if vector_sizes is not None:
         sizes |= {"num_layers": vector_sizes[0], "dim": vector_sizes[1]}
+    if encoder_sizes is not None:
+        sizes["encoder"] = {**encoder_sizes, "remat": remat}
 
-    def represent() -> nn.Module:
-        check_part("representation", representation)
-        if isinstance(representation, nn.Module):
-            return representation
-        return _representation(representation, sizes, encoder_sizes, remat)
+    def make(name: str, values: Any, path: str = "") -> Any:
+        return _module(path or name, values, parts()[name], sizes)
 
-    def score(part: str, head: Any) -> nn.Module:
-        module = _part(part, head, models.HEADS, sizes)
-        if refinement is not None and isinstance(module, Seq2seqHead):
-            raise InputError(f"{part}: a refinement needs 'softmax' or 'crf'")
-        return module
-
-    encode = _part("encoder", encoder, models.ENCODERS, sizes)
+    encode = make("encoder", encoder)
     per_stage = isinstance(head, Mapping) and head.get("per_stage", False)
-    earlier = getattr(encode, "num_stages", 1) - 1 if per_stage else 0
+    count = getattr(encode, "num_stages", 1) if per_stage else 1
     # One module each: a module used twice would share its weights.
-    *heads, last = (score("head", head) for _ in range(earlier + 1))
+    *earlier, last = (make("head", head) for _ in range(count))
     refine = None
     if refinement is not None:
-        refine = _refinement(refinement, represent, score)
+        check_part("refinement", refinement)
+        options = {"own_representation": True, "head": {"name": "softmax"}}
+        options |= refinement
+        is_own = options.pop("own_representation")
+        streams = {n: options[n] for n in fields.of(TwoStream) if n in options}
+        rest = {n: x for n, x in options.items() if n not in streams or n == "labels"}
+        rest["representation"] = (
+            make("representation", representation) if is_own else None
+        )
+        rest["streams"] = _make(TwoStream, "refinement", streams, {})
+        rest["head"] = make("head", options["head"], "refinement.head")
+        if any(isinstance(each, Seq2seqHead) for each in (last, rest["head"])):
+            raise InputError("A refinement needs heads 'softmax' or 'crf'")
+        refine = _make(Refinement, "refinement", rest, {})
     model = Model(
-        representation=represent(),
+        representation=make("representation", representation),
         encoder=encode,
         head=last,
-        earlier_heads=tuple(heads),
+        earlier_heads=tuple(earlier),
         refinement=refine,
-        mc_dropout=_make(MCDropout, "mc_dropout", mc_dropout or {}, {}),
+        mc_dropout=make("mc_dropout", mc_dropout or {}),
         separators=separators,
         dtype=dtype,
         remat=remat,
@@ -301,87 +309,55 @@ def build(
     return model
 
 
-def _part(part: str, options: Any, table: Mapping[str, Any], sizes: Any, default=None):
-    """Returns the module of a part whose `name` chooses it."""
-    check_part(part, options, table)
-    if isinstance(options, nn.Module):
-        return options
-    options = {name: value for name, value in options.items() if name != "per_stage"}
-    kind, implied = kind_of(part, options.pop("name", default), table)
-    if kind is Chain:
-        if set(options) != set(_LINKS):
-            raise InputError(f"A chain is of {part}.first and {part}.then")
-        links = (_part(f"{part}.{x}", options[x], table, sizes) for x in _LINKS)
-        return Chain(*links)
-    return _make(kind, part, {**options, **implied}, sizes)
+def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any:
+    """Returns the module of a part, with those of the parts within."""
+    check_part(path, values, part.kinds)
+    if isinstance(values, nn.Module):
+        return values
+    kind, implied, inner = _read(path, values, part)
+    left_out = {"name", "per_stage"} if isinstance(part.kinds, Mapping) else set()
+    options = {n: x for n, x in values.items() if n not in left_out} | implied
+    for name, each in inner.items():
+        if options.get(name) is not None:
+            options[name] = _module(f"{path}.{name}", options[name], each, sizes)
+    if kind is Representation:
+        options = {"words": None, "chars": None, **options}
+        if not any(map(options.get, ("words", "chars", "vectors", "bert"))):
+            raise InputError(
+                "A representation needs at least one of words, chars, vectors and bert"
+            )
+        if not options.get("singleton_dropout"):
+            sizes = {**sizes, "singletons": (0, 0)}
+    if kind is Vectors and "num_layers" not in sizes:
+        raise InputError("representation.vectors needs data.contextual")
+    if kind is WordPieces:
+        if "encoder" not in sizes:
+            raise InputError("representation.bert needs data.pretrained")
+        rates = {ours: options.pop(ours, None) for ours in _RATES}
+        rates = {_RATES[name]: x for name, x in rates.items() if x is not None}
+        encoder = _make(BERT, path, {**sizes["encoder"], **rates}, {})
+        sizes = {**sizes, "encoder": encoder}
+    return _make(kind, path, options, sizes)
 
 
-def _make(kind: Any, part: str, options: Any, sizes: Mapping[str, Any]) -> Any:
+def _make(kind: Any, path: str, options: Any, sizes: Mapping[str, Any]) -> Any:
     """Makes a module from its options, and from sizes what is no option."""
-    check_part(part, options)
-    names = [name for name in fields.names(kind) if name not in _LINEN]
+    names = [name for name in fields.names(kind) if name not in ("parent", "name")]
     values = {}
     for name, value in options.items():
         if name not in names:
             listed = ", ".join(names)
-            raise InputError(f"Unknown option {part}.{name}; known: {listed}")
+            raise InputError(f"Unknown option {path}.{name}; known: {listed}")
         # JSON has no tuples, and lists do not hash.
         values[name] = tuple(value) if isinstance(value, list) else value
     if "types" in names and not values.get("types"):
         sizes = {**sizes, "types": None}  # a switch in the config, a table here
-    derived = set(names) - set(fields.of(kind))
-    if not kind.__module__.startswith("jaxner."):
-        derived = set(names) - set(values)
+    is_ours = kind.__module__.startswith("jaxner.")
+    derived = set(names) - set(fields.of(kind) if is_ours else values)
     values |= {name: sizes[name] for name in derived & set(sizes)}
     module = kind(**values)
     fields.check_fields(module)
     return module
-
-
-def _representation(options: Any, sizes, encoder_sizes, remat: bool) -> Any:
-    names = (*_PARTS, "chars", "bert")
-    parts = {n: options[n] for n in names if options.get(n) is not None}
-    if parts.keys() <= {"caps"}:
-        raise InputError(
-            "A representation needs at least one of words, chars, vectors and bert"
-        )
-    if "vectors" in parts and "num_layers" not in sizes:
-        raise InputError("representation.vectors needs data.contextual")
-    for name, part in parts.items():
-        path = f"representation.{name}"
-        if name == "chars":
-            parts[name] = _part(path, part, models.CHARACTERS, sizes, "cnn")
-        elif name in _PARTS:
-            parts[name] = _make(_PARTS[name], path, part, sizes)
-        elif encoder_sizes is None:
-            raise InputError("representation.bert needs data.pretrained")
-        else:
-            bert, attributes = dict(part), {**encoder_sizes, "remat": remat}
-            for option, rate in _RATES.items():  # None: that of the folder's config
-                if bert.get(option) is not None:
-                    attributes[rate] = bert[option]
-                bert.pop(option, None)
-            bert["encoder"] = _make(BERT, path, attributes, {})
-            parts[name] = _make(WordPieces, path, bert, {})
-    if not options.get("singleton_dropout"):
-        sizes = {**sizes, "singletons": (0, 0)}
-    parts = {"words": None, "chars": None, **options, **parts}
-    return _make(Representation, "representation", parts, sizes)
-
-
-def _refinement(options: Any, represent: Callable[[], Any], score: Callable) -> Any:
-    check_part("refinement", options)
-    options = dict(options)
-    has_own = options.pop("own_representation", True)
-    head = options.pop("head", {"name": "softmax"})
-    streams = {n: options[n] for n in fields.of(TwoStream) if n in options}
-    rest = {n: v for n, v in options.items() if n not in streams or n == "labels"}
-    parts = {
-        "representation": represent() if has_own else None,
-        "streams": _make(TwoStream, "refinement", streams, {}),
-        "head": score("refinement.head", head),
-    }
-    return _make(Refinement, "refinement", {**rest, **parts}, {})
 
 
 # --- Descriptions ---------------------------------------------------------------------
@@ -401,19 +377,23 @@ def describe(module: Any, known: Mapping[str, type]) -> Any:
         >>> describe(Own(3), {"Own": Own})
         {'module': 'Own', 'size': 3}
     """
-    if isinstance(module, (nn.Module, MCDropout)):
-        kind = type(module).__name__
-        if known.get(kind) is not type(module):
-            raise TypeError(
-                f"{kind} is your own module, and a folder holds no code: pass the "
-                "model to `load`"
-            )
-        names = [f.name for f in dataclasses.fields(module) if f.name not in _LINEN]
-        values = {name: describe(getattr(module, name), known) for name in names}
-        return {"module": kind, **values}
     if isinstance(module, (list, tuple)):
         return [describe(part, known) for part in module]
-    return module
+    if not isinstance(module, (nn.Module, MCDropout)):
+        return module
+    kind = type(module).__name__
+    if known.get(kind) is not type(module):
+        raise TypeError(
+            f"{kind} is your own module, and a folder holds no code: pass the model to "
+            "`load`"
+        )
+    names = (f.name for f in dataclasses.fields(module))
+    values = {
+        name: describe(getattr(module, name), known)
+        for name in names
+        if name not in ("parent", "name")
+    }
+    return {"module": kind, **values}
 
 
 def restore(description: Any, known: Mapping[str, type]) -> Any:
@@ -426,12 +406,12 @@ def restore(description: Any, known: Mapping[str, type]) -> Any:
         return tuple(restore(part, known) for part in description)
     if not isinstance(description, dict):
         return description
-    values = dict(description)
+    values = {name: restore(value, known) for name, value in description.items()}
     kind = values.pop("module", None)
     if kind not in known:
         names = ", ".join(sorted(known))
         raise ValueError(f"Unknown module {kind!r} of a model; known: {names}")
     try:
-        return known[kind](**{k: restore(v, known) for k, v in values.items()})
+        return known[kind](**values)
     except TypeError as error:
         raise ValueError(f"{kind} of a model has other fields: {error}") from None

@@ -13,18 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from jaxner.fields import (
-    DERIVED,
-    Count,
-    Derived,
-    OddSize,
-    OneOf,
-    Range,
-    Rate,
-    Real,
-    Size,
-    Width,
-)
+from jaxner import fields
 from jaxner.models import layers
 from jaxner.models.bert import WordPieces
 from jaxner.models.layers import Features
@@ -49,9 +38,9 @@ class Words(nn.Module):
         initializer: How rows without a pretrained vector are drawn.
     """
 
-    num_trained: Derived
-    num_frozen: Derived = 0
-    dim: Size = 100
+    num_trained: fields.Derived
+    num_frozen: fields.Derived = 0
+    dim: fields.Size = 100
     initializer: layers.Table = "kaiming"
 
     @nn.compact
@@ -90,8 +79,8 @@ class Capitalisation(nn.Module):
             in Li, Fu and Ma's code.
     """
 
-    rule: Annotated[str, OneOf(RULES)] = "shape"
-    dim: Size | None = None
+    rule: Annotated[str, fields.OneOf(RULES)] = "shape"
+    dim: fields.Size | None = None
     unknown: bool = False
 
     @nn.compact
@@ -127,13 +116,13 @@ class Vectors(nn.Module):
         layer: "top" (the last), "average", "mix", or a layer's number from 0.
     """
 
-    num_layers: Derived
-    dim: Derived
-    layer: Annotated[str, OneOf(LAYERS)] | Count = "mix"
+    num_layers: fields.Derived
+    dim: fields.Derived
+    layer: Annotated[str, fields.OneOf(LAYERS)] | fields.Count = "mix"
 
     def __post_init__(self):
         if isinstance(self.layer, str) and self.layer.isdecimal():
-            self.layer = int(self.layer)  # as a flag gives it
+            self.layer = int(self.layer)  # as older runs have it
         super().__post_init__()
 
     def check(self) -> None:
@@ -147,17 +136,12 @@ class Vectors(nn.Module):
     @nn.compact
     def __call__(self, vectors: Float[Array, " T S D"]) -> Float[Array, " T D"]:
         """Returns one vector for each token."""
-        if vectors.shape[1:] != (self.num_layers, self.dim):
-            raise ValueError(
-                f"Expected vectors of {self.num_layers} layers and {self.dim} "
-                f"dimensions, got {vectors.shape[1]} and {vectors.shape[2]}"
-            )
         if self.layer == "average":
             return vectors.mean(axis=1)
         if self.layer != "mix":
             return vectors[:, -1 if self.layer == "top" else self.layer]
-        shares = self.param("shares", nn.initializers.zeros, (self.num_layers,))
-        scale = self.param("scale", nn.initializers.ones, ())
+        shares = self.param("shares", layers.zeros, (self.num_layers,))
+        scale = self.param("scale", layers.ones, ())
         return scale * jnp.einsum("tsd,s->td", vectors, jax.nn.softmax(shares))
 
 
@@ -167,8 +151,8 @@ class Vectors(nn.Module):
 def _vectors_of(reader: Any, chars: Int[Array, "T C"], train: bool):
     """Returns the vectors of characters, after dropout.
 
-    Ids from `num_chars` on are unknown characters of a known type; they get the vector
-    of the unknown character. See `Vocabulary.char_types`.
+    Ids from `num_chars` on are unknown characters of a known type; see
+    `Vocabulary.char_types`.
     """
     init = layers.TABLES[reader.table_initializer]
     table = reader.param("table", init, (reader.num_chars, reader.dim))
@@ -182,10 +166,10 @@ def _vectors_of(reader: Any, chars: Int[Array, "T C"], train: bool):
 
 def _filter(reader: Any, x: Float[Array, "T C D"], width: int, size: int, name: str):
     """Applies a dense layer to windows of characters, drawn as a convolution."""
-    kernel = layers.KERNELS[reader.initializer](width)
-    bias = layers.bias_like(reader.initializer, x.shape[2])
-    has_bias = getattr(reader, "bias", True)
-    return nn.Dense(size, has_bias, kernel_init=kernel, bias_init=bias, name=name)(x)
+    drawn, bias = reader.initializer, 0.0 if getattr(reader, "bias", True) else None
+    if drawn == "torch" and bias is not None:  # U(±1/√fan-in), PyTorch's default
+        bias = layers.symmetric_uniform(x.shape[2] ** -0.5)
+    return layers.dense(size, drawn, name, bias, width)(x)
 
 
 class CharacterCNN(nn.Module):
@@ -213,17 +197,17 @@ class CharacterCNN(nn.Module):
         dropout: Probability of zeroing an element of a character vector.
     """
 
-    num_chars: Derived
-    dim: Size = 30
-    num_filters: Size = 30
-    width: Width | tuple[Width, ...] = 3
-    length: Width | None = None
-    types: Annotated[tuple[int, ...] | None, DERIVED] = None
+    num_chars: fields.Derived
+    dim: fields.Size = 30
+    num_filters: fields.Size = 30
+    width: fields.Width | tuple[fields.Width, ...] = 3
+    length: fields.Width | None = None
+    types: Annotated[tuple[int, ...] | None, fields.DERIVED] = None
     bias: bool = True
     activation: layers.Activation = "none"
     initializer: layers.Kernel = "kaiming"
     table_initializer: layers.Table = "kaiming"
-    dropout: Rate = 0.0
+    dropout: fields.Rate = 0.0
 
     def _widths(self) -> dict[str, int]:
         if isinstance(self.width, int):
@@ -233,15 +217,11 @@ class CharacterCNN(nn.Module):
     def check(self) -> None:
         """Raises ValueError if widths and length do not fit together."""
         for width in self._widths().values():
-            if self.length is None and width % 2 == 0:
+            is_wrong = width > self.length if self.length else width % 2 == 0
+            if is_wrong:
                 raise ValueError(
-                    f"Expected odd widths of CharacterCNN, got {width}; words of a "
-                    "fixed `length` may have even ones"
-                )
-            if self.length is not None and width > self.length:
-                raise ValueError(
-                    f"A filter of width {width} does not fit words of length "
-                    f"{self.length}"
+                    f"A filter of CharacterCNN has an odd width, or at most a fixed "
+                    f"`length`; got width={width} and length={self.length}"
                 )
 
     @nn.compact
@@ -287,22 +267,22 @@ class CharacterLSTM(nn.Module):
         dropout: Probability of zeroing an element of a character vector.
     """
 
-    num_chars: Derived
-    dim: Size = 25
-    hidden_dim: Size = 25
-    pool: Annotated[str, OneOf(("max", "last"))] = "max"
-    initializer: layers.Initializer = "glorot"
+    num_chars: fields.Derived
+    dim: fields.Size = 25
+    hidden_dim: fields.Size = 25
+    pool: Annotated[str, fields.OneOf(("max", "last"))] = "max"
+    initializer: layers.LSTM = "glorot"
     table_initializer: layers.Table = "glorot"
-    forget_bias: Real = 1.0
-    dropout: Rate = 0.0
+    forget_bias: fields.Real = 1.0
+    dropout: fields.Rate = 0.0
 
     @nn.compact
     def __call__(self, chars: Characters, *, train: bool) -> Features:
         """Returns the features of each word; zero for a word without characters."""
         present = chars > 0
         x = jnp.where(present[:, :, None], _vectors_of(self, chars, train), 0.0)
-        drawn = {"initializer": self.initializer, "forget_bias": self.forget_bias}
-        weights: Any = _WordCells(self.hidden_dim, drawn, name="lstm")(x.shape[2])
+        sizes = self.hidden_dim, self.initializer, self.forget_bias
+        weights: Any = _WordCells(sizes, name="lstm")(x.shape[2])
 
         def read(x, present):
             return layers.bilstm(x[:, None, None], present, *weights)[0]
@@ -320,17 +300,16 @@ class CharacterLSTM(nn.Module):
 
 
 class _WordCells(nn.Module):
-    """The cells of a `BiLSTM` named "lstm", where saved runs have them."""
+    """The cells of a `BiLSTM`, at `lstm/lstm/layer1`, where saved runs have them."""
 
-    hidden_dim: int
-    drawn: Any
-    name_below: str = "lstm"
+    sizes: tuple[Any, ...]
+    is_inner: bool = False
 
     @nn.compact
     def __call__(self, dim: int):
-        if not self.name_below:
-            return layers.Cells(self.hidden_dim, **self.drawn, name="layer1")(dim)
-        return _WordCells(self.hidden_dim, self.drawn, "", name=self.name_below)(dim)
+        if self.is_inner:
+            return layers.Cells(*self.sizes, name="layer1")(dim)
+        return _WordCells(self.sizes, True, name="lstm")(dim)
 
 
 class IntNet(nn.Module):
@@ -338,8 +317,8 @@ class IntNet(nn.Module):
 
     The first layer concatenates the ReLU of convolutions of several widths. Each block
     reduces all features so far to `growth` by a convolution over one character,
-    convolves these over the same widths, and appends the results. There is no pooling
-    between blocks. Padding is zero in every convolution and excluded from the maximum.
+    convolves these over the same widths, and appends the results. Padding is zero in
+    every convolution and excluded from the maximum.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
@@ -357,13 +336,13 @@ class IntNet(nn.Module):
         Sequence Labeling", EMNLP 2018; sizes of Hire-NER's code.
     """
 
-    num_chars: Derived
-    dim: Size = 32
-    num_filters: Size = 32
-    growth: Size = 16
-    num_blocks: Annotated[int, Range(least=0, most=100)] = 3
-    widths: tuple[OddSize, ...] = (3, 5)
-    dropout: Rate = 0.5
+    num_chars: fields.Derived
+    dim: fields.Size = 32
+    num_filters: fields.Size = 32
+    growth: fields.Size = 16
+    num_blocks: Annotated[int, fields.Range(least=0, most=100)] = 3
+    widths: tuple[fields.OddSize, ...] = (3, 5)
+    dropout: fields.Rate = 0.5
     initializer: layers.Kernel = "kaiming"
     table_initializer: layers.Table = "kaiming"
 
@@ -403,11 +382,11 @@ class Representation(nn.Module):
     """The concatenated features of each token, with dropout of words and features.
 
     Attributes:
-        words: Word vectors, or None.
-        chars: Character features, or None.
-        caps: Capitalisation features, or None.
-        vectors: Precomputed vectors, or None.
-        bert: Features of word pieces, or None.
+        words: Word vectors; this and the other parts may be None.
+        chars: Character features.
+        caps: Capitalisation features.
+        vectors: Precomputed vectors.
+        bert: Features of word pieces.
         dropout: Probability of zeroing a feature.
         word_dropout: Probability of replacing a word by the unknown word.
         singleton_dropout: The same for words that occur once in the training text, so
@@ -420,10 +399,10 @@ class Representation(nn.Module):
     caps: nn.Module | None = None
     vectors: Vectors | None = None
     bert: WordPieces | None = None
-    dropout: Rate = 0.5
-    word_dropout: Rate = 0.0
-    singleton_dropout: Rate = 0.0
-    singletons: Annotated[tuple[int, int], DERIVED] = (0, 0)
+    dropout: fields.Rate = 0.5
+    word_dropout: fields.Rate = 0.0
+    singleton_dropout: fields.Rate = 0.0
+    singletons: Annotated[tuple[int, int], fields.DERIVED] = (0, 0)
 
     @nn.compact
     def __call__(self, sentence: Sentence, *, train: bool) -> Float[Array, " T D"]:
@@ -431,19 +410,23 @@ class Representation(nn.Module):
         words = self._dropped(sentence.words)
         if self.is_initializing():  # sizes come from the module, not from the sentence
             sentence = self._blank(sentence)
-        parts = []
+        inputs = {"caps": self.caps, "vectors": self.vectors, "pieces": self.bert}
+        for name, reader in inputs.items():
+            if reader is not None and getattr(sentence, name) is None:
+                raise ValueError(f"This model needs the field `{name}` of a Sentence.")
+        parts: list[Any] = []
+        values: Any = sentence
         if self.words is not None:
             parts.append(self.words(words))
         if self.caps is not None:
-            parts.append(self.caps(_needed(sentence, "caps"), words))
+            parts.append(self.caps(values.caps, words))
         if self.chars is not None:
             parts.append(self._read_characters(sentence, train))
         if self.vectors is not None:
-            parts.append(self.vectors(_needed(sentence, "vectors")))
+            parts.append(self.vectors(values.vectors))
         if self.bert is not None:
-            parts.append(self.bert(_needed(sentence, "pieces"), train=train))
-        x = jnp.concatenate(parts, axis=1)
-        x = nn.Dropout(self.dropout)(x, deterministic=not train)
+            parts.append(self.bert(values.pieces, train=train))
+        x = layers.dropout(self.dropout, jnp.concatenate(parts, axis=1), train)
         present = sentence.mask & (sentence.words != _PADDING)
         return jnp.where(present[:, None], x, 0.0)
 
@@ -482,10 +465,3 @@ class Representation(nn.Module):
         window = jnp.zeros((1, 1), jnp.int32)
         pieces = Pieces(window, window == 0, jnp.zeros((length, 1), jnp.int32))
         return sentence._replace(pieces=pieces)
-
-
-def _needed(sentence: Sentence, name: str) -> Any:
-    value = getattr(sentence, name)
-    if value is None:
-        raise ValueError(f"This model needs the field `{name}` of a Sentence.")
-    return value

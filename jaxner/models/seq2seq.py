@@ -56,39 +56,25 @@ class Seq2seqHead(nn.Module):
     dropout: Rate = 0.5
     initializer: layers.Kernel = "kaiming"
     table_initializer: layers.Table = "kaiming"
-    lstm_initializer: layers.Initializer = "glorot"
+    lstm_initializer: layers.LSTM = "glorot"
     forget_bias: Real = 1.0
 
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Autoregressive:
         """Returns the potentials of the sentence."""
-        x = nn.Dropout(self.dropout)(x, deterministic=not train)
-        words, from_state, output_kernel, output_bias = self._scores(x)
-        word_gates, previous, recurrent = self._gates(x)
+        x = layers.dropout(self.dropout, x, train)
+        words, from_state, kernel, bias = self._scores(x)
         beam = jnp.full(self.beam_size, FORBIDDEN, x.dtype).at[0].set(0.0)
-        return Autoregressive(
-            words=words,
-            word_gates=word_gates,
-            previous=previous,
-            recurrent=recurrent,
-            from_state=from_state,
-            output_kernel=output_kernel,
-            output_bias=output_bias,
-            beam=beam,
-        )
+        gates = self._gates(x)
+        return Autoregressive(words, *gates, from_state, kernel, bias, beam)
 
     def _gates(self, x):
         """Returns what all words and all tags add to the gates of the LSTM."""
         shape = (self.num_labels + 1, self.tag_dim)
         table = self.param("tags", layers.TABLES[self.table_initializer], shape)
         size = x.shape[1] if self.fusion == "shared" else 0
-        cell = layers.Cells(
-            self.hidden_dim,
-            initializer=self.lstm_initializer,
-            forget_bias=self.forget_bias,
-            num_directions=1,
-            name="lstm",
-        )
+        drawn = self.lstm_initializer, self.forget_bias
+        cell = layers.Cells(self.hidden_dim, *drawn, num_directions=1, name="lstm")
         kernel, recurrent, bias = (leaf[0, 0] for leaf in cell(size + self.tag_dim))
         previous = jnp.einsum("pd,dgn->pgn", table, kernel[size:]) + bias[None]
         if not size:
@@ -97,11 +83,11 @@ class Seq2seqHead(nn.Module):
 
     def _scores(self, x):
         """Returns the layers that compute the scores; see `Autoregressive`."""
-        kernel_init, zeros = layers.KERNELS[self.initializer](1), nn.initializers.zeros
-        state, labels = self.hidden_dim, self.num_labels
+        init, state, labels = self.initializer, self.hidden_dim, self.num_labels
 
         def param(name, *shape):
-            return self.param(name, kernel_init if shape[1:] else zeros, shape)
+            drawn = layers.KERNELS[init](1) if len(shape) > 1 else layers.zeros
+            return self.param(name, drawn, shape)
 
         if self.fusion == "integrate":
             kernel = param("fusion_kernel", x.shape[1] + state, state)

@@ -27,13 +27,10 @@ from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN, Potentials
 
 FORMS = ("code", "paper")
-Chances = Float[Array, " T L"]
 
 _EPSILON = 1e-12  # of layer normalisation
 # U(±1/√fan-in) for the kernel of all heads, `[D, m, k]`.
-_uniform_heads = nn.initializers.variance_scaling(
-    1 / 3, "fan_in", "uniform", in_axis=0, out_axis=(1, 2)
-)
+_uniform_heads = layers.uniform(1 / 3, in_axis=0, out_axis=(1, 2))
 
 
 def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}"]:
@@ -60,19 +57,41 @@ def shift(by_distance: Float[Array, "m n P"]) -> Float[Array, "m n T"]:
     return flat.reshape(heads, rows, count - 1)[:, :, : count - rows - 1]
 
 
-class RelativeAttention(nn.Module):
+class _Attentive(nn.Module):
+    """What modules with relative attention have in common: sizes, rates, parts.
+
+    Attributes:
+        num_heads: Number of heads.
+        head_dim: Dimensions of each head, even.
+        dropout: Rate inside the feed-forward networks.
+        attention_dropout: Rate on the attention weights.
+    """
+
+    num_heads: Size = 7
+    head_dim: EvenSize = 160
+    dropout: Rate = 0.15
+    attention_dropout: Rate = 0.05
+
+    def attention(self, name: str) -> RelativeAttention:
+        """Returns attention with these sizes and rates."""
+        rates = self.dropout, self.attention_dropout
+        return RelativeAttention(self.num_heads, self.head_dim, *rates, name=name)
+
+    def layer(self, name: str, form: str = "code") -> RelativeLayer:
+        """Returns a layer with these sizes and rates."""
+        rates = self.dropout, self.attention_dropout
+        return RelativeLayer(self.num_heads, self.head_dim, *rates, form, name=name)
+
+
+class RelativeAttention(_Attentive):
     """Attention whose scores depend on content and on the distance between tokens.
 
     The score of query i and key j is ((q_i + u) · k_j + (q_i + v) · r_{j-i}) / √k, with
     r = W_r R. There is no bias and no output projection. The paper's distance is i - j,
     and the authors' code adds 257 to every distance: both are ours with another W_r.
     Memory is linear in T, forward and backward; a sentence of up to `WHOLE` tokens is
-    one block. `dropout` is the rate on the attention weights.
+    one block.
     """
-
-    num_heads: int = 7
-    head_dim: int = 160
-    dropout: float = 0.05
 
     @nn.compact
     def __call__(
@@ -96,14 +115,14 @@ class RelativeAttention(nn.Module):
             for name, x in (("query", queries), ("key", keys), ("value", keys))
         )
         if position is None:
-            size = (self.head_dim, self.head_dim)
-            position = self.param("position", layers.torch_uniform, size)
+            position = _position(self)
         # u and v, Xavier-normal as matrices of heads by dimensions.
         u, v_bias = (
-            self.param(name, nn.initializers.glorot_normal(), heads)[:, None, :]
+            self.param(name, layers.glorot_normal, heads)[:, None, :]
             for name in ("content_bias", "position_bias")
         )
-        key = self.make_rng("dropout") if train and self.dropout else None
+        rate = self.attention_dropout
+        key = self.make_rng("dropout") if train and rate else None
         length = len(mask)
         # Blocks of queries from token 0, n, 2 n, … see distances from -n, -2 n, ….
         rows = length if length <= WHOLE else BLOCK
@@ -124,7 +143,7 @@ class RelativeAttention(nn.Module):
             scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
             weights = jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
             if key is not None:
-                weights = layers.drop_rows(weights, key, self.dropout, start)
+                weights = layers.drop_rows(weights, key, rate, start)
             return jnp.einsum("tsm,msk->tmk", weights, v)
 
         contexts = gather(0, q) if length <= WHOLE else by_blocks(gather, q, rows)
@@ -132,20 +151,14 @@ class RelativeAttention(nn.Module):
         return jnp.where(mask[:, None], contexts, 0.0)
 
 
-class RelativeLayer(nn.Module):
+class RelativeLayer(_Attentive):
     """Attention and a feed-forward network, each with a residual sum.
 
     With "code": h' = LN(attention(h) + h), and the output is LN(h' + FFN(h')). With
     "paper", literally eq. 8: o = LN(Linear(attention(h)) + h), and the output is
     FFN(o). FFN: d → 2 d → d, ReLU.
-
-    The attributes are those of `TwoStream`.
     """
 
-    num_heads: int = 7
-    head_dim: int = 160
-    dropout: float = 0.15
-    attention_dropout: float = 0.05
     form: str = "code"
 
     @nn.compact
@@ -158,35 +171,28 @@ class RelativeLayer(nn.Module):
         """
         dim = self.num_heads * self.head_dim
         keys = x if keys is None else keys
-        h = _attention(self, "attention")(x, keys, mask, train=train, position=position)
+        attention = self.attention("attention")
+        h = attention(x, keys, mask, train=train, position=position)
         if self.form == "paper":
             h = _dense(dim, dim, "projection")(h)
         h = layers.norm(_EPSILON, "norm1")(h + keys)
         fed = jax.nn.relu(_dense(dim, 2 * dim, "widen")(h))
-        fed = nn.Dropout(self.dropout)(fed, deterministic=not train)
+        fed = layers.dropout(self.dropout, fed, train)
         fed = _dense(2 * dim, dim, "narrow")(fed)
-        fed = nn.Dropout(self.dropout)(fed, deterministic=not train)
+        fed = layers.dropout(self.dropout, fed, train)
         if self.form == "code":
             fed = layers.norm(_EPSILON, "norm2")(h + fed)
         return jnp.where(mask[:, None], fed, 0.0)
 
 
-class RelativeTransformer(nn.Module):
+class RelativeTransformer(_Attentive):
     """The encoder of Rel-Transformer, a baseline of UANet: a projection, then layers.
 
     Attributes:
         num_layers: Number of layers.
-        num_heads: Number of heads.
-        head_dim: Dimensions of each head, even.
-        dropout: Rate inside the feed-forward networks.
-        attention_dropout: Rate on the attention weights.
     """
 
     num_layers: Depth = 2
-    num_heads: Size = 7
-    head_dim: EvenSize = 160
-    dropout: Rate = 0.15
-    attention_dropout: Rate = 0.05
 
     receptive_field = None  # all tokens decide every label
 
@@ -195,11 +201,11 @@ class RelativeTransformer(nn.Module):
         """Returns the features, zero under padding, and no intermediates."""
         x = _dense(x.shape[1], self.num_heads * self.head_dim, "input")(x)
         for number in range(1, self.num_layers + 1):
-            x = _layer(self, f"layer{number}")(x, mask, train=train)
+            x = self.layer(f"layer{number}")(x, mask, train=train)
         return x, {}
 
 
-class TwoStream(nn.Module):
+class TwoStream(_Attentive):
     """UANet's refinement: words attend to words and to the draft labels.
 
     N - 1 plain layers on the words give h. One more such layer on h gives Hx; attention
@@ -215,20 +221,12 @@ class TwoStream(nn.Module):
 
     Attributes:
         num_layers: Number of layers, N; the last one has two streams.
-        num_heads: Number of heads.
-        head_dim: Dimensions of each head, even.
-        dropout: Rate inside the feed-forward networks.
-        attention_dropout: Rate on the attention weights.
         labels: Whether the label stream exists; False is the paper's ablation "without
             label information".
         form: "code" or "paper".
     """
 
     num_layers: Depth = 2
-    num_heads: Size = 7
-    head_dim: EvenSize = 160
-    dropout: Rate = 0.15
-    attention_dropout: Rate = 0.05
     labels: bool = True
     form: Annotated[str, OneOf(FORMS)] = "code"
 
@@ -238,40 +236,29 @@ class TwoStream(nn.Module):
         dim = self.num_heads * self.head_dim
         h = _dense(words.shape[1], dim, "input")(words)
         for number in range(1, self.num_layers):
-            h = _layer(self, f"layer{number}")(h, mask, train=train)
-        last = _layer(self, f"layer{self.num_layers}")
+            h = self.layer(f"layer{number}", self.form)(h, mask, train=train)
+        last = self.layer(f"layer{self.num_layers}", self.form)
         if not self.labels:
             return last(h, mask, train=train)
         y = _dense(labels.shape[1], dim, "label_input")(labels)
         if self.form == "code":
             by_words = last(h, mask, train=train)
-            by_labels = _attention(self, "label_attention")(h, y, mask, train=train)
+            by_labels = self.attention("label_attention")(h, y, mask, train=train)
         else:
-            size = (self.head_dim, self.head_dim)
-            shared = self.param("position", layers.torch_uniform, size)
-            by_words = last(h, mask, train=train, position=shared)
-            labelled = _layer(self, "label_layer")
-            by_labels = labelled(h, mask, train=train, keys=y, position=shared)
+            options: Any = {"train": train, "position": _position(self)}
+            by_words = last(h, mask, **options)
+            by_labels = self.layer("label_layer", "paper")(h, mask, keys=y, **options)
         return jnp.concatenate([by_words, by_labels], axis=1)
 
 
-def _attention(module, name: str) -> RelativeAttention:
-    sizes = module.num_heads, module.head_dim
-    return RelativeAttention(*sizes, module.attention_dropout, name=name)
-
-
-def _layer(module, name: str) -> RelativeLayer:
-    sizes = module.num_heads, module.head_dim
-    rates, form = (
-        (module.dropout, module.attention_dropout),
-        getattr(module, "form", "code"),
-    )
-    return RelativeLayer(*sizes, *rates, form, name=name)
+def _position(module: _Attentive) -> Float[Array, "k k"]:
+    size = (module.head_dim, module.head_dim)
+    return module.param("position", layers.torch_uniform, size)
 
 
 def _dense(fan_in: int, size: int, name: str) -> nn.Dense:
     bias = layers.symmetric_uniform(fan_in**-0.5)
-    return nn.Dense(size, kernel_init=layers.torch_uniform, bias_init=bias, name=name)
+    return layers.dense(size, layers.torch_uniform, name, bias)
 
 
 class Refinement(nn.Module):
@@ -305,7 +292,12 @@ class Refinement(nn.Module):
 
     @nn.compact
     def __call__(
-        self, x: Features, probabilities: Chances, mask: Mask, *, train: bool
+        self,
+        x: Features,
+        probabilities: Float[Array, " T L"],
+        mask: Mask,
+        *,
+        train: bool,
     ) -> Potentials:
         """Returns the potentials, given words and the draft's label probabilities."""
         read = None

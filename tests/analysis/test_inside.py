@@ -34,7 +34,7 @@ def attentive():
 
 def intermediates(params, tokens):
     sentence = jax.tree.map(jnp.asarray, params.vocabulary.encode(tokens))
-    return models.apply_with_intermediates(params.model, params.weights, sentence)[1]
+    return models.apply_stages(params.model, params.weights, sentence)[1]
 
 
 @pytest.mark.parametrize("length", [1, 3, 9])

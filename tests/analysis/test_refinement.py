@@ -193,7 +193,7 @@ def lan(split):
 
 def attention(lan, tokens):
     sentence = jax.tree.map(jnp.asarray, lan.vocabulary.encode(tokens))
-    out = models.apply_with_intermediates(lan.model, lan.weights, sentence)[1]
+    out = models.apply_stages(lan.model, lan.weights, sentence)[1]
     return np.asarray(out["label_attention"], np.float64)[:, :, : len(tokens)]
 
 

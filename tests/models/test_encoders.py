@@ -97,8 +97,8 @@ def test_keep_zeroes_the_other_parts(keep, kept):
 
 BLOCKED = [
     (attention, ATTENTION, 0),
-    (relative, RelativeAttention(2, 4, 0.0), 1),
-    (relative, RelativeAttention(2, 4, 0.5), 1),
+    (relative, RelativeAttention(2, 4, attention_dropout=0.0), 1),
+    (relative, RelativeAttention(2, 4, attention_dropout=0.5), 1),
 ]
 
 
@@ -513,7 +513,8 @@ def test_relative_transformer(num_layers, head_dim):
             x = numpy_layer(p[f"layer{number}"], x)
         return x
 
-    check(RelativeTransformer(num_layers, 2, head_dim), expected, 4, [WORDS])
+    model = RelativeTransformer(2, head_dim, num_layers=num_layers)
+    check(model, expected, 4, [WORDS])
 
 
 @pytest.mark.parametrize(
@@ -522,7 +523,7 @@ def test_relative_transformer(num_layers, head_dim):
 )
 def test_two_streams(choice):
     num_layers, labels, form = choice
-    model = TwoStream(num_layers, *SIZES, labels=labels, form=form)
+    model = TwoStream(*SIZES, num_layers=num_layers, labels=labels, form=form)
     check(model, lambda p, x, y: numpy_two_stream(p, x, y, *choice), 4, (WORDS, LABELS))
 
 
@@ -541,7 +542,7 @@ def test_shift_equals_brute_force(rows, length):
 @pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
 def test_each_rate_of_two_streams_acts_in_training_alone(rates):
     (words, mask), (labels, _) = features(3, dim=WORDS), features(3, dim=LABELS)
-    model = TwoStream(1, *SIZES, dropout=rates[0], attention_dropout=rates[1])
+    model = TwoStream(*SIZES, *rates, num_layers=1)
     weights = weights_of(model, words, labels, mask)
     plain, noisy = (
         apply(model, weights, words, labels, mask, key=k) for k in (None, KEY)

@@ -124,7 +124,7 @@ def test_bfloat16_is_float32_rounded(name, refinement):
 def test_distances_beyond_256_tokens_stay_apart():
     from jaxner.models.transformer import RelativeAttention
 
-    module = RelativeAttention(num_heads=1, head_dim=4, dropout=0.0)
+    module = RelativeAttention(1, 4, attention_dropout=0.0)
     draws = np.random.default_rng(0)
     x = jnp.asarray(draws.normal(size=(600, 4)), jnp.bfloat16)
     mask = jnp.ones(600, bool)

@@ -578,7 +578,7 @@ def run_script(*arguments, **options):
             ),
             (
                 ["--config", "grn", "--config.seed=-1"],
-                "--config.seed must be in [0, 42949",
+                "--config.seed must be at least 0 and at most 42949",
             ),
             (
                 ["--config", "grn", "--config.optimizer.learning_rate=-1"],
