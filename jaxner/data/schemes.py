@@ -6,6 +6,9 @@ conlleval), so ill-formed labels have spans too. Each scheme has one way to writ
 is for labels without spans, such as parts of speech: any strings, in any order, which
 are never converted. IO labels, bare types such as `PER`, are read as `I-PER`.
 
+An unknown scheme, `TAGS` where spans are needed, and a malformed label are an
+`InputError` in all functions.
+
 Source: Tjong Kim Sang and De Meulder (2003) for IOB1 and the scorer's rule; Tjong Kim
 Sang and Veenstra (1999) for IOE1 and IOE2; Ratinov and Roth (2009) for BILOU, of which
 BIOES is a respelling.
@@ -23,19 +26,19 @@ import numpy as np
 from jaxner.errors import InputError
 from jaxner.wording import counted, shown
 
-SCHEMES: tuple[str, ...] = ("IOB1", "BIO", "BIOES", "BILOU", "IOE1", "IOE2")
+# Prefixes of the first, an inner, the last and the only token of a span. On a tie, the
+# first scheme is detected: BIO for labels that are all O.
+_WRITTEN = {"BIO": "BIIB", "IOB1": "IIII", "BIOES": "BIES", "BILOU": "BILU"}
+_WRITTEN |= {"IOE2": "IIEE", "IOE1": "IIII"}
+_PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
+_PREFIXES |= {"IOE1": "IE", "IOE2": "IE"}  # in the order of label names
+SCHEMES: tuple[str, ...] = tuple(_PREFIXES)
 """The schemes of spans."""
 TAGS = "tags"
 """The scheme without spans."""
-
-# In the order of label names: begin, inside, end, single.
-_PREFIXES = {"IOB1": "BI", "BIO": "BI", "BIOES": "BIES", "BILOU": "BILU"}
-_PREFIXES |= {"IOE1": "IE", "IOE2": "IE"}
 # Prefixes that can only continue an open span.
 _CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 _ALIASES = {"IOB2": "BIO", "IOB": "IOB1", "IOBES": "BIOES"}
-# Only all-O labels are well-formed in two schemes; we take them for BIO, the usual one.
-_DETECTION_ORDER = ("BIO", "IOB1", "BIOES", "BILOU", "IOE2", "IOE1")
 _READ_AS = {"O": "O", "B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 # Misspelt labels: B_PER, b-PER, PER-B.
 _PREFIX_FIRST = re.compile("([bieslu])[-_/:.|](.+)", re.IGNORECASE)
@@ -55,10 +58,6 @@ class Span(NamedTuple):
 def parse(label: str) -> tuple[str, str]:
     """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`.
 
-    Raises:
-        InputError: The label is neither `O` nor B, I, E, S, L or U, a hyphen and a
-            type.
-
     Example:
         >>> parse("B-PER-x")
         ('B', 'PER-x')
@@ -69,20 +68,18 @@ def parse(label: str) -> tuple[str, str]:
     if prefix == "O" or prefix not in _READ_AS or not kind:
         raise InputError(
             f"Label {label!r} is neither 'O' nor PREFIX-TYPE with a prefix B, I, E, S, "
-            f"L or U, such as 'B-PER'{_correction(label)}"
+            f"L or U, such as 'B-PER'{_correction(str(label))}"
         )
     return prefix, kind
 
 
-def _correction(label: object) -> str:
-    text = str(label)
-    if text == "o":
+def _correction(label: str) -> str:
+    if label == "o":
         return "; write O, in upper case"
-    if match := _PREFIX_FIRST.fullmatch(text):
+    if match := _PREFIX_FIRST.fullmatch(label):
         return f"; write {match[1].upper()}-{match[2]}"
-    if match := _PREFIX_LAST.fullmatch(text):
-        return f"; write {match[2]}-{match[1]}"
-    return ""
+    match = _PREFIX_LAST.fullmatch(label)
+    return f"; write {match[2]}-{match[1]}" if match else ""
 
 
 def is_io(labels: Iterable[str]) -> bool:
@@ -97,9 +94,8 @@ def is_io(labels: Iterable[str]) -> bool:
     names = set(labels)
     if "O" not in names or not 1 < len(names) <= 1 + _MAX_IO_TYPES:
         return False
-    names = names - {"O"}
     odd = re.compile(r".?[-_]|\d+$")
-    return not any(_correction(name) or odd.match(name) for name in names)
+    return not any(_correction(name) or odd.match(name) for name in names - {"O"})
 
 
 def from_io(labels: Iterable[str]) -> list[str]:
@@ -120,70 +116,55 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
     next start, before the next O, or with the sentence. This is the rule of conlleval
     and of seqeval's default mode. Spans are in order and do not overlap.
 
-    Raises:
-        TypeError: They are not a list.
-        InputError: A label is malformed.
-
     Example:
         >>> [tuple(span) for span in to_spans(["I-PER", "I-PER", "O", "B-LOC"])]
         [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
-    parsed = _check(labels)
     spans = []
-    start = None
-    before, before_kind = "O", ""  # so that an I or E on the first token starts a span
-    for position, (prefix, kind) in enumerate(parsed):
+    start, before, before_kind = None, "O", ""
+    for position, (prefix, kind) in enumerate([*_parsed(labels), ("O", "")]):
         prefix = _READ_AS[prefix]
-        starts = prefix != "O" and (
-            prefix in "BS" or before in "OES" or kind != before_kind
-        )
-        if start is not None and (starts or prefix == "O"):
+        is_inside = prefix in "IE" and before in "BI" and kind == before_kind
+        if start is not None and not is_inside:
             spans.append(Span(start, position, before_kind))
             start = None
-        if starts:
+        if prefix != "O" and not is_inside:
             start = position
         before, before_kind = prefix, kind
-    if start is not None:
-        spans.append(Span(start, len(labels), before_kind))
     return spans
 
 
 def to_labels(
     spans: Iterable[tuple[int, int, str]], length: int, scheme: str
 ) -> list[str]:
-    """Returns the labels of one sentence for its spans, the inverse of `to_spans`.
-
-    Args:
-        spans: The spans, in any order.
-        length: Number of tokens in the sentence.
-        scheme: One of `SCHEMES`.
-
-    Returns:
-        One label per token, well-formed in the scheme.
+    """Returns well-formed labels of a sentence of `length` tokens: undoes `to_spans`.
 
     Raises:
-        InputError: Spans overlap, are empty, exceed the sentence or have no type; or
-            the scheme is unknown or has no spans.
+        InputError: Spans overlap, are empty, exceed the sentence or have no type.
 
     Example:
         >>> to_labels([Span(0, 2, "PER"), Span(3, 4, "LOC")], 4, "BIOES")
         ['B-PER', 'E-PER', 'O', 'S-LOC']
     """
-    _check_has_spans(scheme)
+    _check_scheme(scheme, has_spans=True)
     labels = ["O"] * length
     last = Span(0, 0, "")
+    begin, inside, end, single = _WRITTEN[scheme]
     for span in sorted(Span(*span) for span in spans):
-        start, end, kind = span
-        if not (last.end <= start < end <= length and kind):
+        start, stop, kind = span
+        size = stop - start
+        if not (last.end <= start < stop <= length and kind):
             raise InputError(
                 f"{span} is empty, has no type, overlaps {last}, or exceeds a sentence "
                 f"of {counted(length, 'token')}"
             )
-        touches = last.end == start and last.type == kind
-        if scheme == "IOE1" and touches:  # an E only where the next span touches
-            labels[start - 1] = f"E-{kind}"
-        prefixes = _written(end - start, scheme, touches)
-        labels[start:end] = [f"{prefix}-{kind}" for prefix in prefixes]
+        prefixes = single if size == 1 else begin + inside * (size - 2) + end
+        labels[start:stop] = [f"{prefix}-{kind}" for prefix in prefixes]
+        if last.end == start and last.type == kind:  # spans that touch
+            if scheme == "IOB1":
+                labels[start] = f"B-{kind}"
+            if scheme == "IOE1":
+                labels[start - 1] = f"E-{kind}"
         last = span
     return labels
 
@@ -191,14 +172,11 @@ def to_labels(
 def convert(labels: Sequence[str], scheme: str) -> list[str]:
     """Returns well-formed labels in another scheme, with the spans of `to_spans`.
 
-    Raises:
-        InputError: A label is malformed, or the scheme is unknown or has no spans.
-
     Example:
         >>> convert(["I-PER", "I-PER", "B-PER"], "BILOU")
         ['B-PER', 'L-PER', 'U-PER']
     """
-    _check_has_spans(scheme)
+    _check_scheme(scheme, has_spans=True)
     return to_labels(to_spans(labels), len(labels), scheme)
 
 
@@ -218,13 +196,6 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
     A label on the last token also breaks the grammar if another label must follow: B or
     I in BIOES and BILOU, E in IOE1, I in IOE2. Tags never break their scheme.
 
-    Returns:
-        The positions in ascending order, each once; empty if the labels are
-        well-formed.
-
-    Raises:
-        InputError: A label is malformed, or the scheme is unknown.
-
     Example:
         >>> violations(["B-PER", "O", "B-LOC"], "BIOES")
         [1, 2]
@@ -232,12 +203,10 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
     _check_scheme(scheme)
     if scheme == TAGS:
         return []
-    _check(labels)
-    steps = enumerate(pairwise([None, *labels]))
-    positions = {position for position, step in steps if _breaks(*step, scheme)}
-    if labels and _breaks(labels[-1], None, scheme):
-        positions.add(len(labels) - 1)
-    return sorted(positions)
+    _parsed(labels)
+    last = len(labels) - 1
+    steps = enumerate(pairwise([None, *labels, None]))
+    return sorted({min(i, last) for i, step in steps if _breaks(*step, scheme)})
 
 
 def allowed(
@@ -251,9 +220,6 @@ def allowed(
         Boolean arrays over label ids, True where allowed: `start` [L], `transitions`
         [L, L] from row to column, `end` [L].
 
-    Raises:
-        InputError: A label is malformed, or the scheme is unknown.
-
     Example:
         >>> start, transitions, end = allowed(("O", "B-PER", "I-PER"), "BIO")
         >>> start.tolist(), transitions[0].tolist(), end.tolist()
@@ -263,21 +229,16 @@ def allowed(
     size = len(label_names)
     if scheme == TAGS:
         return np.ones(size, bool), np.ones((size, size), bool), np.ones(size, bool)
-    _check(label_names)
-    rows = [[_breaks(a, b, scheme) for b in label_names] for a in label_names]
-    start = ~np.array([_breaks(None, name, scheme) for name in label_names], bool)
-    end = ~np.array([_breaks(name, None, scheme) for name in label_names], bool)
-    return start, ~np.array(rows, bool).reshape(size, size), end
+    _parsed(label_names)
+    names = (None, *label_names)
+    fits = ~np.array([[_breaks(a, b, scheme) for b in names] for a in names])
+    return fits[0, 1:], fits[1:, 1:], fits[1:, 0]
 
 
 def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     """Returns all labels of a scheme: `O`, then all prefixes of each sorted type.
 
-    For `TAGS`, the labels are the sorted types. A label's index is its id; repeated
-    types count once.
-
-    Raises:
-        InputError: A type is empty, or the scheme is unknown.
+    For `TAGS`, the labels are the sorted types. A label's index is its id.
 
     Example:
         >>> label_names(["PER"], "BIO")
@@ -293,13 +254,9 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
 
 
 def detect(sequences: Iterable[Sequence[str]]) -> str:
-    """Returns the scheme of a file, detected from its labels.
+    """Returns the scheme of a file: that with the fewest ill-formed labels.
 
-    This is the scheme with the fewest ill-formed labels; on a tie (for example only
-    `O`), the first of BIO, IOB1, BIOES, BILOU, IOE2, IOE1.
-
-    Raises:
-        InputError: A label is malformed.
+    On a tie, it is the first of BIO, IOB1, BIOES, BILOU, IOE2, IOE1.
 
     Example:
         >>> detect([["I-PER", "O"], ["I-LOC", "B-LOC"]])
@@ -307,13 +264,13 @@ def detect(sequences: Iterable[Sequence[str]]) -> str:
     """
     steps: Counter[tuple[str | None, str | None]] = Counter()
     for labels in sequences:
-        _check(labels)
+        _parsed(labels)
         steps.update(pairwise([None, *labels, None]))
 
     def breaches(scheme: str) -> int:
         return sum(n for step, n in steps.items() if _breaks(*step, scheme))
 
-    return min(_DETECTION_ORDER, key=breaches)
+    return min(_WRITTEN, key=breaches)
 
 
 class LabelTypes(NamedTuple):
@@ -336,9 +293,6 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
     A span begins at a label that is not `O` and does not continue the previous label's
     span. It ends before the first label that does not continue it.
 
-    Raises:
-        InputError: A label is malformed, or is a tag, which has no span.
-
     Example:
         >>> found = label_types(("O", "B-PER", "I-PER"))
         >>> found.names, found.types.tolist(), found.goes_on[1].tolist()
@@ -347,28 +301,13 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
     kinds = {name: parse(name)[1] for name in label_names}
     names = tuple(sorted({*kinds.values()} - {""}))
     types = [names.index(kinds[a]) if kinds[a] else -1 for a in label_names]
-    size = len(label_names)
     goes_on = [
         # Two adjacent labels of one type form one span or two.
         [kinds[a] == kinds[b] != "" and len(to_spans([a, b])) == 1 for b in label_names]
         for a in label_names
     ]
-    array = np.array(goes_on, bool).reshape(size, size)
+    array = np.array(goes_on, bool).reshape(len(types), len(types))
     return LabelTypes(names, np.array(types, np.int32), array)
-
-
-def _written(length: int, scheme: str, touches: bool) -> str:
-    # `touches`: a span of the same type ends where this span starts.
-    if scheme == "IOB1":
-        return ("B" if touches else "I") + "I" * (length - 1)
-    if scheme == "BIO":
-        return "B" + "I" * (length - 1)
-    if scheme == "IOE1":
-        return "I" * length
-    if scheme == "IOE2":
-        return "I" * (length - 1) + "E"
-    begin, inside, end, single = _PREFIXES[scheme]
-    return single if length == 1 else begin + inside * (length - 2) + end
 
 
 @lru_cache(maxsize=1 << 16)
@@ -390,29 +329,21 @@ def _breaks(before: str | None, label: str | None, scheme: str) -> bool:
     return is_open and scheme in ("BIOES", "BILOU")
 
 
-def _check(labels: Sequence[str]) -> list[tuple[str, str]]:
+def _parsed(labels: Sequence[str]) -> list[tuple[str, str]]:
     """Returns prefixes and types; raises the error of the first bad label."""
     if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
         raise TypeError(f"Expected labels as a list of strings, got {shown(labels)}.")
-    try:
-        return list(map(parse, labels))
-    except (InputError, TypeError):  # some label is malformed, or cannot be hashed
-        for position, label in enumerate(labels):
-            try:
-                parse(label if isinstance(label, str) else repr(label))
-            except InputError as error:
-                raise InputError(f"Position {position}: {error.message}") from None
-        raise
+    pairs = []
+    for position, label in enumerate(labels):
+        try:
+            pairs.append(parse(label if isinstance(label, str) else repr(label)))
+        except InputError as error:
+            raise InputError(f"Position {position}: {error.message}") from None
+    return pairs
 
 
-def _check_scheme(scheme: str) -> None:
-    if scheme not in (*SCHEMES, TAGS):
+def _check_scheme(scheme: str, has_spans: bool = False) -> None:
+    known = SCHEMES if has_spans else (*SCHEMES, TAGS)
+    if scheme not in known:
         hint = f"; {scheme} is {_ALIASES[scheme]}" if scheme in _ALIASES else ""
-        known = ", ".join((*SCHEMES, TAGS))
-        raise InputError(f"Unknown scheme {scheme!r}; known: {known}{hint}")
-
-
-def _check_has_spans(scheme: str) -> None:
-    _check_scheme(scheme)
-    if scheme == TAGS:
-        raise InputError(f"{TAGS!r} has no spans; schemes of spans: {SCHEMES}")
+        raise InputError(f"Unknown scheme {scheme!r}; known: {', '.join(known)}{hint}")

@@ -30,9 +30,11 @@ that takes raw text calls it. Sentences do not depend on the tokenizer.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from jaxner.errors import InputError
@@ -58,22 +60,10 @@ Tokenizer = Callable[[str], Iterable[Any]]
 """A function from a text to its tokens, in order: substrings or pairs (start, end); or
 to lists of them, one for each sentence."""
 
-
-_JOINER = "\u200d"
 _INVISIBLE = "\u200b\u2060\ufeff"
-
-
-_KNOWN = dict(zip("'’‘-‐‑.,:/&@+#", "'''---.,:/&@+#", strict=True))
-
-
-def _is_mark(character: str) -> bool:
-    """Returns whether a character is part of the one before: marks, skin tones."""
-    return (
-        unicodedata.category(character)[0] == "M"
-        or character == "\u200c"  # zero-width non-joiner
-        or "\U0001f3fb" <= character <= "\U0001f3ff"
-        or "\U000e0020" <= character <= "\U000e007f"
-    )
+_KNOWN = dict(zip("\u200d'’‘-‐‑.,:/&@+#", "j'''---.,:/&@+#", strict=True))  # j: joiner
+# Non-joiners, skin tones and tags are part of the character before, as marks are.
+_MARK = re.compile("[\u200c\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 
 
 class _Classes(dict[int, str]):
@@ -81,26 +71,22 @@ class _Classes(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
+        kind = _KNOWN.get(character, "?")
         if character.isspace() or character in _INVISIBLE:
             kind = " "
         elif character.isdecimal():
             kind = "0"
         elif character.isalnum() or character in "_\u00ad":  # the soft hyphen
             kind = "a"
-        elif character == _JOINER:
-            kind = "j"
-        elif _is_mark(character):
+        elif _MARK.match(character) or unicodedata.category(character)[0] == "M":
             kind = "m"
         elif "\U0001f1e6" <= character <= "\U0001f1ff":  # letters of flags
             kind = "r"
-        else:
-            kind = _KNOWN.get(character, "?")
         self[code] = kind
         return kind
 
 
 _classes = _Classes()
-_WORD = "a0mj"
 _PIECE = re.compile(
     r"[a0mj]+(?:(?:[-.'/&@+](?=[a0])|(?<=0)[,:](?=0))[a0mj]+)*"
     r"|L+[mj]*|(?<![a0mj&@#L])[@#](?=[0mj]*a)[a0mj]+"
@@ -123,32 +109,34 @@ def tokenise(text: str) -> list[Token]:
     Together, the tokens contain all characters except white space and invisible ones.
 
     Example:
-        >>> [t.text for t in tokenise("Mr. O'Neill didn't sell AT&T (in the U.S.).")]
-        ['Mr.', "O'Neill", 'did', "n't", 'sell', 'AT&T', '(', 'in', 'the', 'U.S.', ')', '.']
-    """  # noqa: E501 - the example's output is one line
+        >>> [t.text for t in tokenise("O'Neill didn't sell AT&T (in the U.S.).")]
+        ["O'Neill", 'did', "n't", 'sell', 'AT&T', '(', 'in', 'the', 'U.S.', ')', '.']
+    """
     kinds = text.translate(_classes)
     if "://" in text or "www." in text.lower():
         for link in _LINK.finditer(text):
-            length = link.end() - link.start()
-            kinds = f"{kinds[: link.start()]}{'L' * length}{kinds[link.end() :]}"
+            start, end = link.span()
+            kinds = f"{kinds[:start]}{'L' * (end - start)}{kinds[end:]}"
     tokens: list[Token] = []
     end = 0
     for match in _PIECE.finditer(kinds):
         start = match.start()
         if start < end:
             continue  # part of the token before
-        end = match.end()
-        if kinds[start] in _WORD:
+        end, cut = match.end(), start
+        if kinds[start] in "a0mj":
             end += _takes_period(text, kinds, start, end)
-            tokens.extend(_without_ending(text, start, end))
-            continue
-        tokens.append(Token(text[start:end], start, end))
-        ending = _ENDING_AFTER.match(text, end) if kinds[start] in "@#L" else None
-        word = _PIECE.match(kinds, end + 1)
-        # Only where a word ends, too: `'s-Hertogenbosch` is no ending.
-        if ending and word and word.end() == ending.end():
-            tokens.append(Token(ending[0], end, ending.end()))
-            end = ending.end()
+            if ending := _ENDING.search(text, start, end):
+                cut = ending.start()
+        elif kinds[start] in "@#L":
+            ending = _ENDING_AFTER.match(text, end)
+            word = _PIECE.match(kinds, end + 1)
+            # Only where a word ends, too: `'s-Hertogenbosch` is no ending.
+            if ending and word and word.end() == ending.end():
+                cut, end = ending.span()
+        if cut > start:
+            tokens.append(Token(text[start:cut], start, cut))
+        tokens.append(Token(text[cut:end], cut, end))
     return tokens
 
 
@@ -160,14 +148,6 @@ def _takes_period(text: str, kinds: str, start: int, end: int) -> bool:
         return False
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     return is_initial or "." in word or word.lower() in ABBREVIATIONS
-
-
-def _without_ending(text: str, start: int, end: int) -> list[Token]:
-    """Splits an English ending off a word."""
-    match = _ENDING.search(text, start, end)
-    middle = match.start() if match else start
-    parts = [(start, middle), (middle, end)] if middle > start else [(start, end)]
-    return [Token(text[start:end], start, end) for start, end in parts]
 
 
 def sentences(text: str, tokens: Sequence[Token]) -> list[list[Token]]:
@@ -183,25 +163,24 @@ def sentences(text: str, tokens: Sequence[Token]) -> list[list[Token]]:
         >>> [[t.text for t in s][-1] for s in sentences(text, tokenise(text))]
         ['.', '!', ')', '.']
     """
-    found: list[list[Token]] = []
-    current: list[Token] = []
-    for i, token in enumerate(tokens):
-        current.append(token)
-        after = tokens[i + 1] if i + 1 < len(tokens) else None
-        if after is None or _ends(text, current, after):
-            found.append(current)
-            current = []
-    return found
+    parts: list[list[Token]] = []
+    before: list[Token] = []
+    for token in tokens:
+        if not before or _ends(text, before, token):
+            before = []
+            parts.append(before)
+        before.append(token)
+    return parts
 
 
-def _ends(text: str, current: Sequence[Token], after: Token) -> bool:
-    gap = text[current[-1].end : after.start]
+def _ends(text: str, sentence: Sequence[Token], after: Token) -> bool:
+    gap = text[sentence[-1].end : after.start]
     if _BLANK_LINE.search(gap):
         return True
-    last = len(current) - 1
-    while last and current[last].text in _CLOSING:
+    last = len(sentence) - 1
+    while last and sentence[last].text in _CLOSING:
         last -= 1
-    mark = current[last].text
+    mark = sentence[last].text
     if mark[-1] in "。！？":
         return True
     if not gap:
@@ -227,19 +206,17 @@ def located(text: str, made: Iterable[Any]) -> list[Token]:
     tokens: list[Token] = []
     end = 0
     for item in made:
+        start = last = -1
         if isinstance(item, str):
             start = text.find(item, end)
             last = start + len(item)
         else:
-            try:
+            with contextlib.suppress(TypeError, ValueError):
                 start, last, *_ = (int(x) for x in tuple(item)[-2:])
-            except (TypeError, ValueError):
-                start = last = -1
         if not end <= start < last <= len(text):
             raise ValueError(
                 f"The token {item!r} of the tokenizer is not in the text after "
-                f"character {end}: expected strings or pairs (start, "
-                "end), from left to right"
+                f"character {end}: expected strings or pairs (start, end), in order"
             )
         tokens.append(Token(text[start:last], start, last))
         end = last
@@ -250,19 +227,11 @@ def at_whitespace(text: str) -> list[tuple[int, int]]:
     """Returns the offsets of tokens separated by spaces, tabs or line ends, only.
 
     A no-break space belongs to its token: joined tokens give these tokens again.
-
-    Example:
-        >>> at_whitespace("Rome is  old")
-        [(0, 4), (5, 7), (9, 12)]
     """
     return [match.span() for match in re.finditer(r"[^ \t\r\n]+", text)]
 
 
-TOKENIZERS: dict[str, Tokenizer] = {
-    "words": tokenise,
-    "whitespace": at_whitespace,
-    "blanks": at_whitespace,
-}
+TOKENIZERS: dict[str, Tokenizer] = {"words": tokenise, "whitespace": at_whitespace}
 """Tokenizers by name; "words" are the rules of this module."""
 
 
@@ -271,28 +240,19 @@ def resolve(
 ) -> Tokenizer:
     """Returns the tokenizer that a caller chose, by either spelling of the argument.
 
-    Args:
-        tokenizer: A key of `TOKENIZERS` or a function from a text to its tokens; None:
-            "words".
-        tokeniser: The same, in the other spelling.
+    It is a key of `TOKENIZERS` or a function from a text to its tokens; None: "words".
 
     Raises:
         InputError: The name is unknown.
         TypeError: Both are set, or it is neither a name nor a function.
-
-    Example:
-        >>> resolve("whitespace") is resolve(tokeniser="whitespace")
-        True
     """
     if tokenizer is not None and tokeniser is not None:
         raise TypeError("tokenizer and tokeniser are two spellings: set one of them.")
-    chosen = tokeniser if tokenizer is None else tokenizer
-    chosen = "words" if chosen is None else chosen
-    if isinstance(chosen, str):
-        if chosen not in TOKENIZERS:
-            known = ", ".join(TOKENIZERS)
-            raise InputError(f"Unknown tokenizer {chosen!r}; known: {known}")
-        return TOKENIZERS[chosen]
+    chosen = tokenizer or tokeniser or "words"
+    if isinstance(chosen, str) and chosen not in TOKENIZERS:
+        known = ", ".join(TOKENIZERS)
+        raise InputError(f"Unknown tokenizer {chosen!r}; known: {known}")
+    chosen = TOKENIZERS[chosen] if isinstance(chosen, str) else chosen
     if not callable(chosen):
         raise TypeError(f"Expected a name or function as tokenizer, got {chosen!r}")
     return chosen
@@ -305,7 +265,7 @@ def read(
     tokeniser: str | Tokenizer | None = None,
     split_sentences: bool = True,
 ) -> list[list[Token]]:
-    """Splits a raw text into sentences of tokens.
+    """Splits a raw text into sentences of tokens, with offsets in the text.
 
     Args:
         text: Any string.
@@ -314,9 +274,6 @@ def read(
         tokeniser: The same, in the other spelling.
         split_sentences: Whether to split the text into sentences, by the rules of
             `sentences` whatever the tokenizer; otherwise it is one sentence.
-
-    Returns:
-        The tokens of each sentence, with offsets in the text.
 
     Raises:
         ValueError: As `located` and `resolve`.
@@ -332,16 +289,14 @@ def read(
     if not isinstance(made, Iterable):
         raise TypeError(f"Expected tokens from the tokenizer, got {made!r}")
     made = list(made)
-    if chosen is tokenise and split_sentences:
-        return sentences(text, made)
     if made and all(isinstance(item, list) for item in made):
         flat = iter(located(text, [token for part in made for token in part]))
         return [[next(flat) for _ in part] for part in made if part]
     tokens = made if chosen is tokenise else located(text, made)
     if not split_sentences:
         return [tokens] if tokens else []
+    if chosen is tokenise:
+        return sentences(text, tokens)
     starts = [part[0].start for part in sentences(text, tokenise(text))]
-    groups: dict[int, list[Token]] = {}
-    for token in tokens:
-        groups.setdefault(bisect.bisect_right(starts, token.start), []).append(token)
-    return list(groups.values())
+    parts = groupby(tokens, lambda token: bisect.bisect_right(starts, token.start))
+    return [list(part) for _, part in parts]

@@ -299,7 +299,7 @@ def test_brat(file):
     ]
     write(folder.parent / "again", read(folder).examples, "brat")
     assert found(folder.parent / "again") == found(folder)
-    assert found(path, tokenizer="blanks")[1][2] == ("Milan", "beat", "Ajax.")
+    assert found(path, tokenizer="whitespace")[1][2] == ("Milan", "beat", "Ajax.")
     (note,) = read(folder).notes
     assert note.endswith("1 #, 1 A, 1 R")
 

@@ -204,7 +204,7 @@ def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
     assert [token for part in parts for token in part] == tokenise(text)
     assert read(text, tokenizer="words") == parts == read(text, tokeniser=None)
     found = [t for part in read(text, tokeniser="whitespace") for t in part]
-    assert found == located(text, resolve("blanks")(text))
+    assert found == located(text, resolve("whitespace")(text))
 
 
 def test_wrong_tokens_are_refused():
