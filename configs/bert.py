@@ -28,11 +28,9 @@ After the colon: the data set, and
 from jaxner import configuration, families
 
 
-@configuration.options(model="softmax", pool="first")
+@configuration.options(model=("softmax", "crf", "uanet"), pool=("first", "mean"))
 def get_config(config, arg):
-    """Sets the options; the module docstring describes `arg`."""
-    configuration.known("model", arg.model, ("softmax", "crf", "uanet"))
-    configuration.known("pool", arg.pool, ("first", "mean"))
+    """Sets the options."""
     config.num_epochs = 10
     config.batch_size = 16
     if arg.dataset == "sample":
@@ -50,6 +48,6 @@ def get_config(config, arg):
     own = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
     config.optimizer = {**own, "parts": {"bert": tuned}}
     if arg.model == "uanet":  # its settings, except batches and epochs
-        families.refine(config, own_representation=False, label_scale=1.0)
+        families.refine(config, arg, own_representation=False, label_scale=1.0)
         config.objective.reduction = "sum"
         config.optimizer["parts"]["bert"] = tuned

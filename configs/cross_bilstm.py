@@ -5,11 +5,10 @@ r"""Cross- and Att-BiLSTM-CNN (Li, Fu and Ma, AAAI 2020), and their baseline.
     python train.py --config configs/cross_bilstm.py:ontonotes5,model=cross
 
 The text that we have lacks the paper's tables. It says that the best system is 1.4
-points above the best comparable earlier system on OntoNotes 5 and .7 above the
-baseline; on WNUT-17 4.6 and 2.2. If the earlier system is Strubell et al.'s Bi-LSTM-CRF
-(86.99), the best has about 88.4 on OntoNotes 5 and the baseline 87.7 (derived, not
-published). Best dev epoch of 400 (OntoNotes 5, GloVe vectors of 300 dimensions) or
-1,600 (WNUT-17, Godin's Twitter vectors of 400).
+points above the best comparable earlier system on OntoNotes 5 (86.99, if that is
+Strubell et al.'s Bi-LSTM-CRF) and .7 above the baseline; on WNUT-17 4.6 and 2.2. Best
+dev epoch of 400 (OntoNotes 5, GloVe vectors of 300 dimensions) or 1,600 (WNUT-17,
+Godin's Twitter vectors of 400).
 
 Vectors are frozen; all words without one share a trained vector, also in training, and
 look-up is case-sensitive. (--config.model.representation.singleton_dropout=.5 also
@@ -40,14 +39,12 @@ import string
 
 from jaxner import configuration
 
-MODELS = ("att", "cross", "baseline", "direction")
 ALPHABET = string.digits + string.ascii_letters + ".-,)(\"':/$+;*&=%?[]@!`#"
 
 
-@configuration.options(model="att")
+@configuration.options(model=("att", "cross", "baseline", "direction"))
 def get_config(config, arg):
-    """Sets the options; the module docstring describes `arg`."""
-    configuration.known("model", arg.model, MODELS)
+    """Sets the options."""
     config.batch_size = 32
     config.data.alphabet = ALPHABET
     config.data.typed_unknowns = True

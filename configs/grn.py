@@ -26,13 +26,13 @@ paper does not say which layer it uses; we use a learned mix.
 from jaxner import configuration, families
 
 
-@configuration.options(context="all", relation="gated", elmo=False)
+@configuration.options(
+    context=("all", "branch3", "none"),
+    relation=("gated", "attention", "fusion", "none"),
+    elmo=False,
+)
 def get_config(config, arg):
-    """Sets the options; the module docstring describes `arg`."""
-    configuration.known("context", arg.context, ("all", "branch3", "none"))
-    configuration.known(
-        "relation", arg.relation, ("gated", "attention", "fusion", "none")
-    )
+    """Sets the options."""
     families.chen(config)
     if arg.elmo:
         config.data.contextual = "elmo/{split}.hdf5"

@@ -15,13 +15,11 @@ model starts from a trained sentence model (`init_from`) and sums the losses of 
 blocks (eq. 11 has the mean: --config.objective.stages=mean). Look-up is case-sensitive,
 and Adam adds ε before the bias correction, as in TensorFlow.
 
-Variants without settings by the authors borrow others': greedy ID-CNN of one block on
-OntoNotes 5 those of three; documents with cnn4, cnn5, noshare or loss=last those of
-`document`; three blocks on documents of OntoNotes 5 those of the authors' four.
-
-Differences: each batch is a random draw from the whole corpus, not from neighbours in
-the file; the bound of drawn word vectors, √(6/(V+D)), counts only words of the training
-text; the loss covers only tokens, where theirs also trains the padding.
+Variants without settings by the authors borrow others': documents with cnn4, cnn5,
+noshare or loss=last those of `document`, other numbers of blocks on OntoNotes 5 those
+of the authors' number. Batches are random draws from the whole corpus, not from
+neighbours in the file; the bound of drawn word vectors, √(6/(V+D)), counts only words
+of the training text; the loss covers only tokens, where theirs also trains the padding.
 
 After the colon: the data set, and
 
@@ -38,7 +36,7 @@ After the colon: the data set, and
 
 from jaxner import configuration, families
 
-BLOCKS = {"idcnn": (1, 2, 1), "cnn4": (1, 1, 1), "cnn5": (1, 1, 1, 1)}
+DILATIONS = {"idcnn": (1, 2, 1), "cnn4": (1, 1, 1), "cnn5": (1, 1, 1, 1)}
 # Those of the authors' configuration files, by data set and variant.
 SETTINGS = families.table(
     """
@@ -55,12 +53,16 @@ SETTINGS = families.table(
 
 
 @configuration.options(
-    crf=False, document=False, block="idcnn", blocks=0, noshare=False, loss="", dr=True
+    crf=False,
+    document=False,
+    block=tuple(DILATIONS),
+    blocks=0,
+    noshare=False,
+    loss=("", "last", "mean", "sum"),
+    dr=True,
 )
 def get_config(config, arg):
-    """Sets the options; the module docstring describes `arg`."""
-    configuration.known("block", arg.block, BLOCKS)
-    configuration.known("loss", arg.loss, ("", "last", "mean", "sum"))
+    """Sets the options."""
     family = "onto" if arg.dataset == "ontonotes5" else "conll"
     if arg.document:
         variant = "document"
@@ -74,7 +76,7 @@ def get_config(config, arg):
         "name": "idcnn",
         # The authors' OntoNotes CRF is wider than in the paper.
         "hidden_dim": 400 if family == "onto" and arg.crf else 300,
-        "dilations": BLOCKS[arg.block],
+        "dilations": DILATIONS[arg.block],
         "num_blocks": arg.blocks or settings.blocks,
         "share": not arg.noshare,
     }

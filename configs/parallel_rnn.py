@@ -34,14 +34,17 @@ from jaxner import configuration
 
 
 @configuration.options(
-    units=16, size=64, orthogonal=True, init="glorot", dropout=True, pool="concat"
+    units=16,
+    size=64,
+    orthogonal=True,
+    init=("glorot", "normal"),
+    dropout=True,
+    pool=("concat", "mean"),
 )
 def get_config(config, arg):
-    """Sets the options; the module docstring describes `arg`."""
+    """Sets the options."""
     if arg.size % 2:
         raise ValueError(f"size must be even, half for each direction, got {arg.size}")
-    configuration.known("init", arg.init, ("glorot", "normal"))
-    configuration.known("pool", arg.pool, ("concat", "mean"))
     config.batch_size = 16
     config.num_epochs = 50
     config.data.zero_digits = True

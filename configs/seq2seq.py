@@ -22,10 +22,9 @@ After the colon: the data set, and
 from jaxner import configuration, families
 
 
-@configuration.options(fusion="shared", beam=1)
+@configuration.options(fusion=("shared", "integrate", "joint"), beam=1)
 def get_config(config, arg):
-    """Sets the options; the module docstring describes `arg`."""
-    configuration.known("fusion", arg.fusion, ("shared", "integrate", "joint"))
+    """Sets the options."""
     families.gui(config)
     config.model.encoder = families.torch_bilstm(hidden_dim=100)
     config.model.head = {

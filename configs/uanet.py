@@ -42,16 +42,16 @@ After the colon: the data set, and
 
 from jaxner import configuration, families
 
-MODELS = ("uanet", "variational", "transformer")
-DRAFTS = ("", "bilstm", "grn", "idcnn")
 
-
-@configuration.options(model="uanet", crf=False, labels=True, draft="", form="code")
+@configuration.options(
+    model=("uanet", "variational", "transformer"),
+    crf=False,
+    labels=True,
+    draft=("", "bilstm", "grn", "idcnn"),
+    form=("code", "paper"),
+)
 def get_config(config, arg):
-    """Sets the options; the module docstring describes `arg`."""
-    configuration.known("model", arg.model, MODELS)
-    configuration.known("draft", arg.draft, DRAFTS)
-    configuration.known("form", arg.form, ("code", "paper"))
+    """Sets the options."""
     arg.encoder = arg.encoder or arg.draft
     if arg.model != "uanet" and not (arg.labels and arg.form == "code"):
         raise ValueError(f"labels and form are options of model=uanet, not {arg.model}")
@@ -75,22 +75,16 @@ def get_config(config, arg):
         refinement = {}
     config.model.head = families.torch_head(arg.crf, dropout=0.0)
     rate = 0.2 if arg.dataset == "wsj" else 0.015
-    families.refine(config, rate, **refinement)
+    families.refine(config, arg, rate, **refinement)
     if is_paper:
         config.model.encoder.update({"state_dropout": 0.25, "output_dropout": 0.0})
     config.model.mc_dropout.average = "probabilities" if is_paper else "scores"
-    if arg.dataset == "sample":
-        _shorten(config)
-
-
-def _shorten(config):
-    """Sets faster learning, for 2,000 steps instead of 150,000.
-
-    The gradient of label vectors from U(±600) is a hundred times that of the draft, so
-    that the joint clip leaves almost no step for the draft: it needs the paper's 100
-    epochs of a large corpus to move away from its first labels.
-    """
+    if arg.dataset != "sample":
+        return
+    # Faster learning, for 2,000 steps instead of 150,000. The gradient of label vectors
+    # from U(±600) is a hundred times that of the draft, so that the joint clip leaves
+    # almost no step for the draft.
     config.optimizer.learning_rate = 0.03
-    if "refinement" in config.model:
+    if refinement:
         config.model.refinement.label_scale = 1.0
         config.optimizer.parts.refinement.learning_rate = 1e-3

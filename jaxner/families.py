@@ -49,9 +49,7 @@ NCRFPP_DRAWS = {"initializer": "torch", "table_initializer": "lecun", "dropout":
 def gui(config: Any) -> None:
     """Sets data, batches, representation and a loss summed over the batch.
 
-    Characters and words are drawn as in NCRF++. In all systems with these settings,
-    biases of LSTMs and linear layers start at 0, where PyTorch draws them from
-    U(±1/√fan-in).
+    Biases start at 0, where PyTorch draws them from U(±1/√fan-in).
     """
     config.num_epochs = 100
     config.data.zero_digits = True
@@ -104,41 +102,42 @@ def warm_adamw(**values: Any) -> dict[str, Any]:
     return {"name": "adamw", "learning_rate": 1e-4, **usual, **values}
 
 
-def refine(config: Any, learning_rate: float = 0.015, **values: Any) -> None:
+def refine(config: Any, arg: Any, learning_rate: float = 0.015, **values: Any) -> None:
     """Sets UANet on a variational LSTM: the draft, and what refines its labels.
 
     Args:
         config: The sections of a run.
+        arg: The arguments of the config.
         learning_rate: Of the draft, under SGD.
         **values: Of the refinement; none for the draft alone.
     """
     config.model.encoder = variational_lstm()
     config.model.head.dropout = 0.0
     config.model.mc_dropout = {"num_samples": 8, "parts": ("encoder",)}
-    config.optimizer = sgd(learning_rate, 0.05, momentum=0.9, weight_decay=1e-6)
+    if arg.encoder not in ("", "bilstm"):  # it may have no dropout of its own
+        config.model.head.dropout = 0.25
+        config.model.mc_dropout["parts"] = ("head",)
+    draft = sgd(learning_rate, 0.05, momentum=0.9, weight_decay=1e-6)
+    config.optimizer = draft
     if values:
         head = torch_head(crf=False, dropout=0.15)
         config.model.refinement = {"head": head, **transformer(config), **values}
         config.objective.stages = "sum"
-        config.optimizer["parts"] = {"refinement": warm_adamw()}
+        config.optimizer = {**draft, "parts": {"refinement": warm_adamw()}}
 
 
 # --- Strubell et al. (2017), from their code ------------------------------------------
 
 
 def table(text: str) -> dict[str, Any]:
-    """Reads settings from a table, whose first line names the columns.
+    """Reads settings from a table whose first line names the columns.
 
-    The columns are `rate`, `b2` and `eps` of Adam; dropout of `inputs`, `features` and
-    `words`, shares that are dropped; `batch`, its size; `clip`, the largest norm of the
-    gradient; `penalty`, the weight of the dropout regulariser; and others.
+    These are `rate`, `b2` and `eps` of Adam; dropout of `inputs`, `features` and
+    `words`; `batch`, its size; `clip`, the largest norm of the gradient; `penalty`, the
+    weight of the dropout regulariser; and others.
 
     Returns:
         The settings of each line, by its first cell.
-
-    Example:
-        >>> table("of rate clip \\n conll 5e-4 None")["conll"].rate
-        0.0005
     """
     (_, *columns), *rows = (line.split() for line in text.strip().splitlines())
     return {
@@ -150,10 +149,8 @@ def table(text: str) -> dict[str, Any]:
 def strubell(config: Any, arg: Any, row: Any) -> None:
     """Sets all but the encoder, as Strubell et al. (2017).
 
-    Look-up is case-sensitive, as in the authors' program. (Their program would give a
-    vector to a word's lower case if the vocabulary lacked the word, but the vocabulary
-    has all words of the file.) Training words without a pretrained vector therefore
-    start from a drawn one.
+    Look-up is case-sensitive, as in the authors' program, so training words without a
+    pretrained vector start from a drawn one.
 
     The optimizer is TensorFlow's Adam. It adds ε to √v before the bias correction,
     while optax and PyTorch add it after; the authors' 1e-4 and 1e-6 thus damp the first

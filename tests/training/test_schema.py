@@ -247,7 +247,8 @@ def test_sections_say_what_the_modules_say():
     for name, module in models.ENCODERS.items():
         if module is Chain:
             continue
-        section = configuration.part("encoder", name=name).to_dict()
+        section = configuration.load(f"grn:sample,encoder={name}").model.encoder
+        section = section.to_dict()
         assert section.pop("name") == name
         own = {f.name: f.default for f in dataclasses.fields(module)}
         assert section == {option: own[option] for option in section}
