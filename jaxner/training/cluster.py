@@ -1,8 +1,7 @@
 """Placement of a run's arrays on devices, and start-up of several processes.
 
 The mesh has two axes: `seed` for restarts and `data` for the sentences of a batch.
-JAX's compiler inserts the sums between devices. A run on one device has no mesh, and
-JAX places its arrays.
+JAX's compiler inserts the sums between devices. A run on one device has no mesh.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxner import devices
+from jaxner.errors import InputError
 from jaxner.tagger import Tagger
 
 SEED, DATA = "seed", "data"
-_FLAGS = ("--coordinator=HOST:PORT", "--num_processes", "--process_id")
 DETERMINISTIC = (
     "--xla_gpu_deterministic_ops=true",
     "--xla_gpu_exclude_nondeterministic_ops=true",
@@ -114,17 +113,9 @@ def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
     """Returns the placement of a run.
 
     Args:
-        num_devices: Number of devices to use. None for all; a single process uses only
-            one CPU device, since CPU devices share the cores.
+        num_devices: As for `chosen_devices`.
         num_seeds: Number of restarts in one program. The number of mesh rows divides
             both restarts and devices.
-
-    Raises:
-        ValueError: JAX has fewer devices, or some process would get none.
-
-    Example:
-        >>> placement(1).mesh is None
-        True
     """
     chosen = chosen_devices(num_devices)
     if len(chosen) == 1:
@@ -136,20 +127,27 @@ def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
 
 
 def chosen_devices(count: int | None) -> Sequence[Any]:
-    """Returns the devices of a run; the arguments and errors are `placement`'s."""
+    """Returns the devices of a run.
+
+    Without a count these are all devices; but a single process uses only one CPU
+    device, since CPU devices share the cores.
+
+    Raises:
+        InputError: JAX has fewer devices, or some process would get none.
+    """
     every = jax.devices()
-    alone = jax.process_count() == 1
+    is_alone = jax.process_count() == 1
     if count is None:
-        return every[:1] if alone and every[0].platform == "cpu" else every
+        return every[:1] if is_alone and every[0].platform == "cpu" else every
     if not 1 <= count <= len(every):
-        raise ValueError(
+        raise InputError(
             f"--config.num_devices must be from 1 to {len(every)} (the devices that "
             f"JAX sees), got {count}. On a CPU, "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={count} simulates this "
             "number."
         )
-    if not alone and count < len(every):
-        raise ValueError(
+    if not is_alone and count < len(every):
+        raise InputError(
             f"--config.num_devices={count} would leave some of {jax.process_count()} "
             f"processes without a device: use all {len(every)}, or start fewer."
         )
@@ -159,8 +157,8 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
 def blocks_of(config: Any) -> int:
     """Returns the number of blocks in a batch of a run.
 
-    A CPU is faster with blocks of sentences of similar length. A GPU or TPU is faster
-    with fewer, larger calls: launching a small step takes longer than computing it.
+    A CPU is faster with blocks of sentences of similar length, an accelerator with few
+    large calls: launching a small step takes longer than computing it.
     """
     is_cpu = chosen_devices(config.num_devices)[0].platform == "cpu"
     return config.num_blocks or (2 if is_cpu else 1)
@@ -172,16 +170,16 @@ def make_deterministic() -> None:
     Some operations become slower; an operation without a deterministic form raises an
     error. Call this before JAX computes anything. CPUs and TPUs ignore it.
     """
-    given = os.environ.get("XLA_FLAGS", "")
-    missing = (flag for flag in DETERMINISTIC if flag not in given)
-    os.environ["XLA_FLAGS"] = " ".join([given, *missing]).strip()
+    flags = os.environ.get("XLA_FLAGS", "")
+    missing = (flag for flag in DETERMINISTIC if flag not in flags)
+    os.environ["XLA_FLAGS"] = " ".join([flags, *missing]).strip()
 
 
 def join(
     coordinator: str | None = None,
     num_processes: int | None = None,
     process_id: int | None = None,
-) -> bool:
+) -> None:
     """Connects this process to the others, before JAX looks for devices.
 
     Without arguments, JAX finds the others itself on clusters that it knows (Slurm,
@@ -193,43 +191,29 @@ def join(
             cluster.
         process_id: Index of this process, from 0.
 
-    Returns:
-        Whether there are, or may be, other processes.
-
     Raises:
-        ValueError: Arguments are missing, and JAX does not know the cluster.
+        InputError: Arguments are missing, and JAX does not know the cluster.
     """
-    if jax.distributed.is_initialized():
-        return True
-    if num_processes == 1:
-        return False
+    if jax.distributed.is_initialized() or num_processes == 1:
+        return
     # JAX would take SIGTERM for itself at once; `signals.stop_requests` lets it.
     jax.config.update("jax_enable_preemption_service", False)
-    given = coordinator, num_processes, process_id
-    if given == (None, None, None):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # JAX warns on some clusters
-            try:
-                jax.distributed.initialize()
-            except ValueError:  # no cluster
-                return False
-            except RuntimeError as error:
-                if "must be called before" not in str(error):
-                    raise
-                return False  # JAX is already in use: this process runs alone
-        return True
+    options = coordinator, num_processes, process_id
+    is_known = options == (None, None, None)
     try:
-        jax.distributed.initialize(*given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if is_known else "default")
+            jax.distributed.initialize(*options)
     except ValueError as error:
-        absent = [
-            flag for flag, value in zip(_FLAGS, given, strict=True) if value is None
-        ]
-        what = f"Missing {' and '.join(absent)}." if absent else str(error)
-        raise ValueError(
-            f"{what} Give all three, {', '.join(_FLAGS)}, or none on a cluster that "
-            "JAX knows."
-        ) from None
-    return True
+        if not is_known:
+            raise InputError(
+                f"{error} Give all three, --coordinator=HOST:PORT, --num_processes and "
+                "--process_id, or none on a cluster that JAX knows."
+            ) from None
+    except RuntimeError as error:
+        # JAX is already in use: this process runs alone.
+        if not (is_known and "must be called before" in str(error)):
+            raise
 
 
 def is_writer() -> bool:

@@ -646,14 +646,6 @@ class Corpus:
             f"{counted(len(self.sizes), 'shape')} to compile"
         )
 
-    def describe(self, size: Size) -> str:
-        """Returns which of the padded sizes this is, and how large."""
-        return (
-            f"shape {[*self.sizes].index(size.shape) + 1} of {len(self.sizes)} "
-            f"({counted(self.batches.rows, self.unit)} × "
-            f"{counted(size.shape.tokens, 'token')})"
-        )
-
 
 def character_rows(model: models.Model) -> str:
     """Returns the rows of characters that a model needs; see `Batches`."""

@@ -6,57 +6,33 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
     SpinnerColumn,
-    Task,
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.text import Text
 
 from jaxner import errors
-from jaxner.wording import counted
-
-if TYPE_CHECKING:
-    from jaxner.training.corpus import Corpus, Size
-
 
 _DIVERGED, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
 
 
 @contextlib.contextmanager
 def waiting(console: Console, what: str) -> Iterator[None]:
-    """Shows that a task is running: by a spinner on a terminal, else by a line.
-
-    Args:
-        console: Console to print to.
-        what: Name of the task, such as "Reading the corpus".
-    """
-    if not console.is_terminal:
+    """Shows that a task is running: by a spinner on a terminal, else by a line."""
+    if console.is_terminal:
+        with console.status(f"{what} …"):
+            yield
+    else:
         console.print(f"{what} …")
         yield
-        return
-    with console.status(f"{what} …"):
-        yield
-
-
-class _InSteps(ProgressColumn):
-    """A column that is empty while the steps of training wait."""
-
-    def __init__(self, inner: ProgressColumn):
-        self._inner = inner
-        super().__init__()
-
-    def render(self, task: Task) -> RenderableType:
-        return Text() if task.fields["waits"] else self._inner.render(task)
 
 
 class Monitor:
@@ -66,11 +42,11 @@ class Monitor:
         console: Console to print to.
         steps_per_epoch: Optimizer steps in an epoch.
         num_epochs: Epochs in the run, for the remaining time.
+        num_programs: Programs to compile.
         tensorboard: Folder for TensorBoard's scalars, or None.
 
     Attributes:
         first_loss: Mean loss of the first epoch, or of the first step in this process.
-        is_compiled: Whether all programs are compiled.
 
     Raises:
         ImportError: `tensorboard` is set, but tensorboardX is not installed.
@@ -81,91 +57,81 @@ class Monitor:
         console: Console,
         steps_per_epoch: int,
         num_epochs: int,
+        num_programs: int = 1,
         tensorboard: Path | None = None,
     ):
-        self._console = console
-        self._steps, self._total = steps_per_epoch, steps_per_epoch * num_epochs
-        self._progress = Progress(
+        self._console, self._steps = console, steps_per_epoch
+        self._num_epochs, self._num_programs = num_epochs, num_programs
+        self._bar = Progress(
             SpinnerColumn(),  # moves even while a step compiles
             TextColumn("{task.description}"),
-            _InSteps(BarColumn(bar_width=12)),  # all in 80 columns
-            _InSteps(MofNCompleteColumn()),
-            _InSteps(TextColumn("{task.fields[speed]}  loss {task.fields[loss]}")),
-            _InSteps(TimeRemainingColumn()),
+            BarColumn(bar_width=12),  # all in 80 columns
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
+        total = steps_per_epoch * num_epochs
+        self._task = self._bar.add_task("", total=total, speed="")
         self.first_loss: float | None = None
-        self.is_compiled = False
         self._compiled: set[Any] = set()
         self._compiled_in = 0.0  # seconds
         self._has_scored = self._has_legend = False
         self._writer = None if tensorboard is None else _summary_writer(tensorboard)
 
     def __enter__(self) -> Monitor:
-        self._progress.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        self._bar.stop()
         if self._writer is not None:
             self._writer.close()
 
     def begin(self, epoch: int, done: int) -> None:
         """Starts an epoch (from 0) of which `done` steps are already done."""
         self._before = epoch * self._steps
-        if not self._progress.task_ids:
-            self._progress.add_task(
-                "",
-                total=self._total,
-                completed=self._before + done,
-                speed="",
-                loss="–",
-                waits=False,
-            )
-        self._name = f"epoch {epoch + 1}/{self._total // self._steps}"
-        self._describe(self._name)
+        self._name = f"epoch {epoch + 1}/{self._num_epochs}"
+        self._bar.update(
+            self._task, description=self._name, completed=self._before + done
+        )
         self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
 
-    def _describe(self, text: str, *, waits: bool = False) -> None:
-        if self._progress.task_ids:
-            number = self._progress.task_ids[0]
-            self._progress.update(number, description=text, waits=waits)
+    @contextlib.contextmanager
+    def _doing(self, what: str) -> Iterator[None]:
+        self._bar.update(self._task, description=what)
+        yield
+        self._bar.update(self._task, description=self._name)
 
     @contextlib.contextmanager
-    def compiling(self, corpus: Corpus, size: Size | None = None) -> Iterator[None]:
-        """Shows that a program compiles, when it is called for the first time.
-
-        Args:
-            corpus: The batches.
-            size: Padded size of a block; None for the optimizer's step.
-        """
-        if size in self._compiled:
+    def compiling(self, program: Any) -> Iterator[None]:
+        """Shows that a program compiles, when it is called for the first time."""
+        if program in self._compiled:
             yield
             return
         start = time.perf_counter()
-        what = "the optimizer's step" if size is None else corpus.describe(size)
-        self._describe(f"Compiling {what}", waits=True)
-        yield
+        self._compiled.add(program)
+        number, count = len(self._compiled), self._num_programs
+        with self._doing(f"Compiling {number} of {count}"):
+            yield
         self._compiled_in += time.perf_counter() - start
-        self._describe(self._name)
-        self._compiled.add(size)
-        self.is_compiled = len(self._compiled) == len(corpus.sizes) + 1
-        if self.is_compiled:
-            count = counted(len(self._compiled), "program")
-            self._console.print(f"Compiled {count} in {self._compiled_in:.1f} s")
+        if number == count:
+            self._console.print(
+                f"Compiled {count} programs in {self._compiled_in:.1f} s"
+            )
 
     @contextlib.contextmanager
     def scoring(self) -> Iterator[None]:
         """Shows that dev is being scored; prints the time of the first scoring."""
         start = time.perf_counter()
-        self._describe("Scoring dev", waits=True)
-        yield
+        with self._doing("Scoring dev"):
+            yield
         if not self._has_scored:
             self._has_scored = True
-            taken = time.perf_counter() - start
-            self._console.print(f"Scored dev in {taken:.1f} s, compilation included")
+            seconds = time.perf_counter() - start
+            self._console.print(f"Scored dev in {seconds:.1f} s, compilation included")
 
     def advance(self, tokens: int, total_loss: Any, done: int) -> None:
         """Moves the bar by a step; reads the loss at most twice a second.
@@ -187,7 +153,7 @@ class Monitor:
         losses = np.asarray(total_loss) / done
         if self.first_loss is None:
             self.first_loss = float(np.max(losses))
-        # Not above it either if it is not a number.
+        # NaN is not below it either.
         if not np.all(losses < _DIVERGED * max(self.first_loss, _SMALL)):
             raise FloatingPointError(
                 f"The loss is {np.max(losses):.4g} at or shortly before step {done} of "
@@ -196,11 +162,10 @@ class Monitor:
                 "--config.optimizer.clip_norm. The last checkpoint is unchanged."
             )
         speed = f"{self._tokens / (now - self._since):,.0f} tokens/s"
-        self._progress.update(
-            self._progress.task_ids[0],
+        self._bar.update(
+            self._task,
             completed=self._before + done,
-            speed=speed,
-            loss=f"{np.mean(losses):.3f}",
+            speed=f"{speed}  loss {np.mean(losses):.3f}",
         )
 
     def report(self, metrics: dict[str, Any], scores: str, is_best: bool) -> None:

@@ -25,7 +25,7 @@ class Stopped(BaseException):
 
 
 class StopRequest:
-    """A request to stop, once a signal has arrived; true then.
+    """A request to stop; true once a signal has arrived.
 
     Attributes:
         signal: The signal; None before one arrives.
@@ -45,13 +45,10 @@ class StopRequest:
     def reached(self, step: int) -> bool:
         """Returns whether to stop after a step; all processes stop after the same one.
 
-        A SIGTERM to any of several processes (clusters send it before they take a
-        machine away) stops all. JAX chooses a step that no process has passed, and
-        compares for equality: all processes must call this after each step.
-
-        Args:
-            step: Number of steps taken since the run began or was resumed. After a
-                signal before the first step, JAX chooses step 1.
+        A SIGTERM to any of several processes stops all. JAX chooses a step that no
+        process has passed, and compares for equality: all must call this after each
+        step. `step` counts from the start or resumption of the run, since after a
+        signal before the first step, JAX chooses step 1.
         """
         is_shared = jax.process_count() > 1
         if is_shared and multihost_utils.reached_preemption_sync_point(step):
@@ -76,7 +73,7 @@ def stop_requests(
     """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
 
     Outside the main thread, no request ever arrives. With several processes, JAX
-    handles SIGTERM, and the first Ctrl-C becomes one: all stop after the same step.
+    handles SIGTERM, and the first Ctrl-C becomes one.
 
     Args:
         log: Gets a line at the first signal, even while XLA compiles.
@@ -99,21 +96,18 @@ def stop_requests(
         if request._interrupts:
             raise Stopped
 
-    # A program or notebook that calls this has a handler for Ctrl-C, which stays in
-    # charge. A shell lets what runs in the background ignore Ctrl-C.
-    is_command = before[signal.SIGINT] in (signal.SIG_DFL, signal.SIG_IGN)
-    with (
-        _second_ends_the_process(log) if is_command else contextlib.nullcontext(),
-        _shared_requests() if is_shared else contextlib.nullcontext(),
-    ):
-        for number in watched:
-            if before[number] is not signal.SIG_IGN:
+    with contextlib.ExitStack() as stack:
+        # A program or notebook that calls this has a handler for Ctrl-C, which stays in
+        # charge. A shell lets what runs in the background ignore Ctrl-C.
+        if before[signal.SIGINT] in (signal.SIG_DFL, signal.SIG_IGN):
+            stack.enter_context(_second_ends_the_process(log))
+        if is_shared:
+            stack.enter_context(_shared_requests())
+        for number, handler in before.items():
+            stack.callback(signal.signal, number, handler)
+            if handler is not signal.SIG_IGN:
                 signal.signal(number, ask)
-        try:
-            yield request
-        finally:
-            for number in watched:
-                signal.signal(number, before[number])
+        yield request
 
 
 @contextlib.contextmanager
@@ -148,10 +142,9 @@ def _second_ends_the_process(log: Callable[[str], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _shared_requests() -> Iterator[None]:
-    """Lets JAX take SIGTERM, so that all processes stop after the same step.
+    """Lets JAX take SIGTERM, in compiled code that calls no handler of Python's.
 
-    JAX takes it from the start of its service on, in compiled code that calls no
-    handler of Python's; so the service lives as long as the training loop.
+    It takes it as long as its service lives: here, as long as the training loop.
     """
     state, before = distributed.global_state, signal.getsignal(signal.SIGTERM)
     if state.preemption_sync_manager is not None:  # a caller's own jax.distributed

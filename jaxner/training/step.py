@@ -7,8 +7,9 @@ state, of the keys and of every block.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -65,8 +66,8 @@ def init(
 ) -> State:
     """Returns the state before the first step, without the axis of restarts."""
     names = [*parts, optimizers.REST] if parts else []
-    sums = {"loss": jnp.zeros(())}
-    sums |= {f"gradient_norm_{name}": jnp.zeros(()) for name in names}
+    names = ["loss", *(f"gradient_norm_{name}" for name in names)]
+    sums = {name: jnp.zeros(()) for name in names}
     return State(jnp.zeros((), jnp.int32), params, tx.init(params), sums)
 
 
@@ -79,22 +80,16 @@ def loss_and_gradient(
     rows: Int[Array, " B"],
     key: Array,
 ):
-    """Returns the loss of a batch or a block of it, and the gradient.
+    """Returns the loss of a block of a batch, and the gradient.
 
     Without the terms that depend on the weights alone, which `update` adds.
     """
+    model, _, objective, sizes, _ = recipe
 
     def loss_of(params):
         weights = {"params": params, "frozen": frozen}
         return objectives.sentence_loss(
-            recipe.model,
-            weights,
-            batch,
-            labels,
-            rows,
-            key,
-            recipe.objective,
-            recipe.sizes,
+            model, weights, batch, labels, rows, key, objective, sizes
         )
 
     return jax.value_and_grad(loss_of)(params)
@@ -127,6 +122,8 @@ class Step:
         place: Placement of arrays.
         is_shared: Whether the frozen weights are the same for all restarts, and have no
             axis of them.
+        compiling: Returns a context for the call of a program, by the padded size of
+            its block; None for that of the update.
     """
 
     def __init__(
@@ -137,35 +134,29 @@ class Step:
         keys: Array,
         place: Placement = ALONE,
         is_shared: bool = True,
+        compiling: Callable[[Any], Any] = contextlib.nullcontext,
     ):
         self._begin, self._add, self._update = _programs(recipe, place, is_shared)
-        self._given = frozen, arrays, keys
+        self._rest = frozen, arrays, keys
         self._sums: Any = None  # zeros between steps, whose memory is used again
-        self._place = place
-
-    def add(self, state: State, size: corpora.Size, block: corpora.Block) -> None:
-        """Adds the loss and the gradients of a block of the next batch."""
-        if self._sums is None:
-            self._sums = self._begin(state.params)
-        block = self._place.batches(block)
-        sums, self._sums = self._sums, None  # they are donated
-        self._sums = self._add(
-            size, state.params, state.step, block, sums, *self._given
-        )
-
-    def update(self, state: State) -> State:
-        """Returns the state after an update with what was added; donates `state`."""
-        sums, self._sums = self._sums, None
-        state, self._sums = self._update(state, sums)
-        return state
+        self._place, self._compiling = place, compiling
 
     def __call__(
         self, state: State, blocks: Iterable[tuple[corpora.Size, corpora.Block]]
     ) -> State:
         """Returns the state after a step on the blocks of a batch; donates `state`."""
+        if self._sums is None:
+            self._sums = self._begin(state.params)
         for size, block in blocks:
-            self.add(state, size, block)
-        return self.update(state)
+            block = self._place.batches(block)
+            with self._compiling(size):  # the sums are donated
+                sums = self._sums
+                self._sums = self._add(
+                    size, state.params, state.step, block, sums, *self._rest
+                )
+        with self._compiling(None):
+            state, self._sums = self._update(state, self._sums)
+        return state
 
 
 @functools.cache  # runs with equal recipes share compiled programs
@@ -178,8 +169,9 @@ def _programs(recipe: Recipe, place: Placement, is_shared: bool):
     def add(size, params, step, block, sums, frozen, arrays, key):
         batch, labels = corpora.take(arrays, block, size)
         key = jax.random.fold_in(key, step)
-        given = params, frozen, batch, labels, block.places, key
-        new = loss_and_gradient(recipe, *given)
+        new = loss_and_gradient(
+            recipe, params, frozen, batch, labels, block.places, key
+        )
         # XLA adds rows of a table in place, without a table of zeros.
         return jax.tree.map(jnp.add, sums, new)
 

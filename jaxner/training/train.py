@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import time
 from collections.abc import Sequence
@@ -77,7 +76,7 @@ def _restarts(config: Any, top: Workdir, name: str | None) -> dict[str, Any]:
     """Trains all restarts of a config, together in one program or one after another."""
     environment.check_same_config(top, config.to_dict())
     configs = seeds.configs_of(config)
-    folders = [top.seed(one.seed) for one in configs]
+    folders = [top.seed(each.seed) for each in configs]
     if seeds.is_together(config):
         if config.tensorboard:
             raise InputError(
@@ -87,10 +86,10 @@ def _restarts(config: Any, top: Workdir, name: str | None) -> dict[str, Any]:
     else:
         top.write_json("config.json", config.to_dict())
         results = []
-        for number, (one, folder) in enumerate(zip(configs, folders, strict=True), 1):
-            console.print(f"Seed {one.seed}, {number} of {len(configs)}")
-            results.append(main_run(one, folder.path, name))
-    named = {one.seed: result for one, result in zip(configs, results, strict=True)}
+        for number, (each, folder) in enumerate(zip(configs, folders, strict=True), 1):
+            console.print(f"Seed {each.seed}, {number} of {len(configs)}")
+            results.append(main_run(each, folder.path, name))
+    named = {each.seed: result for each, result in zip(configs, results, strict=True)}
     summary = seeds.summarise(named)
     top.write_json("result.json", summary)
     console.print(seeds.table_of(summary))
@@ -120,9 +119,8 @@ def train(
     # --- Data: nothing is written before all checks.
     if not top.is_begun():
         checks.check_there("--config.init_from", config.init_from)
-    task = Task(config.data.scheme, rule=config.evaluation.rule)
-    for one, folder in zip(configs, folders, strict=True):
-        environment.check_same_config(folder, one.to_dict())
+    for each, folder in zip(configs, folders, strict=True):
+        environment.check_same_config(folder, each.to_dict())
     words = config.model.representation.words
     with monitor.waiting(console, "Reading the data"):
         data = corpora.load_data(
@@ -130,20 +128,19 @@ def train(
         )
     environment.check_same_data(top, data.record, data.vocabulary)
     names = corpora.splits_to_score(config.data.to_dict(), console.print)
-    task = dataclasses.replace(task, known_words=data.words)
+    rule = config.evaluation.rule
+    task = Task(config.data.scheme, rule=rule, known_words=data.words)
 
     # --- Model, batches, optimizer and state
     with monitor.waiting(console, "Building the model"):
         place = cluster.placement(config.num_devices, len(configs))
-        drawn = [initial_weights(c, data, is_begun=top.is_begun()) for c in configs]
         model = tagger.build(data.vocabulary, **config.model.to_dict())
+        drawn = [initial_weights(each, data, model, top) for each in configs]
+        # Drawn vectors add to the deviation by which vectors are divided.
+        is_shared = is_single or not config.data.standardise_vectors
         frozen = [weights["frozen"] for weights in drawn]
-        is_shared = all(_are_equal(frozen[0], other) for other in frozen[1:])
         if is_shared:  # on the devices once
             frozen = [place.everywhere(frozen[0])] * len(configs)
-            given = frozen[0]
-        else:
-            given = place.weights(_stacked(frozen))
         corpus = corpora.Corpus(
             data.sentences,
             data.labels,
@@ -165,47 +162,58 @@ def train(
             tuple(optimizer.get("parts") or ()),
         )
         state = _begin([weights["params"] for weights in drawn], recipe)
-        keys = jnp.stack(
-            [jax.random.fold_in(jax.random.key(c.seed), 1) for c in configs]
-        )
+        keys = [jax.random.fold_in(jax.random.key(c.seed), 1) for c in configs]
     size = sum(leaf.size for leaf in jax.tree.leaves(drawn[0]["params"]))
     del drawn
-    console.print(_head(config, configs, top, name))
-    console.print(f"{size:,} trained weights on {jax.devices()[0].device_kind}")
-    console.print(corpus.summary())
+    name = name or f"{config.model.encoder.name} on {config.data.name}"
+    numbers = ", ".join(str(each.seed) for each in configs)
+    console.print(
+        f"{name}, seed {numbers}, "
+        f"{optimizer['name']} with learning rate {optimizer['learning_rate']:g}, in "
+        f"{top.path}\n{size:,} trained weights on {jax.devices()[0].device_kind}\n"
+        f"{corpus.summary()}"
+    )
     about = tagger.belongs_to(data.vocabulary, config.model.to_dict())
+    scalars = folders[0].path / "tensorboard" if config.tensorboard else None
 
     with (
         signals.stop_requests(console.print) as stop,
         contextlib.ExitStack() as opened,
         Checkpoints(top.part("latest"), about=about) as latest,
         monitor.Monitor(
-            console, steps, config.num_epochs, _scalars(config, folders)
+            console,
+            steps,
+            config.num_epochs,
+            num_programs=len(corpus.sizes) + 1,
+            tensorboard=scalars if cluster.is_writer() else None,
         ) as show,
     ):
         best = [
             opened.enter_context(Checkpoints(folder.part("best"), about=about))
             for folder in folders
         ]
+        series = [*best, latest]
 
         # --- Resume, or begin
-        resumed = latest.step is not None
-        if resumed:
-            state, progress = _resumed(
-                configs, folders, top, state, latest, best, place, task
-            )
+        if latest.step is not None:
+            state, progress = _resumed(config, top, state, latest, best)
         else:
             _check_not_lost(folders[0], best[0])
-            progress = [
-                {"epoch": 0, "best_score": -1.0, "best_epoch": 0} for _ in configs
-            ]
+            fresh = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
+            progress = [dict(fresh) for _ in configs]
         _write_records(configs, folders, top, data, frozen, about)
         for folder, own in zip(folders, progress, strict=True):
             folder.forget_after(own["epoch"])
         total = begun = latest.step or 0
         state = place.state(state)
         take_step = step.Step(
-            recipe, given, corpus.arrays, place.weights(keys), place, is_shared
+            recipe,
+            frozen[0] if is_shared else place.weights(_stacked(frozen)),
+            corpus.arrays,
+            place.weights(jnp.stack(keys)),
+            place,
+            is_shared,
+            show.compiling,
         )
         first = [m["loss"] for folder in folders for m in folder.metrics()[:1]]
         show.first_loss = max(first, default=None)
@@ -217,17 +225,10 @@ def train(
             if not active:
                 console.print(_stopped(progress, task))
                 break
-            start = time.perf_counter()
-            show.begin(epoch, total - epoch * steps)
-            batches = corpus.epoch(
-                [c.seed for c in configs], epoch, total - epoch * steps
-            )
-            for blocks, tokens in batches:
-                for padded, block in blocks:
-                    with show.compiling(corpus, padded):
-                        take_step.add(state, padded, block)
-                with show.compiling(corpus):
-                    state = take_step.update(state)
+            start, done = time.perf_counter(), total - epoch * steps
+            show.begin(epoch, done)
+            for blocks, tokens in corpus.epoch([c.seed for c in configs], epoch, done):
+                state = take_step(state, blocks)
                 total += 1
                 show.advance(tokens, state.sums["loss"], total - epoch * steps)
                 if stop.reached(total - begun):
@@ -235,51 +236,48 @@ def train(
             seconds = time.perf_counter() - start
 
             # --- Scores; one epoch's saves at a time, see `_resumed`
-            for series in (*best, latest):
-                series.finish()
-            scores: list[Any] = []
+            for each in series:
+                each.finish()
+            waited = sum(each.waited() for each in series)
+            scores, taggers = [], []
             if total == (epoch + 1) * steps:
-                waited = sum(series.waited() for series in (*best, latest))
                 with stop.interrupting(), show.scoring():  # resumed, it is done again
-                    taggers = [
-                        Tagger(
-                            {
-                                "params": place.restart(state.params, i),
-                                "frozen": place.everywhere(frozen[i]),
-                            },
-                            model,
-                            data.vocabulary,
-                        )
-                        for i in active
-                    ]
-                    scores = [_score(one, data.dev, config, task) for one in taggers]
+                    for i in active:
+                        weights = {"params": place.restart(state.params, i)}
+                        weights["frozen"] = place.everywhere(frozen[i])
+                        taggers.append(Tagger(weights, model, data.vocabulary))
+                    scores = [_score(each, data.dev, config, task) for each in taggers]
             if scores:
                 epoch += 1
                 sums = jax.tree.map(np.asarray, state.sums)
-                state = state._replace(sums=place.everywhere(_zeros(sums)))
-                for i, own_scores, own in zip(active, scores, taggers, strict=True):
+                zeros = jax.tree.map(jnp.zeros_like, sums)
+                state = state._replace(sums=place.everywhere(zeros))
+                main = []
+                for i, figures, each in zip(active, scores, taggers, strict=True):
                     metrics = {
                         "epoch": epoch,
                         "step": total,
                         **{k: float(v[i]) / steps for k, v in sums.items()},
                         "seconds": round(seconds, 2),
                         "saving_seconds": round(waited, 3),
-                        **{f"dev_{k}": v for k, v in own_scores.figures().items()},
+                        **{f"dev_{k}": v for k, v in figures.figures().items()},
                     }
                     score = metrics[f"dev_{task.main_figure}"] or 0.0  # None: no spans
                     is_better = score > progress[i]["best_score"]
                     progress[i] = {**progress[i], "epoch": epoch}
-                    if is_better:
-                        progress[i] |= {"best_score": score, "best_epoch": epoch}
+                    main.append(score)
                     folders[i].log(metrics)
                     if is_better:
-                        best[i].save(total, own.weights["params"], metrics)
+                        progress[i] |= {"best_score": score, "best_epoch": epoch}
+                        best[i].save(total, each.weights["params"], metrics)
                     if is_single:
-                        show.report(metrics, report.short_line(own_scores), is_better)
-                    else:
-                        progress[i]["score"] = score
+                        show.report(metrics, report.short_line(figures), is_better)
                 if not is_single:
-                    console.print(_epoch_line(progress, active, epoch, seconds))
+                    console.print(
+                        f"epoch {epoch:3}  {seconds:6.1f} s  dev {np.mean(main):.2f} "
+                        f"({min(main):.2f} to {max(main):.2f}) of "
+                        f"{counted(len(active), 'seed')}"
+                    )
             if total != latest.step:
                 whole = progress[0] if is_single else {"seeds": progress}
                 latest.save(total, _stored(state, place, is_single), whole)
@@ -292,21 +290,18 @@ def train(
     # --- The only place that opens the test split
     del state, take_step, corpus
     return [
-        final_scores(one, folder, names, task, place)
-        for one, folder in zip(configs, folders, strict=True)
+        final_scores(each, folder, names, task, place)
+        for each, folder in zip(configs, folders, strict=True)
     ]
 
 
-def initial_weights(config: Any, data: corpora.Data, *, is_begun: bool) -> Any:
+def initial_weights(
+    config: Any, data: corpora.Data, model: models.Model, top: Workdir
+) -> Any:
     """Returns the weights of a config before its first step.
 
-    Args:
-        config: Config of the run.
-        data: Its data.
-        is_begun: Whether there is a checkpoint, so that the weights of another run
-            (`init_from`) are no longer needed.
+    Those of `init_from` are read only for a run that has no checkpoint in `top`.
     """
-    model = tagger.build(data.vocabulary, **config.model.to_dict())
     key = jax.random.key(config.seed)
     checks.check_memory(jax.eval_shape(functools.partial(models.init, model), key))
     weights = models.init(model, key)
@@ -316,15 +311,11 @@ def initial_weights(config: Any, data: corpora.Data, *, is_begun: bool) -> Any:
             weights = models.standardise_words(weights)
     if config.data.pretrained:
         weights = pretrained.fill(weights, config.data.pretrained)
-    if config.init_from and not is_begun:
+    if config.init_from and not top.is_begun():
         trained = tagging.load(config.init_from)
         source = trained.weights, trained.vocabulary
         weights = corpora.start_from(source, weights, data.vocabulary, console.print)
     return weights
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    return all(map(np.array_equal, jax.tree.leaves(one), jax.tree.leaves(other)))
 
 
 def _stacked(trees: Sequence[Any]) -> Any:
@@ -336,10 +327,6 @@ def _begin(params: Sequence[Any], recipe: step.Recipe) -> step.State:
     """Returns the state of all restarts before the first step."""
     begin = functools.partial(step.init, tx=recipe.tx, parts=recipe.parts)
     return jax.vmap(begin)(_stacked(params))
-
-
-def _zeros(sums: Any) -> Any:
-    return jax.tree.map(lambda array: jnp.zeros(array.shape, array.dtype), sums)
 
 
 def _score(params: Tagger, dev: Any, config: Any, task: Task) -> Any:
@@ -366,14 +353,11 @@ def _from_stored(tree: Any, is_single: bool) -> step.State:
 
 
 def _resumed(
-    configs: Sequence[Any],
-    folders: Sequence[Workdir],
+    config: Any,
     top: Workdir,
     state: step.State,
-    latest: Any,
-    best: Sequence[Any],
-    place: cluster.Placement,
-    task: Task,
+    latest: Checkpoints,
+    best: Sequence[Checkpoints],
 ) -> tuple[step.State, list[dict[str, Any]]]:
     """Returns state and progress of all restarts, to continue from.
 
@@ -384,8 +368,10 @@ def _resumed(
         DamagedFileError: A checkpoint is damaged, or belongs to another run.
         InputError: The run has more epochs already than are wanted.
     """
-    config, is_single = configs[0], len(configs) == 1
-    are_sealed = [latest.check()]
+    is_single = len(best) == 1
+    for series in (latest, *best):
+        if series.step is not None:
+            series.check()
     like = jax.eval_shape(lambda state: _stored(state, cluster.ALONE, is_single), state)
     tree, saved = latest.restore(like)
     progress = [saved] if is_single else saved["seeds"]
@@ -397,28 +383,20 @@ def _resumed(
         )
     state = _from_stored(tree, is_single)
     console.print(f"Resumed at step {latest.step:,}")
-    for i, (folder, series) in enumerate(zip(folders, best, strict=True)):
-        own = progress[i]
-        params = cluster.ALONE.restart(state.params, i)
+    for i, (own, series) in enumerate(zip(progress, best, strict=True)):
+        epoch = own["epoch"]
         if series.step is not None:
-            are_sealed.append(series.check())
             series.seal()
-            if series.progress()["epoch"] < own["best_epoch"]:
-                series.save(latest.step, params, {"epoch": own["best_epoch"]})
-        elif own["best_epoch"]:
-            epoch = own["epoch"]
+        elif own["best_epoch"] < epoch:
             console.print(
                 f"The best checkpoint (epoch {own['best_epoch']}) is missing: the "
                 f"latest one (epoch {epoch}) replaces it until a later epoch is better"
             )
-            figure, score = f"dev_{task.main_figure}", -1.0
-            if not np.any(np.asarray(state.sums["loss"])):  # at the end of that epoch
-                lines = [m for m in folder.metrics() if m["epoch"] == epoch]
-                score = (lines[0].get(figure) or 0.0) if lines else -1.0
-            series.save(latest.step, params, {"epoch": epoch})
-            progress[i] = {**own, "best_score": score, "best_epoch": epoch}
-    if not all(are_sealed):
-        console.print(f"{top.path}: {tagger.NO_CHECKSUMS}")
+            progress[i] = own = {**own, "best_score": -1.0, "best_epoch": epoch}
+        there = 0 if series.step is None else series.progress()["epoch"]
+        if there < own["best_epoch"]:
+            params = cluster.ALONE.restart(state.params, i)
+            series.save(latest.step, params, {"epoch": own["best_epoch"]})
     return state, progress
 
 
@@ -435,34 +413,17 @@ def _check_not_lost(folder: Workdir, best: Any) -> None:
 def _write_records(configs, folders, top, data, frozen, about) -> None:
     """Writes what a run is made of, after all checks."""
     record = environment.continued(top, data.record)
-    for one, folder, arrays in zip(configs, folders, frozen, strict=True):
-        folder.write_json("config.json", one.to_dict())
+    written = {f.path: (f, c.to_dict()) for f, c in zip(folders, configs, strict=True)}
+    whole = {**configs[0].to_dict(), "num_seeds": len(configs)}
+    for folder, config in {top.path: (top, whole), **written}.values():
+        folder.write_json("config.json", config)
         folder.write_json("environment.json", record)
         folder.write_text("vocabulary.json", data.vocabulary.to_json())
+    for folder, arrays in zip(folders, frozen, strict=True):
         save_frozen(folder.part("frozen"), arrays, about)
-    if len(configs) > 1:
-        whole = {**configs[0].to_dict(), "num_seeds": len(configs)}
-        top.write_json("config.json", whole)
-        top.write_json("environment.json", record)
-        top.write_text("vocabulary.json", data.vocabulary.to_json())
 
 
 # --- The screen -----------------------------------------------------------------------
-
-
-def _head(config: Any, configs: Sequence[Any], top: Workdir, name: str | None) -> str:
-    name = name or f"{config.model.encoder.name} on {config.data.name}"
-    own = [str(one.seed) for one in configs]
-    which = f"seed {own[0]}" if len(own) == 1 else f"seeds {own[0]} to {own[-1]}"
-    optimizer = config.optimizer
-    rate = f"{optimizer.name} with learning rate {optimizer.learning_rate:g}"
-    return f"{name}, {which}, {rate}, in {top.path}"
-
-
-def _scalars(config: Any, folders: Sequence[Workdir]) -> Path | None:
-    """Returns the folder of TensorBoard's scalars, if there are to be any."""
-    is_wanted = config.tensorboard and folders[0].writes
-    return folders[0].path / "tensorboard" if is_wanted else None
 
 
 def _goes_on(config: Any, progress: dict[str, Any]) -> bool:
@@ -472,21 +433,10 @@ def _goes_on(config: Any, progress: dict[str, Any]) -> bool:
 
 def _stopped(progress: Sequence[dict[str, Any]], task: Task) -> str:
     own = max(progress, key=lambda each: each["best_epoch"])
-    name = "accuracy" if task.has_tags else "F1"
+    epochs = counted(own["epoch"] - own["best_epoch"], "epoch")
     return (
-        f"Stopped: dev {name} has not improved for "
-        f"{counted(own['epoch'] - own['best_epoch'], 'epoch')} "
-        f"(best: {own['best_score']:.2f}, epoch {own['best_epoch']})"
-    )
-
-
-def _epoch_line(progress, active: Sequence[int], epoch: int, seconds: float) -> str:
-    scores = [progress[i]["score"] for i in active]
-    better = sum(progress[i]["best_epoch"] == epoch for i in active)
-    return (
-        f"epoch {epoch:3}  {seconds:6.1f} s  dev {np.mean(scores):.2f} "
-        f"({min(scores):.2f} to {max(scores):.2f}) of {counted(len(active), 'seed')}, "
-        f"{better} at their best"
+        f"Stopped: dev {'accuracy' if task.has_tags else 'F1'} has not improved for "
+        f"{epochs} (best: {own['best_score']:.2f}, epoch {own['best_epoch']})"
     )
 
 
@@ -497,21 +447,11 @@ def final_scores(
     task: Task,
     place: cluster.Placement,
 ) -> dict[str, Any]:
-    """Scores splits with the best checkpoint of a run.
+    """Scores splits with the best checkpoint of a run; returns `result.json`, percent.
 
-    Writes `result.json`, and the labels as `predictions-dev.conll` and `-test.conll`.
+    Also writes `result.json`, and the labels as `predictions-dev.conll` and `-test`.
     The figures follow the run's rule; if that is "strict", `by_conlleval` is F1 by
     conlleval's rule.
-
-    Args:
-        config: Config of the run.
-        folder: Folder of the run.
-        names: Names of the splits.
-        task: The scoring task.
-        place: Placement of arrays.
-
-    Returns:
-        The content of `result.json`; figures in percent.
     """
     params = place.tagger(tagging.load(folder.path))
     with Checkpoints(folder.part("best"), read_only=True) as best:
@@ -521,10 +461,9 @@ def final_scores(
         split = corpora.load_split(config.data.to_dict(), name)
         console.print(split.summary())
         corpora.log_unknown_types(split, params.vocabulary, console.print)
+        constrained = config.evaluation.constrained
         with monitor.waiting(console, f"Scoring {name}"):
-            labels = tagging.label_split(
-                params, split, constrained=config.evaluation.constrained
-            )
+            labels = tagging.label_split(params, split, constrained=constrained)
         tokens = [example.tokens for example in split.examples]
         scores = task.score(tokens, *labels, rule="seqeval")
         about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}

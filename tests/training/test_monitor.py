@@ -10,7 +10,6 @@ from rich.console import Console
 from jaxner.evaluation import report
 from jaxner.evaluation.scoring import score
 from jaxner.training import monitor
-from jaxner.wording import counted
 
 
 def console(terminal):
@@ -36,32 +35,22 @@ def test_a_wait_is_a_line_in_a_log():
     assert shown.file.getvalue() == "Reading the data …\n"
 
 
-class Corpus:
-    """Stands in for a corpus with two padded sizes."""
-
-    sizes = (40, 80)
-
-    def describe(self, size):
-        return f"shape of {size} tokens"
-
-
 @pytest.mark.parametrize("terminal", [True, False])
 def test_compiling_and_scoring_are_shown(terminal):
     shown = console(terminal)
-    with monitor.Monitor(shown, steps_per_epoch=4, num_epochs=2) as show:
+    with monitor.Monitor(shown, 4, num_epochs=2, num_programs=3) as show:
         show.begin(0, 0)
-        for size in (40, 80, 40, None):
-            with show.compiling(Corpus(), size):
-                time.sleep(0.3)
+        for program in (40, 80, 40, None):
+            with show.compiling(program):
+                time.sleep(0.15)
         show.advance(100, [8.0], 4)
-        with show.scoring():
-            time.sleep(0.3)
-        with show.scoring():
-            pass
+        for _ in range(2):
+            with show.scoring():
+                time.sleep(0.15)
     text = shown.file.getvalue()
     assert len(re.findall(r"Compiled 3 programs in [01]\.\d s", text)) == 1
     assert text.count("Scored dev in") == 1
-    assert ("Compiling shape of 40 tokens" in text) is terminal
+    assert ("Compiling 1 of 3" in text) is terminal
     assert ("Scoring dev" in text) is terminal
 
 
@@ -96,9 +85,3 @@ def test_the_line_of_an_epoch_fits_80_columns():
     assert legend.startswith("*")
     assert len(line) <= 80
     assert "140 ill-formed  *" in line
-
-
-def test_plurals_are_right():
-    assert counted(1, "shape") == "1 shape"
-    assert counted(0, "batch", "batches") == "0 batches"
-    assert counted(1200, "word") == "1,200 words"
