@@ -9,7 +9,7 @@ import pytest
 
 from jaxner import configuration, models
 from jaxner.errors import InputError
-from jaxner.training import checks, schema
+from jaxner.training import schema
 
 ENCODERS = sorted(models.ENCODERS.keys() - {"chain"})
 HEADS = sorted(models.HEADS.keys() - {"scores"})
@@ -42,7 +42,7 @@ def test_every_config_takes_every_part(name):
             config.objective.dropout_penalty = 0.0
             config.model.mc_dropout.num_samples = 0
             config.model.refinement = None
-        checks.check(config.to_dict())
+        schema.check(config.to_dict())
         model = config.model
         assert encoder in (model.encoder.name, "lan")
         assert head in (model.head.name, *(("crf", "softmax") * (name == "lan")))
@@ -64,7 +64,7 @@ def test_every_config_takes_every_part(name):
 )
 def test_combinations_have_weights(arg):
     config = load(arg)
-    checks.check(config.to_dict())
+    schema.check(config.to_dict())
     model = models.build(**SIZES, **config.model.to_dict())
     assert jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_is_said_before_anything_is_read(arg, option):
     if arg.startswith("uanet"):
         config.model.mc_dropout.num_samples = 0
     with pytest.raises(ValueError, match=option):
-        checks.check(config.to_dict())
+        schema.check(config.to_dict())
 
 
 # --- Overrides ------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_an_encoder_of_ones_own_takes_part_in_every_config(tmp_path, monkeypatch
         config = load(f"grn:sample,encoder={encoder}")
         path = "model.encoder.first" if "+" in encoder else "model.encoder"
         configuration.override(config, f"{path}.hidden_dim", "5")
-        checks.check(config.to_dict())
+        schema.check(config.to_dict())
         model = models.build(**SIZES, **config.model.to_dict())
         params = jax.eval_shape(lambda m=model: models.init(m, jax.random.key(0)))
         kernels = [x.shape for x in jax.tree.leaves(params["params"]["encoder"])]

@@ -1,21 +1,23 @@
-"""The options of a config, and their allowed values.
+"""The options of a config, their allowed values, and the checks of a whole config.
 
 Each option is declared once. The options of a part are the fields of its module, those
 of the optimizer and the objective are fields of theirs, and this module declares the
-rest. Configs have a flag for each option (`jaxner.configuration`), and
-`checks.check` checks each value before a run reads or writes anything.
+rest. Configs have a flag for each option (`jaxner.configuration`), and `check` checks
+each value before a run reads or writes anything.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from jaxner import fields
 from jaxner.data import schemes
 from jaxner.data.batching import UNITS
 from jaxner.data.formats import FORMATS, UNFIT
+from jaxner.errors import InputError
 from jaxner.evaluation import scoring
 from jaxner.fields import Column, Count, Encoding, OneOf, Range, Seed, Share, Size
 from jaxner.models import options
@@ -151,10 +153,7 @@ OPTIMIZER = {
 
 
 def sections(config: Any) -> Iterator[Section]:
-    """Yields the sections of a config.
-
-    Args:
-        config: A `ConfigDict`, or the content of `config.json`.
+    """Yields the sections of a config, a `ConfigDict` or the content of `config.json`.
 
     Raises:
         ValueError: A part has an unknown name.
@@ -177,13 +176,97 @@ RETIRED = ("steps_per_call",)
 
 
 def completed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a config of an earlier version, with the options added since.
-
-    Args:
-        config: The content of `config.json`; stays unchanged.
-    """
+    """Returns the content of a `config.json`, with the options added since."""
     whole = options.copied(config)
     for name in RETIRED:
         whole.pop(name, None)
     options.fill(sections(whole))
     return whole
+
+
+# --- Checks ---------------------------------------------------------------------------
+
+_ANY_SIZE = 10**6  # stands for sizes that the data will give
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Checks all values of a config, each by itself and then together.
+
+    Raises:
+        ValueError: An option is unknown; or a value is out of range, not among the
+            choices, of another type, or can not be beside another one.
+    """
+    for section in sections(config):
+        known = section.fields
+        for name in section.values.keys() - known.keys() - {*section.inner}:
+            listed = ", ".join(sorted((*known, *section.inner)))
+            raise InputError(f"Unknown option {section.flag(name)}; known: {listed}")
+        for name, field in known.items():
+            if name in section.values:
+                fields.check(section.flag(name), section.values[name], field.hint)
+        if section.module is not None:
+            _make(section)
+    optimizers.build(config["optimizer"], 1, config["num_epochs"])
+    for message in (text for text, is_wrong in _combined(config) if is_wrong):
+        raise InputError(f"--config.{message}")
+
+
+def _make(section: Section) -> None:
+    """Makes the module of a section, which checks its options together."""
+    known = fields.of(section.module)
+    values = {k: v for k, v in section.values.items() if k in known}
+    derived = {
+        field.name: _ANY_SIZE
+        for field in dataclasses.fields(section.module)
+        if field.default is dataclasses.MISSING and field.name not in known
+    }
+    try:
+        section.module(**options.copied(values), **derived)
+    except ValueError as error:
+        raise InputError(f"{section.flag()}: {error}") from None
+
+
+def _combined(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields what is wrong with options beside each other, and whether it is so."""
+    model, data, objective = config["model"], config["data"], config["objective"]
+    parts, head = model["representation"], model["head"]["name"]
+    yield (
+        "data.dir must be your folder, got none",
+        (data["name"] == "files" and not data["dir"]),
+    )
+    for option in ("dir", "pretrained"):
+        folder = data.get(option)
+        is_wrong = folder and not Path(folder).is_dir()
+        yield f"data.{option}: there is no folder {folder}", is_wrong
+    yield (
+        "model.representation needs words, chars, vectors or bert",
+        (not any(map(parts.get, ("words", "chars", "vectors", "bert")))),
+    )
+    for part, option in (("vectors", "contextual"), ("bert", "pretrained")):
+        has_part, has_file = parts.get(part) is not None, bool(data.get(option))
+        yield f"model.representation.{part} needs data.{option}", has_part > has_file
+        yield f"data.{option} needs model.representation.{part}", has_file > has_part
+    encoders = list(options.encoder_sections("", model["encoder"]))
+    yield (
+        "model.head.name 'scores' needs an encoder of scores, such as 'lan'",
+        (head == "scores" and "num_labels" not in fields.names(encoders[-1].module)),
+    )
+    yield (
+        "objective.orthogonality needs an encoder with LSTMs, such as 'bilstm'",
+        (
+            objective.get("orthogonality")
+            and not any(hasattr(each.module, "forget_bias") for each in encoders)
+        ),
+    )
+    # Its scores of labels depend on earlier labels.
+    drafts = model.get("mc_dropout") or {}
+    for option, is_set in (
+        ("model.refinement", model.get("refinement") is not None),
+        ("model.mc_dropout.num_samples", drafts.get("num_samples")),
+        ("objective.dropout_penalty", objective.get("dropout_penalty")),
+        ("data.unit=document", data["unit"] == "document"),
+    ):
+        yield (
+            f"{option} needs another head than 'seq2seq'",
+            (head == "seq2seq" and is_set),
+        )

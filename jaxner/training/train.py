@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,12 +24,12 @@ from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
 from jaxner.terminal import LineConsole
 from jaxner.training import (
-    checks,
     cluster,
     environment,
     monitor,
     objectives,
     optimizers,
+    schema,
     seeds,
     signals,
     step,
@@ -59,7 +60,7 @@ def main_run(
         ValueError: An option is unknown or wrong, or the folder has a run with another
             config or other data.
     """
-    checks.check(config.to_dict())
+    schema.check(config.to_dict())
     console.quiet = not cluster.is_writer()
     folder = Workdir(workdir, writes=cluster.is_writer())
     # Before any comparison or write, since two runs may start at the same moment.
@@ -117,8 +118,6 @@ def train(
     config, is_single = configs[0], len(configs) == 1
 
     # --- Data: nothing is written before all checks.
-    if not top.is_begun():
-        checks.check_there("--config.init_from", config.init_from)
     for each, folder in zip(configs, folders, strict=True):
         environment.check_same_config(folder, each.to_dict())
     words = config.model.representation.words
@@ -303,7 +302,7 @@ def initial_weights(
     Those of `init_from` are read only for a run that has no checkpoint in `top`.
     """
     key = jax.random.key(config.seed)
-    checks.check_memory(jax.eval_shape(functools.partial(models.init, model), key))
+    _check_memory(jax.eval_shape(functools.partial(models.init, model), key))
     weights = models.init(model, key)
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
@@ -316,6 +315,21 @@ def initial_weights(
         source = trained.weights, trained.vocabulary
         weights = corpora.start_from(source, weights, data.vocabulary, console.print)
     return weights
+
+
+def _check_memory(shapes: Any) -> None:
+    """Checks that weights of these shapes fit into the machine's memory."""
+    leaves = jax.tree.leaves(shapes)
+    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    most = float("inf")
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # on Windows
+        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > most:
+        raise InputError(
+            f"The model has {needed / 2**30:,.0f} GiB of weights, more than this "
+            f"machine has memory ({most / 2**30:,.0f} GiB): set smaller sizes in "
+            "--config.model"
+        )
 
 
 def _stacked(trees: Sequence[Any]) -> Any:

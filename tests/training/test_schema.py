@@ -18,7 +18,7 @@ from jaxner.models import Chain, Refinement
 from jaxner.models.bert import WordPieces
 from jaxner.models.representation import Capitalisation, Representation, Vectors, Words
 from jaxner.models.transformer import TwoStream
-from jaxner.training import checks, optimizers, schema
+from jaxner.training import optimizers, schema
 from jaxner.training.objectives import Objective
 
 # Together they have every part of the library, and so every option.
@@ -139,12 +139,12 @@ def test_every_number_is_held_to_its_range(config, path, option, default, kind, 
     wrap = (lambda x: (x,)) if type(default) is tuple else (lambda x: x)
     for value in inside:
         try:
-            checks.check(with_value(config, path, option, wrap(value)))
+            schema.check(with_value(config, path, option, wrap(value)))
         except ValueError as error:  # beside the others it may not work
             assert f"{flag} must be" not in str(error)  # noqa: PT017
     for value in (*outside, math.nan, math.inf, -math.inf):
         with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
-            checks.check(with_value(config, path, option, wrap(value)))
+            schema.check(with_value(config, path, option, wrap(value)))
         text = str(error.value)
         or_word = f"Unknown {flag} {value}; known: "
         assert text.startswith((f"{flag} must be", or_word)), text
