@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from jaxner import inference, models
+from jaxner import inference, models, tagger
 from jaxner.data import batching, probes
 from jaxner.data.probes import Case, Probe
 from jaxner.data.vocabulary import Vocabulary
@@ -62,9 +62,8 @@ def fit(
 
     Args:
         probe: One of `jaxner.data.probes`, or your own.
-        encoder: Options or your own module, as for `models.build`.
-        head: As for `models.build`.
-        representation: As for `models.build`.
+        encoder: Options or your own module, as for `models.build`; so are `head` and
+            `representation`.
         objective: Options of `Objective`.
         steps: Number of steps.
         learning_rate: Adam's initial rate, which falls linearly to zero.
@@ -83,12 +82,13 @@ def fit(
         >>> fit(probes.xor(), encoder=baseline).accuracy <= 0.75
         True
     """
-    parts: dict[str, Any] = {
-        "encoder": encoder,
-        "head": head,
-        "representation": representation,
-    }
-    vocabulary, model = build(probe, **parts, documents=documents)
+    vocabulary, model = build(
+        probe,
+        encoder=encoder,
+        head=head,
+        representation=representation,
+        documents=documents,
+    )
     batch, labels = encode(vocabulary, probe.train)
     test, _ = encode(vocabulary, probe.test)
     how = Objective.of(objective)
@@ -106,60 +106,21 @@ def build(
     representation: Mapping[str, Any] = WORDS,
     documents: bool = False,
 ) -> tuple[Vocabulary, models.Model]:
-    """Returns the vocabulary of a probe, and the model that `fit` trains.
-
-    Args:
-        probe: One of `jaxner.data.probes`, or your own.
-        encoder: Options or your own module, as for `models.build`.
-        head: As for `models.build`.
-        representation: As for `models.build`.
-        documents: As in `fit`.
-
-    Raises:
-        ValueError: An option is unknown.
-
-    Example:
-        >>> from jaxner.data import probes
-        >>> _, model = build(probes.xor(), encoder={"name": "idcnn", "num_blocks": 3})
-        >>> model.encoder.receptive_field // 2  # how far it sees to one side
-        13
-    """
+    """Returns the vocabulary of a probe, and the model that `fit` trains."""
     vocabulary, _ = build_vocabulary(
         [case.tokens for case in probe.train],
         probe.types,
         scheme=probes.SCHEME,
         documents=documents,
     )
-    model = models.build(
-        num_labels=len(vocabulary.label_names),
-        num_trained_words=vocabulary.num_trained,
-        num_frozen_words=0,
-        num_chars=len(vocabulary.chars),
-        representation=representation,
-        encoder=encoder,
-        head=head,
-        char_types=vocabulary.char_types,
-        singletons=vocabulary.singletons,
-    )
-    return vocabulary, model
+    parts: dict[str, Any] = {"encoder": encoder, "head": head}
+    return vocabulary, tagger.build(vocabulary, representation=representation, **parts)
 
 
 def encode(
     vocabulary: Vocabulary, cases: Sequence[Case]
 ) -> tuple[Sentence, Int[np.ndarray, "B T"]]:
-    """Returns sentences (or documents, if the vocabulary needs them) as one batch.
-
-    Returns:
-        The batch, and the label ids.
-
-    Example:
-        >>> from jaxner.data import probes
-        >>> probe = probes.xor()
-        >>> vocabulary, _ = build(probe, encoder={"name": "grn"})
-        >>> batch, labels = encode(vocabulary, probe.test)
-        >>> batch.words.shape, vocabulary.decode(labels[3])
-        ((4, 3), ['O', 'O', 'O'])
-    """
+    """Returns sentences, or documents, as one batch, and the label ids."""
     sentences: list[Sentence] = []
     gold: list[np.ndarray] = []
     for case in cases:
