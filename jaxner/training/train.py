@@ -370,7 +370,7 @@ def _resumed(
     config: Any,
     top: Workdir,
     state: step.State,
-    latest: Checkpoints,
+    latest: Any,
     best: Sequence[Checkpoints],
 ) -> tuple[step.State, list[dict[str, Any]]]:
     """Returns state and progress of all restarts, to continue from.
