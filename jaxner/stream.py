@@ -44,7 +44,6 @@ MAX_LINE = 1 << 26
 """Maximum length of a line in bytes; a longer line is a bad record."""
 MAX_TOKENS = 1 << 17
 """Maximum length of a sentence in tokens; a longer one is a bad record."""
-_SHOWN = 80
 
 
 class Record(NamedTuple):
@@ -71,13 +70,6 @@ class Record(NamedTuple):
     problem: str | None = None
 
 
-class BadRecordError(InputError):
-    """A record cannot be read; the records before it are written."""
-
-    def __init__(self, bad: Record, path: str | None):
-        super().__init__(f"{bad.problem}: {bad.source[:_SHOWN]!r}", path, bad.line)
-
-
 # Reading.
 
 
@@ -96,17 +88,10 @@ def opened(path: str) -> Iterator[io.BufferedIOBase]:
 def records(
     file: Any, format: str, options: Options, *, max_line: int = MAX_LINE
 ) -> Iterator[Record]:
-    """Yields the records of a stream, in bounded memory.
+    """Yields the records of a decompressed stream of bytes, in bounded memory.
 
-    Args:
-        file: A decompressed file, open for reading bytes.
-        format: One of `formats.RAW`.
-        options: How to read texts and columns; the first column has the tokens if no
-            other is named.
-        max_line: Maximum length of a line in bytes.
-
-    Raises:
-        InputError: A line end is several bytes.
+    `format` is one of `formats.RAW`. The first column has the tokens unless another is
+    named. `InputError`: in this encoding, a line end is several bytes.
     """
     if "\n".encode(options.encoding) != b"\n":
         raise InputError(
@@ -222,30 +207,16 @@ def _columns(lines: Sequence[str], first: int, options: Options) -> list[Piece]:
 # Writing.
 
 
-class Labelled(NamedTuple):
-    """The labels of a sentence.
-
-    Attributes:
-        labels: The label of each token.
-        probabilities: Probability of each entity, by (first token, last token plus one,
-            type); None if they were not computed.
-    """
-
-    labels: Sequence[str]
-    probabilities: dict[tuple[int, int, str], float] | None = None
+Labelled = tuple[Sequence[str], dict[tuple[int, int, str], float] | None]
+"""The labels of a sentence; the probability of each entity, by (first token, last token
+plus one, type), or None if they were not computed."""
 
 
 class Sink(NamedTuple):
-    """Formats records with their labels.
+    """Formats records with their labels; `has_tags`: whether labels are tags."""
 
-    Attributes:
-        source: Format of the input, one of `formats.RAW`.
-        format: Format of the output: `conll` or `jsonl`.
-        has_tags: Whether labels are tags, not spans.
-    """
-
-    source: str
-    format: str
+    source: str  # format of the input, one of `formats.RAW`
+    format: str  # of the output: `conll` or `jsonl`
     has_tags: bool = False
 
     @property
@@ -302,8 +273,8 @@ class Sink(NamedTuple):
 def _spans(text: str, piece: Piece, labelled: Labelled) -> Iterator[dict[str, Any]]:
     """Yields the entities of a sentence of a text, as JSON objects."""
     assert piece.offsets is not None
-    chances = labelled.probabilities
-    spans = schemes.to_spans(labelled.labels) if chances is None else sorted(chances)
+    labels, chances = labelled
+    spans = schemes.to_spans(labels) if chances is None else sorted(chances)
     for start, end, kind in spans:
         first = piece.start + piece.offsets[start][0]
         last = piece.start + piece.offsets[end - 1][1]
@@ -315,17 +286,10 @@ def _spans(text: str, piece: Piece, labelled: Labelled) -> Iterator[dict[str, An
 
 @dataclasses.dataclass
 class Progress:
-    """The progress of a run.
+    """The progress of a run, in numbers."""
 
-    Attributes:
-        records: Number of input records so far, including those of other shards.
-        checksum: Checksum of these records.
-        sentences, tokens: Number of tagged sentences and tokens.
-        bad: Number of unreadable records.
-    """
-
-    records: int = 0
-    checksum: int = 0
+    records: int = 0  # of the input so far, including those of other shards
+    checksum: int = 0  # of these records
     sentences: int = 0
     tokens: int = 0
     bad: int = 0
@@ -345,8 +309,7 @@ class Progress:
 class Output:
     """A file that grows by chunks, with a journal of its valid part.
 
-    Use it as a context manager; the file gets its final name when the context ends
-    without an error. `done` is the progress of an interrupted run.
+    A context manager: the file gets its name when the context ends without an error.
 
     Args:
         path: The file, compressed if it ends with `.gz`; or `-` for standard output,
@@ -354,6 +317,9 @@ class Output:
         identity: Facts about the run that must be the same when it resumes.
         rejects: File for bad records, as JSON lines; None: no such file.
         overwrite: Whether to start over, even if files exist.
+
+    Attributes:
+        done: The progress of an interrupted run.
 
     Raises:
         FileExistsError: The file exists, or a run with another identity started it, or
@@ -530,15 +496,21 @@ def tag_file(
         log: Receives the progress after each chunk.
 
     Raises:
-        BadRecordError: A record is bad; the records before it are written.
-        InputError: The input differs from that of the interrupted run; or the tagger
-            has no probabilities of entities, and there is a minimum.
+        InputError: A record is bad (the records before it are written); the input
+            differs from that of the interrupted run; or the tagger has no probabilities
+            of entities, and there is a minimum.
     """
     fields.check("min_probability", min_probability, fields.Share)
+    has_chances = not sink.has_tags and not isinstance(
+        getattr(params.model, "head", None), models.Seq2seqHead
+    )
+    if min_probability and not has_chances:
+        raise InputError("This tagger has no probabilities of entities to choose by.")
+    wants_chances = has_chances and (min_probability or sink.writes_entities)
+    least = min_probability if wants_chances else None
     done = output.done
-    label = _labeller(params, sink, constrained, min_probability)
     for part in _ahead(_chunks(params, source, shard, done, stops, chunk)):
-        labelled = iter(label(part))
+        labelled = _labelled(params, part, constrained, least)
         texts = [
             sink.text(record, [next(labelled) for _ in record.pieces])
             for record in part.records
@@ -551,38 +523,36 @@ def tag_file(
         output.commit("".join(texts), bad, done)
         log(done)
         if stops and part.bad:
-            raise BadRecordError(part.bad[0], path)
+            record = part.bad[0]
+            raise InputError(
+                f"{record.problem}: {record.source[:80]!r}. Fix it and run the same "
+                "command, give the file's --encoding or --token-column, or name a file "
+                "for bad records with --rejects.",
+                path,
+                record.line,
+            )
     return done
 
 
-def _labeller(
-    params: Tagger, sink: Sink, constrained: bool, least: float
-) -> Callable[[_Chunk], Iterable[Labelled]]:
-    """Returns the function that labels the sentences of a chunk."""
+def _labelled(
+    params: Tagger, chunk: _Chunk, constrained: bool, least: float | None
+) -> Iterator[Labelled]:
+    """Yields the labels of each sentence; its entities, too, if there is a minimum."""
+    # A record without a document is one itself.
+    documents = [r.document or (r.index,) for r in chunk.records for _ in r.pieces]
+    options = {"constrained": constrained, "documents": documents}
+    encoded: Any = chunk.sentences
     decode = params.vocabulary.decode
-    has_chances = not sink.has_tags and not isinstance(
-        getattr(params.model, "head", None), models.Seq2seqHead
-    )
-    if least and not has_chances:
-        raise InputError("This tagger has no probabilities of entities to choose by.")
-
-    def label(chunk: _Chunk) -> Iterator[Labelled]:
-        # A record without a document is one itself.
-        documents = [r.document or (r.index,) for r in chunk.records for _ in r.pieces]
-        options = {"constrained": constrained, "documents": documents}
-        encoded: Any = chunk.sentences
-        if not has_chances or not (least or sink.writes_entities):
-            ids = tagging.label_ids(params, encoded, **options)
-            yield from (Labelled(decode(row)) for row in ids)
-            return
-        types = types_of(params)
-        for answer in arrays(params, encoded, **options):
-            labels, chances = decode(answer.labels), read_spans(types, answer)
-            for start, end, _ in [s for s, p in chances.items() if p < least]:
-                labels[start:end] = ["O"] * (end - start)
-            yield Labelled(labels, {s: p for s, p in chances.items() if p >= least})
-
-    return label
+    if least is None:
+        for ids in tagging.label_ids(params, encoded, **options):
+            yield decode(ids), None
+        return
+    types = types_of(params)
+    for answer in arrays(params, encoded, **options):
+        labels, chances = decode(answer.labels), read_spans(types, answer)
+        for start, end, _ in [s for s, p in chances.items() if p < least]:
+            labels[start:end] = ["O"] * (end - start)
+        yield labels, {s: p for s, p in chances.items() if p >= least}
 
 
 def _chunks(

@@ -67,10 +67,6 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     Raises:
         TypeError: They are neither a list of strings nor a list of such lists.
         InputError: A token has white space inside.
-
-    Example:
-        >>> sentences_of(["Rome", "fell"]), sentences_of([["Yes"]])
-        (([['Rome', 'fell']], True), ([['Yes']], False))
     """
     is_one = is_one_sentence(tokens)
     sentences = [list(tokens)] if is_one else [list(sentence) for sentence in tokens]
@@ -168,15 +164,12 @@ def over(
 ) -> Any:
     """Maps a function of one encoded sentence over tokens in any form.
 
+    Arguments that are not listed, and errors, are those of `tag`.
+
     Args:
         function: Maps `(params, sentence, key=key, **options)` to a tree of arrays `[T,
             …]`. It must be a module-level function: each new function compiles again.
-        params: What `load` returned.
         sentences: What `tag` takes, or a list of what `Vocabulary.encode` returned.
-        key: Passed to the function for its draws.
-        documents: Document of each sentence, for a tagger of documents; None: as the
-            split says, else each sentence is a document.
-        vectors: As in `tag`; a split has its own.
         passes: Number of passes per sentence in one call, for the batch size.
         **options: Static arguments of the function.
 
@@ -184,9 +177,6 @@ def over(
         For one sentence, a tree of NumPy arrays without padding; a list of trees for
         several; JAX arrays `[T, …]` or `[B, T, …]` for what `encode` returned, inside
         the caller's `jit`, `vmap` or `shard_map`.
-
-    Raises:
-        TypeError, InputError: As `tag`.
     """
     check_tagger(params)
     if key is not None:
@@ -252,19 +242,11 @@ def over_batches(
     passes: int = 0,
     labels: Sequence[np.ndarray] | None = None,
 ) -> list[Any]:
-    """Returns the results of a function of batches for each sentence.
+    """Returns for each sentence the results `[T, …]` of a function of batches.
 
-    Args:
-        compute: Maps a batch, whose sentences share their distinct words, to a tree of
-            arrays `[B, T, …]`.
-        params: What `load` returned; batches go to the devices of its weights.
-        sentences: Lists of strings, a `Split`, or what `Vocabulary.encode` returned.
-        documents, vectors, passes: As in `over`.
-        labels: Label ids of each sentence; `compute` receives them as a second
-            argument, `[B, T]`, 0 under padding; separators have the last label.
-
-    Returns:
-        For each sentence a tree of NumPy arrays `[T, …]` without padding.
+    As `over`, but `compute` maps a batch, whose sentences share their distinct words,
+    to a tree of arrays `[B, T, …]`. With the label ids of each sentence, it receives
+    them as a second argument, `[B, T]`, 0 under padding; separators have the last one.
     """
     if isinstance(sentences, Split):
         numbers = [example.document for example in sentences.examples]
@@ -468,7 +450,7 @@ def label_ids(
     key: Array | None = None,
     **given: Any,
 ) -> Any:
-    """Returns label ids as `tag` returns labels; takes anything that `over` takes."""
+    """Returns label ids as `tag` returns labels; takes what `over` takes."""
     check_tagger(params)
     check_draws(decoding, key)
     return over(
@@ -522,7 +504,7 @@ class Predictive(NamedTuple):
 
     def map(self, change: Callable[[Any], Any]) -> Predictive:
         """Returns a distribution with all potentials changed."""
-        passes = None if self.passes is None else change(self.passes)
+        passes = self.passes and inference.each_pass(change, self.passes)
         return Predictive(change(self.potentials), passes)
 
 
@@ -536,17 +518,20 @@ def predict(
 ) -> Predictive:
     """Computes the distribution over the labellings of one sentence.
 
-    Args:
-        params: What `load` returned; divides scores by its temperature.
-        sentence: One sentence; `jax.vmap` adds the batch.
-        key: Draws the dropout masks; None: the seed of the config draws them.
-        num_samples: Number of passes with dropout, whose probabilities are averaged;
-            None: the number in the tagger's config. Ignored with a refinement, which
-            has a single distribution, and by an ensemble, which averages its members.
-        constrained: Whether to forbid ill-formed labellings.
+    The arguments are those of `entities`; a refinement, which has one distribution,
+    ignores `num_samples`. For an ensemble, the distribution is the mean over its
+    members, and the logarithms of the mean marginals choose the labels: a mean of
+    scores would give more weight to members with larger scores.
     """
     if isinstance(params, Ensemble):
-        return _of_members(params, sentence, key, constrained)
+        predicted = _of_members(params, sentence, key)
+    else:
+        predicted = _of_passes(params, sentence, key, num_samples)
+    return predicted.map(lambda p: constrain(params, p)) if constrained else predicted
+
+
+def _of_passes(params, sentence, key, num_samples) -> Predictive:
+    """Computes the distribution of one tagger: that of its passes, if it has any."""
     model, weights, dropout = params.model, params.weights, params.model.mc_dropout
     predicted = Predictive(models.predict(model, weights, sentence, key))
     count = dropout.num_samples if num_samples is None else num_samples
@@ -555,22 +540,12 @@ def predict(
         keys = models.pass_keys(models.sentence_key(key, sentence), count)
         passes = models.sample(model, weights, sentence, keys)
         predicted = predicted._replace(passes=passes)
-    if isinstance(predicted.potentials, Potentials):
-        degrees = params.temperature
-        predicted = predicted.map(lambda p: inference.at_temperature(p, degrees))
-    return predicted.map(lambda p: constrain(params, p)) if constrained else predicted
+    if not isinstance(predicted.potentials, Potentials):
+        return predicted
+    return predicted.map(lambda p: inference.at_temperature(p, params.temperature))
 
 
-def _of_members(
-    params: Ensemble, sentence: Sentence, key: Array | None, constrained: bool
-) -> Predictive:
-    """Computes the distribution of an ensemble: the mean over its members.
-
-    The logarithms of the mean marginals choose the labels, without transitions. A mean
-    of probabilities weighs all members equally; a mean of scores would give more weight
-    to members with larger scores.
-    """
-
+def _of_members(params: Ensemble, sentence: Sentence, key: Any) -> Predictive:
     def member(weights, temperature):
         potentials = models.predict(params.model, weights, sentence, key)
         return inference.at_temperature(potentials, temperature)
@@ -578,14 +553,11 @@ def _of_members(
     degrees = jnp.asarray(params.temperature, jnp.float32)
     degrees = jnp.broadcast_to(degrees, (len(params),))
     passes: Any = jax.vmap(member)(params.weights, degrees)
-    chances = inference.mean_over_passes(
-        lambda p: inference.marginals(p, sentence.mask), passes
+    mean = Predictive(passes, passes).mean(
+        lambda p: inference.marginals(p, sentence.mask)
     )
-    mean = Potentials(jnp.log(jnp.maximum(chances, jnp.finfo(chances.dtype).tiny)))
-    if not constrained:
-        return Predictive(mean, passes)
-    each: Any = jax.vmap(lambda p: constrain(params, p))(passes)
-    return Predictive(constrain(params, mean), each)
+    logs = jnp.log(jnp.maximum(mean, jnp.finfo(mean.dtype).tiny))
+    return Predictive(Potentials(logs), passes)
 
 
 def constrain(params: Tagger, potentials: Any) -> Any:
@@ -609,11 +581,7 @@ def choose(
     decoding: Decoding = "viterbi",
     constrained: bool = False,
 ) -> Int[Array, " T"]:
-    """Returns the label ids of one sentence, 0 under padding; `over` maps it.
-
-    Raises:
-        ValueError: The head is autoregressive, and the decoding needs probabilities.
-    """
+    """Returns the label ids of one sentence, 0 under padding; `over` maps it."""
     constrained = constrained or decoding == "constrained"
     # Passes change the other labels only in an ensemble.
     count = None if decoding in ("max_marginal", "sampled") else 0

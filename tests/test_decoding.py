@@ -12,7 +12,6 @@ import pytest
 import jaxner
 from jaxner import inference, models, tagging
 from jaxner.data import schemes
-from jaxner.inference import Constraints
 from jaxner.tagging import DECODINGS
 from tests.marks import slow
 
@@ -200,6 +199,3 @@ def test_passes_are_averaged(head):
     draw = functools.partial(jaxner.tag, params, sentence, decoding="sampled")
     keys = jax.random.split(key, 2)
     assert draw(key=keys[0]).shape == (3,)
-    ruled = tagging.predict(params, sentence, key, constrained=True)
-    allowed = Constraints(*schemes.allowed(params.vocabulary.label_names, "BIOES"))
-    assert ruled.passes.transitions.shape == allowed.transitions.shape

@@ -23,7 +23,7 @@ from jaxner import __main__ as program
 from jaxner import stream, tagging
 from jaxner.data import corpora, formats
 from jaxner.errors import InputError
-from jaxner.stream import Labelled, Sink
+from jaxner.stream import Sink
 
 # --- Reading and writing records -----------------------------------------------------
 
@@ -39,7 +39,7 @@ def written(text, format, to, **options):
     sink, parts = Sink(format, to), []
     for record in records(text, format, **options):
         counts = [len(piece.tokens) for piece in record.pieces]
-        labels = [Labelled(["O", *["B-X"] * (count - 1)]) for count in counts]
+        labels = [(["O", *["B-X"] * (count - 1)], None) for count in counts]
         parts.append(sink.text(record, labels))
     return "".join(parts)
 
@@ -253,7 +253,7 @@ def test_bad_records_end_a_run_that_goes_on_once_they_are_mended(stub, tmp_path)
     path = tmp_path / "a"
     bad = "\n".join([*LINES[:30], "x" * 300, *LINES[30:]])
     for _ in range(2):
-        with pytest.raises(stream.BadRecordError, match=r"in:31: a line of more"):
+        with pytest.raises(InputError, match=r"in:31: a line of more"):
             go(stub, path, text=bad)
         journal = json.loads((tmp_path / "a.journal").read_text())
         assert journal["progress"]["records"] == 30

@@ -99,26 +99,18 @@ def tag(
     ):
         if out.done.records:
             show.line(f"Continuing after {counted(out.done.records, 'record')}")
-        try:
-            done = stream.tag_file(
-                params,
-                stream.records(file, source, formats.Options(**options)),
-                stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS),
-                out,
-                path=str(input),
-                constrained=constrained,
-                min_probability=min_probability,
-                shard=(index, count),
-                stops=bad is None,
-                log=show,
-            )
-        except stream.BadRecordError as error:
-            message = (
-                f"{error.message}. Fix it and run the same command, give the file's "
-                "--encoding or --token-column, or name a file for bad records with "
-                "--rejects."
-            )
-            raise InputError(message, error.path, error.line) from None
+        done = stream.tag_file(
+            params,
+            stream.records(file, source, formats.Options(**options)),
+            stream.Sink(source, to, params.vocabulary.scheme == schemes.TAGS),
+            out,
+            path=str(input),
+            constrained=constrained,
+            min_probability=min_probability,
+            shard=(index, count),
+            stops=bad is None,
+            log=show,
+        )
     show.line(f"Done: {done.summary()}", is_last=True)
 
 

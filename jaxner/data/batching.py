@@ -2,12 +2,10 @@
 
 A batch is sorted by length and cut into blocks of equally many rows. Every block is
 padded to one of few shapes, so that few programs are compiled; the gradients of the
-blocks are added. Every batch is thus a draw from the whole corpus, as in the papers'
-programs, with little padding.
+blocks are added. `pad` and `join` alone know what stands where no token is.
 
-`pad` and `join` alone know what stands where no token is. Shape letters: `B` sentences,
-`T` tokens, `U` distinct words, `C` characters; `S` layers of `D` dimensions; `W`
-windows of `P` pieces, `Q` pieces of the longest token (NumPy).
+Shape letters: `B` sentences, `T` tokens, `U` distinct words, `C` characters; `S` layers
+of `D` dimensions; `W` windows of `P` pieces, `Q` pieces of the longest token (NumPy).
 """
 
 from __future__ import annotations
@@ -63,11 +61,7 @@ class PieceShape(NamedTuple):
 def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]:
     """Returns the distinct words of sentences, the first empty, and their indices, [T].
 
-    Example:
-        >>> chars, ids = np.array([[0, 0], [5, 6], [5, 0]]), np.array([1, 2, 1])
-        >>> words, (index,) = merge([Sentence(ids, chars, ids, ids > 0)])
-        >>> spell(words, 2).tolist(), index.tolist()
-        ([[0, 0], [5, 6], [5, 0]], [1, 2, 1])
+    A word is the bytes of its character ids; see `vocabulary.spell`.
     """
     numbers: dict[bytes, int] = collections.defaultdict(itertools.count().__next__)
     numbers[b""]
@@ -100,13 +94,6 @@ def pad(
     Returns:
         A `Sentence` of arrays [B, T], `chars` [U, C] or [B, U, C], `vectors` [B, T, S,
         D] and pieces [B, W, P], [B, W, P], [B, T, Q].
-
-    Example:
-        >>> ids, chars = np.array([5]), np.array([[0, 0], [7, 8]])
-        >>> sentence = Sentence(ids, chars, np.array([1]), ids > 0)
-        >>> batch = pad([sentence], Shape(tokens=2, words=3, chars=3))
-        >>> batch.words.tolist(), batch.chars.tolist()
-        ([[5, 0]], [[0, 0, 0], [7, 8, 0], [0, 0, 0]])
     """
     tokens = shape.tokens if isinstance(shape, Shape) else shape
     places = _filled([s.words for s in sentences], tokens, count)
@@ -135,12 +122,6 @@ def join(sentences: Sequence[Sentence]) -> Sentence:
     Separators are before, between and after the sentences, as in the code of Strubell
     et al. (2017). A separator is a token whose ids are all 0. Its label is trained, but
     no word ever gets it. Word pieces of each sentence keep their own windows.
-
-    Example:
-        >>> ids, chars = np.array([5, 6]), np.array([[0], [7], [8]])
-        >>> sentence = Sentence(ids, chars, np.array([1, 2]), ids > 0)
-        >>> join([sentence, sentence]).words.tolist()
-        [0, 5, 6, 0, 5, 6, 0]
     """
     words, index = merge(sentences)
     places = _between([s.words for s in sentences])
@@ -178,23 +159,13 @@ def end_to_end(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def split(values: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
-    """Returns the values of a document's tokens, without separators, by sentence.
-
-    Example:
-        >>> [part.tolist() for part in split(np.array([9, 1, 2, 9, 3, 9]), [2, 1])]
-        [[1, 2], [3]]
-    """
+    """Returns the values of a document's tokens, without separators, by sentence."""
     ends = np.cumsum([n + 1 for n in lengths])
     return [values[end - n : end] for end, n in zip(ends, lengths, strict=True)]
 
 
 def groups(documents: Iterable[Hashable]) -> list[list[int]]:
-    """Returns the indices of the sentences in each document, by first sentence.
-
-    Example:
-        >>> groups([1, 1, 2])
-        [[0, 1], [2]]
-    """
+    """Returns the indices of the sentences in each document, by first sentence."""
     members: dict[Hashable, list[int]] = {}
     for i, document in enumerate(documents):
         members.setdefault(document, []).append(i)
@@ -314,12 +285,7 @@ def without_far_vectors(
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
-    """Returns at most `count` ascending bounds of lengths, with the least padding.
-
-    Example:
-        >>> bounds([1, 1, 2, 9, 10], 2)
-        [2, 10]
-    """
+    """Returns at most `count` ascending bounds of lengths, with the least padding."""
     sizes, counts = np.unique(np.maximum(lengths, 1), return_counts=True)
     total = np.concatenate([[0], np.cumsum(counts)])
     # best[j]: cost of the sizes before j; each round adds a bound.
@@ -345,11 +311,6 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
     of the token positions. A shape holds the words and characters of nearly all blocks
     of its length; the other blocks use a longer shape. Most words are short, so only
     the two longest shapes hold the longest word of the corpus.
-
-    Example:
-        >>> choose(np.array([[5, 4, 6], [9, 7, 6], [9, 7, 6]]), Shape(20, 30, 9), 3)
-        [Shape(tokens=5, words=4, chars=6), Shape(tokens=9, words=7, chars=9), \
-Shape(tokens=20, words=30, chars=9)]
     """
     best, least = [largest], np.inf
     for number in range(1, count + 1):
@@ -387,17 +348,13 @@ class Batches:
         num_shapes: Maximum number of padded sizes of blocks.
         chars: The rows of a block's characters: one per "distinct" word, one per
             "token" (right for models with dropout on characters, too), or "none".
-        parts: Number of devices that share a block; rows and distinct words are padded
-            to a multiple of this number.
+        parts: Number of devices that share a block, equally.
 
     Attributes:
         words: Distinct words of the corpus, in the form of `merge`.
         index: Indices of each sentence's tokens in `words`.
         rows: Sentences in a block.
         shapes: Padded sizes of blocks, ascending; each is compiled once.
-
-    Raises:
-        InputError: There are no sentences.
     """
 
     def __init__(
@@ -443,7 +400,7 @@ class Batches:
             batch_size: Sentences in a batch.
             num_shapes: Maximum number of batch shapes; each is compiled once.
             documents: Document of each sentence, for a vocabulary of documents; by
-                default, each sentence is a document. Other vocabularies ignore it.
+                default, each sentence is a document.
 
         Raises:
             TypeError: An argument has another type.

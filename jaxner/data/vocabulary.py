@@ -73,12 +73,7 @@ def caps(token: str) -> Caps:
 def is_one_sentence(tokens: Any) -> bool:
     """Returns whether tokens are one sentence (strings) or several (lists of strings).
 
-    Raises:
-        TypeError: They are neither.
-
-    Example:
-        >>> is_one_sentence(["Rome", "fell"]), is_one_sentence([["Rome"], ["Yes"]])
-        (True, False)
+    Raises TypeError if they are neither.
     """
     is_one = _is_list(tokens) and any(isinstance(token, str) for token in tokens)
     for sentence in [tokens] if is_one or not _is_list(tokens) else tokens:
@@ -123,10 +118,6 @@ def spell(words: Sequence[bytes], width: int, count: int = 0) -> np.ndarray:
 
     A word is the bytes of its character ids (int32), so that a long word does not
     lengthen others; one with more than `width` characters is cut off.
-
-    Example:
-        >>> spell([b"", np.array([5, 6], np.int32).tobytes()], 3).tolist()
-        [[0, 0, 0], [5, 6, 0]]
     """
     size = 4 * width
     joined = b"".join([word[:size].ljust(size, b"\0") for word in words])
