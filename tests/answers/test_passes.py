@@ -110,7 +110,7 @@ def test_wrong_tokens_are_more_uncertain_than_right_ones(refined):
 
 
 def test_wrong_arguments(params):
-    with pytest.raises(ValueError, match=r"num_samples must be in \[1, 10000\], got 0"):
+    with pytest.raises(ValueError, match=r"num_samples must be"):
         jaxner.sample(params, SENTENCES, KEY, 0)
     with pytest.raises(TypeError, match="Expected a list of strings"):
         jaxner.uncertainty(params, "Rome fell", KEY)
