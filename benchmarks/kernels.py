@@ -61,12 +61,12 @@ def plain_log_partition(potentials: Any) -> Any:
     emissions, transitions, start, end = potentials
 
     def step(alpha, emission):
-        scores = jax.nn.logsumexp(alpha[:, :, None] + transitions, axis=1) + emission
-        return scores, None
+        scores = jax.nn.logsumexp(alpha[:, :, None] + transitions[None], axis=1)
+        return scores + emission, None
 
-    first = start + emissions[:, 0]
+    first = start[None] + emissions[:, 0]
     last, _ = jax.lax.scan(step, first, emissions[:, 1:].swapaxes(0, 1))
-    return jax.nn.logsumexp(last + end, axis=1)
+    return jax.nn.logsumexp(last + end[None], axis=1)
 
 
 def crf(quick: bool) -> Iterator[Case]:
