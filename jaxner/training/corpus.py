@@ -178,18 +178,16 @@ def splits_to_score(options: Mapping[str, Any], log: Log) -> tuple[str, ...]:
 # --- From files to ids ----------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """The data of a run.
 
     Attributes:
         vocabulary: Vocabulary of the training split and the vectors.
         vectors: Vectors of the vocabulary's words, or None.
-        sentences: The training split.
-        labels: Label ids of each sentence.
+        sentences: The training split, and `labels`, the label ids of each sentence.
         dev: The split that picks the best epoch.
         words: The distinct words of the training split.
-        record: Versions, devices, and hashes of the files; see `environment.describe`.
+        record: What `environment.describe` returned.
     """
 
     vocabulary: Vocabulary
@@ -215,22 +213,27 @@ def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> 
         what = "only one tag" if train.types() else "no entities: all its labels are O"
         hint = "Is --config.data.label_column right?"
         raise InputError(f"has {what}. {hint}", train.path)
+    for finding in (*audit.at_start(train), *audit.at_start(dev)):
+        log(f"WARNING  {escape(str(finding))}")
+
     inputs: dict[str, Path | None] = {}
     vectors = None
     if options["vectors"]:
-        inputs["vectors"] = corpora.find_vectors(options["vectors"])
-        vectors = _read_vectors(inputs["vectors"], word_dim, log)
-    vocabulary, aligned = build_vocabulary(options, train, vectors)
-    if aligned is not None:
-        log(_matched(aligned))
-    known = sum(vocabulary.word_id(word) != UNKNOWN for word in train.words())
-    size, rule = len(train.words()), str(_min_count(options))
-    findings = [finding for split in (train, dev) for finding in audit.at_start(split)]
-    findings += audit.vocabulary(size, known, rule, str(train.path))
-    for finding in findings:
-        log(f"WARNING  {escape(str(finding))}")
+        inputs["vectors"] = path = corpora.find_vectors(options["vectors"])
+        vectors = files.read(path)
+        size, dim = vectors.values.shape
+        if word_dim != dim:
+            raise InputError(
+                f"{path} has vectors of {dim} dimensions, but the model expects "
+                f"{word_dim}. Set --config.model.representation.words.dim={dim}."
+            )
+        line = f"{path.name}: {counted(size, 'vector')} of {counted(dim, 'dimension')}"
+        if vectors.malformed or vectors.duplicates:
+            line += f"; skipped {counted(vectors.malformed, 'malformed row')} and "
+            line += counted(vectors.duplicates, "repeated word")
+        log("\n  ".join([line, *vectors.notes]))
+    vocabulary, aligned = build_vocabulary(options, train, vectors, log)
     log_unknown_types(dev, vocabulary, log)
-    vocabulary = with_inputs(vocabulary, options, train, dev, log)
     sentences, labels = encode_split(train, vocabulary)
 
     inputs |= {f"contextual {s}": find_vectors(options, s) for s in ("train", "dev")}
@@ -262,96 +265,62 @@ def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
         log(f"{name} has {what} that train lacks, which the tagger will miss: {listed}")
 
 
-def _read_vectors(path: Path, word_dim: int | None, log: Log) -> Vectors:
-    """Returns the word vectors of a file, after checking their length."""
-    vectors = files.read(path)
-    size, dim = vectors.values.shape
-    if word_dim != dim:
-        raise InputError(
-            f"{path} has vectors of {dim} dimensions, but the model expects "
-            f"{word_dim}. Set --config.model.representation.words.dim={dim}."
-        )
-    line = f"{path.name}: {counted(size, 'vector')} of {counted(dim, 'dimension')}"
-    if vectors.malformed or vectors.duplicates:
-        line += f"; skipped {counted(vectors.malformed, 'malformed row')} and "
-        line += counted(vectors.duplicates, "repeated word")
-    log("\n  ".join([line, *vectors.notes]))
-    return vectors
-
-
 def build_vocabulary(
-    options: Mapping[str, Any], train: Split, vectors: Vectors | None
+    options: Mapping[str, Any], train: Split, vectors: Vectors | None, log: Log
 ) -> tuple[Vocabulary, WordVectors | None]:
-    """Returns the vocabulary of the training split and the word vectors.
+    """Returns the vocabulary of the training split, and its word vectors.
+
+    It also has the sizes of precomputed vectors, and the pieces of BERT's folder.
 
     Raises:
-        InputError: The vectors match fewer words than `min_vector_match`, or the
-            vocabulary would be empty.
+        FileNotFoundError, ImportError, InputError: Every word would be unknown; vectors
+            match fewer words than `min_vector_match`, or have other sizes in dev or
+            test; or BERT's folder cannot be read.
     """
     if vectors is None and not options["train_words"]:
         raise InputError(
             "Without pretrained or trained word vectors, every word is unknown: set "
             "--config.data.vectors or --config.data.train_words=True."
         )
+    least, without = options["min_count"], options.get("min_count_without_vectors")
+    if vectors is None and without is not None:
+        least = without
     vocabulary, aligned = build(
         [example.tokens for example in train.examples],
         train.types(),
         scheme=options["scheme"],
         vectors=vectors,
         documents=options["unit"] == "document",
-        min_count=_min_count(options),
+        min_count=least,
         **{name: options[name] for name in _LOOK_UP},
     )
-    floor = options["min_vector_match"]
-    if aligned is not None and aligned.types_matched < floor:
-        raise InputError(
-            f"{_matched(aligned)}; expected at least {floor:.0%} of the words. "
-            "Do the vectors have the same language, and does --config.data.lowercase "
-            "suit them? --config.data.min_vector_match sets this minimum."
+    if aligned is not None:
+        matched = (
+            f"vectors: {aligned.types_matched:.1%} of the distinct training words and "
+            f"{aligned.tokens_matched:.1%} of the tokens have a vector; "
+            f"{len(aligned.frozen):,} known words occur only in the vector file"
         )
-    return vocabulary, aligned
+        if aligned.types_matched < (floor := options["min_vector_match"]):
+            raise InputError(
+                f"{matched}; expected at least {floor:.0%} of the words. Do the "
+                "vectors have the same language, and does --config.data.lowercase "
+                "suit them? --config.data.min_vector_match sets this minimum."
+            )
+        log(matched)
+    words = train.words()
+    known = sum(vocabulary.word_id(word) != UNKNOWN for word in words)
+    for finding in audit.vocabulary(len(words), known, str(least), str(train.path)):
+        log(f"WARNING  {escape(str(finding))}")
 
-
-def _min_count(options: Mapping[str, Any]) -> int:
-    """Returns how often a word without a vector has to occur to be known."""
-    without = options.get("min_count_without_vectors")
-    return options["min_count"] if options["vectors"] or without is None else without
-
-
-def _matched(aligned: WordVectors) -> str:
-    return (
-        f"vectors: {aligned.types_matched:.1%} of the distinct training words and "
-        f"{aligned.tokens_matched:.1%} of the tokens have a vector; "
-        f"{len(aligned.frozen):,} known words occur only in the vector file"
-    )
-
-
-def with_inputs(
-    vocabulary: Vocabulary,
-    options: Mapping[str, Any],
-    train: Split,
-    dev: Split | None,
-    log: Log,
-) -> Vocabulary:
-    """Returns a vocabulary with the facts of precomputed vectors and of BERT's folder.
-
-    Raises:
-        FileNotFoundError, ImportError, InputError: As for `pretrained.sizes` and
-            `pieces.read`; or the vectors of dev or test have other sizes.
-    """
     if train.vectors is not None:
         sizes = train.vectors.sizes
-        log(
-            f"{train.vectors.path}: {counted(sizes[0], 'layer')} of "
-            f"{counted(sizes[1], 'dimension')}"
-        )
         vocabulary = dataclasses.replace(vocabulary, vector_sizes=sizes)
-        if dev is not None and dev.vectors is not None:
-            files.check_sizes(dev.vectors.path, dev.vectors.sizes, sizes)
-            if "test" in splits_to_score(options, lambda line: None):
-                path = find_vectors(options, "test")
-                assert path is not None
-                files.check_sizes(path, files.contextual_sizes(path), sizes)
+        for split in ("dev", "test"):
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # without test, only dev counts
+                if path := find_vectors(options, split):
+                    files.check_sizes(path, files.contextual_sizes(path), sizes)
     if folder := options.get("pretrained"):
         sizes = pretrained.sizes(folder)
         cut = pieces.read(folder, sizes["max_position_embeddings"])
@@ -361,8 +330,10 @@ def with_inputs(
             raise InputError(f"has {what}, config.json says {most:,}", folder)
         log(f"{folder}: BERT, {what}")
         attributes = tuple(sorted(sizes.items()))
-        return dataclasses.replace(vocabulary, pieces=cut, encoder_sizes=attributes)
-    return vocabulary
+        vocabulary = dataclasses.replace(
+            vocabulary, pieces=cut, encoder_sizes=attributes
+        )
+    return vocabulary, aligned
 
 
 def encode_split(
@@ -403,9 +374,6 @@ def start_from(
 
     Heads keep their drawn weights if the labels differ. The optimizer starts fresh; in
     the code of Strubell et al. (2017) it continues.
-
-    Raises:
-        InputError: The trained run has other words or characters, or no weights agree.
     """
     source, old = trained
     known = ("words", "chars", "pieces")
@@ -528,13 +496,10 @@ class Corpus:
         sentences: Encoded sentences without padding.
         labels: Label ids of each sentence.
         model: Reads the sentences.
-        batch_size: Sentences in a batch.
-        num_blocks: Blocks of similar length in a batch.
-        num_shapes: Maximum number of padded sizes; each is compiled once.
-        unit: What a sentence is: a "sentence" or a "document".
         vectors_on_device: Whether precomputed vectors lie on the device; None: if they
             need at most a quarter of an accelerator's memory.
         place: Placement of arrays.
+        **options: As of `Batches`: `batch_size`, `num_blocks`, `num_shapes`.
 
     Attributes:
         batches: The batches' sizes and order.
@@ -548,58 +513,41 @@ class Corpus:
         labels: Sequence[np.ndarray],
         model: models.Model,
         *,
-        batch_size: int,
-        num_blocks: int = 1,
-        num_shapes: int = 5,
-        unit: str = "sentence",
         vectors_on_device: bool | None = None,
         place: Placement = ALONE,
+        **options: Any,
     ):
-        self.unit, self._near = unit, place.own_parts
-        self.batches = Batches(
-            sentences,
-            labels,
-            batch_size=batch_size,
-            num_blocks=num_blocks,
-            num_shapes=num_shapes,
-            chars=character_rows(model),
-            parts=place.num_parts,
-        )
-        has_vectors = sentences[0].vectors is not None
-        if vectors_on_device is None:
-            layers: Any = sentences[0].vectors
-            size = 4 * self.batches.num_tokens * math.prod(np.shape(layers)[1:])
-            vectors_on_device = size <= _SHARE * _memory()
-        self._streams = has_vectors and not vectors_on_device
+        rows, parts = character_rows(model), place.num_parts
+        self.batches = Batches(sentences, labels, chars=rows, parts=parts, **options)
+        self._near = place.own_parts
         whole = self.batches.sentences
+        vectors: Any = whole[0].vectors
+        if vectors_on_device is None:
+            size = 4 * self.batches.num_tokens * math.prod(np.shape(vectors)[1:])
+            vectors_on_device = size <= _SHARE * _memory()
+        self._streams = vectors is not None and not vectors_on_device
         if self._streams:
             whole = [s._replace(vectors=None) for s in whole]
-        text = batching.end_to_end(whole)
-        words = self.batches.words
+        text, words = batching.end_to_end(whole), self.batches.words
+        cut = [s.pieces for s in whole if s.pieces is not None]
         arrays = Arrays(
             text._replace(chars=spell(words, max(1, *map(length, words)))),
             np.concatenate(labels).astype(np.int32),
             _ranges(map(len, labels)),
+            _ranges(len(p.windows) for p in cut) if cut else None,
         )
-        if text.pieces is not None:
-            counts = [len(s.pieces.windows) for s in whole if s.pieces is not None]
-            arrays = arrays._replace(windows=_ranges(counts))
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
         self.sizes = {}
         for shape in self.batches.shapes:
-            fitting = [s.pieces for s in sentences if len(s.words) <= shape.tokens]
-            cut = [p for p in fitting if p is not None]
-            self.sizes[shape] = Size(shape, batching.piece_shape(cut) if cut else None)
+            held = [p for p in cut if len(p.positions) <= shape.tokens]
+            self.sizes[shape] = Size(shape, batching.piece_shape(held) if cut else None)
 
     def epoch(
         self, seeds: Sequence[int], epoch: int, skip: int = 0
     ) -> Iterator[tuple[list[tuple[Size, Block]], int]]:
         """Yields the blocks of each batch of an epoch, `[K, …]`, and its tokens.
 
-        Args:
-            seeds: Seed of each restart, which determines the order.
-            epoch: Number of the epoch.
-            skip: Number of batches to skip, when a run resumes.
+        The seed of each restart determines its order; a resumed run skips batches.
         """
         orders = [self.batches.draw(seed, epoch, skip=skip) for seed in seeds]
         for drawn in zip(*orders, strict=True):
@@ -622,7 +570,7 @@ class Corpus:
     def _block(self, drawn: np.ndarray, places: np.ndarray, shape: batching.Shape):
         batches, members = self.batches, drawn[places]
         words, index = batches.rows_of(members, shape)
-        count, empty = len(index), len(batches.labels)
+        count = len(index)
         vectors = None
         if self._streams:
             here = [batches.sentences[i] for i in members]
@@ -630,20 +578,11 @@ class Corpus:
             vectors = batching.pad(here, shape.tokens, count).vectors
         absent = 0, count - len(members)
         return Block(
-            np.pad(members, absent, constant_values=empty),
+            np.pad(members, absent, constant_values=len(batches.labels)),
             np.pad(places, absent),
             np.pad(words, (0, shape.words - len(words))),
             index,
             vectors,
-        )
-
-    def summary(self) -> str:
-        """Returns a line about batches and shapes."""
-        batches = self.batches
-        return (
-            f"{counted(batches.num_batches, 'batch', 'batches')} an epoch of "
-            f"{counted(batches.batch_size, self.unit)}, "
-            f"{counted(len(self.sizes), 'shape')} to compile"
         )
 
 

@@ -147,7 +147,6 @@ def train(
             batch_size=config.batch_size,
             num_blocks=cluster.blocks_of(config),
             num_shapes=config.data.num_shapes,
-            unit=config.data.unit,
             vectors_on_device=config.data.vectors_on_device,
             place=place,
         )
@@ -170,7 +169,8 @@ def train(
         f"{name}, seed {numbers}, "
         f"{optimizer['name']} with learning rate {optimizer['learning_rate']:g}, in "
         f"{top.path}\n{size:,} trained weights on {jax.devices()[0].device_kind}\n"
-        f"{corpus.summary()}"
+        f"{counted(steps, 'batch', 'batches')} of {config.batch_size} an epoch, "
+        f"{counted(len(corpus.sizes), 'shape')} to compile"
     )
     about = tagger.belongs_to(data.vocabulary, config.model.to_dict())
     scalars = folders[0].path / "tensorboard" if config.tensorboard else None

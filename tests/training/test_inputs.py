@@ -16,6 +16,7 @@ from jaxner.data import vectors as token_vectors
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
+from jaxner.training import schema
 from jaxner.training.cluster import Placement
 from jaxner.types import batch_axes
 from tests import tiny
@@ -140,10 +141,7 @@ def test_training_begins_with_the_weights_of_the_folder(bert, short):
 def build(config):
     options = config.data.to_dict()
     split = training_corpus.load_split(options, "train")
-    vocabulary, _ = training_corpus.build_vocabulary(options, split, None)
-    vocabulary = training_corpus.with_inputs(
-        vocabulary, options, split, None, lambda line: None
-    )
+    vocabulary, _ = training_corpus.build_vocabulary(options, split, None, print)
     return vocabulary, jaxner.build(vocabulary, **config.model.to_dict())
 
 
@@ -345,14 +343,12 @@ def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
     config.data.contextual = "nowhere/{split}.hdf5"
     with pytest.raises(FileNotFoundError, match=r"vectors for dev; tried .*dev\.hdf5"):
         training_corpus.find_vectors(config.data.to_dict(), "dev")
-    config = vector_config(short, vectors)
-    config.model.representation.vectors = None
-    with pytest.raises(ValueError, match=r"inputs for representation\.vectors, but it"):
-        build(config)
-    config.data.contextual = None
-    config.model.representation.vectors = {"layer": "mix"}
-    with pytest.raises(ValueError, match="contextual"):
-        build(config)
+    for part, contextual in (({"layer": "mix"}, None), (None, "{split}.hdf5")):
+        config = vector_config(short, vectors)
+        config.data.contextual = contextual
+        config.model.representation.vectors = part
+        with pytest.raises(ValueError, match=r"data\.contextual"):
+            schema.check(config.to_dict())
     config = bert_config(short, bert)
     config.data.pretrained = None
     with pytest.raises(ValueError, match="pretrained"):
