@@ -104,7 +104,8 @@ def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
         Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
         2020, eq. 5.
     """
-    return jnp.sum(jax.scipy.special.entr(probabilities), axis=-1)
+    possible = jnp.where(probabilities > 0, probabilities, 1.0)  # finite gradients
+    return jnp.sum(jax.scipy.special.entr(possible), axis=-1)
 
 
 def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:

@@ -13,7 +13,7 @@ from jax.test_util import check_grads
 
 from jaxner import inference
 from jaxner.data import schemes
-from jaxner.inference import FORBIDDEN, Constraints
+from jaxner.inference import FORBIDDEN, Constraints, LabelSpans
 from jaxner.types import Autoregressive, Potentials
 from tests.inference.enumeration import (
     KINDS,
@@ -38,6 +38,7 @@ n_best = jax.jit(inference.n_best, static_argnums=2)
 entropy = jax.jit(inference.labelling_entropy)
 scores_of = jax.jit(jax.vmap(inference.score, (None, 0, None)))
 logs_of = jax.jit(jax.vmap(inference.log_probability, (None, 0, None)))
+entities_of = jax.jit(inference.entity_probabilities)
 chances_of = jax.jit(jax.vmap(inference.entity_probabilities, (None, 0, None, None)))
 of_given = jax.jit(inference.span_probabilities)
 table_of = jax.jit(inference.span_table, static_argnums=(3, 4))
@@ -134,31 +135,6 @@ def test_draws_have_their_probabilities(kind, length):
     assert not shares
 
 
-@pytest.mark.parametrize("kind", ["crf", "independent"])
-def test_arrays_without_a_place(kind):
-    p, none = build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
-    spans, _ = spans_of(SCHEMES["BIO"])
-    labels = jnp.zeros(0, jnp.int32)
-    value, slope = value_and_slope(p, none)
-    assert value == 0
-    assert not any(leaf.any() for leaf in jax.tree.leaves(slope))
-    assert inference.score(p, labels, none) == 0
-    assert inference.log_probability(p, labels, none) == 0
-    assert inference.labelling_entropy(p, none) == 0
-    assert inference.marginals(p, none).shape == (0, 5)
-    assert inference.viterbi(p, none).shape == (0,)
-    assert inference.sample(p, none, jax.random.key(0)).shape == (0,)
-    best, scores = inference.n_best(p, none, 2)
-    assert best.shape == (2, 0)
-    assert scores.tolist() == [0.0, -np.inf]
-    assert inference.entity_probabilities(p, labels, none, spans).shape == (0,)
-    assert not inference.span_probabilities(
-        p, jnp.zeros((2, 3), int), none, spans
-    ).any()
-    assert inference.span_table(p, none, spans, 2, 3).shape == (0, 3, 2)
-    assert [x.shape for x in inference.entity_bounds(labels, none, spans)] == [(0,)] * 3
-
-
 def test_spans_that_do_not_fit_have_no_probability():
     spans, _ = spans_of(SCHEMES["BIO"])
     p, mask = build("crf", "BIO", 5, dtype=np.float32), jnp.arange(5) < 3
@@ -183,18 +159,6 @@ def test_gradients_equal_finite_differences(float64, kind):
         lambda p: inference.log_probability(p, labels, mask),
     ):
         check_grads(jax.jit(compute), (p,), order=1, modes=["fwd", "rev"])
-
-
-def test_second_derivative_is_the_covariance(float64):
-    p, mask = draw(3, 2, seed=8), jnp.ones(3, bool)
-    labellings, scores = enumerate_scores(p, 3)
-    chances = np.exp(scores - log_sum_exp(scores))
-    counts = np.array([np.eye(2)[list(labels)].ravel() for labels in labellings])
-    mean = chances @ counts
-    covariance = (counts * chances[:, None]).T @ counts - np.outer(mean, mean)
-    slope = jax.grad(lambda x: inference.log_partition(p._replace(emissions=x), mask))
-    hessian = jax.jit(jax.jacrev(slope))(p.emissions).reshape(6, 6)
-    np.testing.assert_allclose(hessian, covariance, atol=1e-12)
 
 
 @settings(max_examples=25, deadline=None)
@@ -243,8 +207,13 @@ def test_float32_is_exact_for_thousands_of_tokens(unchecked, size, forbid):
     chances, uncertain = marginals(p32, mask), float(entropy(p32, mask))
     log = logs_of(p32, viterbi(p32, mask)[None], mask)
     best, scores = n_best(p32, mask, 4)
+    spans = LabelSpans(jnp.arange(size) - 1, jnp.eye(size, dtype=bool))
+    few, labels = p32._replace(emissions=p32.emissions[:400]), best[0, :400]
+    chances_of_spans = entities_of(few, labels, mask[:400], spans)
     with jax.enable_x64(True):
         p64 = jax.tree.map(lambda x: jnp.asarray(np.asarray(x), jnp.float64), p32)
+        few = p64._replace(emissions=p64.emissions[:400])
+        exact_of_spans = entities_of(few, labels, mask[:400], spans)
         exact, exact_slope = value_and_slope(p64, mask)
         exact_entropy = float(entropy(p64, mask))
         exact_log = logs_of(p64, viterbi(p64, mask)[None], mask)
@@ -254,22 +223,11 @@ def test_float32_is_exact_for_thousands_of_tokens(unchecked, size, forbid):
     np.testing.assert_allclose(slope.emissions, exact_slope.emissions, atol=2e-5)
     np.testing.assert_allclose(slope.transitions, exact_slope.transitions, rtol=1e-4)
     assert uncertain == pytest.approx(exact_entropy, rel=3e-6)
+    np.testing.assert_allclose(chances_of_spans, exact_of_spans, rtol=2e-5, atol=1e-30)
     np.testing.assert_allclose(log, exact_log, rtol=1e-5)
     assert best[0].tolist() == exact_best[0].tolist()
     np.testing.assert_allclose(scores, exact_scores, rtol=1e-6)
     assert (np.diff(scores) <= 0).all()
-
-
-def test_span_probabilities_keep_their_digits_in_float32(unchecked):
-    """Also if constraints forbid most probable labellings."""
-    p = build("constrained", "BIOES", 400, 1, 1.0, np.float32)
-    (spans, _), mask = spans_of(SCHEMES["BIOES"]), jnp.arange(400) < 397
-    labels = viterbi(p, mask)
-    chances = inference.entity_probabilities(p, labels, mask, spans)
-    with jax.enable_x64(True):
-        wide = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), p)
-        exact = inference.entity_probabilities(wide, labels, mask, spans)
-    np.testing.assert_allclose(chances, exact, rtol=2e-5, atol=1e-30)
 
 
 @pytest.mark.parametrize("is_crf", [True, False])
@@ -292,22 +250,6 @@ def test_constrained_labellings_are_never_ill_formed(scheme, is_crf):
     assert ill_formed(draw_many(free, mask)[:200])  # else nothing was put to the test
 
 
-def test_one_allowed_path():
-    cycle = jnp.roll(jnp.eye(4, dtype=bool), 1, axis=1)
-    only = Constraints(jnp.arange(4) == 1, cycle, jnp.ones(4, bool))
-    p = inference.constrain(draw(6, 4, scale=100.0, dtype=np.float32), only)
-    mask, path = jnp.ones(6, bool), (1 + jnp.arange(6)) % 4
-    value, slope = value_and_slope(p, mask)
-    assert value == pytest.approx(float(scores_of(p, path[None], mask)[0]), rel=1e-6)
-    np.testing.assert_allclose(slope.emissions, jnp.eye(4)[path])
-    np.testing.assert_allclose(marginals(p, mask), jnp.eye(4)[path])
-    np.testing.assert_array_equal(viterbi(p, mask), path)
-    assert (draw_many(p, mask) == path[None]).all()
-    assert float(entropy(p, mask)) == pytest.approx(0, abs=1e-6)
-    leaves = jax.tree.leaves(jax.jit(jax.grad(inference.labelling_entropy))(p, mask))
-    assert all(np.isfinite(leaf).all() for leaf in leaves)
-
-
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_the_first_of_equals_is_that_of_viterbi(kind):
     p = jax.tree.map(jnp.zeros_like, build(kind, "IO", 4, dtype=np.float32))
@@ -318,10 +260,10 @@ def test_the_first_of_equals_is_that_of_viterbi(kind):
     assert not scores.any()
 
 
-def answers(p, mask):
+def answers(p, mask, labels=None):
     """Everything that a sentence's potentials answer."""
     spans, types = spans_of(SCHEMES["BIO"])
-    labels = jnp.array([1, 2, 0, 3, 4])
+    labels = jnp.array([1, 2, 0, 3, 4]) if labels is None else labels
     return {
         "log_partition": inference.log_partition(p, mask),
         "slope": jax.grad(inference.log_partition)(p, mask).emissions,
@@ -336,6 +278,33 @@ def answers(p, mask):
         "given": inference.span_probabilities(p, jnp.array([[0, 2, 0]]), mask, spans),
         "table": inference.span_table(p, mask, spans, len(types), 2),
     }
+
+
+@pytest.mark.parametrize("kind", ["crf", "independent"])
+def test_an_array_without_a_place_has_one_labelling(kind):
+    p, none = build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
+    spans, types = spans_of(SCHEMES["BIO"])
+    labels = jnp.zeros(0, jnp.int32)
+    answer = answers(p, none, labels)
+    assert answer.pop("n_best")[1].tolist() == [0.0, -np.inf, -np.inf]
+    assert not any(leaf.any() for leaf in jax.tree.leaves(answer))
+    assert answer["table"].shape == (0, 2, len(types))
+    bounds = inference.entity_bounds(labels, none, spans)
+    assert [x.shape for x in bounds] == [(0,)] * 3
+
+
+def test_what_cannot_be_answered_raises():
+    (spans, _), mask, zero = spans_of(SCHEMES["BIO"]), jnp.ones(2, bool), jnp.zeros
+    gates = zero((3, 4, 1)), zero((1, 4, 1)), zero((1, 2))
+    head = Autoregressive(zero((2, 2)), None, *gates, None, None, zero(1))
+    for name in ("marginals", "n_best", "sample", "labelling_entropy", "span_table"):
+        with pytest.raises(ValueError, match=name):
+            getattr(inference, name)(head, mask)
+    for p in (draw(2, 5, dtype=np.float32), Potentials(zero((2, 5)))):
+        with pytest.raises(ValueError, match="at least 1"):
+            inference.n_best(p, mask, 0)
+        with pytest.raises(ValueError, match="at least 1"):
+            inference.span_table(p, mask, spans, 2, 0)
 
 
 def assert_close(ours, others):
@@ -440,34 +409,3 @@ def test_temperature_is_a_power_of_the_distribution(float64, kind):
     logs = logs_of(inference.at_temperature(p, 2.5), np.array(labellings), mask)
     expected = np.exp(scores / 2.5 - log_sum_exp(scores / 2.5))
     np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-10)
-
-
-def test_what_cannot_be_answered_raises():
-    (spans, _), mask, zero = spans_of(SCHEMES["BIO"]), jnp.ones(2, bool), jnp.zeros
-    gates = zero((3, 4, 1)), zero((1, 4, 1)), zero((1, 2))
-    head = Autoregressive(zero((2, 2)), None, *gates, None, None, zero(1))
-    for name, rest in {
-        "marginals": (mask,),
-        "n_best": (mask, 1),
-        "sample": (mask, jax.random.key(0)),
-        "labelling_entropy": (mask,),
-        "entity_probabilities": (jnp.zeros(2, int), mask, spans),
-        "span_probabilities": (jnp.zeros((1, 3), int), mask, spans),
-        "span_table": (mask, spans, 1, 1),
-        "at_temperature": (2.0,),
-    }.items():
-        with pytest.raises(ValueError, match=name):
-            getattr(inference, name)(head, *rest)
-    for p in (draw(2, 5, dtype=np.float32), Potentials(zero((2, 5)))):
-        with pytest.raises(ValueError, match="at least 1"):
-            inference.n_best(p, mask, 0)
-        with pytest.raises(ValueError, match="at least 1"):
-            inference.span_table(p, mask, spans, 2, 0)
-
-
-def test_the_log_partition_of_no_token_is_zero_and_so_is_its_slope():
-    scores = Potentials(jnp.zeros((0, 3)), jnp.ones((3, 3)), *jnp.ones((2, 3)))
-    for total in (inference.log_partition, inference.crf.log_partition):
-        value, slope = jax.value_and_grad(total)(scores, jnp.zeros(0, bool))
-        assert value == 0
-        assert not any(leaf.any() for leaf in jax.tree.leaves(slope))

@@ -10,13 +10,13 @@ import numpy as np
 from jaxner import models
 
 
-def weights_of(model, *inputs, scale=1.0):
+def weights_of(model, *inputs, scale=1.0, seed=0):
     """Random weights with no zeros in them, so that no term can be forgotten."""
     start = functools.partial(models.init, model)
     if inputs:
         train = inspect.signature(type(model).__call__).parameters.keys() & {"train"}
         start = lambda key: model.init(key, *inputs, **dict.fromkeys(train, False))  # noqa: E731
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     return jax.tree.map(
         lambda leaf: jnp.asarray(scale * rng.normal(size=leaf.shape), leaf.dtype),
         jax.eval_shape(start, jax.random.key(0)),

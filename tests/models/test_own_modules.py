@@ -1,10 +1,9 @@
-"""Modules of one's own that break their contract are refused, with the contract."""
+"""Modules of one's own: what they may be, and that a broken contract is refused."""
 
 import sys
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from flax import linen as nn
 
@@ -21,6 +20,10 @@ PARTS = {
     "encoder": {"name": "grn", "hidden_dim": 8},
     "head": {"name": "softmax"},
 }
+
+
+def build(**parts):
+    return jaxner.build(VOCABULARY, **{**PARTS, **parts})
 
 
 class Scores(nn.Module):
@@ -54,16 +57,15 @@ class WithoutTrain(nn.Module):
 @pytest.mark.parametrize(
     ("part", "module", "error", "message"),
     [
-        ("head", Scores(3), ValueError, r"\[2, 5\] .* Scores returned \[2, 3\]"),
-        ("head", Scores(7), ValueError, r"\[2, 5\] .* Scores returned \[2, 7\]"),
-        ("head", Logits(), TypeError, r"an array \[1, 5\]; a head maps .*Potentials"),
-        ("encoder", Features(), TypeError, r"returned an array .*, \{\}\), with zeros"),
-        ("encoder", WithoutTrain(), TypeError, "WithoutTrain as encoder needs .*train"),
+        ("head", Scores(3), ValueError, "Scores"),
+        ("head", Logits(), TypeError, "Logits .*Potentials"),
+        ("encoder", Features(), TypeError, "Features .*zeros under padding"),
+        ("encoder", WithoutTrain(), TypeError, "WithoutTrain as encoder .*train"),
     ],
 )
 def test_a_module_that_breaks_its_contract_is_refused(part, module, error, message):
     with pytest.raises(error, match=message):
-        jaxner.build(VOCABULARY, **{**PARTS, part: module})
+        build(**{part: module})
 
 
 @pytest.fixture
@@ -104,29 +106,23 @@ class Lengths(nn.Module):
     return name
 
 
-def test_a_module_outside_the_package_has_its_place_as_the_name(package):
-    encoder = {"name": f"{package}:Twice", "size": 3}
-    model = jaxner.build(VOCABULARY, **{**PARTS, "encoder": encoder})
-    weights = jaxner.init(model, jax.random.key(0))
-    assert weights["params"]["encoder"]["Dense_0"]["kernel"].shape == (8, 3)
-    for name in (f"{package}:Other", "nowhere.at_all:Twice", "math:pi", "json:loads"):
-        with pytest.raises(ValueError, match=name):
-            jaxner.build(VOCABULARY, **{**PARTS, "encoder": {"name": name}})
-
-
-def test_heads_and_readers_of_characters_have_a_place_and_sizes(
-    package,
-):
-    head = {"name": f"{package}:Scores", "scale": 2.0}
-    words_and_chars = {"words": {"dim": 8}, "chars": {"name": f"{package}:Lengths"}}
-    parts = {**PARTS, "representation": words_and_chars, "head": head}
-    model = jaxner.build(VOCABULARY, **parts)
+def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(package):
+    model = build(
+        representation={"words": {"dim": 8}, "chars": {"name": f"{package}:Lengths"}},
+        encoder={"name": f"{package}:Twice", "size": 3},
+        head={"name": f"{package}:Scores", "scale": 2.0},
+    )
     assert (model.head.num_labels, model.head.scale) == (5, 2.0)
     assert model.representation.chars.num_chars == len(VOCABULARY.chars)
     tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, VOCABULARY)
+    encoder = tagger.weights["params"]["encoder"]
+    assert encoder["Dense_0"]["kernel"].shape == (9, 3)
     assert len(jaxner.tag(tagger, ["Rome", "fell"])) == 2
+    for name in (f"{package}:Other", "nowhere.at_all:Twice", "math:pi", "json:loads"):
+        with pytest.raises(ValueError, match=name):
+            build(encoder={"name": name})
     with pytest.raises(ValueError, match="scael"):
-        jaxner.build(VOCABULARY, **{**parts, "head": {**head, "scael": 1}})
+        build(head={"name": f"{package}:Scores", "scael": 1})
 
 
 def test_a_config_takes_a_module_outside_the_package(package, corpus, tmp_path):
@@ -139,33 +135,15 @@ def test_a_config_takes_a_module_outside_the_package(package, corpus, tmp_path):
     assert jaxner.load(tmp_path / "run").model.encoder.size == 5
 
 
-def test_a_head_that_scores_all_labels_is_taken():
-    model = jaxner.build(VOCABULARY, **{**PARTS, "head": Scores(5)})
-    tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, VOCABULARY)
-    assert len(jaxner.tag(tagger, ["Rome", "fell"])) == 2
-
-
 def test_label_ids_outside_the_label_set_are_refused():
-    model = jaxner.build(VOCABULARY, **PARTS)
+    model = build(head=Scores(5))
     weights = jaxner.init(model, jax.random.key(0))
     tagger = jaxner.Tagger(weights, model, VOCABULARY)
     batch = jaxner.encode(tagger, [["Rome", "fell"], ["Rome"]])
     for wrong in (-1, 5):
-        with pytest.raises(ValueError, match=f"from 0 to 4 .*, got {wrong}; under"):
-            jaxner.loss(model, weights, batch, jnp.array([[0, wrong], [0, 0]]))
-    given = jnp.array([[4, 0], [4, -100]])  # the last is under padding
-    plain = jaxner.loss(model, weights, batch, given)
-    assert jnp.isfinite(plain)
-    np.testing.assert_allclose(
-        jax.jit(jaxner.loss, static_argnums=0)(
-            model, weights, batch, given.at[1, 1].set(0)
-        ),
-        plain,
-        rtol=1e-6,
-    )
-
-
-def test_gold_labels_that_break_the_scheme_are_refused():
-    text, labels = [["Rome", "fell"]], [["B-LOC", "O"]]
-    with pytest.raises(ValueError, match="break BIOES"):
-        jaxner.Batches.of(VOCABULARY, text, labels, batch_size=1)
+        with pytest.raises(ValueError, match=str(wrong)):
+            jaxner.loss(build(), weights, batch, jnp.array([[0, wrong], [0, 0]]))
+    gold = jnp.array([[4, 0], [4, -100]])  # the last is under padding
+    plain = jaxner.loss(model, weights, batch, gold)
+    clean = jaxner.loss(model, weights, batch, gold.at[1, 1].set(0))
+    assert float(plain) == pytest.approx(float(clean), rel=1e-6)

@@ -1,0 +1,250 @@
+"""Passes with dropout, the refinement of their draft, and what is predicted from them.
+
+The two streams have a NumPy reading of their own in test_encoders.py.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxner import inference, models
+from jaxner.types import Potentials, WordVectors
+from tests.marks import slow
+from tests.models import draws
+from tests.sentences import spelled
+
+LABELS, PASSES = 3, 3
+LSTM = {"name": "bilstm", "hidden_dim": 3, "input_dropout": 0.2, "output_dropout": 0.4}
+QUIET = {**LSTM, "input_dropout": 0.0, "output_dropout": 0.0}
+ENCODERS = {
+    "bilstm": LSTM,
+    "grn": {"name": "grn", "hidden_dim": 4},
+    "idcnn": {"name": "idcnn", "hidden_dim": 4, "dilations": (1, 2)},
+    "transformer": {"name": "transformer", "num_layers": 1, "num_heads": 2}
+    | {"head_dim": 2, "attention_dropout": 0.5},
+    "lan": {"name": "lan", "hidden_dim": 2, "num_layers": 2, "num_heads": 2},
+}
+CHARACTERS = {
+    "none": None,
+    "cnn": {"name": "cnn", "dim": 3, "num_filters": 3, "dropout": 0.5},
+    "lstm": {"name": "lstm", "dim": 3, "hidden_dim": 2, "dropout": 0.5},
+    "intnet": {"name": "intnet", "dim": 3, "num_filters": 2, "growth": 2},
+}
+
+
+def build(encoder=LSTM, head="softmax", rates=(0.3, 0.3), chars="none", **more):
+    """A model with rates of dropout of its representation and of its head."""
+    words = {"words": {"dim": 6}, "chars": CHARACTERS[chars], "dropout": rates[0]}
+    rate = {} if head == "scores" else {"dropout": rates[1]}
+    return draws.build(
+        representation=words, encoder=encoder, head={"name": head, **rate}, **more
+    )
+
+
+def refining(head="softmax", **options):
+    """A model with a refinement of a draft of two passes."""
+    streams = {"num_layers": 1, "num_heads": 2, "head_dim": 2}
+    small = {"label_scale": 1.0, "label_dim": 5, "head": {"name": "softmax"}}
+    mc_dropout = {"num_samples": 2, "parts": ("encoder",)}
+    refinement = {**small, **streams, **options}
+    more = {"num_frozen_words": 2, "mc_dropout": mc_dropout, "refinement": refinement}
+    return build(head=head, **more)
+
+
+def sentence(length=3, padded=None, width=2):
+    padded = padded or length
+    words, chars = np.zeros(padded, np.int32), np.zeros((padded, width), np.int32)
+    words[:length] = np.arange(2, 2 + length)
+    chars[:length, :2] = 1
+    whole = spelled(words, chars, np.arange(padded) < length)
+    return jax.tree.map(jnp.asarray, whole)
+
+
+def weights_of(model):
+    """Scores far from uniform, so that labels and entropies differ."""
+    weights = models.init(model, jax.random.key(0))
+    weights = jax.tree.map(lambda leaf: leaf * 3, weights)
+    if getattr(model.head, "transitions", False):
+        scores = np.random.default_rng(1).normal(size=(LABELS, LABELS))
+        weights["params"]["head"]["transitions"] = jnp.asarray(scores, jnp.float32)
+    return weights
+
+
+KEYS = models.pass_keys(jax.random.key(0), PASSES)
+predict, drafted, refine, sample = (
+    jax.jit(f, static_argnums=0)
+    for f in (models.predict, models.drafted, models.refine, models.sample)
+)
+
+
+def emissions(model, keys=KEYS):
+    return np.asarray(sample(model, weights_of(model), sentence(), keys).emissions)
+
+
+# --- Passes ---------------------------------------------------------------------------
+
+
+def test_no_dropout_means_no_mutual_information():
+    model = build(QUIET, "crf", rates=(0.0, 0.0))
+    samples = sample(model, weights_of(model), sentence(), KEYS)
+    summary = inference.summarise(models.probabilities(samples, sentence().mask))
+    np.testing.assert_allclose(summary.mutual_information, 0, atol=1e-6)
+    assert (summary.entropy > 0).all()
+
+
+@pytest.mark.parametrize("part", ["head", "encoder", "representation"])
+def test_only_the_named_part_has_dropout(part):
+    """Rates of the others at 0 change nothing; that of the part itself does."""
+    passes = emissions(build(mc_dropout={"parts": part}))
+    assert np.ptp(passes, axis=0).max() > 0.01
+    rates = [0.3 if name == part else 0.0 for name in ("representation", "head")]
+    others = build(LSTM if part == "encoder" else QUIET, rates=rates)
+    np.testing.assert_allclose(passes, emissions(others), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "chars"),
+    [
+        ("bilstm", "none"),
+        *slow(("grn", "none"), ("idcnn", "none"), ("transformer", "none")),
+        *slow(("lan", "none"), ("idcnn", "cnn"), ("idcnn", "intnet")),
+        *slow(("idcnn", "lstm")),
+    ],
+)
+def test_padding_and_batch_mates_change_no_sample(encoder, chars):
+    """Nor a longer word in the batch; masks are drawn by place."""
+    head = "scores" if encoder == "lan" else "softmax"
+    model = build(ENCODERS[encoder], head, chars=chars)
+    alone = emissions(model)
+    assert np.abs(alone[0] - alone[1]).max() > 1e-4
+    sentences = sentence(3, 5, 4), sentence(5, 5, 4), sentence(0, 5, 4)
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sentences)
+    passes = jax.jit(jax.vmap(models.sample, (None, None, 0, None)), static_argnums=0)
+    together = passes(model, weights_of(model), batch, KEYS).emissions
+    np.testing.assert_allclose(together[0, :, :3], alone, rtol=1e-5, atol=1e-5)
+
+
+def test_sentences_have_keys_of_their_own_whatever_their_padding():
+    one, padded = sentence(3), sentence(3, 6, 5)
+    other = one._replace(words=one.words[::-1])
+    keys = [
+        jax.random.key_data(models.sentence_key(jax.random.key(0), s)).tolist()
+        for s in (one, padded, other, sentence(4))
+    ]
+    assert keys[0] == keys[1]
+    assert len({tuple(k) for k in keys}) == 3
+
+
+@pytest.mark.parametrize("over", ["scores", "probabilities"])
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_prediction_from_the_mean_of_scores_or_of_probabilities(head, over):
+    mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
+    model, mask = build(head=head, mc_dropout=mc_dropout), sentence().mask
+    own = models.sentence_key(jax.random.key(5), sentence())
+    weights, keys = weights_of(model), models.pass_keys(own, PASSES)
+    predicted = predict(model, weights, sentence())
+    passes = sample(model, weights, sentence(), keys)
+    if over == "scores":
+        mean = np.mean(passes.emissions, axis=0)
+        assert (predicted.transitions is None) == (head == "softmax")
+    else:
+        each = (passes._replace(emissions=e) for e in passes.emissions)
+        chances = [inference.marginals(potentials, mask) for potentials in each]
+        mean = np.log(np.mean(chances, axis=0))
+    np.testing.assert_allclose(predicted.emissions, mean, atol=1e-5)
+
+
+# --- The refinement -------------------------------------------------------------------
+
+CHANCES = jnp.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+
+
+@pytest.mark.parametrize("soft", [False, *slow(True)])
+def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
+    model = refining(soft=soft)
+    weights, refinement = weights_of(model), model.refinement
+    params = weights["params"]["refinement"]
+    chances = CHANCES if soft else jnp.eye(LABELS)[CHANCES.argmax(axis=1)]
+    own = {"params": params["representation"]}
+    own["frozen"] = weights["frozen"]["refinement"]["representation"]
+    x = draws.apply(refinement.representation, own, sentence())
+    read = x, chances @ params["label_vectors"], sentence().mask
+    features = draws.apply(refinement.streams, {"params": params["streams"]}, *read)
+    head = draws.in_float64(weights)["refinement"]["head"]
+    expected = draws.dense(head["emissions"], features)
+    found = refine(model, weights, sentence(), CHANCES).emissions
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("head", ["softmax", "crf"])
+def test_the_refinement_decides_where_the_draft_is_uncertain(head):
+    model = refining(head)
+    weights = weights_of(model)
+    draft, chances = drafted(model, weights, sentence())
+    entropies = inference.entropy(chances)
+    threshold = float(np.sort(entropies)[:2].mean())
+    uncertain = np.asarray(entropies) > threshold
+    assert uncertain.sum() == 2
+    logs = np.asarray(
+        predict(refining(head, threshold=threshold), weights, sentence()).emissions
+    )
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-5)
+    refined = refine(model, weights, sentence(), chances)
+    for potentials, is_chosen in ((refined, uncertain), (draft, ~uncertain)):
+        each = np.log(inference.marginals(potentials, sentence().mask))
+        np.testing.assert_allclose(logs[is_chosen], each[is_chosen], atol=1e-5)
+
+
+def test_mixing_keeps_the_best_labels_of_both():
+    scores = 5 * np.random.default_rng(0).normal(size=(2, 4, LABELS))
+    draft, refined = (Potentials(jnp.asarray(x, jnp.float32)) for x in scores)
+    mask, uncertain = jnp.ones(4, bool), jnp.array([True, False, True, False])
+    mixed = inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
+    parts = [np.argmax(p.emissions, axis=1) for p in (refined, draft)]
+    np.testing.assert_array_equal(mixed, np.where(uncertain, *parts))
+
+
+# --- Word vectors ---------------------------------------------------------------------
+
+
+def tables(weights):
+    """The word tables of the draft and of the refinement: trained, and frozen."""
+    for part in (lambda tree: tree, lambda tree: tree["refinement"]):
+        params, frozen = (part(weights[name]) for name in ("params", "frozen"))
+        yield (
+            params["representation"]["words"]["trained"],
+            frozen["representation"]["words"]["vectors"],
+        )
+
+
+def test_vectors_are_filled_into_both_representations():
+    weights = models.init(refining(), jax.random.key(0))
+    trained, frozen = np.random.default_rng(0).normal(size=(2, 2, 6)).astype(np.float32)
+    vectors = WordVectors(np.array([3, 5]), trained, frozen, 1.0, 1.0)
+    both = zip(
+        tables(weights), tables(models.with_vectors(weights, vectors)), strict=True
+    )
+    for (drawn, _), (table, rest) in both:
+        np.testing.assert_array_equal(table, drawn.at[vectors.rows].set(trained))
+        np.testing.assert_array_equal(rest, frozen)
+
+
+@pytest.mark.parametrize("num_trained", [9, 2])
+def test_words_are_divided_by_the_deviation_of_the_vocabulary(num_trained):
+    """Of the training words' vectors; padding is no word."""
+    weights = models.init(refining(), jax.random.key(0))
+    rng = np.random.default_rng(0)
+    for part in (weights, {k: v["refinement"] for k, v in weights.items()}):
+        trained = rng.normal(size=(num_trained, 6)).astype(np.float32)
+        trained[0] = 1e6
+        frozen = (7 * rng.normal(size=(4, 6))).astype(np.float32)
+        part["params"]["representation"]["words"]["trained"] = jnp.asarray(trained)
+        part["frozen"]["representation"]["words"]["vectors"] = jnp.asarray(frozen)
+    both = zip(tables(weights), tables(models.standardise_words(weights)), strict=True)
+    for old, new in both:
+        rows = [old[0][1:]]
+        if num_trained == 2:  # all but the unknown word is frozen
+            rows.append(old[1])
+        deviation = np.concatenate(rows).astype(np.float64).std()
+        draws.close(new, [table / deviation for table in old])
