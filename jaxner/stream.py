@@ -116,7 +116,7 @@ def records(
             else:
                 source = formats.load_json(source[0])
                 pieces = formats.json_pieces(source, options)
-                next_name = formats.json_document(source)
+                next_name = source.get("document")
                 is_first = next_name not in (None, name)
                 if is_first:
                     name, document = next_name, document + 1

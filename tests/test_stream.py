@@ -122,7 +122,7 @@ def test_objects_keep_their_other_fields(record, expected):
 
 def test_documents_of_objects_as_columns():
     rows = [("x", "a"), ("x", "b"), (None, "c"), ("y", "d")]
-    fields = [{"tokens": [t]} | ({"doc_id": d} if d else {}) for d, t in rows]
+    fields = [{"tokens": [t]} | ({"document": d} if d else {}) for d, t in rows]
     mark = "-DOCSTART-\n\n"
     expected = f"{mark}a\tO\n\nb\tO\n\nc\tO\n\n{mark}d\tO\n\n"
     assert written("\n".join(map(json.dumps, fields)), "jsonl", "conll") == expected

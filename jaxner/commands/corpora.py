@@ -72,20 +72,15 @@ def convert(
         console.print(f"Reading {source} as columns (--from conll)", markup=False)
     split = corpora.read(source, **_keywords(from_, reading))
     console.print(split.summary(), markup=False)
+    examples = split.to_scheme(scheme) if scheme else split.examples
+    if scheme and split.ill_formed:
+        count = counted(split.ill_formed, "ill-formed label")
+        console.print(f"Made {count} well-formed")
     has_tags = split.scheme == schemes.TAGS
-    examples = split.examples
-    if scheme and has_tags:
-        raise InputError("Tags have no scheme to convert: remove --scheme")
-    if scheme:
-        examples = split.to_scheme(scheme)
-        if split.ill_formed:
-            count = counted(split.ill_formed, "ill-formed label")
-            console.print(f"Made {count} well-formed")
-    file = sys.stdout if is_piped else target
-    formats.write(file, examples, to, tags=has_tags)
+    formats.write(sys.stdout if is_piped else target, examples, to, tags=has_tags)
     if not is_piped:
         console.print(f"Written: {target}", markup=False)
-    if to and formats.FORMATS[to].has_spans:
+    if to == "brat":
         console.print("To read it back with the same tokens: --tokenizer whitespace")
 
 
@@ -125,10 +120,6 @@ def check(
         strict: Warnings count as errors.
         from_: Format to read; default: by the name.
         reading: How to read the files.
-
-    Raises:
-        SystemExit: A file cannot be read (status 1), or, with `strict`, there is a
-            warning (status 2).
     """
     if not paths and not workdir:
         raise InputError("Expected a FILE or FOLDER to check, or --workdir of a run")

@@ -23,7 +23,7 @@ from jaxner.data.formats import Example
 from jaxner.errors import InputError, needs
 from jaxner.wording import counted
 
-LEVELS = ("error", "warning", "note")
+LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 """With an error, a file cannot be read; a warning is probably a mistake."""
 _SHOWN = 5  # cases in a message
 _LONG_TOKEN = 100  # characters
@@ -65,26 +65,26 @@ def findings(
     """
     path = Path(path)
     if not path.is_dir() or any(path.glob("*.ann")) or any(path.glob("*_conll")):
-        split, found = of_file(path, **reading)
-        return ({path.name: split} if split else {}), found
+        split, result = of_file(path, **reading)
+        return ({path.name: split} if split else {}), result
     splits: dict[str, Split] = {}
-    found = []
+    result = []
     for name in corpora.SPLITS:
         try:
             file = corpora.find(path, name)
         except FileNotFoundError:
             message = f"there is no {name} file"
-            found.append(Finding("warning", "splits", message, str(path)))
+            result.append(Finding("warning", "splits", message, str(path)))
         except (OSError, ValueError) as error:
-            found.append(Finding("error", "splits", str(error), str(path)))
+            result.append(Finding("error", "splits", str(error), str(path)))
         else:
-            split, own = of_file(file, **reading, split=name)
-            found += own
+            split, more = of_file(file, **reading, split=name)
+            result += more
             splits |= {name: split} if split else {}
-    if not splits and not any(finding.level == "error" for finding in found):
+    if not splits and {finding.level for finding in result} == {"warning"}:
         message = "expected train, dev or test files, got none"
-        found = [Finding("error", "splits", message, str(path))]
-    return splits, found + of_splits(splits)
+        result = [Finding("error", "splits", message, str(path))]
+    return splits, result + of_splits(splits)
 
 
 def of_file(
@@ -105,35 +105,24 @@ def of_file(
     is_readable = not errors
     read = corpora.split_of(path, contents, split=split, scheme=scheme, errors=errors)
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
-    found = [
+    result = [
         Finding("error", "format", error.message, str(error.path or path), error.line)
         for error in errors
     ]
     if not is_readable or not read.examples:
-        return None, found
+        return None, result
     notes = [note for note in read.notes if note != read.ill_formed_note]  # see _labels
-    if found:
+    if result:
         notes.append("sentences with such labels are left out of all further checks")
-    found += of_split(read)
-    found += [Finding("note", "reading", note, str(path)) for note in notes]
-    return read, found
-
-
-def of_split(split: Split) -> list[Finding]:
-    """Returns probable mistakes within one split.
-
-    Example:
-        >>> found = of_split(corpora.load("sample", "dev"))
-        >>> [finding.check for finding in found if finding.level != "note"]
-        []
-    """
-    return [finding for check in _CHECKS for finding in check(split)]
+    result += (finding for check in _CHECKS for finding in check(read))
+    return read, result + [
+        Finding("note", "reading", note, str(path)) for note in notes
+    ]
 
 
 def at_start(split: Split) -> list[Finding]:
     """Returns the gravest probable mistakes, for the start of a run."""
-    found = (finding for check in _GRAVE for finding in check(split))
-    return [finding for finding in found if finding.level == "warning"]
+    return [finding for check in _GRAVE for finding in check(split)]
 
 
 def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
@@ -142,7 +131,7 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
         return []
     train = splits["train"]
     known, words = {example.tokens for example in train.examples}, train.words()
-    found = []
+    result = []
     for name, split in splits.items():
         if name == "train":
             continue
@@ -152,16 +141,17 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
             what = f"{counted(len(both), 'sentence')} of {name} ({share:.1%} of those"
             what += " with 4 tokens or more) also in train"
             level = "warning" if share > 0.05 else "note"
-            found.append(_at(split, both[0], 0, "overlap", what, len(both), level))
+            result.append(_at(split, (both[0], 0), "overlap", what, len(both), level))
+        file = str(split.path)
         if missing := sorted(set(split.types()) - set(train.types())):
             what = f"train lacks {counted(len(missing), 'type')} of {name}: "
             what += ", ".join(missing)
-            found.append(Finding("warning", "unseen types", what, str(split.path)))
+            result.append(Finding("warning", "unseen types", what, file))
         tokens = [token for example in split.examples for token in example.tokens]
         share = sum(token not in words for token in tokens) / max(len(tokens), 1)
         what = f"{share:.1%} of the tokens of {name} are not in train"
-        found.append(Finding("note", "out of vocabulary", what, str(split.path)))
-    return found
+        result.append(Finding("note", "out of vocabulary", what, file))
+    return result
 
 
 def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
@@ -191,17 +181,18 @@ def coverage(split: Split, name: str, known: Set[str]) -> Finding:
 
 # The checks of one split
 
+Place = tuple[Example, int]  # a token
+
 
 def _at(
     split: Split,
-    example: Example,
-    position: int,
+    place: Place,
     check: str,
     message: str,
     count: int = 1,
     level: str = "warning",
 ) -> Finding:
-    """Returns a finding at a token."""
+    example, position = place
     file = example.path or str(split.path)
     return Finding(level, check, message, file, example.lines[position], count)
 
@@ -209,8 +200,8 @@ def _at(
 @functools.lru_cache(1 << 16)
 def _oddity(token: str) -> tuple[str, str] | None:
     """Returns the kind of an odd token, and what it is."""
-    hidden = [char for char in token if is_invisible(char)]
-    if len(hidden) + token.count(" ") == len(token):
+    hidden = {char for char in token if is_invisible(char)}
+    if not {*token} - hidden - {" "}:
         return "blank", "without visible characters"
     if any(unicodedata.category(char) == "Cc" for char in hidden):
         return "control", "with a control character, such as NUL"
@@ -219,14 +210,14 @@ def _oddity(token: str) -> tuple[str, str] | None:
     if any(pair in token for pair in _MOJIBAKE):
         return "encoding", "that may have been read in the wrong encoding"
     # Soft hyphens and joiners are part of the words of some languages.
-    if {*hidden} - {*"\xad\u200c\u200d"}:
+    if hidden - {*"\xad\u200c\u200d"}:
         return "hidden", "with an invisible character"
     return None
 
 
 def _odd_tokens(split: Split) -> Iterator[Finding]:
     """Finds tokens that are blank, very long, or have wrong characters."""
-    kinds: dict[tuple[str, str], list[tuple[Example, int]]] = defaultdict(list)
+    kinds: dict[tuple[str, str], list[Place]] = defaultdict(list)
     for example in split.examples:
         for position, token in enumerate(example.tokens):
             if kind := _oddity(token):
@@ -237,7 +228,7 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
             for example, position in cases[:_SHOWN]
         )
         message = f"{counted(len(cases), 'token')} {what}: {shown}"
-        yield _at(split, *cases[0], f"{kind} tokens", message, len(cases))
+        yield _at(split, cases[0], f"{kind} tokens", message, len(cases))
 
 
 def _numbers(split: Split) -> Iterator[Finding]:
@@ -245,9 +236,8 @@ def _numbers(split: Split) -> Iterator[Finding]:
     pairs = [pair for e in split.examples[:500] for pair in pairwise(e.tokens)]
     numbers = [(int(a), int(b)) for a, b in pairs if a.isdecimal() and b.isdecimal()]
     if len(pairs) > 3 and sum(b - a == 1 for a, b in numbers) > 0.9 * len(pairs):
-        message = "the tokens are running numbers, not words; set token_column to the "
-        message += "column of the words"
-        yield _at(split, split.examples[0], 0, "running numbers", message)
+        message = "the tokens are running numbers, not words; set token_column"
+        yield _at(split, (split.examples[0], 0), "running numbers", message)
 
 
 def _long_sentences(split: Split) -> Iterator[Finding]:
@@ -255,33 +245,19 @@ def _long_sentences(split: Split) -> Iterator[Finding]:
     longest = max(split.examples, key=lambda example: len(example.tokens))
     usual = statistics.median(len(example.tokens) for example in split.examples)
     count, most = len(split.examples), len(longest.tokens)
-    if most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual):
-        message = f"a sentence has {most:,} tokens, the median {usual:g}"
-    elif count > 1 and usual > _LONG_MEDIAN:
-        message = f"half of the sentences have {usual:g} tokens or more"
-    else:
-        return
-    message += "; are blank lines between sentences missing?"
-    yield _at(split, longest, 0, "long sentences", message)
-
-
-def _cut_end(split: Split) -> Iterator[Finding]:
-    """Finds a last line that may be cut off."""
-    if not split.last_line or not split.examples:
-        return
-    last = split.examples[-1]
-    counts = Counter(label for e in split.examples for label in e.labels)
-    if counts[last.labels[-1]] == 1:
-        message = "the file ends without a line end, in the label "
-        message += f"{last.labels[-1]!r} of no other token; is it complete?"
-        yield _at(split, last, -1, "cut end", message)
+    is_odd = most > _LONG_SENTENCE and (count == 1 or most >= 10 * usual)
+    if is_odd or (count > 1 and usual > _LONG_MEDIAN):
+        message = f"the longest sentence has {most:,} tokens, the median {usual:g}; "
+        message += "are blank lines between sentences missing?"
+        yield _at(split, (longest, 0), "long sentences", message)
 
 
 def _similar_types(split: Split) -> Iterator[Finding]:
     """Finds types that differ by case or a letter from a far more frequent type."""
-    cases: dict[str, list[tuple[Example, int]]] = defaultdict(list)
-    for example, start, _, kind in _entities(split):
-        cases[kind].append((example, start))
+    cases: dict[str, list[Place]] = defaultdict(list)
+    for example in split.examples if split.scheme != schemes.TAGS else ():
+        for start, _, kind in schemes.to_spans(example.labels):
+            cases[kind].append((example, start))
     for name, places in sorted(cases.items()):
         count = len(places)
         closer = [n for n in cases if n != name and len(cases[n]) >= 20 * count]
@@ -290,33 +266,20 @@ def _similar_types(split: Split) -> Iterator[Finding]:
         for other in (same or similar)[:1]:
             message = f"the type {name!r} ({count:,}) looks like {other!r} "
             message += f"({len(cases[other]):,}); is it a misspelling?"
-            yield _at(split, *places[0], "similar types", message)
-
-
-def _entities(split: Split) -> Iterator[tuple[Example, int, int, str]]:
-    if split.scheme != schemes.TAGS:
-        for example in split.examples:
-            for start, end, kind in schemes.to_spans(example.labels):
-                yield example, start, end, kind
+            yield _at(split, places[0], "similar types", message)
 
 
 def _labels(split: Split) -> Iterator[Finding]:
     """Finds labels that violate their scheme, and files without entities."""
-    if split.scheme == schemes.TAGS:
-        return
     broken = [
         (example, position)
         for example in split.examples
         for position in schemes.violations(example.labels, split.scheme)
     ]
     if broken:
-        lines = ", ".join(str(e.lines[i]) for e, i in broken[:_SHOWN])
-        message = f"{counted(len(broken), 'label')} against the scheme {split.scheme}, "
-        message += (
-            f"in line {lines}; `jaxner convert … --scheme {split.scheme}` writes "
-        )
-        message += "well-formed ones"
-        yield _at(split, *broken[0], "scheme", message, len(broken))
+        message = f"{split.ill_formed_note}; `jaxner convert … --scheme {split.scheme}`"
+        message += " writes well-formed ones"
+        yield _at(split, broken[0], "scheme", message, len(broken))
     if not split.types():
         message = "there is no entity: all labels are O; is it the right column "
         message += "(label_column) or field?"
@@ -335,69 +298,47 @@ def _repeated(split: Split) -> Iterator[Finding]:
         lines = ", ".join(str(e.line) for e in group[:_SHOWN])
         text = " ".join(group[0].tokens)[:60]
         message = f"the same sentence has different labels in lines {lines}: {text!r}"
-        yield _at(split, group[0], 0, "contradictions", message)
+        yield _at(split, (group[0], 0), "contradictions", message)
     if again:
         count = sum(len(group) - 1 for group in again)
         message = f"{counted(count, 'sentence')} of 4 tokens or more occurred before"
-        yield _at(split, again[0][1], 0, "repetitions", message, count, "note")
+        yield _at(split, (again[0][1], 0), "repetitions", message, count, "note")
 
 
-def _ambiguous(split: Split) -> Iterator[Finding]:
-    """Finds entities whose text has several types, most frequent first."""
-    types: dict[str, Counter[str]] = defaultdict(Counter)
-    for example, start, end, kind in _entities(split):
-        types[" ".join(example.tokens[start:end])][kind] += 1
-    several = [(text, kinds) for text, kinds in types.items() if len(kinds) > 1]
-    # The more frequent the second type, the graver the ambiguity.
-    several.sort(key=lambda pair: -pair[1].most_common(2)[1][1])
-    if several:
-        shown = ", ".join(
-            f"{text!r} ({', '.join(f'{kind} {n}' for kind, n in kinds.most_common())})"
-            for text, kinds in several[:10]
-        )
-        message = f"{counted(len(several), 'text')} with several types: {shown}"
-        file, count = str(split.path), len(several)
-        yield Finding("note", "several types", message, file, None, count)
+_GRAVE = (_numbers, _long_sentences, _odd_tokens, _similar_types)
+_CHECKS = (*_GRAVE, _labels, _repeated)
 
 
-_GRAVE = (_numbers, _long_sentences, _odd_tokens, _cut_end, _similar_types)
-_CHECKS = (*_GRAVE, _labels, _repeated, _ambiguous)
-
-
-# --- What `jaxner check` shows --------------------------------------------------------
+# What `jaxner check` shows
 
 
 def show(
     splits: Sequence[Split],
-    found: Sequence[Finding],
+    result: Sequence[Finding],
     suspects: Sequence[Any] = (),
     limit: int = 20,
 ) -> None:
     """Prints each split in a line, the findings, the gravest first, and the suspects.
 
-    Args:
-        splits: What was read.
-        found: The findings.
-        suspects: Likely annotation errors, of `describe.suspects`.
-        limit: Most lines of findings, and of suspects.
+    `suspects` are likely annotation errors, of `describe.suspects`; at most `limit`
+    lines of these, and of findings.
     """
     from rich.text import Text
 
     from jaxner.terminal import LineConsole
 
     console = LineConsole()
-    styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
     for split in splits:
         console.print(split.summary().splitlines()[0], markup=False)
-    ranked = sorted(found, key=lambda finding: LEVELS.index(finding.level))
-    for number, finding in enumerate(ranked):
-        is_first = number == 0 or ranked[number - 1].level != finding.level
-        if number < limit or is_first:
-            level = (f"{finding.level}: ", styles[finding.level])
-            console.print(Text.assemble(level, str(finding)))
-    counts = Counter(finding.level for finding in found)
+    shown = 0
+    for level, style in LEVELS.items():
+        for i, finding in enumerate(f for f in result if f.level == level):
+            if shown < limit or i == 0:
+                console.print(Text.assemble((f"{level}: ", style), str(finding)))
+            shown += 1
+    counts = Counter(finding.level for finding in result)
     parts = ", ".join(counted(counts[level], level) for level in LEVELS)
-    console.print(parts + (" (--limit shows more)" if len(found) > limit else ""))
+    console.print(parts + (" (--limit shows more)" if shown > limit else ""))
     if suspects:
         count = counted(len(suspects), "place")
         console.print(f"{count} that the tagger labels otherwise, best first:")
@@ -411,7 +352,7 @@ def show(
 
 
 def content(
-    splits: Sequence[Split], found: Sequence[Finding], suspects: Sequence[Any] = ()
+    splits: Sequence[Split], result: Sequence[Finding], suspects: Sequence[Any] = ()
 ) -> dict[str, Any]:
     """Returns all that a check found, as JSON and `page` have it."""
     facts = [
@@ -429,7 +370,7 @@ def content(
     ]
     return {
         "splits": facts,
-        "findings": [dataclasses.asdict(finding) for finding in found],
+        "findings": [dataclasses.asdict(finding) for finding in result],
         "suspects": [suspect._asdict() for suspect in suspects],
     }
 

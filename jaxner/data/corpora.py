@@ -27,8 +27,6 @@ SPLITS = ("train", "dev", "test")
 Sizes = tuple[int, ...]
 COUNTED = (("sentence", "sentences"), ("token", "tokens"), ("entity", "entities"))
 """What `Split.sizes` counts: singular and plural."""
-# Control characters, formats such as U+200B, all spaces and line ends.
-_INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +45,6 @@ class Split:
         notes: Ill-formed labels, what the reader changed, and differences from the
             published corpus.
         vectors: Precomputed vectors of each sentence, or None.
-        last_line: The file's last line if it has no line end.
         ill_formed_note: The one of `notes` that counts ill-formed labels, or None.
     """
 
@@ -60,7 +57,6 @@ class Split:
     ill_formed: int = 0
     notes: tuple[str, ...] = ()
     vectors: Any = None
-    last_line: str | None = None
     ill_formed_note: str | None = None
 
     def to_scheme(self, scheme: str) -> tuple[Example, ...]:
@@ -71,11 +67,9 @@ class Split:
         """
         if (scheme == schemes.TAGS) != (self.scheme == schemes.TAGS):
             what = "tags" if self.scheme == schemes.TAGS else f"spans ({self.scheme})"
-            raise InputError(
-                f"the labels are {what} and cannot be converted to {scheme}; for tags, "
-                "train and tag with the scheme tags (--config.data.scheme=tags)",
-                self.path,
-            )
+            message = f"the labels are {what} and cannot be converted to {scheme}; for "
+            message += "tags, train and tag with --config.data.scheme=tags"
+            raise InputError(message, self.path)
         if scheme == schemes.TAGS:
             return tuple(self.examples)
         return tuple(
@@ -166,19 +160,29 @@ def split_of(
         names = set(schemes.from_io(names))
     wrong = {n: problem for n in names if (problem := _problem(n, has_tags))}
     if wrong:
-        examples = _well_labelled(path, examples, wrong, errors)
-    lines: list[int] = []
+        problems = _label_errors(path, examples, wrong)
+        if errors is None:
+            raise problems[0]
+        errors += problems
+        examples = tuple(e for e in examples if wrong.keys().isdisjoint(e.labels))
+    lines, note = [], None
     if not has_tags:
-        declared = scheme
-        scheme, lines = _detect(scheme, examples)
-        if declared and scheme != declared:
-            notes.append(f"labels are {scheme}, not {declared} as published")
-    note = None
+        detected = schemes.detect(example.labels for example in examples)
+        broken = {
+            known: [
+                example.lines[position]
+                for example in examples
+                for position in schemes.violations(example.labels, known)
+            ]
+            for known in (scheme or detected, detected)
+        }
+        best = min(broken, key=lambda known: len(broken[known]))
+        if scheme and best != scheme:
+            notes.append(f"labels are {best}, not {scheme} as published")
+        scheme, lines = best, broken[best]
     if lines:
-        places = ", ".join(map(str, lines[:5]))
-        note = (
-            f"{counted(len(lines), 'label')} against {scheme}, first in line {places}"
-        )
+        note = f"{counted(len(lines), 'label')} against {scheme}, first in line "
+        note += ", ".join(map(str, lines[:5]))
         notes.append(note)
     return Split(
         path.name if name is None else name,
@@ -189,24 +193,8 @@ def split_of(
         contents.sha256,
         len(lines),
         tuple(notes),
-        last_line=contents.last_line,
         ill_formed_note=note,
     )
-
-
-def _detect(declared: str | None, examples: Sequence[Example]) -> tuple[str, list[int]]:
-    """Returns the scheme, and the lines of labels that break it."""
-    names = [schemes.detect(example.labels for example in examples)]
-    if declared:
-        names.insert(0, declared)
-    lines = {
-        scheme: [
-            e.lines[i] for e in examples for i in schemes.violations(e.labels, scheme)
-        ]
-        for scheme in names
-    }
-    best = min(lines, key=lambda scheme: len(lines[scheme]))
-    return best, lines[best]
 
 
 def _problem(label: str, has_tags: bool) -> str:
@@ -215,41 +203,33 @@ def _problem(label: str, has_tags: bool) -> str:
     if hidden or label != label.strip(" "):
         code = f"U+{ord((hidden or ' ')[0]):04X}"
         return f"Label {label!r} contains an invisible character ({code}); remove it"
-    if not has_tags:
-        try:
-            schemes.parse(label)
-        except InputError as error:
-            return error.message
+    try:
+        _ = has_tags or schemes.parse(label)
+    except InputError as error:
+        return error.message
     return ""
 
 
-def _well_labelled(
-    path: Path,
-    examples: Sequence[Example],
-    wrong: Mapping[str, str],
-    errors: list[InputError] | None,
-) -> tuple[Example, ...]:
-    """Returns the sentences without wrong labels; raises or collects the others'."""
+def _label_errors(
+    path: Path, examples: Sequence[Example], wrong: Mapping[str, str]
+) -> list[InputError]:
+    """Returns the errors of wrong labels, each with the hint that fits the file."""
     tokens = [token for example in examples[:100] for token in example.tokens]
     like_labels = sum(t == "O" or (t[1:2] == "-" and t[0] in "BIESLU") for t in tokens)
     hint = ""
-    if like_labels > len(tokens) / 2:
+    if all(label.isdigit() for label in wrong):
+        hint = "; labels are names, not numbers"
+    elif like_labels > len(tokens) / 2:
         hint = "; are the columns swapped? Set token_column and label_column"
     elif not any("; " in problem for problem in wrong.values()):
         hint = "; is it the right column (label_column)? Or are they tags, without "
         hint += "spans (scheme tags)?"
-    if all(label.isdigit() for label in wrong):
-        hint = "; labels are names, not numbers"
-    problems = [
+    return [
         InputError(wrong[label] + hint, example.path or path, line)
         for example in examples
         for label, line in zip(example.labels, example.lines, strict=True)
         if label in wrong
     ]
-    if errors is None:
-        raise problems[0]
-    errors += problems
-    return tuple(e for e in examples if wrong.keys().isdisjoint(e.labels))
 
 
 def is_invisible(char: str) -> bool:
@@ -259,22 +239,16 @@ def is_invisible(char: str) -> bool:
         >>> is_invisible("\xa0"), is_invisible("\u200b"), is_invisible("x")
         (True, True, False)
     """
-    return char != " " and unicodedata.category(char) in _INVISIBLE
+    # Control characters, formats such as U+200B, all spaces and line ends.
+    kind = unicodedata.category(char)
+    return char != " " and kind in ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
 def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     """Takes a random dev split out of the training split.
 
-    Takes whole documents if the file marks them, otherwise sentences.
-
-    Args:
-        train: The training split.
-        share: Share of the sentences (or documents) for dev, within (0, 1); dev gets at
-            least one.
-        seed: Seed of the draw, which depends only on it, the share and the text.
-
-    Returns:
-        The rest of train, and dev, both in the order of the file.
+    Takes whole documents if the file marks them, otherwise sentences; at least one. The
+    draw depends only on seed, share and text. Both splits are in the order of the file.
 
     Raises:
         InputError: The share is not within (0, 1), or train is a single sentence.
@@ -305,18 +279,18 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     replace = dataclasses.replace
     return (
         replace(train, examples=rest, notes=notes),
-        replace(train, split="dev", examples=dev, notes=(note,), last_line=None),
+        replace(train, split="dev", examples=dev, notes=(note,)),
     )
 
 
 # Known corpora
 
-_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl")
+_ENDINGS = ("conll", "txt", "tsv", "bio", "iob", "conllu", "jsonl", "*_conll")
 
 
 def _names(split: str, *stems: str) -> tuple[str, ...]:
     """Returns the usual names of a split's file, or of a folder of files."""
-    names = [f"{stem}.{ending}" for stem in stems for ending in (*_ENDINGS, "*_conll")]
+    names = [f"{stem}.{ending}" for stem in stems for ending in _ENDINGS]
     return (*names, f"*-ud-{split}.conllu", *(f"{stem}/" for stem in stems))
 
 
@@ -336,64 +310,60 @@ class Corpus:
     sizes: Sequence[Sizes] = ()  # as published
 
 
+_CONLL2003 = (
+    ("train.conll", "eng.train", "train.txt"),
+    ("dev.conll", "eng.testa", "valid.txt"),
+    ("test.conll", "eng.testb", "test.txt"),
+)
+_WNUT17 = (
+    ("train.conll", "wnut17train.conll"),
+    ("dev.conll", "emerging.dev.conll"),
+    ("test.conll", "emerging.test.annotated"),
+)
 _KNOWN = (
     Corpus(
         "sample",
         "It is part of jaxner; reinstall jaxner.",
-        scheme="BIO",
+        "BIO",
         sizes=((1_500, 20_454, 3_383), (352, 4_659, 869), (401, 5_525, 1_063)),
     ),
     Corpus(
         "conll2003",
         "Request the Reuters corpus RCV1 from NIST (https://trec.nist.gov/data/reuters)"
         " and add the annotations of https://www.clips.uantwerpen.be/conll2003/ner.",
-        scheme="IOB1",
-        files=(
-            ("train.conll", "eng.train", "train.txt"),
-            ("dev.conll", "eng.testa", "valid.txt"),
-            ("test.conll", "eng.testb", "test.txt"),
-        ),
-        sizes=(
-            (14_041, 203_621, 23_499),
-            (3_250, 51_362, 5_942),
-            (3_453, 46_435, 5_648),
-        ),
+        "IOB1",
+        _CONLL2003,
+        ((14_041, 203_621, 23_499), (3_250, 51_362, 5_942), (3_453, 46_435, 5_648)),
     ),
     Corpus(
         "wnut17",
         "Download it from https://github.com/leondz/emerging_entities_17.",
-        scheme="BIO",
-        files=(
-            ("train.conll", "wnut17train.conll"),
-            ("dev.conll", "emerging.dev.conll"),
-            ("test.conll", "emerging.test.annotated"),
-        ),
-        sizes=((3_394, 62_730, 1_975), (1_009, 15_733, 836), (1_287, 23_394, 1_079)),
+        "BIO",
+        _WNUT17,
+        ((3_394, 62_730, 1_975), (1_009, 15_733, 836), (1_287, 23_394, 1_079)),
     ),
     Corpus(
         "ontonotes5",
         "Get LDC2013T19 from https://catalog.ldc.upenn.edu/LDC2013T19 and make the "
         "CoNLL-2012 splits, without the New Testament, in columns with BIO labels.",
-        scheme="BIO",
+        "BIO",
         sizes=(
             (59_924, 1_088_503, 81_828),
             (8_528, 147_724, 11_066),
             (8_262, 152_728, 11_257),
         ),
     ),
-    # No sizes: they change with each release of Universal Dependencies.
-    Corpus(
+    Corpus(  # its sizes change with each release of Universal Dependencies
         "ud_ewt",
         "Download it from https://github.com/UniversalDependencies/UD_English-EWT.",
-        scheme=schemes.TAGS,
+        schemes.TAGS,
     ),
     Corpus(
         "wsj",
         "Get LDC99T42 (Penn Treebank 3) from https://catalog.ldc.upenn.edu/LDC99T42 "
         "and write sections 0-18 of its Wall Street Journal as train, 19-21 as dev "
-        "and 22-24 as test: one word and tag per line, a blank line after each "
-        "sentence.",
-        scheme=schemes.TAGS,
+        "and 22-24 as test, a word and tag per line, a blank line after each sentence.",
+        schemes.TAGS,
         sizes=((38_219, 912_344), (5_527, 131_768), (5_462, 129_654)),
     ),
 )
@@ -417,8 +387,8 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
         InputError: The name or the split is unknown, or several files match.
     """
     is_folder = str(name_or_dir) not in CORPORA and Path(name_or_dir).is_dir()
-    name, folder = (None, name_or_dir) if is_folder else (str(name_or_dir), None)
-    return _find(*_place(name, folder), split)
+    place = (None, name_or_dir) if is_folder else (str(name_or_dir), None)
+    return _find(*_place(*place), split)
 
 
 def load(
@@ -443,8 +413,7 @@ def load(
 
     Raises:
         FileNotFoundError: The file is missing.
-        InputError: The file is malformed, the corpus or the split is unknown, or
-            several files match.
+        InputError: As `find` and `read`.
 
     Example:
         >>> load("sample", "dev").scheme
@@ -452,8 +421,8 @@ def load(
     """
     corpus, folder = _place(name, directory)
     path, scheme = _find(corpus, folder, split), scheme or corpus.scheme
-    found = read(path, name=corpus.name, split=split, scheme=scheme, **options)
-    notes, sizes = list(found.notes), found.sizes()
+    loaded = read(path, name=corpus.name, split=split, scheme=scheme, **options)
+    notes, sizes = list(loaded.notes), loaded.sizes()
     known = corpus.sizes[SPLITS.index(split)] if corpus.sizes else sizes
     # Not strict: tags have no count of entities.
     for nouns, expected, size in zip(COUNTED, known, sizes, strict=False):
@@ -462,7 +431,7 @@ def load(
             notes.append(f"expected {what} as published, got {size:,}")
     if corpus.name == "sample" and split == "test" and directory is None:
         notes.append("other genres than train and dev, so scores are lower")
-    return dataclasses.replace(found, notes=tuple(notes))
+    return dataclasses.replace(loaded, notes=tuple(notes))
 
 
 def find_vectors(name: str | os.PathLike[str]) -> Path:
@@ -500,12 +469,13 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if split not in SPLITS:
         raise InputError(_unknown("split", split, SPLITS))
     names = corpus.files[SPLITS.index(split)]
-    wanted = [f"{n}{end}" for n in names if n[-1] != "/" for end in ("", ".gz")]
+    wanted = [f"{name}{ending}" for name in names for ending in ("", ".gz")]
     there = [
-        path for name in wanted for path in sorted(folder.glob(name)) if path.is_file()
+        path
+        for name in wanted
+        for path in sorted(folder.glob(name))
+        if (formats.is_folder(path) if name[-1] == "/" else path.is_file())
     ]
-    folders = (folder / name[:-1] for name in names if name[-1] == "/")
-    there += [path for path in folders if path.is_dir() and formats.is_folder(path)]
     if len(there) > 1:
         files = ", ".join(path.name for path in there)
         raise InputError(f"Several {split} files in {folder}: {files}; keep only one")
@@ -514,19 +484,18 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"Expected a folder, {folder} is a file")
     beside = ", ".join(sorted(entry.name for entry in folder.glob("*"))[:20])
-    held = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
+    content = f"it holds {beside or 'nothing'}" if folder.is_dir() else "there is none"
     where = ""
     if corpus.name in CORPORA:
         where = f". Set {DATA_VARIABLE} to the folder that holds the folder "
         where += f"{corpus.name}, or name a directory. {corpus.source}"
     raise FileNotFoundError(
-        f"No {split} file in the folder {folder}: {held}. Possible names, each also "
+        f"No {split} file in the folder {folder}: {content}. Possible names, each also "
         f"with .gz: {', '.join(names)}{where}"
     )
 
 
 def _unknown(what: str, name: str | None, known: Iterable[str]) -> str:
-    known = list(known)
     close = difflib.get_close_matches(str(name).lower(), known, 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"Unknown {what} {name!r}; {hint}known: {', '.join(known)}"

@@ -21,7 +21,6 @@ import operator
 import os
 import re
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TextIO, cast
@@ -49,7 +48,7 @@ JSON_LABELS = ("labels", "ner_tags")
 UPOS, XPOS, MISC = 3, 4, 9
 _NER = re.compile(r"[\t|]NER=([^\t|]+)")
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+$")  # 1-2: several words; 1.1: an empty one
-_NUMBER, _WORD, _POS, _ENTITIES = 2, 3, 4, 10  # of CoNLL-2012
+_WORD, _POS, _ENTITIES = 3, 4, 10  # of CoNLL-2012
 _BRACKETS = re.compile(r"(?:\(([^()*\s]+))?\*?(\))?")
 # brat: semicolons part fragments, as in T1, a type, 0 5;16 23, their text.
 _ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
@@ -62,8 +61,7 @@ class Example:
     Attributes:
         tokens: The tokens as in the file.
         labels: The labels as in the file, one for each token.
-        document: Number of documents begun before the sentence, such as `-DOCSTART-`
-            lines.
+        document: Number of documents begun before it, as by `-DOCSTART-` lines.
         lines: Number of each token's line, from 1.
         text: The text before tokenisation, if the file contains it.
         offsets: First character and last character plus one of each token in `text`.
@@ -121,17 +119,13 @@ class Contents:
 
     Attributes:
         examples: The sentences.
-        format: One of `FORMATS`.
         sha256: Checksum of the decompressed file, or of a folder's names and files.
         notes: What the reader left out or changed: counts, and the first 5 spans.
-        last_line: The last line, if no line end follows it.
     """
 
     examples: tuple[Example, ...]
-    format: str
     sha256: str
     notes: tuple[str, ...] = ()
-    last_line: str | None = None
 
 
 class CharSpan(NamedTuple):
@@ -168,9 +162,8 @@ class File:
     root: Path | None  # the folder of several files: checksums cover their names
     errors: list[InputError] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)  # on unfit spans
-    left_out: Counter[str] = dataclasses.field(default_factory=Counter)
+    left_out: int = 0  # annotations that are not entities
     digest: Any = dataclasses.field(default_factory=hashlib.sha256)
-    data: bytes = b""  # as last read, decompressed
 
     def fail(self, line: int | None, message: str, text: str | None = None) -> None:
         """Collects an error about a line; shows the text."""
@@ -194,18 +187,18 @@ class File:
         """Returns the text of a file, without byte order mark."""
         try:
             with open_binary(path) as file:
-                self.data = file.read()
+                data = file.read()
         except DAMAGED_GZIP as error:
             raise InputError(f"damaged gzip file ({error})", path) from None
         if self.root:
             self.digest.update(f"{path.relative_to(self.root)}\n".encode())
-        self.digest.update(self.data)
+        self.digest.update(data)
         try:
-            return self.data.decode(self.options.encoding).removeprefix("\ufeff")
+            return data.decode(self.options.encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
-            message = f"byte 0x{self.data[error.start]:02x} is not "
-            message += f"{self.options.encoding}; set encoding to that of the file"
-            line = self.data.count(b"\n", 0, error.start) + 1
+            message = f"byte 0x{data[error.start]:02x} is not {self.options.encoding}; "
+            line = data.count(b"\n", 0, error.start) + 1
+            message += "set encoding to that of the file"
             raise InputError(message, path, line) from None
 
     def lines(self) -> list[str]:
@@ -340,7 +333,7 @@ def columns(file: File) -> Iterator[Example]:
 
 
 def _check_order(file: File, start: int, names: Sequence[tuple[int, str]]) -> None:
-    """Checks the words' numbers in a sentence, which show what a file has lost."""
+    """Checks words' numbers in a sentence; they show lost lines, also blank ones."""
     if file.errors and (file.errors[-1].line or 0) >= names[0][0] - 1:
         return  # words after a bad line are misnumbered
     for wanted, (number, name) in enumerate(names, start):
@@ -409,7 +402,7 @@ def conll2012(file: File) -> Iterator[Example]:
 
     for document, rows in _sentences(file, lines, mark, _at_blanks, -width, ()):
         numbers, cells = zip(*rows, strict=True)
-        _check_order(file, 0, [(number, row[_NUMBER]) for number, row in rows])
+        _check_order(file, 0, [(number, row[2]) for number, row in rows])
         labels = [row[label] for row in cells]
         if label == _ENTITIES:
             labels = _unbracketed(file, numbers, labels)
@@ -513,10 +506,9 @@ def json_lines(file: File) -> Iterator[Example]:
       a span may also be `[0, 4, "LOC"]`; offsets count characters, ends are exclusive;
       `tokens` may say what the tokens of the text are.
 
-    A new value of the field `document` (or `doc_id`) starts a document. Labels (or
-    `ner_tags`) may be numbers, as in exports of Hugging Face's data sets, if
-    `label_names` says what they stand for, or a record before them:
-    `{"label_names": ["O", "B-PER", …]}`.
+    A new value of `document` starts a document. Labels (or `ner_tags`) may be numbers,
+    as in exports of Hugging Face's data sets, if `label_names` says what they stand
+    for, or a record before them: `{"label_names": ["O", "B-PER", …]}`.
     """
     names, document, last = file.options.label_names, 0, None
     names = names.split(",") if isinstance(names, str) else names
@@ -528,24 +520,22 @@ def json_lines(file: File) -> Iterator[Example]:
             if list(record) == ["label_names"]:
                 names = _strings(record["label_names"])
                 continue
-            name = json_document(record)
+            name = record.get("document")
             if name is not None and name != last:
                 document, last = document + 1, name
             sentences = json_pieces(record, file.options)
-            match record:
-                case {"tokens": [*_], "labels": kinds} | {
-                    "tokens": [*_],
-                    "ner_tags": kinds,
-                }:
-                    ((words, _, text, offsets),) = sentences
-                    labels = _json_labels(kinds, len(words), names)
-                    numbers = (number,) * len(words)
-                    made = [Example(words, labels, document, numbers, text, offsets)]
-                case {"text": str(text), "spans": [*items]}:
-                    spans = [_json_span(item, number) for item in items]
-                    made = _fitted(file, text, spans, sentences, document, number)
-                case _:
-                    raise InputError("expected tokens and labels, or text and spans")
+            kinds = record.get("labels", record.get("ner_tags"))
+            if "tokens" in record and kinds is not None:
+                ((words, _, text, offsets),) = sentences
+                labels = _json_labels(kinds, len(words), names)
+                numbers = (number,) * len(words)
+                made = [Example(words, labels, document, numbers, text, offsets)]
+            elif "text" in record and isinstance(record.get("spans"), list):
+                spans = [_json_span(item, number) for item in record["spans"]]
+                text = record["text"]
+                made = _fitted(file, text, spans, sentences, document, number)
+            else:
+                raise InputError("expected tokens and labels, or text and spans")
         except InputError as error:
             file.fail(number, error.message, line)
         else:
@@ -569,12 +559,6 @@ def load_json(line: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError(f"expected a JSON object, got a {type(record).__name__}")
     return record
-
-
-def json_document(record: Mapping[str, Any]) -> Any:
-    """Returns the value that names a record's document; None if there is none."""
-    names = (name for name in _DOCUMENT if record.get(name) is not None)
-    return next((record[name] for name in names), None)
 
 
 def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
@@ -623,12 +607,10 @@ def _json_labels(values: Any, count: int, names: Sequence[str]) -> tuple[str, ..
 
 
 def _json_span(item: Any, line: int) -> CharSpan:
+    if isinstance(item, Mapping):
+        item = [item.get(name) for name in ("start", "end", "label")]
     match item:
-        case {"start": int(start), "end": int(end), "label": str(kind)} | [
-            int(start),
-            int(end),
-            str(kind),
-        ]:
+        case [int(start), int(end), str(kind)]:
             return CharSpan(start, end, kind, line)
     raise InputError(f"expected a span with start, end and label, got {item!r}")
 
@@ -647,8 +629,6 @@ def brat(file: File) -> Iterator[Example]:
         if not path.is_file():
             raise InputError("expected this file beside its pair", path)
     text = file.text(texts)
-    if file.data.startswith(b"\xef\xbb\xbf"):
-        text = f" {text}"  # offsets count the byte order mark
     sentences = [
         piece._replace(start=match.start() + piece.start)
         for match in re.finditer("[^\n]+", text)
@@ -658,7 +638,7 @@ def brat(file: File) -> Iterator[Example]:
     for number, line in enumerate(file.lines(), 1):
         if not (match := _ANNOTATION.fullmatch(line.removesuffix("\r"))):
             if line[:1] in tuple("REAMNW#*"):
-                file.left_out[line[0]] += 1
+                file.left_out += 1
             elif line.strip():
                 file.fail(number, "expected ID, tab, type, offsets, tab, text", line)
             continue
@@ -1062,12 +1042,8 @@ def read(
         count = len(file.notes)
         notes.insert(0, f"spans that do not match the tokens: {count:,}; the first:")
     if file.left_out:
-        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(file.left_out.items()))
-        notes.append(f"annotations that are not entities, left out: {kinds}")
-    tail = b"" if root else file.data[file.data.rfind(b"\n") + 1 :]
-    last_line = tail.decode("utf-8", "replace").strip() or None
-    checksum = file.digest.hexdigest()
-    return Contents(tuple(examples), format, checksum, tuple(notes), last_line)
+        notes.append(f"left out {counted(file.left_out, 'annotation')} of no entities")
+    return Contents(tuple(examples), file.digest.hexdigest(), tuple(notes))
 
 
 def _members(path: Path, format: str) -> list[Path]:
