@@ -40,8 +40,14 @@ COMMANDS = {
 }
 """The module of each command, and its line in the overview."""
 
+_OVERVIEW = """usage: jaxner COMMAND …
+
+Trains and uses taggers. `jaxner COMMAND --help` explains a command.
+
+{}
+
+  --version  the version"""
 _HELP = ("-h", "-help", "--help")
-_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -56,15 +62,14 @@ def run(arguments: Sequence[str]) -> None:
     """
     name, *rest = arguments or ["--help"]
     if name in _HELP:
-        print(overview())
+        lines = (f"  {name:11}{about}" for name, (_, about) in COMMANDS.items())
+        print(_OVERVIEW.format("\n".join(lines)))
         return
     if name == "--version":
         from importlib.metadata import version
 
         print(version("jaxner"))
         return
-    if name == "reproduce":
-        end("jaxner reproduce: in a clone, this is now python -m reproduce", 2)
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f". Did you mean {close[0]}?" if close else ""
@@ -76,10 +81,12 @@ def run(arguments: Sequence[str]) -> None:
     function = getattr(module, name)
     if set(_HELP) & set(rest):
         print(parser_of(function).format_help())
-        if name == "train" and (config := _value_of("config", rest)):
-            with _errors(name):
-                module.options(config)
-        return
+        configs = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+        configs.add_argument("--config")
+        config = configs.parse_known_args(rest)[0].config
+        if name != "train" or not config:
+            return
+        name, function, rest = "options", module.options, [config]
     with _errors(name, shows_traceback="--verbosity=1" in rest):
         call(function, rest)
         sys.stdout.flush()
@@ -92,23 +99,6 @@ def call(function: Callable, arguments: Sequence[str]) -> Any:
     del values["verbosity"]
     with _quiet():
         return function(*positional, **values)
-
-
-def overview() -> str:
-    """Returns the help of `jaxner` itself."""
-    width = max(map(len, COMMANDS)) + 2
-    lines = [f"  {name:{width}}{about}" for name, (_, about) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: jaxner COMMAND …",
-            "",
-            "Trains and uses taggers. `jaxner COMMAND --help` explains a command.",
-            "",
-            *lines,
-            "",
-            "  --version  the version",
-        ]
-    )
 
 
 def end(text: str, status: int = 1) -> NoReturn:
@@ -137,10 +127,10 @@ def _is_users(error: Exception) -> bool:
     """Returns whether an error is about what the user gave: we raise it on purpose."""
     if isinstance(error, (InputError, OSError, FloatingPointError)):
         return True
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    file = frame.tb_frame.f_code.co_filename if frame is not None else ""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    file = trace.tb_frame.f_code.co_filename if trace is not None else ""
     is_ours = Path(__file__).parent in Path(file).parents
     return is_ours and isinstance(error, (ValueError, ImportError))
 
@@ -148,14 +138,14 @@ def _is_users(error: Exception) -> bool:
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
     """Says on a terminal that modules are imported."""
-    is_shown = sys.stderr.isatty()
-    if is_shown:
-        print("Starting …", end="", flush=True, file=sys.stderr)
+    if not sys.stderr.isatty():
+        yield
+        return
+    print("Starting …", end="", flush=True, file=sys.stderr)
     try:
         yield
     finally:
-        if is_shown:
-            print("\r\x1b[2K", end="", flush=True, file=sys.stderr)
+        print("\r\x1b[2K", end="", flush=True, file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -163,12 +153,11 @@ def _quiet() -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all."""
     from absl import logging
 
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)
-
     def show(message: Any, *about: Any, **more: Any) -> None:
         print(f"Warning: {message}", file=sys.stderr)
 
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show
@@ -192,7 +181,6 @@ class Parser(argparse.ArgumentParser):
 
     Attributes:
         positional: Names of the positional parameters.
-        switches: Options that are true or false.
         outputs: Names of the parameters that are files to write.
         groups: Parameters that hold several options: what is called with those that
             are set, and their names.
@@ -202,7 +190,6 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any):
         super().__init__(**options)
         self.positional: list[str] = []
-        self.switches: set[str] = set()
         self.outputs: set[str] = set()
         self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
         self.takes_overrides = False
@@ -214,20 +201,8 @@ class Parser(argparse.ArgumentParser):
             SystemExit: An option is unknown, missing or malformed.
             OSError, ValueError: A file cannot be written, or is also read.
         """
-        known, overrides = self._split(arguments)
+        known, overrides = self._split([*arguments])
         values = dict(vars(self.parse_args(known)))
-        self._check_outputs(values)
-        positional: list[Any] = []
-        for name in self.positional:
-            value = values.pop(name)
-            positional += value if isinstance(value, list) else [value]
-        for name, (kind, parts) in self.groups.items():
-            own = {part: values.pop(part) for part in parts}
-            own = {part: value for part, value in own.items() if value is not None}
-            values[name] = kind(**own)
-        return positional, {**values, **overrides}
-
-    def _check_outputs(self, values: dict[str, Any]) -> None:
         sources = [
             path
             for name, value in values.items()
@@ -237,50 +212,39 @@ class Parser(argparse.ArgumentParser):
         ]
         for name in self.outputs:
             disk.check(values[name], *sources)
+        positional: list[Any] = []
+        for name in self.positional:
+            value = values.pop(name)
+            positional += value if isinstance(value, list) else [value]
+        for name, (kind, parts) in self.groups.items():
+            own = {part: values.pop(part) for part in parts}
+            values[name] = kind(**{k: v for k, v in own.items() if v is not None})
+        return positional, {**values, **overrides}
 
-    def _split(self, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    def _split(self, rest: list[str]) -> tuple[list[str], dict[str, str]]:
         """Returns arguments with one spelling, and overrides of a config by name."""
         known: list[str] = []
-        others: dict[str, str] = {}
-        rest = list(arguments)
-        while rest:
+        overrides: dict[str, str] = {}
+        while rest and rest[0] != "--":
             argument = rest.pop(0)
-            if argument == "--":
-                known += [argument, *rest]
-                break
             flag, equals, value = argument.partition("=")
-            name = flag.lstrip("-").replace("_", "-")
-            is_option = len(flag) > 2 and flag.startswith("-") and name[:1].isalpha()
-            if not is_option:
+            name = "--" + flag[2:].replace("_", "-")
+            if not flag.startswith("--"):
                 known.append(argument)
-            elif name in self.switches:
-                if value.lower() not in ("", *_TRUE, *_FALSE):
-                    self.error(f"--{name} must be true or false, got {value!r}")
-                prefix = "--no-" if value.lower() in _FALSE else "--"
-                known.append(prefix + name)
-            elif name.removeprefix("no") in self.switches:
-                known.append(f"--no-{name.removeprefix('no')}")
-            elif f"--{name}" in self._option_string_actions:
-                known.append(f"--{name}{equals}{value}")
-            elif self.takes_overrides and not self._similar(name):
-                path = flag.lstrip("-")
-                if not equals and path.startswith("noconfig."):
-                    path, value = path.removeprefix("no"), "false"
-                elif not equals:
+            elif name in self._option_string_actions:
+                known.append(name + equals + value)
+            else:
+                cutoff = 0.85 if self.takes_overrides else 0.6
+                options = self._option_string_actions
+                close = difflib.get_close_matches(name, options, 1, cutoff)
+                if close or not self.takes_overrides:
+                    hint = f". Did you mean {close[0]}?" if close else ""
+                    self.error(f"unknown option {flag}{hint}")
+                if not equals:
                     is_last = not rest or rest[0].startswith("--")
                     value = "true" if is_last else rest.pop(0)
-                others[path] = value
-            else:
-                close = self._similar(name)
-                hint = f". Did you mean {close[0]}?" if close else ""
-                self.error(f"unknown option {flag}{hint}")
-        return known, others
-
-    def _similar(self, name: str) -> list[str]:
-        cutoff = 0.85 if self.takes_overrides else 0.6
-        return difflib.get_close_matches(
-            f"--{name}", self._option_string_actions, 1, cutoff
-        )
+                overrides[flag[2:]] = value
+        return known + rest, overrides
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""
@@ -315,17 +279,15 @@ def parser_of(function: Callable) -> Parser:
             parts = inner[2:]  # of Annotated[dict, dataclass, *parts]
             defaults = {field.name: field.default for field in dataclasses.fields(kind)}
             parser.groups[name] = (dict if parts else kind, parts or tuple(defaults))
-            told = fields.meanings(kind.__doc__, "Attributes")
+            explained = fields.meanings(kind.__doc__, "Attributes")
             kinds = typing.get_type_hints(kind, include_extras=True)
             for part in parts or defaults:
                 default = None if parts else defaults[part]
-                _add(parser, part, kinds[part], default, told[part])
+                _add(parser, part, kinds[part], default, explained[part])
         else:
             default = parameter.default
             if parameter.kind is parameter.VAR_POSITIONAL:
                 default = ()
-            elif default is parameter.empty:
-                default = dataclasses.MISSING
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
                 parser.positional.append(name)
             _add(parser, name, hint, default, meanings[name])
@@ -334,57 +296,45 @@ def parser_of(function: Callable) -> Parser:
     return parser
 
 
-def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> None:
-    """Adds the option or argument of a parameter."""
-    hint = _first(hint)
-    flag = f"--{_SHORT.get(name, name).rstrip('_').replace('_', '-')}"
-    if hint is bool:
-        parser.switches.add(flag[2:])
-        for option, value in ((flag, True), (f"--no-{flag[2:]}", False)):
-            parser.add_argument(
-                option,
-                dest=name,
-                action="store_const",
-                const=value,
-                default=default,
-                help=meaning if value else argparse.SUPPRESS,
-            )
-        return
-    is_list = typing.get_origin(hint) is list
-    if is_list:
-        (hint,) = typing.get_args(hint)
-    if "output" in typing.get_args(hint):
-        parser.outputs.add(name)
-    read, metavar, words = _kind(hint)
-    if words:
-        meaning += f" One of {', '.join(words)}."
-    is_needed = default is dataclasses.MISSING
-    if not is_needed and default and "default" not in meaning.lower():
-        shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
-        meaning += f" Default: {shown}."
-    options: dict[str, Any] = {"type": read, "help": meaning}
-    if name in parser.positional:
-        several = {(): "*", dataclasses.MISSING: None}.get(default, "?")
-        parser.add_argument(name, nargs=several, metavar=name.upper(), **options)
-        return
-    if is_list:
-        options["action"] = "append"
-    if not is_needed:
-        options["default"] = default
-    flags = [flag, *_OTHER_SPELLINGS.get(flag, ())]
-    parser.add_argument(
-        *flags, dest=name, required=is_needed, metavar=metavar, **options
-    )
-
-
 def _holds_options(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
-def _first(hint: Any) -> Any:
-    """Returns the first kind of a union: the one that can be typed."""
-    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return typing.get_args(hint)[0] if is_union else hint
+def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> None:
+    """Adds the option or argument of a parameter."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = typing.get_args(hint)[0]  # the one that can be typed
+    flag = f"--{_SHORT.get(name, name).rstrip('_').replace('_', '-')}"
+    options: dict[str, Any] = {"help": meaning, "default": default}
+    if hint is bool:
+        switch = argparse.BooleanOptionalAction
+        parser.add_argument(flag, dest=name, action=switch, help=meaning)
+        parser.set_defaults(**{name: default})  # not in the help
+        return
+    if typing.get_origin(hint) is list:
+        (hint,) = typing.get_args(hint)
+        options["action"] = "append"
+    if "output" in typing.get_args(hint):
+        parser.outputs.add(name)
+    options["type"], options["metavar"], words = _kind(hint)
+    if words:
+        options["help"] += f" One of {', '.join(words)}."
+    is_needed = default in (inspect.Parameter.empty, dataclasses.MISSING)
+    if default and not is_needed and "default" not in meaning.lower():
+        shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+        options["help"] += f" Default: {shown}."
+    if name in parser.positional:
+        several = "*" if default == () else None if is_needed else "?"
+        parser.add_argument(
+            name,
+            nargs=several,
+            type=options["type"],
+            metavar=name.upper(),
+            help=options["help"],
+        )
+    else:
+        flags = [flag, *_OTHER_SPELLINGS.get(flag, ())]
+        parser.add_argument(*flags, dest=name, required=is_needed, **options)
 
 
 def _kind(hint: Any) -> tuple[Callable[[str], Any], str, Sequence[str]]:
@@ -412,12 +362,3 @@ def _path(text: str, is_folder: bool) -> Path:
     if is_folder and path.is_file():
         raise argparse.ArgumentTypeError(f"must be a folder, got a file: {text}")
     return path
-
-
-def _value_of(name: str, arguments: Sequence[str]) -> str:
-    """Returns the value of an option in a command line, or ""."""
-    for argument, after in zip(arguments, [*arguments[1:], ""], strict=True):
-        flag, equals, value = argument.partition("=")
-        if flag.lstrip("-") == name and flag.startswith("-"):
-            return value if equals else after
-    return ""

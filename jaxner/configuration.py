@@ -302,14 +302,16 @@ def meant(config: Any, name: str, text: str = "") -> str:
     """Returns a question with the options that an unknown name may mean, or "".
 
     Example:
-        >>> meant(load("grn"), "learning-rate", "0.1")
+        >>> meant(load("grn"), "lr", "0.1")
         '. Did you mean --config.optimizer.learning_rate=0.1?'
     """
     flag, ends = "--config." + name.replace("-", "_"), {}
     for section in schema.sections(config):
         for option in (*section.fields, *section.inner):
             ends.setdefault(option, []).append(section.flag(option))
-    close = difflib.get_close_matches(flag.rpartition(".")[2], ends, 1, 0.7)
+    initials = {"".join(word[:1] for word in end.split("_")): end for end in ends}
+    end = flag.rpartition(".")[2]
+    close = difflib.get_close_matches(initials.get(end, end), ends, 1, 0.7)
     similar = difflib.get_close_matches(flag, ends[close[0]], 3, 0) if close else []
     value = f"={text}" if text else ""
     options = " or ".join(each + value for each in similar)

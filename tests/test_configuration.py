@@ -209,6 +209,7 @@ def test_an_option_is_set(name, text, value):
         ("data.scheme", "BIOS", "BIOES"),
         ("model.encoder", "bilstm", "encoder=bilstm"),
         ("optimizer", "adam", "section"),
+        ("lr", "0.1", "--config.optimizer.learning_rate=0.1"),
         ("learning_rate", "1", "--config.optimizer.learning_rate=1"),
         ("epochs", "3", "--config.num_epochs=3"),
         ("optimizer.clipnorm", "1", "--config.optimizer.clip_norm=1"),
