@@ -7,12 +7,8 @@ The module imports next to nothing, so that Ctrl-C ends it from the start.
 import _signal  # pyright: ignore[reportMissingImports]
 import sys
 
-TYPE_CHECKING = False  # that of typing takes longer to import than all else here
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-
-def main(arguments: "Sequence[str] | None" = None, command: str = "") -> None:
+def main(arguments: "list[str] | None" = None, command: str = "") -> None:
     """Runs the command line.
 
     Args:
@@ -20,11 +16,11 @@ def main(arguments: "Sequence[str] | None" = None, command: str = "") -> None:
         command: The command, if it is not the first of the arguments.
     """
     if arguments is None:
+        arguments = sys.argv[1:]
         end_at_signals()
     from jaxner import cli
 
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    cli.run([command, *given] if command else given)
+    cli.run([command, *arguments] if command else arguments)
 
 
 def end_at_signals() -> None:

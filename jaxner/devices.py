@@ -17,13 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def mesh_of(weights: Any) -> Mesh | None:
-    """Returns the mesh of some weights; None if they are on one device.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> mesh_of({"kernel": jnp.ones(2)}) is None
-        True
-    """
+    """Returns the mesh of some weights; None if they are on one device."""
     for leaf in jax.tree.leaves(weights):
         sharding = getattr(leaf, "sharding", None)
         if isinstance(sharding, NamedSharding) and sharding.mesh.size > 1:
@@ -33,22 +27,11 @@ def mesh_of(weights: Any) -> Mesh | None:
 
 
 def platform_of(weights: Any) -> str:
-    """Returns the platform where some weights are: "cpu", "gpu" or "tpu".
-
-    Example:
-        >>> import numpy as np
-        >>> platform_of({"kernel": np.ones(2)}) == jax.default_backend()
-        True
-    """
+    """Returns the platform where some weights are: "cpu", "gpu" or "tpu"."""
     for leaf in jax.tree.leaves(weights):
         if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
             return next(iter(leaf.devices())).platform
     return jax.default_backend()
-
-
-def split(arrays: Any, mesh: Mesh) -> Any:
-    """Returns arrays with their first axis split over all devices of a mesh."""
-    return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
 
 
 def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
@@ -57,11 +40,6 @@ def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
     Args:
         mesh: The devices.
         axis: The axis of the mesh that splits the array; None for all axes.
-
-    Example:
-        >>> mesh = jax.make_mesh((1,), ("data",))
-        >>> own_parts(mesh, "data")
-        frozenset({0})
     """
     places = mesh.devices.reshape(-1, 1)
     if axis is not None:
@@ -75,6 +53,11 @@ def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
     )
 
 
+def split(arrays: Any, mesh: Mesh) -> Any:
+    """Returns arrays with their first axis split over all devices of a mesh."""
+    return put(arrays, NamedSharding(mesh, PartitionSpec(mesh.axis_names)))
+
+
 def put(arrays: Any, sharding: NamedSharding | None) -> Any:
     """Returns placed arrays; each process has them whole and copies its own part."""
     if sharding is None:
@@ -82,31 +65,22 @@ def put(arrays: Any, sharding: NamedSharding | None) -> Any:
     if sharding.is_fully_addressable:
         return jax.device_put(arrays, sharding)
 
-    def one(array):
+    def place(array):
         if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-            data = one(jax.random.key_data(array))
+            data = place(jax.random.key_data(array))
             return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
         whole = fetch(array)
         return jax.make_array_from_callback(
             whole.shape, sharding, lambda index: whole[index]
         )
 
-    return jax.tree.map(one, arrays)
-
-
-def put_like(array: np.ndarray, other: jax.Array) -> jax.Array:
-    """Returns an array with the placement of another."""
-    mesh = mesh_of(other)
-    if mesh is None:
-        return jnp.asarray(array)
-    spec = getattr(other.sharding, "spec", PartitionSpec())
-    return put(array, NamedSharding(mesh, spec))
+    return jax.tree.map(place, arrays)
 
 
 def fetch(arrays: Any) -> Any:
     """Returns whole arrays on the host, from any devices and hosts."""
 
-    def one(array):
+    def gather(array):
         is_split = isinstance(array, jax.Array) and not (
             array.is_fully_addressable or array.is_fully_replicated
         )
@@ -114,4 +88,4 @@ def fetch(arrays: Any) -> Any:
             return multihost_utils.process_allgather(array, tiled=True)
         return np.asarray(array)
 
-    return jax.tree.map(one, arrays)
+    return jax.tree.map(gather, arrays)

@@ -13,9 +13,6 @@ class LineConsole(Console):
 
     On a terminal, lines are wrapped between words. What is longer than a line, such as
     a path, goes on a line of its own and is shortened in its middle.
-
-    Args:
-        options: As of `rich.console.Console`.
     """
 
     def __init__(self, **options: Any):
@@ -28,28 +25,17 @@ class LineConsole(Console):
         if self.is_terminal and soft_wrap is None:
             soft_wrap = False
             objects = tuple(
-                fitted(one, self.width) if isinstance(one, str) else one
-                for one in objects
+                re.sub(r"\S+", self._shortened, item) if isinstance(item, str) else item
+                for item in objects
             )
         super().print(*objects, soft_wrap=soft_wrap, **options)
+
+    def _shortened(self, match: re.Match[str]) -> str:
+        word, end = match[0], self.width // 2
+        if len(word) <= self.width:
+            return word
+        return f"{word[: self.width - end - 1]}…{word[len(word) - end :]}"
 
     def show_cursor(self, show: bool = True) -> bool:
         """Never hides the cursor: a command that a signal ends cannot show it again."""
         return show and super().show_cursor()
-
-
-def fitted(text: str, width: int) -> str:
-    """Returns a text whose words fit a line; the middle of longer ones is left out.
-
-    Example:
-        >>> fitted("It is in /home/somebody/runs/grn", 16)
-        'It is in /home/s…runs/grn'
-    """
-    return re.sub(r"\S+", lambda word: _shortened(word[0], width), text)
-
-
-def _shortened(word: str, width: int) -> str:
-    if len(word) <= width:
-        return word
-    end = width // 2
-    return f"{word[: width - end - 1]}…{word[len(word) - end :]}"

@@ -59,18 +59,10 @@ class Sentence(NamedTuple):
             has no characters and serves padding and separators.
         char_index: Row of `chars` with the characters of each token.
         mask: True at a token; padding is on the right.
-        caps: Capitalisation class of each word, one of `Caps`; 0 under padding. None if
-            the model does not use it.
-        vectors: Precomputed vectors of one or more layers; 0 under padding. None if the
-            model does not use them.
-        pieces: Word pieces; None if the model does not use them.
-
-    Example:
-        >>> import numpy as np
-        >>> ids, chars = np.array([2, 3]), np.array([[0, 0], [5, 6], [5, 0]])
-        >>> one = Sentence(ids, chars, char_index=np.array([1, 2]), mask=ids > 0)
-        >>> one.chars[one.char_index].tolist()
-        [[5, 6], [5, 0]]
+        caps: Class of each word, one of `Caps`; None if the model does not use it, as
+            for all that follows.
+        vectors: Precomputed vectors of `S` layers; 0 under padding.
+        pieces: Word pieces.
     """
 
     words: Int[AnyArray, " T"]
@@ -85,17 +77,8 @@ class Sentence(NamedTuple):
 def batch_axes(batch: Sentence) -> Sentence:
     """Returns the axes over which `jax.vmap` maps the sentences of a batch.
 
-    Args:
-        batch: Fields with a leading batch axis. `chars` may be `[B, U, C]`, or `[U, C]`
-            if the sentences share their distinct words, so that the model reads each
-            once for the whole batch.
-
-    Example:
-        >>> import numpy as np
-        >>> tokens = np.zeros((2, 3), np.int32)
-        >>> batch = Sentence(tokens, np.zeros((4, 5), np.int32), tokens, tokens == 0)
-        >>> batch_axes(batch).chars is None, batch_axes(batch).words
-        (True, 0)
+    `chars` may be `[B, U, C]`, or `[U, C]` if the sentences share their distinct words,
+    so that the model reads each once for the whole batch.
     """
     fields: Any = (None if field is None else 0 for field in batch)
     axes = Sentence(*fields)
@@ -141,16 +124,9 @@ class Potentials(NamedTuple):
     Attributes:
         emissions: Score of each label at each token.
         transitions: `transitions[i, j]` scores label `i` followed by label `j`. None if
-            labels are independent given the sentence; `start` and `end` are then None
-            too.
+            labels are independent given the sentence, as are `start` and `end` then.
         start: Score of each label at the first token.
         end: Score of each label at the last token.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> independent = Potentials(jnp.zeros((3, 5)))
-        >>> independent.transitions is None
-        True
     """
 
     emissions: Float[Array, " T L"]

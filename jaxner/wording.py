@@ -8,11 +8,6 @@ from typing import Any
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Returns a number with its noun, in the singular or plural.
 
-    Args:
-        number: The number.
-        noun: The noun in the singular.
-        plural: The noun in the plural; by default with an added s.
-
     Example:
         >>> counted(1, "shape"), counted(2000, "batch", "batches")
         ('1 shape', '2,000 batches')
@@ -29,6 +24,5 @@ def shown(value: Any) -> str:
     """
     if value is None:
         return "None"
-    text = repr(value)
-    kind = type(value).__name__
+    text, kind = repr(value), type(value).__name__
     return kind if len(text) > 40 or "\n" in text else f"{kind} {text}"
