@@ -18,10 +18,13 @@ from tests.marks import slow
 SENTENCES = [["Rome", "beat", "Milan"], [], ["Ms", "Preston"], ["x"] * 9]
 
 
-def tiny(head, types=("LOC",), mc_dropout=None, scheme="BIOES"):
+def tiny(head, types=("LOC",), mc_dropout=None, scheme="BIOES", documents=False):
     """A tagger of random weights, large enough that labels differ."""
     vocabulary, _ = jaxner.build_vocabulary(
-        [["Rome", "beat", "Milan", "Ms", "Preston"]], types, scheme=scheme
+        [["Rome", "beat", "Milan", "Ms", "Preston"]],
+        types,
+        scheme=scheme,
+        documents=documents,
     )
     model = jaxner.build(
         vocabulary,

@@ -20,7 +20,6 @@ from jaxner import models, tagging
 from jaxner.data import corpora, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
-from jaxner.types import batch_axes
 from tests.sentences import spelled
 
 
@@ -62,6 +61,11 @@ def test_batch_mates_and_order_change_nothing(params, sentences, labels):
     order = np.random.default_rng(0).permutation(len(sentences))
     shuffled = jaxner.tag(params, [sentences[i] for i in order])
     assert shuffled == [labels[i] for i in order]
+    few = sentences[:4]
+    chances = jaxner.marginals(params, few)
+    for tokens, together in zip(few, chances, strict=True):
+        alone = jaxner.marginals(params, tokens)
+        np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
 
 
 def test_nothing_is_truncated(params, sentences, labels):
@@ -94,7 +98,6 @@ def test_encoded_arrays_in_ids_out(params, sentences, labels):
 
 def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
     split = corpora.load(None, "dev", directory=corpus)
-    assert jaxner.tag(params, split) == labels
     gold, predicted = tagging.label_split(params, split)
     assert predicted == labels
     assert [len(row) for row in gold] == [len(row) for row in labels]
@@ -158,16 +161,6 @@ def test_loading_twice_traces_once(params, finished):
     assert len(traces) == 1
 
 
-def test_gradient_flows_through_the_weights(params, sentences):
-    sentence = jaxner.encode(params, sentences[0])
-
-    def emission_sum(params):
-        return models.apply(params.model, params.weights, sentence).emissions.sum()
-
-    gradient = jax.grad(emission_sum)(params)
-    assert any(leaf.any() for leaf in jax.tree.leaves(gradient.weights["params"]))
-
-
 def test_constrained_output_is_well_formed(params, sentences):
     # Random weights, so that there is something to constrain.
     keys = iter(jax.random.split(jax.random.key(0), 100))
@@ -181,17 +174,7 @@ def test_constrained_output_is_well_formed(params, sentences):
 
 @pytest.mark.parametrize(
     "tokens",
-    [
-        "Rome wins",
-        None,
-        {"Rome": 1},
-        [1, 2],
-        ["Rome", None],
-        [["Rome"], "wins"],
-        [["Rome", b"wins"]],
-        np.zeros(3),
-        (word for word in ["Rome"]),
-    ],
+    ["Rome wins", None, [1], ["Rome", None], [["Rome"], "x"], np.zeros(3), iter(["x"])],
 )
 def test_wrong_types_are_refused_at_all_doors(params, tokens):
     for door in (jaxner.tag, jaxner.marginals, jaxner.n_best, jaxner.encode):
@@ -212,14 +195,6 @@ def test_texts_are_not_taken_for_tokens(params):
     assert len(jaxner.tag(params, ["Rome ", "\n", "10\u202f000", ""])) == 4
 
 
-def test_entities_of_texts(params):
-    found = jaxner.entities(params, TEXTS)
-    assert found == [jaxner.entities(params, text) for text in TEXTS]
-    assert found == jaxner.entities(params, TEXTS, raw=True)
-    assert found == jaxner.entities(params, tuple(TEXTS))
-    assert len(jaxner.entities(params, ["Milan beat Ajax.", "Rome"])) == 2
-
-
 def test_wrong_rank(params):
     sentence = jaxner.encode(params, ["Rome"])
     deep = jax.tree.map(lambda leaf: leaf[None, None], sentence)
@@ -228,15 +203,12 @@ def test_wrong_rank(params):
 
 
 def test_load_says_what_is_missing(tmp_path, finished):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder"):
-        jaxner.load(tmp_path / "nowhere")
-    (tmp_path / "note.txt").touch()
-    with pytest.raises(FileNotFoundError, match=r"config\.json.*holds: note\.txt"):
-        jaxner.load(tmp_path)
-    for name in ("config.json", "vocabulary.json"):
-        (tmp_path / name).write_bytes((finished / name).read_bytes())
-    with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
-        jaxner.load(tmp_path)
+    for content in ("nowhere", "config.json", "checkpoint"):
+        with pytest.raises(FileNotFoundError, match=content):
+            jaxner.load(tmp_path / ("nowhere" if content == "nowhere" else ""))
+        if content == "config.json":
+            for name in (content, "vocabulary.json"):
+                (tmp_path / name).write_bytes((finished / name).read_bytes())
 
 
 def test_loading_writes_and_removes_nothing(finished, tmp_path):
@@ -296,35 +268,12 @@ def test_a_corpus_has_little_padding_in_few_shapes():
     assert len({(shape, size) for shape, size, _ in plan}) <= 14
 
 
-def emissions(params, sentences):
-    @jax.jit
-    def compute(batch):
-        def one(sentence):
-            return models.apply(params.model, params.weights, sentence).emissions
-
-        return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
-
-    return tagging.over_batches(compute, params, sentences)
-
-
-def test_neither_batch_mates_nor_the_order_change_a_score(params, sentences):
-    text = [*sentences[:12], []]
-    together = emissions(params, text)
-    backwards = emissions(params, text[::-1])[::-1]
-    for i, tokens in enumerate(text):
-        (alone,) = emissions(params, [tokens])
-        assert alone.shape[0] == len(tokens)
-        np.testing.assert_allclose(together[i], alone, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(backwards[i], alone, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("parts", [("encoder",), ("representation",)])
-def test_passes_with_dropout_do_not_depend_on_batch_mates(parts, params, sentences):
+def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences):
     """Those among the characters draw a mask for each token, in each pass."""
     chars = params.model.representation.chars.clone(dropout=0.5)
     model = params.model.clone(
         representation=params.model.representation.clone(chars=chars, dropout=0.0),
-        mc_dropout=models.MCDropout(num_samples=2, parts=parts),
+        mc_dropout=models.MCDropout(num_samples=2, parts=("representation",)),
     )
     params = dataclasses.replace(params, model=model)
     text = [["Rome", "Rome", "Rome", "Rome"], *sentences[:2]]
@@ -357,16 +306,6 @@ def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
     assert sum((b.chars > 0).any(axis=1).sum() for b in batches) < 0.8 * tokens
 
 
-def test_a_text_without_characters_to_read_has_none(params, sentences, batches):
-    representation = params.model.representation.clone(chars=None)
-    model = params.model.clone(representation=representation)
-    params = dataclasses.replace(params, model=model)
-    tagging.over_batches(lambda b: b.words, params, sentences[:9])
-    for batch in batches:
-        assert not batch.chars.any()
-        assert batch.chars.shape[1] == 1
-
-
 def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):
     text = [*sentences[:12] * 30, ["In", "Rome" * 75_000, "it", *["rained"] * 20], []]
     labels = jaxner.tag(params, text)
@@ -396,7 +335,7 @@ class Computed:
         return self.array
 
 
-@pytest.mark.parametrize("count", [1, 15, 16, 17, 50])
+@pytest.mark.parametrize("count", [1, 16, 50])
 def test_few_batches_are_in_flight_at_once(params, count, monkeypatch):
     monkeypatch.setattr(Computed, "there", 0)
     monkeypatch.setattr(Computed, "most", 0)

@@ -1,5 +1,6 @@
-"""Entities of raw text, tokens and arrays, and their probabilities."""
+"""Entities and probabilities of text, tokens and arrays, of one tagger and several."""
 
+import dataclasses
 import functools
 
 import jax
@@ -9,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jaxner
-from jaxner import entity_types
 from jaxner.data import schemes, tokens
+from jaxner.tagger import ensemble
 from tests.marks import slow
 from tests.test_decoding import SENTENCES, enumerated, tiny
 
@@ -22,56 +23,107 @@ def params():
     return tiny("crf", ("LOC", "PER"), scheme="BIO")
 
 
-def expected_spans(params, sentence):
-    """The probability of each span, by enumeration."""
-    labellings, chances, _ = enumerated(params, sentence)
-    found = {}
-    for labels, chance in zip(labellings, chances, strict=True):
-        for span in schemes.to_spans(params.vocabulary.decode(labels)):
-            found[span] = found.get(span, 0.0) + chance
-    return found
+@pytest.fixture(scope="module")
+def members(params):
+    """Two taggers that differ in their weights and their temperature."""
+    keys = iter(jax.random.split(jax.random.key(7), 100))
+
+    def moved(x):
+        return 0.8 * x + 0.5 * jax.random.normal(next(keys), x.shape)
+
+    weights = jax.tree.map(moved, params.weights)
+    return [params, dataclasses.replace(params, weights=weights, temperature=2.0)]
 
 
-def test_probabilities_are_those_of_enumeration(params):
+@pytest.fixture(scope="module")
+def both(members):
+    return ensemble(members)
+
+
+def mixture(members, sentence):
+    """Every labelling of a sentence, and its mean probability, by enumeration."""
+    each = [enumerated(member, sentence) for member in members]
+    labels = map(members[0].vocabulary.decode, each[0][0])
+    return dict(zip(map(tuple, labels), np.mean([e[1] for e in each], 0), strict=True))
+
+
+def found_in(arrays, names, length):
+    """The probabilities of the entities in arrays of one sentence."""
+    one = jax.tree.map(lambda a: np.asarray(a).reshape(-1, length), arrays)
+    return {
+        (s, int(one.end[n, s]), names[one.type[n, s]]): float(one.probability[n, s])
+        for n, s in np.argwhere(one.start)
+    }
+
+
+def same(left, right):
+    chances = ([e.probability for e in side] for side in (left, right))
+    np.testing.assert_allclose(*chances, rtol=1e-4)
+    return [e[:6] for e in left] == [e[:6] for e in right]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_probabilities_are_those_of_enumeration(members, both, count):
+    tagger, members = (members[0], members[:1]) if count == 1 else (both, members)
     total = 0
     for sentence in (SENTENCES[0], SENTENCES[2], ["Rome"]):
-        expected = expected_spans(params, sentence)
-        found = jaxner.entities(params, sentence)
-        spans = schemes.to_spans(jaxner.tag(params, sentence))
+        expected = {}
+        for labels, chance in mixture(members, sentence).items():
+            for span in schemes.to_spans(labels):
+                expected[span] = expected.get(span, 0.0) + chance
+        found = jaxner.entities(tagger, sentence)
+        spans = schemes.to_spans(jaxner.tag(tagger, sentence))
         assert [(e.start, e.end, e.type) for e in found] == spans
         total += len(found)
-        for entity, span in zip(found, spans, strict=True):
-            assert entity.probability == pytest.approx(expected[span], rel=1e-4)
-        many = jaxner.entities(params, sentence, n_best=50)
-        assert len(many) > len(found)
-        assert len({e[:7] for e in many}) == len(many)
-        for e in many:
+        many = jaxner.entities(tagger, sentence, n_best=50)
+        assert len({e[:7] for e in many}) == len(many) > len(found)
+        for e in [*found, *many]:
             chance = expected[e.start, e.end, e.type]
             assert e.probability == pytest.approx(chance, rel=1e-3)
-        likely = jaxner.entities(params, sentence, n_best=50, min_probability=0.2)
-        assert likely == [e for e in many if e.probability >= 0.2]
         assert {e[:6] for e in found} <= {e[:6] for e in many}
     assert total > 1
+    likely = jaxner.entities(tagger, ["Rome"], n_best=50, min_probability=0.2)
+    assert likely == [e for e in many if e.probability >= 0.2]
+
+
+def test_the_best_labellings_are_those_of_the_mixture(members, both):
+    right = mixture(members, SENTENCES[2])
+    whole = jaxner.n_best(both, SENTENCES[2], len(right) + 3)
+    assert {tuple(one.labels) for one in whole} == set(right)
+    assert len(whole) == len(right)
+    for one in whole:
+        chance = right[tuple(one.labels)]
+        assert one.probability == pytest.approx(chance, rel=1e-3, abs=1e-6)
+    found = [one.probability for one in jaxner.n_best(both, SENTENCES[2], 3)]
+    np.testing.assert_allclose(found, sorted(right.values())[:-4:-1], rtol=1e-3)
+    for one in jaxner.n_best(both, SENTENCES[2], 5, constrained=True):
+        assert not schemes.violations(one.labels, "BIO")
+
+
+def test_marginals_are_the_mean_of_the_members(members, both):
+    tokens = SENTENCES[0]
+    each = [jaxner.marginals(member, tokens) for member in members]
+    found = jaxner.marginals(both, tokens)
+    np.testing.assert_allclose(found, np.mean(each, axis=0), rtol=1e-4)
+    for number, member in enumerate(members):
+        assert both.member(number).temperature == member.temperature
+        own = jaxner.marginals(both.member(number), tokens)
+        np.testing.assert_allclose(own, each[number])
 
 
 def test_raw_text_keeps_its_offsets(params):
     found = jaxner.entities(params, TEXT)
-    assert found
-    for e in found:
-        assert TEXT[e.start_char : e.end_char] == e.text
-    flat = tokens.tokenise(TEXT)
-    for e in found:
-        assert e.start_char == flat[e.start].start
-        assert e.end_char == flat[e.end - 1].end
-    parts = tokens.read(TEXT)
+    flat, parts = tokens.tokenise(TEXT), tokens.read(TEXT)
     assert len(parts) == 3
     before, expected = 0, []
     for part in parts:
-        words = [t.text for t in part]
-        own = jaxner.entities(params, words)
+        own = jaxner.entities(params, [t.text for t in part])
         expected += [(e.start + before, e.end + before, e.type) for e in own]
         before += len(part)
     assert [(e.start, e.end, e.type) for e in found] == expected
+    for e in found:
+        assert TEXT[e.start_char : e.end_char] == e.text
+        assert e.start_char == flat[e.start].start
     whole = jaxner.entities(params, TEXT, split_sentences=False)
     assert whole == jaxner.entities(params, TEXT, tokeniser=lambda t: [
         [(x.start, x.end) for x in tokens.tokenise(t)]
@@ -79,7 +131,7 @@ def test_raw_text_keeps_its_offsets(params):
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -90,66 +142,52 @@ def test_offsets_hold_for_any_text(params, text):
         assert 0 <= e.start < e.end
         assert 0 <= e.probability <= 1
     words = text.split()
-    joined = " ".join(words)
     for e in jaxner.entities(params, words):
-        assert joined[e.start_char : e.end_char] == e.text
+        assert " ".join(words)[e.start_char : e.end_char] == e.text
         assert e.text == " ".join(words[e.start : e.end])
 
 
 def test_several_texts_and_sentences(params):
     texts = [TEXT, "", "Rome", " \n"]
-    found = jaxner.entities(params, texts, raw=True)
+    found = jaxner.entities(params, texts)
     assert [len(one) > 0 for one in found][1::2] == [False, False]
     assert same(found[0], jaxner.entities(params, TEXT))
     assert same(found[2], jaxner.entities(params, "Rome"))
+    assert found == jaxner.entities(params, tuple(texts), raw=True)
+    assert len(jaxner.entities(params, ["Rome"], raw=True)) == 1
     many = jaxner.entities(params, SENTENCES)
-    assert len(many) == 4
-    assert many[1] == []
     for sentence, own in zip(SENTENCES, many, strict=True):
         assert same(own, jaxner.entities(params, sentence))
     assert jaxner.entities(params, "") == []
     assert jaxner.entities(params, []) == []
-    assert jaxner.entities(params, [], raw=True) == []
 
 
-def same(left, right):
-    chances = ([e.probability for e in side] for side in (left, right))
-    np.testing.assert_allclose(*chances, rtol=1e-4)
-    return [e[:6] for e in left] == [e[:6] for e in right]
-
-
-@pytest.mark.parametrize("n_best", [4, *slow(1)])
-def test_arrays_under_jit_and_vmap(params, n_best):
-    batch = jaxner.encode(params, SENTENCES)
+@pytest.mark.parametrize(
+    ("name", "n_best"), [("params", 4), ("both", 1), *slow(("params", 1))]
+)
+def test_arrays_under_jit_and_vmap(request, name, n_best):
+    tagger = request.getfixturevalue(name)
+    batch = jaxner.encode(tagger, SENTENCES)
     run = functools.partial(jaxner.entities, n_best=n_best)
-    arrays = jax.jit(run)(params, batch)
+    arrays = jax.jit(run)(tagger, batch)
     assert arrays.start.shape == ((4, 9) if n_best == 1 else (4, 4, 9))
-    mapped = jax.jit(jax.vmap(run, in_axes=(None, 0)))(params, batch)
+    mapped = jax.jit(jax.vmap(run, in_axes=(None, 0)))(tagger, batch)
     jax.tree.map(
         lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5), arrays, mapped
     )
-    names = entity_types(params)
-    for i, sentence in enumerate(SENTENCES):
-        one = jax.tree.map(lambda a, i=i: np.asarray(a[i]).reshape(-1, 9), arrays)
-        read = {
-            (s, int(one.end[n, s]), names[one.type[n, s]]): float(one.probability[n, s])
-            for n, s in np.argwhere(one.start)
-        }
-        expected = jaxner.entities(params, sentence, n_best=n_best)
-        assert set(read) == {(e.start, e.end, e.type) for e in expected}
-        for e in expected:
-            chance = read[e.start, e.end, e.type]
-            assert chance == pytest.approx(e.probability, rel=1e-4)
+    names = jaxner.entity_types(tagger)
+    several = jaxner.entities(tagger, SENTENCES, n_best=n_best)
+    for i, (sentence, own) in enumerate(zip(SENTENCES, several, strict=True)):
+        found = found_in(jax.tree.map(lambda a, i=i: a[i], arrays), names, 9)
+        expected = {(e.start, e.end, e.type): e.probability for e in own}
+        assert found == pytest.approx(expected, rel=1e-4)
         if n_best == 1 and sentence:
-            length = len(sentence)
-            marginals = np.asarray(jaxner.marginals(params, sentence))
-            labels = one.labels[0, :length]
-            chosen = marginals[range(length), labels]
-            np.testing.assert_allclose(
-                one.label_probability[0, :length], chosen, rtol=1e-4
-            )
-            assert not one.label_probability[0, length:].any()
-    few = jaxner.entities(params, batch, min_probability=0.9)
+            marginals = np.asarray(jaxner.marginals(tagger, sentence))
+            chosen = marginals[range(len(marginals)), arrays.labels[i, : len(sentence)]]
+            given = arrays.label_probability[i]
+            np.testing.assert_allclose(given[: len(sentence)], chosen, rtol=1e-4)
+            assert not given[len(sentence) :].any()
+    few = jaxner.entities(tagger, batch, min_probability=0.9)
     assert not (few.start & (few.probability < 0.9)).any()
     assert (few.type[~few.start] == -1).all()
     assert not few.end[~few.start].any()
@@ -163,23 +201,15 @@ def test_means_over_passes(params):
     assert found != plain
 
 
-def test_documents(params):
+def test_documents():
     """A tagger of documents reads a raw text as one, and tokens as they are grouped."""
-    words = [["Rome", "beat", "Milan"]]
-    vocabulary, _ = jaxner.build_vocabulary(words, ["LOC"], documents=True)
-    model = jaxner.build(
-        vocabulary,
-        representation={"words": {"dim": 6}, "chars": None},
-        encoder={"name": "projection", "hidden_dim": 8},
-        head={"name": "crf"},
-    )
-    tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(3)), model, vocabulary)
+    tagger = tiny("crf", documents=True)
     text = "Rome beat Milan. Milan lost. Rome won."
-    found = jaxner.entities(tagger, text, n_best=5)
+    found = jaxner.entities(tagger, text)
     assert found
     assert all(text[e.start_char : e.end_char] == e.text for e in found)
     sentences = [[t.text for t in part] for part in tokens.read(text)]
-    grouped = jaxner.entities(tagger, sentences, documents=[0, 0, 0], n_best=5)
+    grouped = jaxner.entities(tagger, sentences, documents=[0, 0, 0])
     assert sum(map(len, grouped)) == len(found)
     assert any(e.start >= len(sentences[0]) for e in found)
     for own, sentence in zip(grouped, sentences, strict=True):
@@ -193,25 +223,11 @@ def test_documents(params):
         jaxner.n_best(tagger, ["Rome"])
 
 
-def test_raw_texts_are_read_alike_by_all_names_of_a_tokenizer(params):
-    texts = ["Rome beat Milan.", "Rain fell in Rome."]
-    several = jaxner.entities(params, texts)
-    for entities, text in zip(several, texts, strict=True):
-        assert same(entities, jaxner.entities(params, text))
-    cut = jaxner.entities(params, texts[0], tokenizer="whitespace")
-    for options in (
-        {"tokeniser": "whitespace"},
-        {"tokenizer": str.split},
-        {"tokeniser": str.split},
-    ):
-        assert jaxner.entities(params, texts[0], **options) == cut
-    read = [[t.text for t in s] for s in tokens.read(TEXT)]  # as `jaxner tag` does
-    labels = jaxner.tag(params, read)
-    spans = [span for y in labels for span in schemes.to_spans(y)]
-    assert len(jaxner.entities(params, TEXT)) == len(spans)
-    for function in (jaxner.tag, jaxner.marginals, jaxner.n_best):
-        with pytest.raises(ValueError, match="white space"):
-            function(params, texts)
+def test_a_tokenizer_has_several_names(params):
+    text = "Rome beat Milan."
+    cut = jaxner.entities(params, text, tokenizer="whitespace")
+    for options in ({"tokeniser": "whitespace"}, {"tokenizer": str.split}):
+        assert jaxner.entities(params, text, **options) == cut
 
 
 def test_static_arguments_name_what_jit_needs(params):
@@ -223,17 +239,15 @@ def test_static_arguments_name_what_jit_needs(params):
     ):
         with pytest.raises(TypeError, match=f"{name} .*static_argnums"):
             jax.jit(call)(2)
-    best = jax.jit(jaxner.n_best, static_argnames="n")(params, batch, n=2)
-    assert best.labels.shape[:2] == (4, 2)
 
 
-def test_wrong_options_are_refused(params):
+def test_wrong_options_are_refused(params, both):
     tagger = tiny("softmax", ("NOUN", "VERB"), scheme="tags")
     with pytest.raises(ValueError, match="a tag"):
         jaxner.entities(tagger, "Rome fell")
     refused = [
         (ValueError, "Rome", {"n_best": 0}),
-        *((ValueError, "Rome", {"min_probability": p}) for p in (-1.0, 2.0, np.nan)),
+        (ValueError, "Rome", {"min_probability": np.nan}),
         (ValueError, "Rome", {"n_best": 2, "decoding": "max_marginal"}),
         (ValueError, "Rome", {"tokeniser": lambda text: ["Milan"]}),
         (ValueError, "Rome", {"tokenizer": "words2"}),
@@ -245,3 +259,7 @@ def test_wrong_options_are_refused(params):
     for kind, text, options in refused:
         with pytest.raises(kind):
             jaxner.entities(params, text, **options)
+    with pytest.raises(ValueError, match=r"member\(0\)"):
+        jaxner.entities(both, "Rome fell", num_samples=3)
+    with pytest.raises(ValueError, match=r"member\(0\)"):
+        jaxner.uncertainty(both, ["Rome"], jax.random.key(0))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -22,18 +23,12 @@ def drawn_split(params, temperature, folder, count=400):
     words = ["Rome", "beat", "Milan", "Ms", "Preston", "x"]
     sentences = [list(rng.choice(words, rng.integers(1, 7))) for _ in range(count)]
     truth = dataclasses.replace(params, temperature=temperature)
-    batch = jaxner.encode(params, sentences)
 
-    @jax.jit
-    def draw(batch, keys):
-        def one(sentence, key):
-            p = models.apply(truth.model, truth.weights, sentence)
-            p = inference.at_temperature(p, temperature)
-            return inference.sample(p, sentence.mask, key)
+    def draw(sentence, key):
+        return jaxner.tag(truth, sentence, decoding="sampled", key=key)
 
-        return jax.vmap(one)(batch, keys)
-
-    ids = draw(batch, jax.random.split(jax.random.key(0), count))
+    keys = jax.random.split(jax.random.key(0), count)
+    ids = jax.jit(jax.vmap(draw))(jaxner.encode(params, sentences), keys)
     rows = [
         zip(tokens, params.vocabulary.decode(row[: len(tokens)].tolist()), strict=True)
         for tokens, row in zip(sentences, np.asarray(ids), strict=True)
@@ -61,53 +56,32 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
     assert after.curve is None
 
 
-def test_the_likelihood_is_exact(tmp_path):
-    params = tiny("crf", ("A", "B"), scheme="tags")
+@pytest.mark.parametrize(
+    "options", [None, {"num_samples": 3, "parts": ("representation",)}]
+)
+def test_the_likelihood_is_exact(options, tmp_path):
+    """Under one distribution, and under the mixture of several passes."""
+    params = tiny("crf", ("A", "B"), scheme="tags", mc_dropout=options)
     split = drawn_split(params, 1.0, tmp_path, count=5)
     found = fit(params, split)
 
     def loss(temperature):
-        total = 0.0
+        tagger, total = dataclasses.replace(params, temperature=temperature), 0.0
         for e in split.examples:
-            sentence = jaxner.encode(params, list(e.tokens))
-            p = models.apply(params.model, params.weights, sentence)
-            p = inference.at_temperature(p, temperature)
             ids = params.vocabulary.label_ids(list(e.labels))
-            chances = np.asarray(inference.marginals(p, sentence.mask))
+            chances = jaxner.marginals(tagger, list(e.tokens))
             total -= np.log(chances[range(len(ids)), ids]).sum()
         return total / sum(len(e.tokens) for e in split.examples)
 
-    assert found.before == pytest.approx(loss(1.0), rel=1e-4)
-    assert found.after == pytest.approx(loss(found.temperature), rel=1e-4)
-    for other in (0.97, 1.03):
-        assert loss(found.temperature * other) >= found.after - 1e-6
-
-
-def test_passes_are_a_mixture(tmp_path):
-    options = {"num_samples": 3, "parts": ("representation",)}
-    params = tiny("crf", ("A", "B"), scheme="tags", mc_dropout=options)
-    split = drawn_split(params, 1.0, tmp_path, count=6)
-    found = fit(params, split)
-    total = 0.0
-    for e in split.examples:
-        ids = params.vocabulary.label_ids(list(e.labels))
-        chances = jaxner.marginals(params, list(e.tokens))  # the mean over the passes
-        total -= np.log(chances[range(len(ids)), ids]).sum()
-    tokens = sum(len(e.tokens) for e in split.examples)
-    assert found.before == pytest.approx(total / tokens, rel=1e-3)
+    assert found.before == pytest.approx(loss(1.0), rel=1e-3)
+    assert found.after == pytest.approx(loss(found.temperature), rel=1e-3)
+    for factor in (0.97, 1.03):
+        assert loss(found.temperature * factor) >= found.after - 1e-6
 
 
 def test_documents_are_fitted_as_one(tmp_path):
-    words = [["Rome", "beat", "Milan"]]
-    vocabulary, _ = jaxner.build_vocabulary(words, ["LOC"], documents=True)
-    model = jaxner.build(
-        vocabulary,
-        representation={"words": {"dim": 6}, "chars": None},
-        encoder={"name": "projection", "hidden_dim": 8},
-        head={"name": "crf"},
-    )
-    weights = jaxner.init(model, jax.random.key(3))
-    tagger = jaxner.Tagger(weights, model, vocabulary)
+    tagger = tiny("crf", documents=True)
+    vocabulary = tagger.vocabulary
     rows = [[("Rome", "B-LOC"), ("x", "O")], [("Milan", "O")], [("Rome", "B-LOC")]]
     formats.write_columns(tmp_path / "a.conll", rows, documents=[1, 1, 2])
     split = corpora.read(tmp_path / "a.conll")
@@ -118,7 +92,9 @@ def test_documents_are_fitted_as_one(tmp_path):
         ids = [np.array(vocabulary.label_ids(list(e.labels))) for e in parts]
         last = len(vocabulary.label_names) - 1
         labels = np.asarray(batching.join_labels(ids, last))
-        p = models.predict(model, weights, jax.tree.map(jnp.asarray, joined))
+        p = models.predict(
+            tagger.model, tagger.weights, jax.tree.map(jnp.asarray, joined)
+        )
         chances = np.asarray(inference.marginals(p, jnp.asarray(joined.mask)))
         logs = np.log(chances[range(len(labels)), labels])
         total -= logs[np.asarray(joined.words) > 0].sum()
@@ -157,19 +133,12 @@ def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
         fit(params, corpora.read(tmp_path / "none.conll"))
 
 
-@pytest.fixture
-def run(finished, tmp_path):
-    """A copy of a run that the test may change."""
-    import shutil
-
-    return shutil.copytree(finished, tmp_path / "run")
-
-
-def test_the_command_keeps_the_temperature(run, tmp_path, capsys):
+def test_the_command_keeps_the_temperature(finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
     text = ["Ms", "Preston", "left", "Lakeside"]
     before = jaxner.load(run)
     figures = tmp_path / "figures.json"
-    arguments = ["calibrate", "--workdir", str(run), "--json", str(figures), "--test"]
+    arguments = ["calibrate", "--workdir", str(run), "--json", str(figures)]
     __main__.main([*arguments, "--precision", "0.05", "--recall", "1"])
     shown = capsys.readouterr().out
     assert "min_probability=" in shown
@@ -181,15 +150,10 @@ def test_the_command_keeps_the_temperature(run, tmp_path, capsys):
     assert f"Temperature {after.temperature:.4f}" in shown
     kept = Workdir(run).read_json("calibration.json")
     assert kept["step"] is not None
-    for split in ("dev", "test"):
-        for side in ("before", "after"):
-            figure = kept[split][side]["entities"]
-            assert len(figure["bins"]["counts"]) == 15
-            assert sum(figure["bins"]["counts"]) == figure["count"]
+    for side in ("before", "after"):
+        figure = kept["dev"][side]["entities"]
+        assert sum(figure["bins"]["counts"]) == figure["count"]
     assert len(written["curve"]["thresholds"]) == len(written["curve"]["recall"])
     assert jaxner.tag(after, text) == jaxner.tag(before, text)
     chances = [jaxner.marginals(p, text) for p in (before, after)]
     assert np.abs(chances[0] - chances[1]).max() > 1e-4
-    # Another time it begins from the scores as they are.
-    __main__.main(["calibrate", "--workdir", str(run)])
-    assert jaxner.load(run).temperature == after.temperature
