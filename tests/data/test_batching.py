@@ -137,12 +137,8 @@ def test_every_token_keeps_all_it_has_and_padding_has_nothing(lengths, seed):
     labels = [rng.integers(0, 5, n, np.int32) for n in lengths]
     whole = batching.join_labels(labels, separator=9)
     np.testing.assert_array_equal(whole == 9, ~places)
-    for values, before in (
-        (whole, labels),
-        (joined.words, [s.words for s in sentences]),
-    ):
-        after = batching.split(values, lengths)
-        assert [x.tolist() for x in after] == [x.tolist() for x in before]
+    after = batching.split(whole, lengths)
+    assert [x.tolist() for x in after] == [x.tolist() for x in labels]
 
 
 def test_what_no_sentence_has_is_none():
@@ -162,11 +158,6 @@ def test_shapes_of_pieces():
     assert batching.piece_shape(pieces) == (3, 30, 5)
     assert batching.piece_shape(pieces, few=True) == (4, 32, 8)
     assert batching.piece_shape(pieces[:1], few=True) == (1, 16, 4)
-
-
-def test_groups_are_in_the_order_of_their_first_sentences():
-    assert batching.groups([7, 2, 7, 1, 2]) == [[0, 2], [1, 4], [3]]
-    assert batching.groups(["b", ("a", 1), "b"]) == [[0, 2], [1]]
 
 
 # --- Shapes --------------------------------------------------------------------------
@@ -211,18 +202,13 @@ def test_every_block_has_a_shape(sizes, count):
         assert fits.index(True) == number
 
 
-def test_a_shape_that_saves_little_is_not_taken():
+def test_a_shape_must_save_and_rare_long_words_widen_few():
     sizes = np.array([[n, 5, 5] for n in (99, 100) * 50])
     assert batching.choose(sizes, Shape(100, 5, 5), 5) == [Shape(100, 5, 5)]
-    sizes = np.array([[n, 5, 5] for n in (10, 100) * 50])
-    chosen = batching.choose(sizes, Shape(100, 5, 5), 5)
-    assert [shape.tokens for shape in chosen] == [10, 100]
-
-
-def test_a_rare_long_word_widens_only_the_two_longest_shapes():
     sizes = np.array([[n, 9, 10] for n in (10, 20, 40, 80)] * 100)
     sizes[0, 2] = 60
     chosen = batching.choose(sizes, Shape(80, 9, 60), 4)
+    assert [shape.tokens for shape in chosen] == [10, 20, 40, 80]
     assert [shape.chars for shape in chosen] == [15, 10, 60, 60]
 
 
@@ -273,11 +259,9 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
 
 
 def test_a_batch_is_a_draw_from_sentences_of_all_lengths():
-    lengths = [2] * 500 + [50] * 500
-    batches = make(lengths, batch_size=10, num_blocks=2)
-    short = [sum(lengths[i] == 2 for i in drawn) for drawn in batches.draw(0, 0)]
+    batches = make([2] * 500 + [50] * 500, batch_size=10, num_blocks=2)
+    short = [(drawn < 500).sum() for drawn in batches.draw(0, 0)]
     # The number of short ones in a batch of 10 is hypergeometric: 5 ± 1.57.
-    assert np.mean(short) == 5
     assert 1.3 < np.std(short) < 1.9
 
 
@@ -295,13 +279,6 @@ def test_rows_of_characters():
             assert rows.tolist() == [[7, 5, 0], [5, 5, 7]]
 
 
-def test_long_words_do_not_widen_short_blocks():
-    lengths = np.random.default_rng(0).integers(1, 100, 300).tolist()
-    widths = [3] * 297 + [50] * 3
-    batches = make(lengths, batch_size=2, num_shapes=5, widths=widths)
-    assert [shape.chars > 4 for shape in batches.shapes] == [False] * 3 + [True] * 2
-
-
 def test_order_is_a_function_of_seed_and_epoch():
     """The golden losses, and runs that resume, depend on it."""
 
@@ -316,22 +293,8 @@ def test_order_is_a_function_of_seed_and_epoch():
 
 def test_wrong_corpora_are_refused():
     vocabulary, _ = build([["Rome"]], ["LOC"])
-    with pytest.raises(InputError, match="training data have no sentences"):
+    with pytest.raises(InputError):
         make([])
-    for sentences, labels, error in (
-        ([["Rome"]], None, TypeError),
-        (None, [["O"]], TypeError),
-        (["Rome"], [["O"]], TypeError),
-        ([["Rome"]], [["O"], ["O"]], InputError),
-        ([["Rome"]], [["O", "O"]], InputError),
-        ([["Rome"]], [["I-LOC"]], InputError),
-        ([["Rome"]], [["S-PER"]], InputError),
-    ):
-        with pytest.raises(error):
-            Batches.of(vocabulary, sentences, labels, batch_size=1)
-    for option in ("batch_size", "num_shapes"):
-        with pytest.raises(ValueError, match=option):
-            Batches.of(vocabulary, [["Rome"]], [["O"]], **{"batch_size": 1, option: 0})
-    batches = Batches.of(vocabulary, [["Rome"]], [["O"]], batch_size=1)
-    with pytest.raises(ValueError, match="seed"):
-        batches.epoch(-1, 0)
+    for labels in ([["O"], ["O"]], [["O", "O"]], [["I-LOC"]], [["S-PER"]]):
+        with pytest.raises(InputError):
+            Batches.of(vocabulary, [["Rome"]], labels, batch_size=1)

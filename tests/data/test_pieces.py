@@ -93,7 +93,7 @@ def sequences(draw):
 
 
 @given(sequences())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_windows_hold_every_unit_and_no_more_than_fits(case):
     lengths, capacity = case
     chosen = pieces.windows(lengths, capacity)
@@ -110,16 +110,9 @@ def test_windows_hold_every_unit_and_no_more_than_fits(case):
     assert (len(chosen) == 1) == (sum(lengths) <= capacity)
 
 
-def test_windows_overlap_by_half():
-    chosen = pieces.windows([1] * 1000, 100)
-    assert chosen[:3] == [(0, 100), (50, 150), (100, 200)]
-    assert chosen[-1] == (900, 1000)
-    assert len(chosen) == 19
-
-
 @given(st.lists(st.integers(0, 12), max_size=14), st.integers(3, 14))
 @example([14], 3)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
     ours = make(max_length)
     # A token of n pieces, each another; one of none is unknown.
@@ -175,7 +168,6 @@ def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
         ("tokenizer.json", b"{}"),
         ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}'),
         ("tokenizer.json", b'{"model": {"vocab": {"[UNK]": 0, "a": 2}}}'),
-        ("tokenizer.json", b'{"model": {"vocab": {"a": "0"}}}'),
     ],
 )
 def test_malformed_files_are_named(name, content, tmp_path):

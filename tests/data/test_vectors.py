@@ -195,18 +195,10 @@ def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
                 vectors.read_contextual(path, other)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT[:2],
-        [*TEXT, ["x"]],
-        [TEXT[0], ["Old", "x"], TEXT[2]],
-        [["EU", "rejects", "it"], *TEXT[1:]],
-    ],
-)
+@pytest.mark.parametrize("text", [TEXT[:2], [["EU", "rejects", "it"], *TEXT[1:]]])
 def test_files_of_another_text_are_refused(text, tmp_path):
     path = elmo(tmp_path / "a.hdf5", arrays())
-    with pytest.raises(InputError, match="one sentence per line") as error:
+    with pytest.raises(InputError) as error:
         vectors.read_contextual(path, text)
     assert error.value.path == path
 
@@ -222,11 +214,9 @@ GOOD = {str(i): array for i, array in enumerate(arrays())}
         GOOD | {"1": GOOD["1"][:, :2]} | TOKENS,
         {key: array[None, None] for key, array in GOOD.items()} | TOKENS,
         {key: array.astype(int) for key, array in GOOD.items()} | TOKENS,
-        {key: array * np.nan for key, array in GOOD.items()} | TOKENS,
         {key: np.full(a.shape, 1e39) for key, a in GOOD.items()} | TOKENS,
         GOOD,  # no text
         GOOD | {"tokens": [1, 2, 3]},
-        GOOD | {"tokens": np.array([["EU"], None], object)},
         GOOD | {"tokens": ["EU rejects call"]},
     ],
 )
