@@ -5,9 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,25 +14,21 @@ import pytest
 import jaxner
 from jaxner import devices, inference, models, tagging
 from jaxner.checkpoints import Checkpoints
-from jaxner.data import corpora, vectors
+from jaxner.data import corpora
 from jaxner.runs import Workdir
 from jaxner.training import cluster, signals, train
 from tests import tiny
+from tests.training.runs import (
+    flags,
+    losses,
+    metrics_of,
+    read_until,
+    start,
+    write_contextual,
+)
 
-ROOT = Path(__file__).parents[2]
 # Blocks of 3 and 2 sentences, and a last batch of 3.
 ODD = {"batch_size": 5, "optimizer.learning_rate": 0.2}
-
-
-def figures(folder):
-    return [
-        {
-            k: v
-            for k, v in line.items()
-            if k not in ("seconds", "saving_seconds", "loss")
-        }
-        for line in Workdir(folder).metrics()
-    ]
 
 
 def assert_same(folder, other):
@@ -45,17 +38,15 @@ def assert_same(folder, other):
     characters may switch. `test_corpus` compares weights.
     """
     assert_same_losses(folder, other)
-    assert figures(folder) == figures(other)
-    assert max(line["dev_f1"] or 0.0 for line in figures(folder)) > 0
+    assert metrics_of(folder, "loss") == metrics_of(other, "loss")
+    assert max(line["dev_f1"] or 0.0 for line in metrics_of(folder)) > 0
     for name in ("dev", "test"):
         texts = [Workdir(f).predictions(name).read_text() for f in (folder, other)]
         assert texts[0] == texts[1]
 
 
 def assert_same_losses(folder, other):
-    left, right = (Workdir(f).metrics() for f in (folder, other))
-    assert [m["step"] for m in left] == [m["step"] for m in right]
-    left, right = ([m["loss"] for m in curve] for curve in (left, right))
+    left, right = losses(folder), losses(other)
     np.testing.assert_allclose(left[0], right[0], rtol=1e-6)
     np.testing.assert_allclose(left, right, rtol=1e-4)
 
@@ -80,15 +71,12 @@ def assert_moved(corpus, folder, other):
                     assert preference(tagger, example.tokens, *labellings) < 2e-3
 
 
-def preference(tagger, tokens, labels, other):
+def preference(tagger, tokens, *labellings):
     """By how much a tagger scores one labelling above another."""
-    vocabulary = tagger.vocabulary
-    sentence = jax.tree.map(jnp.asarray, vocabulary.encode(tokens))
+    sentence = jax.tree.map(jnp.asarray, tagger.vocabulary.encode(tokens))
     potentials = models.apply(tagger.model, tagger.weights, sentence)
-    ours, theirs = (
-        inference.score(potentials, jnp.asarray(vocabulary.label_ids(y)), sentence.mask)
-        for y in (labels, other)
-    )
+    ids = [jnp.asarray(tagger.vocabulary.label_ids(labels)) for labels in labellings]
+    ours, theirs = (inference.score(potentials, y, sentence.mask) for y in ids)
     return abs(float(ours - theirs))
 
 
@@ -108,35 +96,21 @@ def alone(corpus, tmp_path_factory):
 
 def arguments_of(corpus, folder, epochs, config="configs/grn.py"):
     """The command line of the same run."""
-    options = {**tiny.SMALL, **ODD, "data.dir": corpus, "num_epochs": epochs}
-    flags = [f"--config.{name}={value}" for name, value in options.items()]
-    return ["train", "--config", config, *flags, "--workdir", str(folder)]
-
-
-def environment(count):
-    """The environment of a process that simulates several devices."""
-    flags = re.sub(
-        "device_count=[0-9]+", f"device_count={count}", os.environ["XLA_FLAGS"]
-    )
-    return {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": str(ROOT)}
+    options = flags(corpus, folder, **ODD, num_epochs=epochs)
+    return ["train", "--config", config, *options]
 
 
 def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
-def start(arguments, count):
-    return subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
-        cwd=ROOT,
-        env=environment(count),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+def start_on(count, arguments):
+    """Starts a process that simulates several devices."""
+    count = f"device_count={count}"
+    xla = re.sub("device_count=[0-9]+", count, os.environ["XLA_FLAGS"])
+    return start(arguments, XLA_FLAGS=xla)
 
 
 def finish(process):
@@ -153,17 +127,7 @@ def two_that_train(corpus, folder):
     """Starts two processes of a long run."""
     own = [*arguments_of(corpus, folder, 400), "--num_processes=2"]
     own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{free_port()}"]
-    return [start([*own, f"--process_id={number}"], 2) for number in range(2)]
-
-
-def read_until(text, process):
-    """Returns what a process has printed once that contains a text."""
-    told = ""
-    while text not in told:
-        line = process.stdout.readline()
-        assert line, told
-        told += line
-    return told
+    return [start_on(2, [*own, f"--process_id={number}"]) for number in range(2)]
 
 
 # --- One process ----------------------------------------------------------------------
@@ -201,10 +165,11 @@ def test_a_cpu_is_one_device_unless_more_are_asked_for():
     assert cluster.placement(2, num_seeds=3).mesh.shape == {"seed": 1, "data": 2}
 
 
+@pytest.mark.slow
 def test_without_a_cluster_a_process_is_alone():
     assert not cluster.join(num_processes=1)
     arguments = ["-m", "jaxner", "train", "--config", "grn", "--process_id=0"]
-    told, _ = start(arguments, 1).communicate(timeout=60)
+    told, _ = start(arguments).communicate(timeout=60)
     assert "Give all three, --coordinator=HOST:PORT" in told
     assert "Traceback" not in told
 
@@ -241,10 +206,11 @@ print(best.step, latest.step)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_save_two_series_at_the_same_time(tmp_path):
     """Orbax's processes meet by names, which two series must not share."""
     script = ["-c", SAVE_BOTH, free_port()]
-    both = [start([*script, number, tmp_path, 8], 1) for number in range(2)]
+    both = [start([*script, number, tmp_path, 8]) for number in range(2)]
     for process in both:
         assert finish(process).splitlines()[-1] == "8 8"
 
@@ -252,14 +218,14 @@ def test_two_processes_save_two_series_at_the_same_time(tmp_path):
 @pytest.mark.slow
 def test_eight_devices_and_two_processes_train_as_one(alone, corpus, tmp_path):
     eight = ["-m", "jaxner", *arguments_of(corpus, tmp_path / "8", 3)]
-    finish(start([*eight, "--config.num_devices=8"], 8))
+    finish(start_on(8, [*eight, "--config.num_devices=8"]))
     assert_same(tmp_path / "8", alone)
     two = ["examples/launch/local.py", 2, *arguments_of(corpus, tmp_path / "2", 3)]
-    told = finish(start(two, 2))
+    told = finish(start_on(2, two))
     assert told.count("epoch   1") == 1  # one process tells
     assert_same(tmp_path / "2", alone)
     score = ["evaluate", "--workdir", tmp_path / "2", "--json", tmp_path / "scores"]
-    finish(start(["examples/launch/local.py", 2, *score], 2))
+    finish(start_on(2, ["examples/launch/local.py", 2, *score]))
     result = Workdir(alone).read_json("result.json")
     assert f'"f1": {result["test"]["f1"]}' in (tmp_path / "scores").read_text()
 
@@ -267,19 +233,14 @@ def test_eight_devices_and_two_processes_train_as_one(alone, corpus, tmp_path):
 @pytest.mark.slow
 def test_two_processes_read_the_vectors_of_their_rows(corpus, tmp_path):
     """Vectors come from files, in training and in scoring; each process reads some."""
-    rng = np.random.default_rng(0)
-    for split in ("train", "dev", "test"):
-        examples = corpora.load(None, split, directory=corpus).examples
-        text = [example.tokens for example in examples]
-        arrays = [rng.normal(size=(len(s), 5)).astype(np.float32) for s in text]
-        vectors.write_contextual(tmp_path / f"{split}.npz", arrays, text)
+    write_contextual(tmp_path, corpus, layers=1)
     own = f"--config.data.contextual={tmp_path}/{{split}}.npz"
     one, two = (
         [*arguments_of(corpus, tmp_path / name, 3, "configs/grn.py:sample,elmo"), own]
         for name in "12"
     )
-    finish(start(["-m", "jaxner", *one, "--config.num_devices=1"], 1))
-    finish(start(["examples/launch/local.py", 2, *two], 2))
+    finish(start_on(1, ["-m", "jaxner", *one, "--config.num_devices=1"]))
+    finish(start_on(2, ["examples/launch/local.py", 2, *two]))
     assert_same(tmp_path / "2", tmp_path / "1")
 
 
@@ -287,12 +248,12 @@ def test_two_processes_read_the_vectors_of_their_rows(corpus, tmp_path):
 def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
     folder = tmp_path / "run"
     eight = ["-m", "jaxner", *arguments_of(corpus, folder, 1), "--config.num_devices=8"]
-    finish(start(eight, 8))
+    finish(start_on(8, eight))
     local = ["examples/launch/local.py", 2, *arguments_of(corpus, folder, 2)]
-    assert "Resumed at step 10" in finish(start(local, 2))
+    assert "Resumed at step 10" in finish(start_on(2, local))
     train.main_run(config_of(corpus, 3, num_devices=1), folder)
     back = ["-m", "jaxner", *arguments_of(corpus, folder, 4), "--config.num_devices=8"]
-    assert "Resumed at step 30" in finish(start(back, 8))
+    assert "Resumed at step 30" in finish(start_on(8, back))
     train.main_run(config_of(corpus, 4, num_devices=1), tmp_path / "whole")
     assert_moved(corpus, folder, tmp_path / "whole")
 
@@ -309,13 +270,13 @@ def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
 
     monkeypatch.setattr(signals.StopRequest, "reached", reached)
     with pytest.raises(SystemExit) as stop:
-        train.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
+        train.main_run(tiny.config(corpus), tmp_path / "run")
     assert stop.value.code == 128 + signal.SIGTERM
     assert asked == [*range(1, 8)]
     assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == 7
     # A signal before the first step asks for a stop after step 1, also when resumed.
     with pytest.raises(SystemExit):
-        train.main_run(config_of(corpus, num_blocks=1), tmp_path / "run")
+        train.main_run(tiny.config(corpus), tmp_path / "run")
     assert asked == [*range(1, 8), *range(1, 8)]
     assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step == 14
 
@@ -362,7 +323,7 @@ def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
 @pytest.mark.parametrize("line", ["Building the model", "epoch   1"])
 def test_the_launcher_passes_sigterm_on(corpus, tmp_path, line):
     arguments = arguments_of(corpus, tmp_path / "run", 400)
-    launcher = start(["examples/launch/local.py", 2, *arguments], 1)
+    launcher = start_on(1, ["examples/launch/local.py", 2, *arguments])
     told = read_until(line, launcher)
     launcher.send_signal(signal.SIGTERM)
     rest, _ = launcher.communicate(timeout=120)

@@ -15,6 +15,7 @@ from jaxner.data import corpora, schemes
 from jaxner.runs import Workdir
 from jaxner.training import monitor, seeds, train
 from tests import tiny
+from tests.training.runs import losses, metrics_of, write_vectors
 
 
 def config_of(corpus, **options):
@@ -41,23 +42,8 @@ def alone(corpus, tmp_path_factory):
     return folder
 
 
-def figures(folder):
-    return [
-        {
-            k: v
-            for k, v in line.items()
-            if k not in ("seconds", "saving_seconds", "loss")
-        }
-        for line in Workdir(folder).metrics()
-    ]
-
-
-def losses(folder):
-    return [line["loss"] for line in Workdir(folder).metrics()]
-
-
 def assert_close(folder, other, rtol=1e-3, atol=1e-5):
-    assert figures(folder) == figures(other)
+    assert metrics_of(folder, "loss") == metrics_of(other, "loss")
     np.testing.assert_allclose(losses(folder), losses(other), rtol=1e-4)
     pair = jaxner.load(folder), jaxner.load(other)
     for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
@@ -81,10 +67,7 @@ def test_a_summary_of_all_seeds_is_written(together, alone):
         assert [result["seeds"][s][split] for s in ("3", "4")] == scores
         assert result[split]["mean"] == pytest.approx(np.mean(scores))
         assert result[split]["std"] == pytest.approx(np.std(scores, ddof=1))
-        assert (result[split]["min"], result[split]["max"]) == (
-            min(scores),
-            max(scores),
-        )
+        assert [result[split][x] for x in ("min", "max")] == sorted(scores)
         low, high = result[split]["interval"]
         assert min(scores) <= low <= result[split]["mean"] <= high <= max(scores)
     assert result["seeds"]["3"]["best_epoch"] == own[0]["best_epoch"]
@@ -120,9 +103,7 @@ def test_restarts_in_turn_are_runs_of_their_own(corpus, alone, tmp_path, capsys)
     assert list(result["seeds"]) == ["3", "4"]
     assert_close(tmp_path / "run" / "seed-4", alone, rtol=0, atol=0)
     assert losses(tmp_path / "run" / "seed-4") == losses(alone)
-    told = capsys.readouterr().out
-    assert "Seed 4, 2 of 2" in told
-    assert "mean ± std" in told
+    assert "mean ± std" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -131,25 +112,9 @@ def test_each_seed_has_its_patience(corpus, tmp_path):
     config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
     result = train.main_run(config, tmp_path / "run")
     assert [own["best_epoch"] for own in result["seeds"].values()] == [1, 1]
-    assert len(figures(tmp_path / "run" / "seed-3")) == 2
+    assert len(losses(tmp_path / "run" / "seed-3")) == 2
     with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
         assert [p["epoch"] for p in latest.progress()["seeds"]] == [2, 2]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("restarts", "parallel", "'parallel'; known: auto, together, in_turn"),
-        ("num_seeds", 0, "num_seeds must be at least 1, got 0"),
-        ("num_devices", 99, "num_devices must be from 1 to"),
-    ],
-)
-def test_unusable_values_are_refused(name, value, message, corpus, tmp_path):
-    config = config_of(corpus, restarts="together")
-    setattr(config, name, value)
-    with pytest.raises(ValueError, match=message):
-        train.main_run(config, tmp_path / "run")
-    assert not (tmp_path / "run" / "result.json").exists()
 
 
 def test_a_summary_of_equal_scores_has_no_spread():
@@ -164,11 +129,9 @@ def test_a_summary_of_equal_scores_has_no_spread():
 @pytest.mark.slow
 def test_restarts_may_have_frozen_weights_of_their_own(corpus, tmp_path):
     """Vectors are divided by a deviation to which drawn vectors add."""
-    words = ["the", "of", "said", *(f"w{i}" for i in range(40))]
-    rows = [" ".join([word, *["0.5"] * 8]) for word in words]
-    (tmp_path / "vectors.txt").write_text("\n".join(rows) + "\n")
     config = config_of(corpus, restarts="together", num_epochs=1)
-    config.data.vectors = str(tmp_path / "vectors.txt")
+    words = ["the", "of", "said", *(f"w{i}" for i in range(40))]
+    config.data.vectors = write_vectors(tmp_path, words)
     config.data.min_vector_match = 0.0
     config.data.standardise_vectors = True
     train.main_run(config, tmp_path / "run")

@@ -28,18 +28,13 @@ def given(corpus, tmp_path_factory):
     """Vectors of every second word of the training split, digits zeroed, and others."""
     examples = corpora.load(None, "train", directory=corpus).examples
     tokens = sorted({zeroed(t) for e in examples for t in e.tokens})
-    words = [*tokens[::2], "zyzzyva", "0000", "1996"]
-    words = list(dict.fromkeys(words))
+    words = list(dict.fromkeys([*tokens[::2], "zyzzyva", "0000", "1996"]))
     values = np.random.default_rng(0).normal(size=(len(words), DIM)).astype(np.float32)
     path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
-    path.write_text(
-        "".join(
-            f"{word} {' '.join(map(repr, map(float, row)))}\n"
-            for word, row in zip(words, values, strict=True)
-        ),
-        encoding="utf-8",
-    )
-    return path, dict(zip(words, values, strict=True))
+    vectors = dict(zip(words, values, strict=True))
+    rows = [" ".join([w, *map(str, v.tolist())]) for w, v in vectors.items()]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path, vectors
 
 
 def config_of(corpus, given, num_epochs=1):
@@ -136,33 +131,6 @@ def test_digits_are_zeroed_wherever_a_word_is_looked_at(tagger):
     assert jaxner.tag(tagger, ["In", "1996"]) == jaxner.tag(tagger, ["In", "2024"])
 
 
-def test_settings_are_written_down(run):
-    data = Workdir(run).read_json("config.json")["data"]
-    assert data["train_words"] is False
-    assert data["zero_digits"] is True
-    assert data["alphabet"] == ALPHABET
-    assert data["unit"] == "sentence"
-    assert Workdir(run).vocabulary() == jaxner.load(run).vocabulary
-
-
-@pytest.mark.parametrize("unit", ["paragraph", "documents", "", "Sentence"])
-def test_an_unknown_unit_leaves_no_run_behind(unit, corpus, tmp_path):
-    config = tiny.config(corpus)
-    config.data.unit = unit
-    message = f"Unknown --config.data.unit {unit!r}; known: sentence, document"
-    with pytest.raises(ValueError, match=re.escape(message)):
-        train.main_run(config, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_another_unit_is_another_config(run, corpus, given):
-    config = tiny.config(corpus)
-    config.data.update(Workdir(run).read_json("config.json")["data"])
-    config.data.unit = "document"
-    with pytest.raises(ValueError, match=r"data\.unit: 'sentence' there, 'document'"):
-        train.main_run(config, run)
-
-
 def test_a_run_of_a_version_with_fewer_options_loads_and_goes_on(
     run, corpus, given, tmp_path
 ):
@@ -188,11 +156,3 @@ def test_a_run_of_a_version_with_fewer_options_loads_and_goes_on(
     other.model.head.bias = 0.5
     with pytest.raises(ValueError, match=r"model\.head\.bias: 0\.0 there, 0\.5 now"):
         train.main_run(other, folder.path)
-
-
-def test_a_run_in_which_every_word_is_unknown_is_refused(corpus, tmp_path):
-    config = tiny.config(corpus)
-    config.data.train_words = False
-    with pytest.raises(ValueError, match=r"every word is unknown: set --config"):
-        train.main_run(config, tmp_path / "run")
-    assert not (tmp_path / "run").exists()

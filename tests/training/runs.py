@@ -1,0 +1,93 @@
+"""What tests of training compare and start: run folders, commands, vector files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import jaxner
+from jaxner.data import corpora, vectors
+from jaxner.runs import Workdir
+from tests import tiny
+
+ROOT = Path(__file__).parents[2]
+SPLITS = ("train", "dev", "test")
+
+
+def metrics_of(folder, *without):
+    """The metrics of a run's epochs, without times."""
+    left_out = {"seconds", "saving_seconds", *without}
+    lines = Workdir(folder).metrics()
+    return [{k: v for k, v in line.items() if k not in left_out} for line in lines]
+
+
+def losses(folder):
+    return [line["loss"] for line in Workdir(folder).metrics()]
+
+
+def assert_same_run(folder, other):
+    """Bitwise the same weights, the same history, the same scores."""
+    left, right = jaxner.load(folder), jaxner.load(other)
+    assert left.vocabulary == right.vocabulary
+    jax.tree.map(np.testing.assert_array_equal, left.weights, right.weights)
+    assert metrics_of(folder) == metrics_of(other)
+    results = [Workdir(each).read_json("result.json") for each in (folder, other)]
+    for result in results:
+        del result["seconds"], result["peak_memory_mb"]
+    assert results[0] == results[1]
+
+
+def flags(folder, workdir, **more):
+    """The command line of a tiny run."""
+    values = {**tiny.SMALL, "data.dir": folder, **more}
+    given = [f"--config.{name}={value}" for name, value in values.items()]
+    return [*given, f"--workdir={workdir}"]
+
+
+def start(arguments, **environment):
+    """Starts Python, whose standard output has all that it prints."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def read_until(text, process):
+    """What a process has printed once that contains a text."""
+    told = ""
+    while text not in told:
+        line = process.stdout.readline()
+        assert line, told
+        told += line
+    return told
+
+
+def sentences(folder, split):
+    examples = corpora.load(None, split, directory=folder).examples
+    return [example.tokens for example in examples]
+
+
+def write_vectors(folder, words=("the", "of", "said"), dim=8, value=0.5):
+    """Writes word vectors; returns the file's path as a config has it."""
+    rows = [" ".join([word, *[str(value)] * dim]) for word in words]
+    path = folder / "vectors.txt"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def write_contextual(folder, corpus, layers=3, other=None):
+    """Writes random vectors of each token, with 2 layers in the split `other`."""
+    rng = np.random.default_rng(0)
+    for split in SPLITS:
+        text, count = sentences(corpus, split), 2 if split == other else layers
+        arrays = [rng.normal(size=(count, len(s), 5)).astype(np.float32) for s in text]
+        vectors.write_contextual(folder / f"{split}.npz", arrays, text)
+    return folder
