@@ -11,8 +11,8 @@ import pytest
 import jaxner
 import train
 from jaxner import models, tagging
-from jaxner.data import corpora
 from jaxner.data import vectors as token_vectors
+from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
@@ -21,6 +21,7 @@ from jaxner.training.cluster import Placement
 from jaxner.types import batch_axes
 from tests import tiny
 from tests.golden import make_bert
+from tests.training.runs import sentences, write_contextual
 
 MAX_LENGTH = 24  # so short that some sentences need several windows
 
@@ -28,11 +29,6 @@ MAX_LENGTH = 24  # so short that some sentences need several windows
 def emissions(model, weights, sentence):
     arrays = jax.tree.map(jnp.asarray, sentence)
     return np.asarray(models.apply(model, weights, arrays).emissions)
-
-
-def sentences(folder, split):
-    examples = corpora.load(None, split, directory=folder).examples
-    return [example.tokens for example in examples]
 
 
 @pytest.fixture(scope="module")
@@ -166,12 +162,7 @@ def test_documents_keep_the_windows_of_their_sentences(bert, short):
 @pytest.fixture(scope="module")
 def vectors(short, tmp_path_factory):
     """A folder with random vectors of three layers for each split."""
-    folder, rng = tmp_path_factory.mktemp("vectors"), np.random.default_rng(0)
-    for split in ("train", "dev", "test"):
-        text = sentences(short, split)
-        arrays = [rng.normal(size=(3, len(s), 5)).astype(np.float32) for s in text]
-        token_vectors.write_contextual(folder / f"{split}.npz", arrays, text)
-    return folder
+    return write_contextual(tmp_path_factory.mktemp("vectors"), short)
 
 
 def vector_config(corpus, folder, layer="mix"):
@@ -240,35 +231,26 @@ def test_files_are_scored_with_their_own_vectors(
     )
     dev = Workdir(vector_run).read_json("result.json")["dev"]
     assert (scores["gold"], scores["correct"]) == (dev["gold"], dev["correct"])
-    with pytest.raises(ValueError, match=r"vectors of 12 .*expected|another text|tok"):
-        evaluated(
-            *("--workdir", vector_run, "--data", file),
-            *("--contextual", vectors / "test.npz"),
-        )
-    with pytest.raises(ValueError, match="needs vectors of 3 layers"):
-        evaluated("--workdir", vector_run, "--data", file)
-    with pytest.raises(ValueError, match="--contextual needs --data"):
-        evaluated("--workdir", vector_run, "--contextual", vectors / "dev.npz")
-
-
-def test_vectors_that_do_not_suit_the_sentences(vector_run):
-    params = jaxner.load(vector_run)
-    right = np.zeros((3, 2, 5))
-    for arguments, message in (
-        ({}, "needs vectors of 3 layers and 5 dimensions"),
-        ({"vectors": right[:, :1]}, "expected vectors of 2 tokens, got 1"),
-        ({"vectors": right[:2]}, "expected 3 layers of 5 dimensions, got 2 of 5"),
+    for wrong in (
+        ("--data", file, "--contextual", vectors / "test.npz"),  # of another text
+        ("--data", file),
+        ("--contextual", vectors / "dev.npz"),
     ):
-        with pytest.raises(ValueError, match=message):
-            jaxner.tag(params, ["a", "b"], **arguments)
-    with pytest.raises(ValueError, match="one array of vectors per sentence, 2, got 1"):
-        jaxner.tag(params, [["a"], ["b"]], vectors=[right])
-    encoded = jaxner.encode(params, ["a", "b"], vectors=right)
+        with pytest.raises(ValueError, match=r"vectors|contextual"):
+            evaluated("--workdir", vector_run, *wrong)
+
+
+def test_vectors_that_do_not_suit_the_sentences(vector_run, params):
+    tagger = jaxner.load(vector_run)
+    right = np.zeros((3, 2, 5))
+    for vectors in (None, right[:, :1], right[:2]):
+        with pytest.raises(ValueError, match=r"vectors|layers"):
+            jaxner.tag(tagger, ["a", "b"], vectors=vectors)
+    with pytest.raises(ValueError, match="one array of vectors per sentence"):
+        jaxner.tag(tagger, [["a"], ["b"]], vectors=[right])
+    encoded = jaxner.encode(tagger, ["a", "b"], vectors=right)
     with pytest.raises(TypeError, match="vectors"):
-        jaxner.tag(params, encoded, vectors=right)
-
-
-def test_a_tagger_without_vectors_takes_none(params):
+        jaxner.tag(tagger, encoded, vectors=right)
     with pytest.raises(ValueError, match="takes no vectors"):
         jaxner.tag(params, ["a", "b"], vectors=np.zeros((2, 5)))
 
@@ -289,11 +271,11 @@ def taken(config, **options):
 
 def test_blocks_have_the_word_pieces_of_their_sentences(bert, short):
     sizes, count = {}, 0
-    for size, sentences, batch in taken(bert_config(short, bert)):
+    for size, members, batch in taken(bert_config(short, bert)):
         shape = jax.tree.map(np.shape, batch)
         assert sizes.setdefault(size, shape) == shape
         most, width = size.pieces.windows, size.pieces.pieces
-        for k, sentence in enumerate(sentences):
+        for k, sentence in enumerate(members):
             count += 1
             windows, mask, positions = sentence.pieces
             real = np.asarray(batch.pieces.mask[k])
@@ -312,11 +294,11 @@ def test_blocks_have_the_word_pieces_of_their_sentences(bert, short):
 def test_blocks_have_the_vectors_of_their_sentences(on_device, vectors, short):
     count = 0
     config = vector_config(short, vectors)
-    for _, sentences, batch in taken(config, vectors_on_device=on_device):
+    for _, members, batch in taken(config, vectors_on_device=on_device):
         given = np.asarray(batch.vectors)
         assert given.shape == (*batch.words.shape, 3, 5)
         assert not given[~np.asarray(batch.mask)].any()
-        for k, sentence in enumerate(sentences):
+        for k, sentence in enumerate(members):
             count += 1
             own = np.asarray(sentence.vectors)
             np.testing.assert_array_equal(given[k, : len(own)], own)
@@ -335,63 +317,51 @@ def test_documents_have_no_vectors_at_their_separators(vectors, short):
     assert not any(d.vectors[d.words == 0].any() for d in documents)
 
 
-def test_wrong_settings_say_what_would_work(short, vectors, bert, tmp_path):
+def test_wrong_settings_are_refused(short, vectors, bert, tmp_path):
     config = vector_config(short, vectors)
-    config.data.contextual = "elmo/train.hdf5"
-    with pytest.raises(ValueError, match=r"\{split\} in --config\.data\.contextual"):
-        training_corpus.find_vectors(config.data.to_dict(), "train")
-    config.data.contextual = "nowhere/{split}.hdf5"
-    with pytest.raises(FileNotFoundError, match=r"vectors for dev; tried .*dev\.hdf5"):
-        training_corpus.find_vectors(config.data.to_dict(), "dev")
+    for contextual, split, kind in (
+        ("elmo/train.hdf5", "train", InputError),
+        ("nowhere/{split}.hdf5", "dev", FileNotFoundError),
+    ):
+        config.data.contextual = contextual
+        with pytest.raises(kind, match=r"split|dev"):
+            training_corpus.find_vectors(config.data.to_dict(), split)
     for part, contextual in (({"layer": "mix"}, None), (None, "{split}.hdf5")):
-        config = vector_config(short, vectors)
         config.data.contextual = contextual
         config.model.representation.vectors = part
-        with pytest.raises(ValueError, match=r"data\.contextual"):
+        with pytest.raises(InputError, match=r"data\.contextual"):
             schema.check(config.to_dict())
     config = bert_config(short, bert)
     config.data.pretrained = None
-    with pytest.raises(ValueError, match="pretrained"):
+    with pytest.raises(InputError, match="pretrained"):
         build(config)
     config.data.pretrained = str(tmp_path)
     sizes = json.loads((bert / "config.json").read_text()) | {"vocab_size": 4}
     (tmp_path / "config.json").write_text(json.dumps(sizes))
     (tmp_path / "vocab.txt").write_text((bert / "vocab.txt").read_text("utf-8"))
-    with pytest.raises(ValueError, match=r"word pieces, config\.json says 4"):
+    with pytest.raises(InputError, match=r"config\.json says 4"):
         build(config)
 
 
 @pytest.mark.parametrize("other", ["dev", "test"])
-def test_all_splits_have_vectors_of_the_same_sizes(other, short, vectors, tmp_path):
-    for split in ("train", "dev", "test"):
-        text = sentences(short, split)
-        layers = 2 if split == other else 3
-        arrays = [np.zeros((layers, len(s), 5), np.float32) for s in text]
-        token_vectors.write_contextual(tmp_path / f"{split}.npz", arrays, text)
-    for folder, fits in ((vectors, True), (tmp_path, False)):
-        options = vector_config(short, folder).data.to_dict()
-        load = functools.partial(
-            training_corpus.load_data, options, word_dim=None, log=print
-        )
-        if fits:
-            assert load().vocabulary.vector_sizes == (3, 5)
-        else:
-            message = rf"{other}\.npz: expected 3 layers of 5 dimensions, got 2 of 5"
-            with pytest.raises(ValueError, match=message):
-                load()
+def test_all_splits_have_vectors_of_the_same_sizes(other, short, tmp_path):
+    write_contextual(tmp_path, short, other=other)
+    options = vector_config(short, tmp_path).data.to_dict()
+    with pytest.raises(InputError) as error:
+        training_corpus.load_data(options, word_dim=None, log=print)
+    assert error.value.path == tmp_path / f"{other}.npz"
     (tmp_path / f"{other}.npz").unlink()
     if other == "test":  # then it is not scored
-        load()
+        data = training_corpus.load_data(options, word_dim=None, log=print)
+        assert data.vocabulary.vector_sizes == (3, 5)
 
 
 def test_the_test_split_needs_its_vectors_too(short, vectors):
-    config = vector_config(short, vectors)
-    told = []
-    options = config.data.to_dict()
+    options, told = vector_config(short, vectors).data.to_dict(), []
     assert training_corpus.splits_to_score(options, told.append) == ("dev", "test")
     options["contextual"] = "nowhere/{split}.npz"
     assert training_corpus.splits_to_score(options, told.append) == ("dev",)
-    assert "No file of vectors for test" in told[0]
+    assert "test" in told[0]
 
 
 def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch):
