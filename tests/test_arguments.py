@@ -21,6 +21,7 @@ PARTS = {
     "encoder": {"name": "grn", "hidden_dim": 4},
     "head": {"name": "crf"},
 }
+VOCABULARY = jaxner.build_vocabulary([WORDS], ["LOC"])[0]
 pytestmark = pytest.mark.usefixtures("unchecked")  # what a user's process does
 
 
@@ -34,8 +35,11 @@ def fails(function, *args, **options):
     assert last.line.startswith(("raise", 'f"', '"')), last
 
 
-def vocabulary():
-    return jaxner.build_vocabulary([WORDS], ["LOC"])[0]
+def fail_by(function, wrong, **right):
+    """Checks that each wrong value of each option fails beside right ones."""
+    for option, values in wrong.items():
+        for value in values:
+            fails(function, **{**right, option: value})
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_temperature_is_positive(params):
     assert traced(2.0) == 2.0
 
 
-def test_a_folder_is_a_path_to_a_folder(tmp_path, params):
+def test_a_folder_is_a_path_to_a_folder_and_load_takes_changes(tmp_path, params):
     file = tmp_path / "file.txt"
     file.write_text("x")
     for wrong in (None, 3, NAN, [], b"x", params, "", "\0", str(file)):
@@ -102,100 +106,93 @@ def test_a_folder_is_a_path_to_a_folder(tmp_path, params):
 
 
 def test_what_load_takes_besides_is_checked(finished):
-    for wrong in (3, "x", NAN, {3: 1}):
-        fails(jaxner.load, finished, wrong)
-    for wrong in (3, "x", {}):
-        fails(jaxner.load, finished, model=wrong)
+    wrong = {"changes": (3, "x", NAN, {3: 1}), "model": (3, "x", {})}
+    fail_by(jaxner.load, wrong, workdir=finished)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"sentences": v} for v in (None, "", 3, "Rome", WORDS, [[3]], [None])),
-        *({"types": v} for v in (None, 3, [3], "LOC", NAN)),
-        *({"min_count": v} for v in (None, "x", -1, NAN, 1.5)),
-        *({"scheme": None}, {"vectors": {}}, {"lowercase": "x"}, {"alphabet": 3}),
-    ],
-)
-def test_a_vocabulary_is_built_of_sentences_and_types(options):
-    fails(
-        jaxner.build_vocabulary, **{"sentences": [WORDS], "types": ["LOC"], **options}
-    )
+def test_a_vocabulary_is_built_of_sentences_and_types_and_takes_words_and_ids():
+    wrong = {
+        "sentences": (None, "", 3, "Rome", WORDS, [[3]], [None]),
+        "types": (None, 3, [3], "LOC", NAN),
+        "min_count": (None, "x", -1, NAN, 1.5),
+        **{"scheme": (None,), "vectors": ({},), "lowercase": ("x",), "alphabet": (3,)},
+    }
+    fail_by(jaxner.build_vocabulary, wrong, sentences=[WORDS], types=["LOC"])
+    for value in (None, 3, "x", [3], [None]):
+        fails(VOCABULARY.encode, value)
+        fails(VOCABULARY.label_ids, value)
+    for value in (None, 3, "x", [None], [99], [-1], [1.5], np.eye(2, dtype=int)):
+        fails(VOCABULARY.decode, value)
 
 
 def test_a_model_is_built_of_parts():
-    for wrong in (None, 3, {}, (vocabulary(), None)):
+    encoder, head, chars = PARTS["encoder"], PARTS["head"], ("cnn", "intnet")
+    for wrong in (None, 3, {}, (VOCABULARY, None)):
         fails(jaxner.build, wrong, **PARTS)
+    wrong = {part: (None, 3, "grn", NAN, {"nme": 1}) for part in PARTS}
+    wrong["encoder"] += (
+        *({"name": "lstm"}, {**encoder, "hidden_dim": 0}, {**encoder, "size": 1}),
+        *({"name": "idcnn", "dilations": ()}, {"name": 3}),
+        *({"name": "chain", "first": encoder}, {"name": "attention", "keep": "x"}),
+        {"name": "lan", "hidden_dim": 4, "num_heads": 3},
+    )
+    wrong["head"] += ({**head, "dropout": 1.0}, {"name": "x"})
+    wrong["representation"] += (
+        *({"words": 3}, {"words": None}, {"words": {}, "vectors": {}}),
+        *({"chars": {"name": name, "width": 2, "widths": (2,)}} for name in chars),
+        *({"chars": {"width": 2}}, {"chars": {"name": "intnet", "widths": (2,)}}),
+    )
+    wrong |= {"foo": (3,), "mc_dropout": (3, {"x": 1}), "dtype": ("float8",)}
+    wrong["refinement"] = (3, {"treshold": 1}, {"form": "letter"})
+    fail_by(jaxner.build, wrong, vocabulary=VOCABULARY, **PARTS)
+    seq2seq = {**PARTS, "head": {"name": "seq2seq"}}
+    fails(jaxner.build, VOCABULARY, **seq2seq, refinement={})
     for part in PARTS:
-        for wrong in (None, 3, "grn", NAN, {"nme": 1}):
-            fails(jaxner.build, vocabulary(), **{**PARTS, part: wrong})
         others = {name: x for name, x in PARTS.items() if name != part}
-        fails(jaxner.build, vocabulary(), **others)
-    head, encoder = PARTS["head"], PARTS["encoder"]
-    for changes in (
-        *({"foo": 3}, {"mc_dropout": 3}, {"refinement": 3}, {"dtype": "float8"}),
-        *({"representation": {"words": 3}}, {"representation": {"words": None}}),
-        *({"encoder": {"name": "lstm"}}, {"encoder": {**encoder, "hidden_dim": 0}}),
-        *({"encoder": {**encoder, "size": 1}}, {"head": {**head, "dropout": 1.0}}),
-        *({"encoder": {"name": "idcnn", "dilations": ()}}, {"encoder": {"name": 3}}),
-        *({"encoder": {"name": "chain", "first": encoder}}, {"mc_dropout": {"x": 1}}),
-        *({"refinement": {"treshold": 1}}, {"refinement": {"form": "letter"}}),
-        *({"encoder": {"name": "attention", "keep": "x"}}, {"head": {"name": "x"}}),
-        {"head": {"name": "seq2seq"}, "refinement": {}},
-        {"representation": {"chars": {"name": "cnn", "width": 2}}},
-        {"representation": {"chars": {"name": "intnet", "widths": (2,)}}},
-        {"representation": {"words": {}, "vectors": {}}},
-        {"encoder": {"name": "lan", "hidden_dim": 4, "num_heads": 3}},
-    ):
-        fails(jaxner.build, vocabulary(), **{**PARTS, **changes})
+        fails(jaxner.build, VOCABULARY, **others)
 
 
 def test_a_model_takes_weights_sentences_and_keys(params):
     one, batch = (jaxner.encode(params, x) for x in (WORDS, [WORDS]))
     weights, model, gold = params.weights, params.model, jnp.zeros((1, 2), int)
-    for wrong in (None, 3, "x"):
-        fails(jaxner.init, wrong, KEY)
-        fails(jaxner.apply, wrong, weights, one)
-        fails(jaxner.loss, wrong, weights, batch, gold)
-        fails(jaxner.apply, model, weights, wrong)
-        fails(jaxner.init, model, wrong)
-    for wrong in (None, 3, {}, weights["params"]):
-        fails(jaxner.apply, model, wrong, one)
-        fails(jaxner.loss, model, wrong, batch, gold)
-    fails(jaxner.loss, model, weights, one, gold)
-    fails(jaxner.apply, model, weights, batch)
-    for wrong in (None, 3, ["O"], jnp.zeros((1, 3), int), jnp.zeros((1, 2))):
-        fails(jaxner.loss, model, weights, batch, wrong)
-    for wrong in (0, "x", NAN):
-        fails(jaxner.apply, model, weights, one, wrong)
-        fails(jaxner.loss, model, weights, batch, gold, wrong)
-    fails(jaxner.loss, model, weights, batch, gold, None, 3)
+    fail_by(
+        jaxner.apply,
+        {
+            "model": (None, 3, "x"),
+            "weights": (None, 3, {}, weights["params"]),
+            "sentence": (None, 3, "x", batch),
+            "key": (0, "x", NAN),
+        },
+        **{"model": model, "weights": weights, "sentence": one},
+    )
+    fail_by(
+        jaxner.loss,
+        {
+            "model": (None, 3, "x"),
+            "weights": (None, 3, {}, weights["params"]),
+            "batch": (one,),
+            "labels": (None, 3, ["O"], jnp.zeros((1, 3), int), jnp.zeros((1, 2))),
+            "key": (0, "x", NAN),
+            "objective": (3,),
+        },
+        **{"model": model, "weights": weights, "batch": batch, "labels": gold},
+    )
+    fail_by(
+        jaxner.init, {"model": (None, 3), "key": (None, 3, "x")}, model=model, key=KEY
+    )
     checks.check_key(jax.random.PRNGKey(0))  # of the old form
     jax.vmap(checks.check_key)(jax.random.split(KEY))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"sentences": v} for v in (3, "x", [3], WORDS)),
-        *({"labels": v} for v in (None, 3, [], [["O"]])),
-        *({"batch_size": v} for v in (None, 0, "x", 1.5, NAN)),
-        *({"num_shapes": "x"}, {"documents": "x"}),
-    ],
-)
-def test_batches_are_made_of_sentences_and_their_labels(options):
-    given = {"sentences": [WORDS], "labels": [["O"] * len(WORDS)], "batch_size": 2}
-    fails(jaxner.Batches.of, vocabulary(), **{**given, **options})
-
-
-def test_a_vocabulary_takes_words_labels_and_ids():
-    own = vocabulary()
-    for wrong in (None, 3, "x", [3], [None]):
-        fails(own.encode, wrong)
-        fails(own.label_ids, wrong)
-    for wrong in (None, 3, "x", [None], [99], [-1], [1.5], np.eye(2, dtype=int)):
-        fails(own.decode, wrong)
-    assert own.decode(np.array([1, 0])) == ["B-LOC", "O"]
+def test_batches_are_made_of_sentences_and_their_labels():
+    wrong = {
+        "sentences": (3, "x", [3], WORDS),
+        "labels": (None, 3, [], [["O"]], [["B-LOC", "O"]]),  # the last breaks BIOES
+        "batch_size": (None, 0, "x", 1.5, NAN),
+        **{"num_shapes": ("x",), "documents": ("x",)},
+    }
+    right = {"sentences": [WORDS], "labels": [["O", "O"]], "batch_size": 2}
+    fail_by(jaxner.Batches.of, wrong, vocabulary=VOCABULARY, **right)
 
 
 def test_what_is_no_option_is_not_checked():

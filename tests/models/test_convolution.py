@@ -51,8 +51,8 @@ def check(found, x, kernel, *sizes):
 
 
 @pytest.mark.parametrize("width", [3, 5])
-@pytest.mark.parametrize("dilation", [1, 2, 3])
-@pytest.mark.parametrize("length", [0, 1, 4, 5, 13])
+@pytest.mark.parametrize("dilation", [1, 3])
+@pytest.mark.parametrize("length", [0, 4, 13])
 def test_so_is_the_fast_form(width, dilation, length, float64, always):
     x, kernel = draw(length, DIM), draw(width * DIM, SIZE, seed=1)
     run = functools.partial(fast_convolve, width=width, dilation=dilation)
@@ -63,7 +63,7 @@ def test_so_is_the_fast_form(width, dilation, length, float64, always):
 
 @pytest.mark.parametrize(("width", "dilation"), [(3, 2), (5, 1)])
 def test_derivatives_of_the_fast_form(width, dilation, float64, always):
-    """First and second ones, forward and backward, of a batch, by input and kernel."""
+    """First and second ones of a batch, by input and kernel."""
     x, kernel = draw(3, 5, 2), draw(width * 2, 3, seed=1)
 
     def fast(x, kernel):
@@ -73,15 +73,11 @@ def test_derivatives_of_the_fast_form(width, dilation, float64, always):
     def plain(x, kernel):
         return jnp.sum(jnp.sin(windows(x, width, dilation) @ kernel))
 
-    products = count_products(fast, x, kernel)
-    assert products == width + 3, "the fast form is not taken"
-    for derive in (jax.grad, jax.jacfwd, jax.hessian):
-        found, expected = (jax.jit(derive(f, (0, 1)))(x, kernel) for f in (fast, plain))
-        for left, right in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
-            np.testing.assert_allclose(left, right, rtol=0, atol=1e-10)
-    twice = jax.jit(jax.jacrev(jax.grad(fast, (0, 1)), (0, 1)))(x, kernel)
-    for left, right in zip(*map(jax.tree.leaves, (twice, found)), strict=True):
-        np.testing.assert_allclose(left, right, rtol=0, atol=1e-10)
+    assert count_products(fast, x, kernel) == width + 3, "the fast form is not taken"
+    for derive in (jax.grad, jax.hessian):
+        draws.close(
+            *(jax.jit(derive(f, (0, 1)))(x, kernel) for f in (fast, plain)), 1e-10
+        )
 
 
 @pytest.mark.parametrize(

