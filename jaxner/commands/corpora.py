@@ -14,7 +14,6 @@ from jaxner.data import formats, schemes
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
-Format = Annotated[str, fields.OneOf(tuple(formats.FORMATS))]
 _NAMES = [field.name for field in dataclasses.fields(formats.Options)]
 Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
 
@@ -32,9 +31,9 @@ def convert(
     target: Path,
     /,
     *,
-    to: Format | None = None,
+    to: formats.Name | None = None,
     scheme: Annotated[str, fields.OneOf(schemes.SCHEMES)] | None = None,
-    from_: Format | None = None,
+    from_: formats.Name | None = None,
     reading: Reading,
 ) -> None:
     """Rewrites labelled text in another format or label scheme.
@@ -93,7 +92,7 @@ def check(
     json: Output | None = None,
     html: Output | None = None,
     strict: bool = False,
-    from_: Format | None = None,
+    from_: formats.Name | None = None,
     reading: Reading,
 ) -> None:
     """Checks labelled text: reports errors and probable mistakes.

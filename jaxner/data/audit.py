@@ -96,14 +96,13 @@ def of_file(
     sentences whose labels are malformed.
     """
     path = Path(path)
-    errors: list[InputError] = []
     has_tags = scheme == schemes.TAGS
     try:
-        contents = formats.read(path, tags=has_tags, errors=errors, **options)
+        file = formats.read(path, tags=has_tags, collect=True, **options)
     except (OSError, ValueError) as error:
         return None, [Finding("error", "format", str(error), str(path))]
-    is_readable = not errors
-    read = corpora.split_of(path, contents, split=split, scheme=scheme, errors=errors)
+    is_readable, errors = not file.errors, file.errors
+    read = corpora.split_of(file, split=split, scheme=scheme, errors=errors)
     errors.sort(key=lambda error: (str(error.path), error.line or 0))
     result = [
         Finding("error", "format", error.message, str(error.path or path), error.line)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jaxner.data import batching, formats, schemes
-from jaxner.data.formats import Contents, Example
+from jaxner.data.formats import Example, File
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
@@ -129,13 +129,12 @@ def read(
         InputError: A line or a label is malformed.
         FileNotFoundError: The file is missing.
     """
-    contents = formats.read(path, tags=scheme == schemes.TAGS, **options)
-    return split_of(Path(path), contents, name=name, split=split, scheme=scheme)
+    file = formats.read(path, tags=scheme == schemes.TAGS, **options)
+    return split_of(file, name=name, split=split, scheme=scheme)
 
 
 def split_of(
-    path: Path,
-    contents: Contents,
+    file: File,
     *,
     name: str | None = None,
     split: str = "",
@@ -147,7 +146,7 @@ def split_of(
     `errors` gets an error for each malformed label, and sentences with such labels are
     left out; None: the first error is raised.
     """
-    examples, notes = contents.examples, list(contents.notes)
+    path, examples, notes = file.path, tuple(file.examples), [*file.notes]
     has_tags = scheme == schemes.TAGS
     names = {label for example in examples for label in example.labels}
     if not has_tags and schemes.is_io(names):
@@ -174,7 +173,7 @@ def split_of(
                 for example in examples
                 for position in schemes.violations(example.labels, known)
             ]
-            for known in (scheme or detected, detected)
+            for known in dict.fromkeys((scheme or detected, detected))
         }
         best = min(broken, key=lambda known: len(broken[known]))
         if scheme and best != scheme:
@@ -190,7 +189,7 @@ def split_of(
         path,
         examples,
         scheme or "",
-        contents.sha256,
+        file.sha256,
         len(lines),
         tuple(notes),
         ill_formed_note=note,

@@ -2,9 +2,8 @@
 
 `read` returns the sentences of a file or folder, `write` writes them. A reader is a
 generator of sentences from a `File`, a writer one of lines; a format is an entry in
-`FORMATS`. Readers lose nothing in silence: they neither drop, cut nor repair tokens,
-labels or characters. The first bad line is an error that names file and line; with a
-list for errors, readers go on and collect the errors of all lines.
+`FORMATS`. Readers neither drop, cut nor repair tokens, labels or characters in silence:
+a bad line is an error with file and line.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ LABEL = ("label", "labels", "ner", "ner_tag", "ner_tags", "entity", "tag", "tags
 _SENTENCE = ("sentence", "sentence #", "sentence_id", "sent_id", "sent")
 _DOCUMENT = ("document", "document_id", "doc_id", "doc")
 JSON_LABELS = ("labels", "ner_tags")
+_DOCUMENT_LINE = re.compile(rf"({DOCSTART})(?:[ \t]|$)")
 UPOS, XPOS, MISC = 3, 4, 9
 _NER = re.compile(r"[\t|]NER=([^\t|]+)")
 _NO_WORD = re.compile("[0-9]+[-.][0-9]+$")  # 1-2: several words; 1.1: an empty one
@@ -113,21 +113,6 @@ class Options:
         fields.check_fields(self)
 
 
-@dataclasses.dataclass(frozen=True)
-class Contents:
-    """The content of a file or folder.
-
-    Attributes:
-        examples: The sentences.
-        sha256: Checksum of the decompressed file, or of a folder's names and files.
-        notes: What the reader left out or changed: counts, and the first 5 spans.
-    """
-
-    examples: tuple[Example, ...]
-    sha256: str
-    notes: tuple[str, ...] = ()
-
-
 class CharSpan(NamedTuple):
     """An entity in a text: first character, last character plus one, type, line."""
 
@@ -155,15 +140,20 @@ def open_binary(path: str | os.PathLike[str]) -> Any:
 
 @dataclasses.dataclass
 class File:
-    """What is being read: a file, or the files of a folder in turn."""
+    """A file that is read, or the files of a folder in turn."""
 
     path: Path
     options: Options
-    root: Path | None  # the folder of several files: checksums cover their names
+    root: Path | None = None  # the folder of several files
+    examples: list[Example] = dataclasses.field(default_factory=list)
     errors: list[InputError] = dataclasses.field(default_factory=list)
-    notes: list[str] = dataclasses.field(default_factory=list)  # on unfit spans
-    left_out: int = 0  # annotations that are not entities
-    digest: Any = dataclasses.field(default_factory=hashlib.sha256)
+    notes: list[str] = dataclasses.field(default_factory=list)  # what was left out
+    _digest: Any = dataclasses.field(default_factory=hashlib.sha256)
+
+    @property
+    def sha256(self) -> str:
+        """Checksum of the decompressed file, or of a folder's names and files."""
+        return self._digest.hexdigest()
 
     def fail(self, line: int | None, message: str, text: str | None = None) -> None:
         """Collects an error about a line; shows the text."""
@@ -191,8 +181,8 @@ class File:
         except DAMAGED_GZIP as error:
             raise InputError(f"damaged gzip file ({error})", path) from None
         if self.root:
-            self.digest.update(f"{path.relative_to(self.root)}\n".encode())
-        self.digest.update(data)
+            self._digest.update(f"{path.relative_to(self.root)}\n".encode())
+        self._digest.update(data)
         try:
             return data.decode(self.options.encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
@@ -232,45 +222,45 @@ def write_text(target: Target, text: str) -> None:
 
 Row = tuple[int, list[str]]  # line, cells
 _at_tabs = operator.methodcaller("split", "\t")
-_at_spaces = re.compile("[^ ]+").findall
 _at_blanks = re.compile("[^ \t]+").findall
 
 
 def _sentences(
     file: File,
     lines: Iterable[str],
-    mark: Callable[[str, bool], bool | None],
+    bound: re.Pattern[str],
     split: Callable[[str], list[str]],
     width: int,
-    places: Sequence[int],
+    places: Sequence[int] = (),
+    comments: str = "\n",
     hint: str = "",
 ) -> Iterator[tuple[int, list[Row]]]:
     """Yields the document and the rows of each sentence; bad lines are errors.
 
-    A row has `width` columns (or more if the width is negative), and something at
-    `places`. `mark` gets a line, and whether it follows a token. It returns None for a
-    token, which blank lines and all others part; else whether the line begins a
-    document.
+    Blank lines and those of the pattern `bound` end a sentence; if its group matches, a
+    document begins. Lines that start with `comments` are skipped before a sentence. A
+    row has `width` columns (or more if negative), and something at `places`.
     """
     document = 0
     rows: list[Row] = []
     for number, line in enumerate([*lines, ""], 1):
-        begins = mark(line, bool(rows)) if line.strip(" \t") else False
-        if begins is not None:
+        mark = bound.match(line)
+        if mark or not line.strip(" \t"):
             if rows:
                 yield document, rows
                 rows = []
-            document += begins
+            document += bool(mark and mark[1])
+            continue
+        if not rows and line.startswith(comments):
             continue
         cells = split(line)
         if len(cells) != width and not len(cells) >= -width > 0:
             problem = f"expected {counted(abs(width), 'column')}, got {len(cells)}"
-        elif not all(cells[place].strip(" ") for place in places):
-            problem = "the token or the label is blank"
+            file.fail(number, problem + hint, line)
+        elif "" in [cells[place].strip(" ") for place in places]:
+            file.fail(number, "the token or the label is blank", line)
         else:
             rows.append((number, cells))
-            continue
-        file.fail(number, problem + hint, line)
 
 
 def _places(
@@ -288,45 +278,43 @@ def _places(
 def columns(file: File) -> Iterator[Example]:
     """Reads columns, such as those of CoNLL-2003: a token a line.
 
-    The first token line sets the number of columns. Lines with tabs are split at tabs,
-    so that a token may contain spaces; if the first token line has none, other lines
-    are split at runs of spaces. No other character separates cells or lines: a no-break
-    space belongs to its token. A blank line ends a sentence; a line whose first cell is
-    `-DOCSTART-` starts a document. `#` starts a token like any other character; with
-    `comments`, lines that start with it are skipped before a sentence, not within one.
+    The first token line sets the number of columns, and whether tabs or runs of spaces
+    part them. No other character does: a no-break space belongs to its token. A blank
+    line ends a sentence; a line whose first cell is `-DOCSTART-` starts a document. `#`
+    starts a token, unless `comments` says that it starts lines before a sentence.
     """
-    comments, lines = file.options.comments, file.lines()
-
-    def mark(line: str, is_within: bool) -> bool | None:
-        if line.startswith(DOCSTART) and line[10:11] in ("", " ", "\t"):
-            return True
-        is_comment = comments is not None and line.startswith(comments)
-        return False if is_comment and not is_within else None
+    options, lines = file.options, file.lines()
+    comments = options.comments or "\n"
 
     def split(line: str) -> list[str]:
-        return _at_tabs(line) if has_tabs or "\t" in line else _at_spaces(line)
+        if has_tabs or "\t" in line:
+            return line.split("\t")
+        return list(filter(None, line.split(" ")))
 
-    numbered = enumerate(lines, 1)
-    rows = (row for row in numbered if row[1].strip(" \t"))
-    first, line = next((row for row in rows if mark(row[1], False) is None), (0, ""))
-    if not first:
+    rows = (
+        (number, line)
+        for number, line in enumerate(lines, 1)
+        if line.strip(" \t") and not line.startswith(comments)
+        if not _DOCUMENT_LINE.match(line)
+    )
+    number, line = next(rows, (0, ""))
+    if not number:
         return
     has_tabs = "\t" in line
     cells = split(line)
     if len(cells) == 1:
         message = "expected a token and a label between tabs or spaces, got one column"
-        return file.fail(first, message, line)
-    token, label = file.options.token_column or 0, file.options.label_column
-    label = -1 if label is None else label
-    token, label = places = _places(file, token, label, len(cells), first)
+        return file.fail(number, message, line)
+    label = -1 if options.label_column is None else options.label_column
+    places = _places(file, options.token_column or 0, label, len(cells), number)
+    token, label = places
     if cells[token].lower() in TOKEN and cells[label].lower() in LABEL:
         message = "expected a token and its label, got a header; remove it, or set "
-        return file.fail(first, f"{message}format to tsv", line)
-    hint = f"; if line {first} is a comment, set comments to '#'"
+        return file.fail(number, f"{message}format to tsv", line)
+    hint = f"; if line {number} is a comment, set comments to '#'"
     hint = hint if line.startswith("#") else ""
-    for document, rows in _sentences(
-        file, lines, mark, split, len(cells), places, hint
-    ):
+    layout = _DOCUMENT_LINE, split, len(cells), places, comments, hint
+    for document, rows in _sentences(file, lines, *layout):
         numbers, cells = zip(*rows, strict=True)
         words, labels = (tuple(row[place] for row in cells) for place in places)
         yield Example(words, labels, document, numbers)
@@ -359,12 +347,8 @@ def conllu(file: File) -> Iterator[Example]:
     if label == MISC and not has_entities:
         return file.fail(1, "expected labels in MISC, as in NER=B-PER, got none")
 
-    def mark(line: str, is_within: bool) -> bool | None:
-        if is_within or not line.startswith("#"):
-            return None
-        return re.match(r"#\s*newdoc(\s|$)", line) is not None
-
-    for document, rows in _sentences(file, lines, mark, _at_tabs, 10, places):
+    bound = re.compile(r"(#\s*newdoc)(?:\s|$)")
+    for document, rows in _sentences(file, lines, bound, _at_tabs, 10, places, "#"):
         words = [(number, row) for number, row in rows if not _NO_WORD.match(row[0])]
         if not words:
             file.fail(
@@ -397,10 +381,8 @@ def conll2012(file: File) -> Iterator[Example]:
         label = _POS if file.options.tags else _ENTITIES
     width = max(12, label + 1, -label)
 
-    def mark(line: str, is_within: bool) -> bool | None:
-        return line[:2] == "#b" if line.startswith(("#begin", "#end")) else None
-
-    for document, rows in _sentences(file, lines, mark, _at_blanks, -width, ()):
+    bound = re.compile("(#begin)|#end")
+    for document, rows in _sentences(file, lines, bound, _at_blanks, -width):
         numbers, cells = zip(*rows, strict=True)
         _check_order(file, 0, [(number, row[2]) for number, row in rows])
         labels = [row[label] for row in cells]
@@ -450,9 +432,8 @@ def table(file: File) -> Iterator[Example]:
     documents = column(_DOCUMENT)
     last = {place: "" for place in (column(_SENTENCE), documents) if place is not None}
     document = 0
-    for _, rows in _sentences(
-        file, ["", *lines], lambda line, is_within: None, _at_tabs, len(names), places
-    ):
+    never, width = re.compile("(?!)"), len(names)
+    for _, rows in _sentences(file, ["", *lines], never, _at_tabs, width, places):
         words: list[tuple[int, str, str]] = []
         for number, cells in rows:
             new = {place: cells[place] for place in last if cells[place].strip(" ")}
@@ -543,11 +524,7 @@ def json_lines(file: File) -> Iterator[Example]:
 
 
 def load_json(line: str) -> dict[str, Any]:
-    """Returns the JSON object of one line.
-
-    Raises:
-        InputError: The line is not a JSON object, or holds half of a character.
-    """
+    """Returns the JSON object of one line, without half characters."""
     try:
         record = json.loads(line)
         if "\\ud" in line.lower():
@@ -562,11 +539,7 @@ def load_json(line: str) -> dict[str, Any]:
 
 
 def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
-    """Returns the sentences of a record: one if it has tokens, else those of its text.
-
-    Raises:
-        InputError: Tokens or text are missing or malformed, or do not match.
-    """
+    """Returns the sentences of a record: one if it has tokens, else its text's."""
     text, words = record.get("text"), record.get("tokens")
     if isinstance(text, str) and words is None:
         return pieces(text, options)
@@ -618,9 +591,8 @@ def _json_span(item: Any, line: int) -> CharSpan:
 def brat(file: File) -> Iterator[Example]:
     """Reads brat's standoff format: the text of `NAME.txt`, the spans of `NAME.ann`.
 
-    Only text-bound annotations (`T`) are entities; relations, events, attributes and
-    notes are left out and counted. Each line of the text is a sentence, or several if
-    `split_sentences` is set.
+    Only text-bound annotations (`T`) are entities; others are left out and counted.
+    Each line of the text is a sentence, or several if `split_sentences` is set.
 
     Source: https://brat.nlplab.org/standoff.html
     """
@@ -634,11 +606,11 @@ def brat(file: File) -> Iterator[Example]:
         for match in re.finditer("[^\n]+", text)
         for piece in pieces(match[0], file.options)
     ]
-    spans = []
+    spans, left_out = [], 0
     for number, line in enumerate(file.lines(), 1):
         if not (match := _ANNOTATION.fullmatch(line.removesuffix("\r"))):
             if line[:1] in tuple("REAMNW#*"):
-                file.left_out += 1
+                left_out += 1
             elif line.strip():
                 file.fail(number, "expected ID, tab, type, offsets, tab, text", line)
             continue
@@ -653,6 +625,9 @@ def brat(file: File) -> Iterator[Example]:
             file.fail(number, message, there)
         elif len(fragments) == 1 or file.unfit(span, text, what, whole):
             spans.append(span)
+    if left_out:
+        what = counted(left_out, "annotation")
+        file.notes.append(f"{file.path}: left out {what} that are no entities")
     for example in _fitted(file, text, spans, sentences, 1, None):
         yield dataclasses.replace(example, path=str(texts))
 
@@ -748,12 +723,10 @@ def write_columns(
         target: A path, or a text file open for writing.
         sentences: The rows of each sentence, of equally many cells.
         separator: `" "`, or `"\t"` if cells contain spaces.
-        documents: `Example.document` of each sentence; each increase by one becomes a
-            `-DOCSTART-` line.
+        documents: `Example.document` of each sentence, which never decreases.
 
     Raises:
-        InputError: A cell is blank or contains a separator or line end, rows differ in
-            length, a sentence is empty, or document numbers decrease.
+        InputError: A row or a cell could not be read back, or a sentence is empty.
 
     Example:
         >>> import sys
@@ -892,20 +865,20 @@ class Format:
     has_spans: bool = False  # and no tags
 
 
-_to_spans = functools.partial(_to_json, has_spans=True)
 _PLACES = ("token_column", "label_column")
-_NAMES = ("label_names",)
-_ENDINGS = (".conll", ".txt", ".bio", ".iob", ".iob2")
+_COLUMNS = (".conll", ".txt", ".bio", ".iob", ".iob2")
 _JSON = (".jsonl", ".ndjson", ".json")
+_to_spans = functools.partial(_to_json, has_spans=True)
 FORMATS: dict[str, Format] = {
-    "conll": Format(columns, _to_columns, (*_PLACES, "comments"), _ENDINGS),
+    "conll": Format(columns, _to_columns, (*_PLACES, "comments"), _COLUMNS),
     "conll2012": Format(conll2012, _to_conll2012, ("label_column",), ("_conll",)),
     "conllu": Format(conllu, _to_conllu, _PLACES, (".conllu",)),
-    "jsonl": Format(json_lines, _to_json, _NAMES, _JSON),
-    "jsonl-spans": Format(json_lines, _to_spans, _NAMES, (), has_spans=True),
+    "jsonl": Format(json_lines, _to_json, ("label_names",), _JSON),
+    "jsonl-spans": Format(json_lines, _to_spans, ("label_names",), (), has_spans=True),
     "tsv": Format(table, _to_table, _PLACES, (".tsv", ".tab")),
     "brat": Format(brat, None, (), (".ann",), has_spans=True),
 }
+Name = Annotated[str, fields.OneOf(FORMATS)]
 """The formats; `jsonl-spans` is for writing, `jsonl` reads both forms."""
 RAW = ("text", "conll", "jsonl")
 """The formats of files to tag."""
@@ -914,12 +887,7 @@ OUTPUTS = ("conll", "jsonl")
 
 
 def of_name(path: str | os.PathLike[str]) -> str | None:
-    """Returns the format that the name of a file tells, if any; `.gz` may follow.
-
-    Example:
-        >>> of_name("a.jsonl.gz"), of_name("eng.train")
-        ('jsonl', None)
-    """
+    """Returns the format that the name of a file tells, if any; `.gz` may follow."""
     name = Path(path).name.removesuffix(".gz").lower()
     known = (n for n, f in FORMATS.items() if f.endings and name.endswith(f.endings))
     return next(known, None)
@@ -954,22 +922,20 @@ def guess_raw(path: str) -> str:
     if path == "-" or name.endswith((".txt", ".text")):
         return "text"
     format = "csv" if name.endswith(".csv") else guess(path)
-    if format not in RAW:
-        message = f"{path} looks like {format}: convert it (jaxner convert IN OUT.conll"
-        raise InputError(f"{message}), or give --from, one of {', '.join(RAW)}")
-    return format
+    if format in RAW:
+        return format
+    message = f"{path} looks like {format}: convert it (jaxner convert IN OUT.conll)"
+    raise InputError(f"{message}, or give --from, one of {', '.join(RAW)}")
 
 
 def guess_output(path: str, source: str) -> str:
     """Returns the format of a file to write by its name; for `-`, that of the input."""
     if path == "-":
         return "conll" if source == "conll" else "jsonl"
-    format = of_name(path)
-    if format not in OUTPUTS:
-        message = f"The name {os.path.basename(path)!r} shows no format to write; end "
-        message += "it with .conll or .jsonl, or give --to, one of "
-        raise InputError(message + ", ".join(OUTPUTS))
-    return format
+    if (format := of_name(path)) in OUTPUTS:
+        return format
+    message = f"The name {os.path.basename(path)!r} shows no format to write: end it "
+    raise InputError(f"{message}with .conll or .jsonl, or give --to")
 
 
 def is_folder(path: Path) -> bool:
@@ -981,22 +947,21 @@ def read(
     path: str | os.PathLike[str],
     format: str | None = None,
     *,
-    errors: list[InputError] | None = None,
+    collect: bool = False,
     **options: Any,
-) -> Contents:
+) -> File:
     """Reads labelled sentences in any format.
 
     Args:
         path: A file, plain or gzipped; or a folder of brat or CoNLL-2012 files, read in
             the order of their names.
         format: One of `FORMATS`; None: what `guess` returns.
-        errors: Gets the errors of all bad lines, which are left out; None: the first
-            error is raised.
+        collect: Whether to collect errors, and leave out the bad lines; otherwise the
+            first one is raised.
         **options: Those of `Options`; None is the default.
 
     Raises:
-        InputError: A line is malformed, bytes do not match the encoding, there are no
-            tokens, the format is unknown, or it lacks an option.
+        InputError: A line is malformed, there are no tokens, or an option is unknown.
         OSError: The file is missing, or the folder has no files of the format.
 
     Example:
@@ -1004,46 +969,39 @@ def read(
         352
     """
     path = Path(path)
-    is_dir = path.is_dir()
-    if not is_dir:
+    if not path.is_dir():
         open_binary(path).close()  # raises if the file is missing
     format = format or guess(path)
-    kind = _format(format)
+    fields.check("format", format, Name)
+    kind = FORMATS[format]
     options = {k: value for k, value in options.items() if value not in (None, ())}
     special = {name for other in FORMATS.values() for name in other.options}
     for name in sorted(options.keys() & special - {*kind.options}):
         raise InputError(f"{name} is set, but {format} has none", path)
-    root = path if is_dir else path.parent if format == "brat" else None
+    root = path if path.is_dir() else path.parent if format == "brat" else None
     file = File(path, Options(**options), root)
-    examples: list[Example] = []
     document = 0
-    for member in _members(path, format):
-        file.path, base = member, document
+    for file.path in _members(path, format):
+        base = document
         try:
             for example in kind.read(file):
-                if is_dir:
+                if path.is_dir():
                     document = base + max(example.document, 1)
-                    name = example.path or str(member)
+                    name = example.path or str(file.path)
                     example = dataclasses.replace(example, document=document, path=name)
-                examples.append(example)
+                file.examples.append(example)
         except InputError as error:
             file.errors.append(error)
         document = max(document, base + 1)  # a file without sentences is a document
     file.path = path
-    if not examples and not file.errors:
+    if not file.examples and not file.errors:
         file.fail(None, "expected lines of tokens, got none; is it the right file?")
     file.errors.sort(key=lambda error: (str(error.path), error.line or 0))
-    if errors is None and file.errors:
+    if file.errors and not collect:
         raise file.errors[0]
-    if errors is not None:
-        errors += file.errors
-    notes = file.notes[:5]
-    if notes:
-        count = len(file.notes)
-        notes.insert(0, f"spans that do not match the tokens: {count:,}; the first:")
-    if file.left_out:
-        notes.append(f"left out {counted(file.left_out, 'annotation')} of no entities")
-    return Contents(tuple(examples), file.digest.hexdigest(), tuple(notes))
+    if len(file.notes) > 5:
+        file.notes[5:] = [f"and {len(file.notes) - 5:,} more notes like these"]
+    return file
 
 
 def _members(path: Path, format: str) -> list[Path]:
@@ -1064,12 +1022,6 @@ def _members(path: Path, format: str) -> list[Path]:
     return members
 
 
-def _format(name: str) -> Format:
-    if name not in FORMATS:
-        raise InputError(f"Unknown format {name!r}; known: {', '.join(FORMATS)}")
-    return FORMATS[name]
-
-
 def write(
     target: Target,
     examples: Sequence[Example],
@@ -1088,13 +1040,11 @@ def write(
 
     Raises:
         FileExistsError: The folder is not empty.
-        InputError: The format is unknown or missing, or cannot hold tags, a token or a
-            label.
+        InputError: The format is unknown, or cannot hold tags, a token or a label.
 
     Example:
         >>> import sys
-        >>> example = Example(("Rome", "wins"), ("B-LOC", "O"))
-        >>> write(sys.stdout, [example], "jsonl")
+        >>> write(sys.stdout, [Example(("Rome", "wins"), ("B-LOC", "O"))], "jsonl")
         {"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}
     """
     is_path = isinstance(target, str | os.PathLike)
@@ -1102,7 +1052,8 @@ def write(
         format = guess(cast(Any, target))
     if format is None or (format == "brat" and not is_path):
         raise InputError(f"Expected a format to write to a file, got {format}")
-    kind = _format(format)
+    fields.check("format", format, Name)
+    kind = FORMATS[format]
     if tags and kind.has_spans:
         known = ", ".join(n for n, other in FORMATS.items() if not other.has_spans)
         message = f"{format} holds spans, and these labels are tags; known for tags: "

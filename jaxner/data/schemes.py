@@ -333,12 +333,11 @@ def _parsed(labels: Sequence[str]) -> list[tuple[str, str]]:
     """Returns prefixes and types; raises the error of the first bad label."""
     if isinstance(labels, (str, dict)) or not hasattr(labels, "__len__"):
         raise TypeError(f"Expected labels as a list of strings, got {shown(labels)}.")
-    pairs = []
-    for position, label in enumerate(labels):
-        try:
-            pairs.append(parse(label if isinstance(label, str) else repr(label)))
-        except InputError as error:
-            raise InputError(f"Position {position}: {error.message}") from None
+    pairs: list[tuple[str, str]] = []
+    try:
+        pairs.extend(map(parse, labels))
+    except InputError as error:
+        raise InputError(f"Position {len(pairs)}: {error.message}") from None
     return pairs
 
 

@@ -105,7 +105,7 @@ def test_a_folder_of_your_own_will_do(tmp_path, name):
     found = corpora.load(None, "dev", directory=path.parent)
     assert (found.name, found.split, found.path) == ("mine", "dev", path)
     assert (found.scheme, found.ill_formed, found.notes) == ("IOB1", 0, ())
-    assert found.examples == formats.read(path).examples
+    assert list(found.examples) == formats.read(path).examples
     assert found.sha256 == hashlib.sha256(TEXT.encode()).hexdigest()
     assert found.types() == ("LOC", "ORG")
     assert found.sizes() == (2, 4, 3)
