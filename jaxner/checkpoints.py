@@ -33,11 +33,7 @@ class Checkpoints:
         path: Folder of the series.
         read_only: Whether to write nothing. A writer removes half-written files of a
             killed process; a reader must not, since another process may be writing.
-        about: What the arrays belong to, as JSON: stored and compared. None to compare
-            nothing.
-
-    Raises:
-        MissingFileError: `read_only` is set, and there is no folder.
+        about: What the arrays belong to, as JSON: stored and compared, unless None.
     """
 
     def __init__(
@@ -130,14 +126,7 @@ class Checkpoints:
         _seal(self.folder(), self._about)
 
     def check(self) -> bool:
-        """Checks the files of the newest checkpoint, and that it belongs to the run.
-
-        Returns:
-            Whether there are checksums.
-
-        Raises:
-            DamagedFileError: A file is missing or damaged, or of another run.
-        """
+        """Returns whether the newest checkpoint has checksums; see `runs.check`."""
         folder = self.folder()
         is_sealed = runs.check(folder, self.path.parents[1], self._about)
         if not (is_sealed or (folder / _COMMITTED).is_file()):

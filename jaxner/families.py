@@ -47,7 +47,7 @@ NCRFPP_DRAWS = {"initializer": "torch", "table_initializer": "lecun", "dropout":
 
 
 def gui(config: Any) -> None:
-    """Sets data, batches, representation and a loss summed over the batch.
+    """Sets data, representation and a loss summed over the batch.
 
     Biases start at 0, where PyTorch draws them from U(±1/√fan-in).
     """
@@ -73,12 +73,6 @@ def torch_bilstm(hidden_dim: int) -> dict[str, Any]:
     return {"name": "bilstm", "hidden_dim": hidden_dim, **drawn}
 
 
-def variational_lstm() -> dict[str, Any]:
-    """Returns the section of the variational LSTM that drafts labels."""
-    rates = {"input_dropout": 0.01, "output_dropout": 0.25}
-    return {**torch_bilstm(hidden_dim=200), **rates}
-
-
 def torch_head(crf: bool, dropout: float) -> dict[str, Any]:
     """Returns the section of a linear layer, and perhaps a CRF, behind dropout."""
     name = "crf" if crf else "softmax"
@@ -94,10 +88,7 @@ def transformer(config: Any) -> dict[str, int]:
 
 
 def warm_adamw(**values: Any) -> dict[str, Any]:
-    """Returns the section of an optimizer: AdamW with warm-up.
-
-    As in PyTorch, ε is added after the bias correction.
-    """
+    """Returns the section of AdamW with warm-up; ε as in PyTorch."""
     usual = {"eps": 1e-6, "weight_decay": 1e-6, "warmup": 0.1}
     return {"name": "adamw", "learning_rate": 1e-4, **usual, **values}
 
@@ -111,7 +102,8 @@ def refine(config: Any, arg: Any, learning_rate: float = 0.015, **values: Any) -
         learning_rate: Of the draft, under SGD.
         **values: Of the refinement; none for the draft alone.
     """
-    config.model.encoder = variational_lstm()
+    rates = {"input_dropout": 0.01, "output_dropout": 0.25}
+    config.model.encoder = {**torch_bilstm(hidden_dim=200), **rates}
     config.model.head.dropout = 0.0
     config.model.mc_dropout = {"num_samples": 8, "parts": ("encoder",)}
     if arg.encoder not in ("", "bilstm"):  # it may have no dropout of its own

@@ -60,20 +60,15 @@ class Workdir:
 
         Raises:
             DamagedFileError: The file is not a JSON object, or was changed.
-            FileNotFoundError: It is missing; the message lists the folder's files.
+            FileNotFoundError: It is missing.
         """
         return read_json(self._present(name))
 
     def _present(self, name: str) -> Path:
-        if not self.path.is_dir():
-            raise FileNotFoundError(f"There is no folder {self.path}")
-        names = sorted(p.name for p in self.path.iterdir() if p.name[0] != ".")
-        if name not in names:
-            raise FileNotFoundError(
-                f"{self.path / name} is missing; the folder holds: "
-                f"{', '.join(names) or 'nothing'}"
-            )
-        return self.path / name
+        if not (file := self.path / name).is_file():
+            reason = "is missing: this is not the folder of a (whole) run"
+            raise FileNotFoundError(f"{file} {reason}")
+        return file
 
     def write_json(self, name: str, content: Any) -> None:
         """Writes a JSON file with its checksum, atomically."""
@@ -90,36 +85,29 @@ class Workdir:
 
         Raises:
             DamagedFileError: The file is not a vocabulary.
-            FileNotFoundError: The folder is not a run.
+            FileNotFoundError: It is missing.
         """
-        if not (self.path / "model.json").is_file():
-            self._present("config.json")
         file = self._present("vocabulary.json")
         with using(file):
             return Vocabulary.from_json(file.read_bytes().decode())
 
     def temperature(self, step: int | None) -> float:
-        """Returns the temperature for the best checkpoint; 1 without a calibration.
+        """Returns the temperature for the best checkpoint, of this step.
 
-        Raises:
-            DamagedFileError: The file is damaged.
-
-        Warns:
-            UserWarning: It was fitted to a checkpoint of another step.
+        It is 1 without a calibration, and, with a warning, if that is of another step.
         """
         file = self.path / CALIBRATION
         if not file.is_file():
             return 1.0
-        calibration = read_json(file)
-        temperature = calibration.get("temperature")
+        fit = read_json(file)
+        temperature = fit.get("temperature")
         if not isinstance(temperature, float) or not 0 < temperature < float("inf"):
-            reason = f"has the temperature {temperature!r}, not a positive number"
-            raise DamagedFileError(file, reason)
-        if calibration.get("step") == step:
+            raise DamagedFileError(file, f"has the temperature {temperature!r}")
+        if fit.get("step") == step:
             return temperature
         warnings.warn(
-            f"{file} is of step {calibration.get('step')}, and the best checkpoint of "
-            f"step {step}: probabilities are not calibrated. Calibrate again.",
+            f"{file} is of step {fit.get('step')}, and the best checkpoint of step "
+            f"{step}: probabilities are not calibrated. Calibrate again.",
             stacklevel=3,
         )
         return 1.0
@@ -140,7 +128,7 @@ class Workdir:
         """Returns the lines of `metrics.jsonl`, without a last line cut off by a kill.
 
         Raises:
-            DamagedFileError: A line is damaged, or not the metrics of an epoch.
+            DamagedFileError: A line is damaged.
         """
         file = self.path / "metrics.jsonl"
         if not file.exists():
@@ -152,11 +140,8 @@ class Workdir:
         for number, line in enumerate(lines, 1):
             metrics = _from_line(line)
             if metrics is None or type(metrics.get("epoch")) is not int:
-                raise DamagedFileError(
-                    file,
-                    f"line {number} is damaged, or not the metrics of an epoch: remove "
-                    "the line; training continues without it",
-                )
+                remedy = "remove the line; training continues without it"
+                raise DamagedFileError(file, f"line {number} is damaged: {remedy}")
             epochs.append(metrics)
         return epochs
 
@@ -193,9 +178,7 @@ class Workdir:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes from training in the folder.
-
-        Leaves no files behind if nothing was written meanwhile.
+        """Keeps others from training in the folder; leaves an unused one as it was.
 
         Raises:
             BlockingIOError: Another process is training in the folder.
@@ -295,17 +278,14 @@ def _checksum(content: Any) -> str:
 
 
 def seal(folder: Path, about: Mapping[str, Any]) -> None:
-    """Writes the checksums of all files of a finished folder beside them.
-
-    `about` is JSON that says what the arrays belong to, for `check` to compare.
-    """
+    """Writes the checksums of a folder's files beside them, and what they belong to."""
     files = {name: _describe(folder / name) for name in sorted(_names(folder))}
     text = _sealed({"about": dict(about), "files": files})
     disk.write_text(folder / CHECKSUMS, text)
 
 
 def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
-    """Compares a folder of arrays with its checksums, and with what it belongs to.
+    """Compares a folder of a run's arrays with its checksums, and what they belong to.
 
     Args:
         folder: A folder below that of the run.
@@ -314,12 +294,10 @@ def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
             to compare nothing.
 
     Returns:
-        Whether there are checksums: if the process was killed just before it wrote
-        them, there are none.
+        Whether there are checksums; a killed process may not have written them.
 
     Raises:
-        DamagedFileError: A file was cut, changed or added, or is of another run.
-        MissingFileError: A file or the folder is missing.
+        DamagedFileError: A file is missing, cut, changed or added, or of another run.
     """
     names = _names(folder)
     if not names:
@@ -382,15 +360,7 @@ def using(path: Path) -> Iterator[None]:
 
 
 def names_of(folders: Sequence[str]) -> list[str]:
-    """Returns the shortest ends of paths that distinguish runs.
-
-    Raises:
-        InputError: A run is given twice.
-
-    Example:
-        >>> names_of(["runs/a/0", "runs/b/0"])
-        ['a/0', 'b/0']
-    """
+    """Returns the shortest ends of paths that distinguish runs, each given once."""
     parts = [Path(folder).absolute().parts for folder in folders]
     if len(set(parts)) < len(parts):
         raise InputError("Expected each run once")

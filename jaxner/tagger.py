@@ -57,15 +57,8 @@ class Tagger:
             `jaxner.answers.temperature.fit`.
 
     Raises:
-        ValueError: The model is of another vocabulary, or the temperature is not above
-            0.
-
-    Example:
-        >>> tagger = load("runs/grn")
-        >>> float(tagger.temperature), sorted(tagger.weights)
-        (1.0, ['frozen', 'params'])
-        >>> tagger.labels[:2], len(tagger.tag(["Rome", "fell"]))
-        (('O', 'B-LOC'), 2)
+        ValueError: The model is of another vocabulary, or the temperature is not
+            positive.
     """
 
     weights: Weights
@@ -122,11 +115,7 @@ class Ensemble(Tagger):
         return len(jax.tree.leaves(self.weights["params"])[0])
 
     def member(self, number: int) -> Tagger:
-        """Returns the tagger of one restart, counted from 0.
-
-        Raises:
-            InputError: There is no such restart.
-        """
+        """Returns the tagger of one restart, counted from 0."""
         if number not in range(len(self)):
             last = len(self) - 1
             raise InputError(f"Expected a member from 0 to {last}, got {number!r}.")
@@ -136,24 +125,19 @@ class Ensemble(Tagger):
 
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
-    """Returns an ensemble of taggers with equal models and vocabularies.
+    """Returns an ensemble of taggers.
 
     Raises:
         TypeError: They are no list of taggers.
-        InputError: There are no taggers, or their models or vocabularies differ.
+        InputError: Their models or vocabularies differ.
     """
-    if not isinstance(taggers, (list, tuple)):
+    if not isinstance(taggers, (list, tuple)) or not taggers:
         raise TypeError(f"Expected a list of taggers, got {arguments.shown(taggers)}.")
-    if not taggers:
-        raise InputError("Expected at least one tagger for an ensemble, got none.")
-    for number, tagger in enumerate(taggers):
+    for tagger in taggers:
         arguments.check_tagger(tagger)
         for part in ("model", "vocabulary"):
             if getattr(tagger, part) != getattr(taggers[0], part):
-                raise InputError(
-                    f"The taggers of an ensemble need the same {part}; that of tagger "
-                    f"{number} differs from that of tagger 0."
-                )
+                raise InputError(f"The taggers of an ensemble need the same {part}.")
     weights = [tagger.weights for tagger in taggers]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *weights)
     temperatures = jnp.stack([jnp.float32(tagger.temperature) for tagger in taggers])
@@ -234,10 +218,7 @@ def _sizes(vocabulary: Vocabulary) -> dict[str, int]:
 
 
 def _check_sizes(module: nn.Module, sizes: Mapping[str, int]) -> None:
-    """Raises an error where a module or a part of it has another size.
-
-    A tagger with another vocabulary would read ids as other words, silently.
-    """
+    """Raises an error where a module or a part of it has another size."""
     for field in dataclasses.fields(module):
         value = getattr(module, field.name, None)
         if value != sizes.get(field.name, value):
@@ -321,10 +302,7 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
 
 
 def belongs_to(vocabulary: Vocabulary, model: Any) -> dict[str, Any]:
-    """Returns the identity stored with weights: of their vocabulary and their model.
-
-    `model` is the section of the config, or the description of the modules.
-    """
+    """Returns what weights belong to: a vocabulary, and the description of a model."""
     model = json.loads(json.dumps(model))
     return {"vocabulary": vocabulary.fingerprint, "model": model}
 
@@ -376,10 +354,10 @@ def load(
         chosen = _restarts(folder, seed)
         taggers = [load(path, changes, model=model) for path in chosen]
         return ensemble(taggers) if seed == "all" else taggers[0]
-    vocabulary = folder.vocabulary()
     is_saved = (folder.path / "model.json").is_file()
     file = folder.path / ("model.json" if is_saved else "config.json")
     content = folder.read_json(file.name)
+    vocabulary = folder.vocabulary()
     described: Any = content.get("model")
     if not is_saved:
         _check_data(file, content, vocabulary)
@@ -402,7 +380,7 @@ def load(
                 f"{folder.path} was saved without a config, so options cannot be "
                 "changed by name: build the model you want, and pass it as `model`."
             )
-        model = build(vocabulary, **changed(described, changes))
+        model = build(vocabulary, **_changed(described, changes))
         if _shapes(model) != like:
             raise InputError(f"{dict(changes)} needs other weights than the run has.")
     about = belongs_to(vocabulary, described)
@@ -447,17 +425,8 @@ def _check_data(file: Path, config: Mapping[str, Any], vocabulary: Vocabulary) -
             raise DamagedFileError(file, reason)
 
 
-def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns options with changes, named by path as on the command line.
-
-    Raises:
-        TypeError: The changes are no dictionary.
-        ValueError: A path leads to no option, or to a section.
-
-    Example:
-        >>> changed({"head": {"name": "crf"}}, {"head.name": "softmax"})
-        {'head': {'name': 'softmax'}}
-    """
+def _changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options with changes, named by path as on the command line."""
     arguments.check_mapping("changes", changes, "{'head.name': 'softmax'}")
     copied = copy.deepcopy(dict(options))
     for path, value in changes.items():
