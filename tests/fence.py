@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import jax
@@ -28,6 +27,8 @@ ANSWERS = GOLDEN / "answers.json"
 DOORS = GOLDEN / "doors.json"
 COMMANDS = ("train", "evaluate", "check", "calibrate", "show", "convert", "score")
 COMMANDS += ("compare", "tag", "sweep")
+CORPUS = {"train": 6, "dev": 2}
+STORED = sorted(path.stem for path in RUNS.glob("*.zip"))
 BERT_LENGTH = 24  # pieces in a window, so few that some sentences need several
 
 
@@ -147,11 +148,9 @@ def weights_tree(tagger):
 # --- Stored runs ----------------------------------------------------------------------
 
 
-def pack(folder, file):
-    """Stores a run as a zip file, the same bytes for the same run."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-            packed.write(path, path.relative_to(folder))
+def texts():
+    """Returns the sentences that stored runs are asked about."""
+    return [tokens for tokens, _ in sentences("test")[:12]]
 
 
 def unpack(name, folder):

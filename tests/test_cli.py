@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import jax
 import pytest
 
-from jaxner import __main__, cache, cli, fields
+from jaxner import cache, cli, fields
 from jaxner.commands import Folder, Output
 
 ROOT = Path(__file__).parents[1]
@@ -167,9 +167,11 @@ def test_help_and_version_import_next_to_nothing():
     assert jaxner().stdout == jaxner("--help").stdout
 
 
-@pytest.mark.parametrize("name", [x for x in COMMANDS if x != "options"])
-def test_help_of_a_command_needs_no_jax(name):
-    code = f"import sys; from jaxner import cli; cli.run([{name!r}, '-h']); "
+def test_help_of_a_command_needs_no_jax():
+    names = [name for name in COMMANDS if name != "options"]
+    code = (
+        f"import sys; from jaxner import cli; [cli.run([x, '-h']) for x in {names}]; "
+    )
     code += "print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.endswith("False\n"), done.stdout + done.stderr
@@ -187,16 +189,18 @@ def test_the_scripts_are_the_commands(script):
     [
         ("tagg", 2, "tag?"),
         ("tag --workdir x", 2, "required: --input, --output"),
-        ("sweep --workdir x --plot docs", 1, "docs"),
+        ("sweep --workdir x --plot tests --cache=off", 1, "tests"),
         ("train --cache=off", 1, "known: bert, bilstm"),
         ("train --num-epochs=3 --cache=off", 1, "--num-epochs"),
     ],
 )
-def test_errors_are_a_line_and_a_status(arguments, status, message):
-    done = jaxner(*arguments.split(), cwd=ROOT)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_errors_are_a_line_and_a_status(arguments, status, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.run(arguments.split())
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (status, "")
+    assert message in err
+    assert err.count("\n") == 1
 
 
 def test_help_of_train_with_a_config_lists_its_options(capsys):
@@ -228,14 +232,6 @@ def test_nobody_reads_the_output():
     assert process.wait() == 141
     assert process.stderr.read() == b""
     process.stderr.close()
-
-
-def test_two_spellings_run(tmp_path, capsys):
-    path = tmp_path / "a-b_c.conll"
-    path.write_text("Rome X B-LOC\nwins Y O\n")
-    for option in ("--label_column=-1", "--label-column=-1"):
-        __main__.main(["check", str(path), option, "--cache=off"])
-        assert "a-b_c.conll" in capsys.readouterr().out
 
 
 def test_a_module_beside_the_current_folder_can_be_imported(tmp_path):
@@ -285,8 +281,6 @@ def test_the_cache_is_where_the_system_keeps_caches(as_before, tmp_path):
     as_before.setattr(sys, "platform", "win32")
     as_before.setenv("LOCALAPPDATA", str(tmp_path / "local"))
     assert cache.folder() == tmp_path / "local" / "jaxner"
-    as_before.setattr(sys, "platform", "darwin")
-    assert cache.folder() == Path.home() / "Library/Caches/jaxner"
 
 
 def test_a_choice_goes_before_the_variable_of_jax_and_this_before_the_default(
@@ -312,8 +306,3 @@ def test_a_cache_that_cannot_be_made(as_before, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         cache.use(str(tmp_path / "file" / "x"))
-    as_before.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    as_before.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    jax.config.update("jax_compilation_cache_dir", None)
-    cache.use(None)  # goes without
-    assert jax.config.jax_compilation_cache_dir is None

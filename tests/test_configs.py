@@ -113,17 +113,10 @@ def test_docstrings_say_what_the_arguments_are(name):
     [
         ("grn:conll", "conll2003"),
         ("grn:sample,sead=3", "sead"),
-        ("grn:sample,contxt=none", "context"),
         ("grn:sample,elmo=x", "elmo"),
-        ("lan:sample,layers=x", "layers"),
         ("idcnn:sample,block=cnn6", "cnn5"),
-        ("cross_bilstm:sample,model=x", "baseline"),
-        ("parallel_rnn:sample,init=x", "glorot"),
         ("parallel_rnn:sample,size=7", "even"),
-        ("uanet:sample,model=x", "variational"),
-        ("uanet:sample,draft=x", "bilstm"),
         ("uanet:sample,model=variational,labels=false", "model=uanet"),
-        ("bert:sample,pool=last", "mean"),
         ("seq2seq:sample,fusion=x", "shared"),
     ],
 )

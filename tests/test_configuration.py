@@ -69,22 +69,6 @@ def test_combinations_have_weights(arg):
     assert jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
 
 
-def test_the_issues_combination():
-    config = load("idcnn:conll2003,encoder=grn,chars=intnet,head=crf")
-    assert config.model.encoder.to_dict() == {
-        "name": "grn",
-        "hidden_dim": 400,
-        "context": "all",
-        "relation": "gated",
-    }
-    chars = config.model.representation.chars
-    assert (chars.name, chars.num_filters) == ("intnet", 32)
-    own = load("idcnn:conll2003,crf")
-    assert config.model.head == own.model.head  # with the authors' dropout
-    assert config.objective == own.objective
-    assert config.optimizer == own.optimizer
-
-
 @pytest.mark.parametrize(
     ("argument", "switch"),
     [

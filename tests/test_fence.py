@@ -5,12 +5,6 @@ A change that breaks one of these tests breaks a promise to users: saved runs lo
 answer the same, every system of the tables has the same weights and the same losses,
 and no public name, command or option is lost. The fast tests take a few; whoever
 changes models, training or inference runs all: `pytest -m "slow or not slow"`.
-
-Promises that other tests hold already, and go on holding: exact CRF inference against
-enumeration (`tests/inference`), the four rules against seqeval and conlleval
-(`tests/evaluation`), a run stopped and resumed bit for bit (`tests/training`), damaged
-and mixed-up run folders (`test_runs.py`, beside the flipped byte below), streams
-(`test_stream.py`), and the documentation's code (`test_docs.py`).
 """
 
 import json
@@ -24,7 +18,6 @@ from hypothesis import strategies as st
 
 import jaxner
 from tests import fence
-from tests.golden import make_fence
 from tests.marks import slow
 
 GOLDEN = json.loads(fence.SYSTEMS.read_text("utf-8"))
@@ -40,7 +33,7 @@ FAST = ("grn.py:conll2003",)
 def inputs(tmp_path_factory):
     """A corpus of a few sentences, and what configs read beside it, by dimension."""
     folder = tmp_path_factory.mktemp("fence")
-    corpus = fence.write_corpus(folder / "corpus", make_fence.CORPUS)
+    corpus = fence.write_corpus(folder / "corpus", fence.CORPUS)
     made = {}
 
     def of(dim):
@@ -78,11 +71,11 @@ def test_every_system_of_the_table_has_a_config():
 
 @pytest.fixture(scope="module")
 def texts():
-    return [tokens for tokens, _ in fence.sentences("test")[: make_fence.NUM_TEXTS]]
+    return fence.texts()
 
 
 @pytest.mark.parametrize(
-    "name", ["grn", *slow(*(name for name in make_fence.STORED if name != "grn"))]
+    "name", ["grn", *slow(*(name for name in fence.STORED if name != "grn"))]
 )
 def test_a_stored_run_answers_as_on_the_day_it_was_saved(name, texts, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / name))

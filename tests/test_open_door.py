@@ -15,7 +15,6 @@ import pytest
 import jaxner
 from jaxner import models
 from jaxner import tagger as tagger_module
-from jaxner.types import batch_axes
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXT = [["Rome", "fell", "in", "Rome"], ["Yes"]]
@@ -62,20 +61,6 @@ def random_tagger(**parts):
     drawn = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), weights)
     drawn = jax.tree.map(lambda a: a.astype(jnp.float32), drawn)
     return jaxner.Tagger(drawn, model, VOCABULARY)
-
-
-def test_what_is_saved_tags_as_before(tmp_path):
-    tagger = random_tagger()
-    folder = tmp_path / "tagger"
-    jaxner.save(folder, tagger)
-    loaded = jaxner.load(folder)
-    assert loaded.model == tagger.model
-    assert loaded.vocabulary == tagger.vocabulary
-    for ours, theirs in zip(
-        jax.tree.leaves(loaded.weights), jax.tree.leaves(tagger.weights), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
-    assert jaxner.tag(loaded, TEXT) == jaxner.tag(tagger, TEXT)
 
 
 @pytest.mark.parametrize(
@@ -140,34 +125,6 @@ def test_actors_of_ray_tag_a_data_set(finished, tmp_path):
     assert [row["labels"] for row in rows] == expected
 
 
-def test_a_seed_is_no_key(unchecked):
-    with pytest.raises(TypeError, match=r"Expected a PRNG key, .* got 0"):
-        jaxner.init(jaxner.build(VOCABULARY, **PARTS), 0)
-
-
-def test_a_misspelled_part_is_told():
-    with pytest.raises(ValueError, match="Unknown encoder 'gnr'; known: attention"):
-        jaxner.build(VOCABULARY, **{**PARTS, "encoder": {"name": "gnr"}})
-
-
-def test_apply_is_a_function_of_one_sentence():
-    tagger = random_tagger()
-    batch = jaxner.encode(tagger, TEXT)
-    one = jax.vmap(lambda s: jaxner.apply(tagger.model, tagger.weights, s).emissions)
-    shared = jaxner.Batches.of(VOCABULARY, TEXT, LABELS, batch_size=2)
-    ((other, _),) = shared.epoch(seed=0, epoch=0)
-    both = jax.vmap(
-        lambda s: jaxner.apply(tagger.model, tagger.weights, s).emissions,
-        in_axes=(batch_axes(other),),
-    )
-    order = [len(TEXT[0]) == n for n in other.mask.sum(axis=1)]
-    expected, found = one(batch), both(other)
-    for row, is_first in zip(found, order, strict=True):
-        right = expected[0 if is_first else 1]
-        real = len(TEXT[0 if is_first else 1])
-        np.testing.assert_allclose(row[:real], right[:real], rtol=1e-4, atol=1e-5)
-
-
 CONFIGS = [
     "grn:sample", "idcnn:sample,crf", "idcnn:sample,document,noshare", "lan:sample",
     "uanet:sample", "seq2seq:sample", "cross_bilstm:sample", "parallel_rnn:sample",
@@ -210,13 +167,6 @@ def test_a_model_of_another_vocabulary_is_refused():
     # Modules of one's own have no sizes to compare.
     own = random_tagger(representation=Ids())
     assert jaxner.tag(own, ["Rome"])
-
-
-@pytest.mark.parametrize("temperature", [2, np.float32(2), jnp.float32(2)])
-def test_any_number_is_saved_as_a_temperature(temperature, tmp_path, unchecked):
-    tagger = dataclasses.replace(random_tagger(), temperature=temperature)
-    jaxner.save(tmp_path / "tagger", tagger)
-    assert jaxner.load(tmp_path / "tagger").temperature == 2.0
 
 
 def test_an_ensemble_is_saved_by_its_members(tmp_path):

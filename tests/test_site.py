@@ -1,10 +1,12 @@
-"""The site builds without warnings, and its pages are all there."""
+"""What is beside the code: the site, the package, and that both name the same."""
 
+import inspect
 import os
 import pydoc
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,3 +85,30 @@ def test_links_to_files_lead_somewhere(name):
     text = (ROOT / name).read_text("utf-8")
     for link in re.findall(r"\]\((?!http)([^)#]+)", text):
         assert (ROOT / link).is_file(), link
+
+
+def test_no_file_tells_to_install_a_name_that_is_on_no_registry():
+    for folder in ("jaxner", "docs", "examples", "configs"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".j2", ".yaml", ".sh"):
+                assert "jaxner[" not in path.read_text("utf-8"), path
+
+
+def test_the_package_shows_its_names_modules_and_version():
+    shown = dir(jaxner)
+    assert {*jaxner.__all__, "inference", "data", "__version__"} <= set(shown)
+    assert "TYPE_CHECKING" not in shown
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert jaxner.__version__ == project["version"]
+    for name in shown:
+        assert getattr(jaxner, name) is not None
+
+
+def test_help_begins_with_what_a_user_needs():
+    page = pydoc.plain(pydoc.render_doc(jaxner))
+    assert page.index("jaxner.load(") < page.index("PACKAGE CONTENTS")
+    for name in ("tag", "entities", "marginals", "n_best", "uncertainty"):
+        parameters = list(inspect.signature(getattr(jaxner, name)).parameters.values())
+        assert not {"Any", inspect.Parameter.empty} & {
+            parameter.annotation for parameter in parameters[:2]
+        }
