@@ -16,6 +16,7 @@ Shape letters: `T` tokens, `S` layers, `D` dimensions, `N` words.
 
 from __future__ import annotations
 
+import array
 import contextlib
 import itertools
 import json
@@ -33,7 +34,6 @@ from jaxner.data.formats import DAMAGED_GZIP, open_binary
 from jaxner.errors import InputError
 from jaxner.wording import counted
 
-_BLOCK = 1 << 20  # bytes: about a thousand rows of 100 dimensions
 _HEAD = 1000  # rows for detecting the number of dimensions
 _QUOTED = 5  # malformed rows to quote
 _BEARABLE = 0.1  # maximum share of malformed rows
@@ -81,92 +81,64 @@ def read(path: str | os.PathLike[str]) -> Vectors:
         ...     read(file.name).words
         ('the', ',', '. . .')
     """
-    blocks = _blocks(path)
-    first = next(blocks, [])
-    header = _header(first)
-    first = first[1:] if header else first
-    size = header[1] if header else _dimensions(first)
-    if size < 1 or not any(first):
-        raise InputError("empty; expected rows of a word and its numbers", path)
+    try:
+        with open_binary(path) as file:
+            if b"\0" in file.peek(1 << 12):
+                message = "expected word vectors as text, got a binary file"
+                raise InputError(message, path)
+            return _read(file, path)
+    except DAMAGED_GZIP as error:
+        raise InputError(f"damaged gzip file ({error})", path) from error
+
+
+def _read(file: Any, path: str | os.PathLike[str]) -> Vectors:
+    lines = (line.replace(b"\t", b" ").rstrip(b" \r\n") for line in file)
+    head = [*itertools.islice(lines, _HEAD)]
+    head[:1] = [line.removeprefix(b"\xef\xbb\xbf") for line in head[:1]]
+    header = _header(head)
+    size = header[1] if header else _dimensions(head)
     words: dict[str, None] = {}  # keeps the order
-    chunks, quotes = [], []
-    malformed, duplicates, line = 0, 0, 2 if header else 1
-    for lines in itertools.chain([first], blocks):
-        rows = [(n, text) for n, text in enumerate(lines, line) if text]
-        line += len(lines)
-        cut = [_cut(text, size) for _, text in rows]
-        values = _values([numbers for _, numbers in cut], size)
-        good = np.all(np.isfinite(values), axis=1)
-        new = []
-        for i, ((n, text), (word, _)) in enumerate(zip(rows, cut, strict=True)):
-            if not word or not good[i]:
-                malformed += 1
-                quotes.append(f"line {n}: {text[:80]!r}")
-                del quotes[_QUOTED:]
-            elif word in words:
-                duplicates += 1
-            else:
-                words[word] = None
-                new.append(i)
-        chunks.append(values[new])
+    numbers, quotes, malformed, duplicates = array.array("f"), [], 0, 0
+    rows = itertools.chain(head[1:] if header else head, lines)
+    for line, row in enumerate(rows, 2 if header else 1):
+        word, values = _row(row, max(size, 1))
+        if not row:
+            continue
+        if values is None:
+            malformed += 1
+            quotes.append(f"line {line}: {row[:80]!r}")
+            del quotes[_QUOTED:]
+        elif word in words:
+            duplicates += 1
+        else:
+            words[word] = None
+            numbers.frombytes(values.tobytes())
     count, notes = len(words) + duplicates + malformed, []
     if malformed:
         which = "; ".join(quotes)
         notes.append(f"{malformed:,} of {count:,} rows are malformed: {which}")
     if not words or malformed > _BEARABLE * count:
         what = notes[0] if notes else "found none"
-        raise InputError(f"expected rows of a word and {size} numbers; {what}", path)
+        raise InputError(f"expected rows of a word and its numbers; {what}", path)
     if header and header[0] != count:
         notes.append(
             f"the header announces {header[0]:,} rows, but the file has {count:,}"
         )
-    table = np.concatenate(chunks)
+    table = np.frombuffer(numbers, np.float32).reshape(len(words), size)
     return Vectors(tuple(words), table, malformed, duplicates, tuple(notes))
 
 
-def _cut(line: bytes, dim: int) -> tuple[str, str]:
-    """Returns word and numbers of a row; the word is empty if that fails."""
-    if line.count(b" ") == dim:
-        word, _, numbers = line.partition(b" ")
-    else:
-        word, *fields = line.rsplit(b" ", dim)
-        numbers = b" ".join(fields)
+def _row(row: bytes, dim: int) -> tuple[str, np.ndarray | None]:
+    """Returns word and numbers of a row; None for the numbers of a malformed one."""
+    name, *fields = row.rsplit(b" ", dim)
     try:
-        return word.strip(b" ").decode(), numbers.decode("ascii")
-    except UnicodeDecodeError:
-        return "", ""
-
-
-def _values(rows: Sequence[str], dim: int) -> np.ndarray:
-    """Returns parsed rows of numbers, [N, D]; NaN where a field is not a number."""
-    if all(rows):  # NumPy skips empty ones
-        with contextlib.suppress(ValueError):
-            values = np.loadtxt(rows, np.float32, comments=None, ndmin=2)
-            if values.shape == (len(rows), dim):
-                return values
-    if len(rows) < 2:
-        return np.full((len(rows), dim), np.nan, np.float32)
-    # Reading row by row is slow, but finds the malformed ones.
-    return np.concatenate([_values([row], dim) for row in rows])
-
-
-def _blocks(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
-    """Yields stripped lines in blocks, with tabs replaced by spaces."""
-    try:
-        with open_binary(path) as file:
-            block, rest = file.read(_BLOCK).removeprefix(b"\xef\xbb\xbf"), b""
-            if b"\0" in block:
-                message = "expected word vectors as text, got a binary file"
-                raise InputError(message, path)
-            while block:
-                following = file.read(_BLOCK)
-                lines = (rest + block).replace(b"\t", b" ").split(b"\n")
-                # The last line may continue in the next block.
-                rest = lines.pop() if following else b""
-                yield [line.rstrip(b" \r") for line in lines]
-                block = following
-    except DAMAGED_GZIP as error:
-        raise InputError(f"damaged gzip file ({error})", path) from error
+        word = name.strip(b" ").decode()
+        with np.errstate(over="ignore"):
+            values = np.array(fields, np.float32)
+    except ValueError:
+        return "", None
+    is_good = word and len(values) == dim and np.isfinite(values).all()
+    return word, values if is_good else None
 
 
 def _header(lines: Sequence[bytes]) -> tuple[int, int] | None:
@@ -195,9 +167,9 @@ class TokenVectors:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         del copy  # always a new array
         with _reading(self.path):
-            array = self._file.array(str(self._number))
+            values = self._file.array(str(self._number))
         where = f"sentence {self._number + 1}"
-        return np.asarray(_by_token(array, self._count, where, self.path), dtype)
+        return np.asarray(_by_token(values, self._count, where, self.path), dtype)
 
 
 class Contextual(list[TokenVectors]):
@@ -285,9 +257,9 @@ def write_contextual(
     kind = _kind(Path(path))
     texts = [" ".join(tokens) for tokens in sentences]
     arrays: dict[str, Any] = {}
-    for i, (array, tokens) in enumerate(zip(vectors, sentences, strict=True)):
-        _by_token(array, len(tokens), f"sentence {i + 1}")
-        arrays[str(i)] = np.ascontiguousarray(array)
+    for i, (values, tokens) in enumerate(zip(vectors, sentences, strict=True)):
+        _by_token(values, len(tokens), f"sentence {i + 1}")
+        arrays[str(i)] = np.ascontiguousarray(values)
     if kind == ".npz":
         np.savez(path, **arrays, tokens=np.array(texts, dtype=str))
     elif kind == ".safetensors":
@@ -296,8 +268,8 @@ def write_contextual(
     else:
         h5py = _library(kind)
         with h5py.File(path, "w") as file:
-            for key, array in arrays.items():
-                file.create_dataset(key, data=array)
+            for key, values in arrays.items():
+                file.create_dataset(key, data=values)
             file.create_dataset("tokens", data=texts, dtype=h5py.string_dtype())
 
 
@@ -332,9 +304,9 @@ def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) 
     if isinstance(vectors, TokenVectors):
         check_sizes(vectors.path, vectors.sizes, sizes)
         return vectors
-    array = _by_token(np.asarray(vectors), len(tokens), "vectors")
-    check_sizes(None, array.shape[1:], sizes)
-    return array
+    by_token = _by_token(np.asarray(vectors), len(tokens), "vectors")
+    check_sizes(None, by_token.shape[1:], sizes)
+    return by_token
 
 
 def check_sizes(
@@ -350,23 +322,23 @@ def check_sizes(
 
 
 def _by_token(
-    array: np.ndarray, count: int, where: str, path: Path | None = None
+    values: np.ndarray, count: int, where: str, path: Path | None = None
 ) -> np.ndarray:
     """Returns the vectors of `count` tokens as float32 [T, S, D], after all checks."""
-    if array.ndim not in (2, 3) or array.dtype.kind != "f":
+    if values.ndim not in (2, 3) or values.dtype.kind != "f":
         raise InputError(
             f"{where}: expected floats of shape (tokens, dimensions) or (layers, "
-            f"tokens, dimensions), got {array.dtype} {array.shape}",
+            f"tokens, dimensions), got {values.dtype} {values.shape}",
             path,
         )
-    if array.shape[-2] != count:
+    if values.shape[-2] != count:
         expected = f"expected vectors of {counted(count, 'token')}"
-        raise InputError(f"{where}: {expected}, got {array.shape[-2]}", path)
+        raise InputError(f"{where}: {expected}, got {values.shape[-2]}", path)
     with np.errstate(over="ignore"):  # reported below
-        array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
+        values = values.astype(np.float32, copy=False)
+    if not np.isfinite(values).all():
         raise InputError(f"{where}: a vector is not finite in single precision", path)
-    return array[:, None] if array.ndim == 2 else array.transpose(1, 0, 2)
+    return values[:, None] if values.ndim == 2 else values.transpose(1, 0, 2)
 
 
 class _Arrays:
