@@ -19,7 +19,7 @@ from typing import Any
 
 import jaxner
 from jaxner.analysis import inside, refinement
-from jaxner.evaluation import errors, predictions, scoring
+from jaxner.evaluation import errors, predictions
 from jaxner.runs import Workdir
 from jaxner.training import corpus
 from reproduce.plan import HERE
@@ -34,12 +34,10 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
     if name in ("sentence-length", "mention-length"):
         labels = predictions.read(run.predictions(split))
         scheme = run.vocabulary().scheme
+        pairs = errors.pairs(*labels, scheme=scheme)
         if name == "mention-length":
-            return errors.by_length(
-                errors.pairs(*labels, scheme=scheme), errors.MENTIONS
-            )
-        counts = scoring.count(*labels, scheme=scheme)
-        return errors.by_sentence_length(counts, labels[0])
+            return errors.by_length(pairs, errors.MENTIONS)
+        return errors.by_sentence_length(pairs, labels[0])
     tagger: Any = jaxner.load(workdir)
     data = corpus.load_split(run.read_json("config.json")["data"], split)
     if number is not None:

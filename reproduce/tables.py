@@ -223,9 +223,8 @@ def _bootstrap(
             texts.append(f"{side[0]['cell']} {runs}")
         name = f"{rule}: {' > '.join(texts)}"
         if name not in known and all(COUNTS in line for side in pair for line in side):
-            columns = ("correct", "predicted", "gold")
             tallies = [
-                [stats.Tally(results.counts(line, rule), columns) for line in side]
+                [stats.of_spans(results.counts(line, rule)) for line in side]
                 for side in pair
             ]
             p = stats.compare(*tallies, rounds=ROUNDS)["f1"].bootstrap

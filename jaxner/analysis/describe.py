@@ -9,10 +9,10 @@ and Table 7).
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -26,10 +26,10 @@ from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
-from jaxner.evaluation import errors, page, report, stats
+from jaxner.evaluation import errors, page, report, scoring, stats
 from jaxner.evaluation.report import Prediction, Training, Value
-from jaxner.evaluation.scoring import Scores, Task, jaxner_version
-from jaxner.runs import Workdir, names_of
+from jaxner.evaluation.scoring import Scores, jaxner_version
+from jaxner.runs import Workdir
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
 from jaxner.types import Sentence
@@ -43,36 +43,36 @@ def score(
     params: Tagger,
     split: Split,
     *,
-    rule: str | None = None,
-    constrained: bool = False,
+    rule: str = "conlleval",
     known_words: frozenset[str] | None = None,
     decoding: str = "viterbi",
     n: int = 10,
     seed: int = 0,
+    constrained: bool = False,
 ) -> tuple[Scores, list[Sequence[str]]]:
     """Returns the scores of a tagger on a split, and its labels in its scheme.
 
     Args:
         params: What `jaxner.load` returned.
         split: Sentences with gold labels, in any scheme.
-        rule: One of `scoring.RULES`, or "seqeval"; None for "conlleval".
-        constrained: As in `jaxner.tag`.
-        known_words: The distinct words of the training text; tags of other words are
-            also counted separately.
+        rule: As in `scoring.score`.
+        known_words: As in `scoring.score`.
         decoding: As in `jaxner.tag`; or "n_best": of the n best labellings of each
             sentence, the one that is nearest to the gold one (an oracle's choice).
         n: Number of labellings for "n_best".
         seed: Seed of the draws for "sampled".
+        constrained: As in `jaxner.tag`.
     """
     how: Value = {"constrained": constrained}
     if decoding == "n_best":
-        labels = probabilities.oracle_split(params, split, n, **how)
+        gold, labels = probabilities.oracle_split(params, split, n, **how)
     else:
         key = jax.random.key(seed) if decoding == "sampled" else None
-        labels = tagging.label_split(params, split, key=key, decoding=decoding, **how)
-    task = Task(params.vocabulary.scheme, known_words)
-    tokens = [example.tokens for example in split.examples]
-    return task.score(tokens, *labels, rule=rule), list(labels[1])
+        how |= {"key": key, "decoding": decoding}
+        gold, labels = tagging.label_split(params, split, **how)
+    words: Value = {"tokens": [x.tokens for x in split.examples]}
+    words |= {"known_words": known_words, "scheme": params.vocabulary.scheme}
+    return scoring.score(gold, labels, rule=rule, **words), list(labels)
 
 
 def predict(
@@ -95,24 +95,23 @@ def predict(
     gold = [list(e.labels or ()) for e in split.to_scheme(scheme)]
     facts: Value = {"rule": rule, "training": training}
     numbers = [example.document for example in split.examples]
-    given: Value = {"documents": numbers if any(numbers) else None}
+    where: Value = {"vectors": split.vectors}
+    where["documents"] = numbers if any(numbers) else None
     try:
-        found = entities.arrays(params, tokens, vectors=split.vectors, **given, **how)
+        answers = entities.arrays(params, tokens, **where, **how)
     except ValueError:  # an autoregressive head has no marginals
         labels = [list(row) for row in tagging.label_split(params, split, **how)[1]]
         return Prediction(tokens, gold, labels, scheme, **facts)
-    labels = [params.vocabulary.decode(one.labels.tolist()) for one in found]
-    facts["certainty"] = [
-        np.clip(one.label_probability, 0.0, 1.0).tolist() for one in found
-    ]
+    labels = [params.vocabulary.decode(each.labels.tolist()) for each in answers]
+    chances = [np.clip(each.label_probability, 0.0, 1.0).tolist() for each in answers]
     if scheme != TAGS:
         types = entities.types_of(params)
         facts["entity_certainty"] = {
             (i, *span): chance
-            for i, one in enumerate(found)
-            for span, chance in entities.read_spans(types, one).items()
+            for i, each in enumerate(answers)
+            for span, chance in entities.read_spans(types, each).items()
         }
-    return Prediction(tokens, gold, labels, scheme, **facts)
+    return Prediction(tokens, gold, labels, scheme, certainty=chances, **facts)
 
 
 def describe(
@@ -129,16 +128,8 @@ def describe(
 ) -> tuple[Value, Prediction]:
     """Describes a tagger on a split: values for `page`, and the labels.
 
-    Args:
-        params: What `load` returned.
-        split: Sentences with gold labels, in any scheme.
-        train: The training text, if available.
-        has_vectors: Whether words outside the training text may have vectors.
-        rule: Rule for reading spans, one of `scoring.RULES`.
-        decoding: As in `jaxner.tag`.
-        constrained: As in `jaxner.tag`.
-        seed: Seed of the draws for the decoding "sampled".
-        rounds: Rounds of the bootstrap.
+    Takes what `score` does, the training text, if available, whether words outside it
+    may have vectors, and the rounds of the bootstrap.
 
     Example:
         >>> from jaxner.data import corpora
@@ -151,27 +142,31 @@ def describe(
     how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
     training = None if train is None else _training(params, split, train, has_vectors)
     prediction = predict(params, split, rule=rule, training=training, **how)
-    found = report.describe(prediction, rounds=rounds)
+    run = report.describe(prediction, rounds=rounds)
     degrees = np.atleast_1d(params.temperature)
     if prediction.certainty is not None and not (degrees == 1.0).all():
         plain = dataclasses.replace(params, temperature=1.0)
         before = report.calibrated(predict(plain, split, rule=rule, **how))
-        found["temperature"] = degrees.tolist()
-        found["calibration_before"] = before["calibration"]
-    found["speed"] = [["tagging, tokens a second", _speed(params, split, how)]]
-    found["decoding"] = {"name": decoding, "constrained": constrained}
+        run["temperature"] = degrees.tolist()
+        run["calibration_before"] = before["calibration"]
+    tagging.label_split(params, split, **how)  # compiles
+    start = time.perf_counter()
+    tagging.label_split(params, split, **how)
+    speed = _speed(split, time.perf_counter() - start)
+    run["speed"] = [["tagging, tokens a second", speed]]
+    run["decoding"] = {"name": decoding, "constrained": constrained}
     if decoding == "sampled":
-        found["decoding"]["seed"] = seed
+        run["decoding"]["seed"] = seed
     if isinstance(params, Ensemble):
-        found["inside_note"] = (
+        run["inside_note"] = (
             f"This is an ensemble of {len(params)} taggers: a report of one of them "
             "(--restart SEED) shows what is inside."
         )
     elif params.vocabulary.scheme != TAGS:
-        found |= _inside(params, split, prediction)
+        run |= _inside(params, split, prediction)
         if decoding != "viterbi":
-            found["inside_note"] = "The labels of this part are those by Viterbi."
-    return report.plain(found), prediction
+            run["inside_note"] = "The labels of this part are those by Viterbi."
+    return report.plain(run), prediction
 
 
 def _training(
@@ -182,20 +177,16 @@ def _training(
     if has_vectors:
         ids = params.vocabulary.encode(spelled).words
         known = {word for word, i in zip(spelled, ids, strict=False) if i > 1}
-    mentions: collections.Counter[str] = collections.Counter()
+    mentions: Counter[str] = Counter()
     if params.vocabulary.scheme != TAGS:
         labels = [e.labels or () for e in train.examples]
         mentions = errors.mentions([e.tokens for e in train.examples], labels)
     return Training(train.words(), known, mentions)
 
 
-def _speed(params: Tagger, split: Split, how: Value) -> str:
-    """Returns the speed in tokens per second, without compilation."""
+def _speed(split: Split, seconds: float) -> str:
     tokens = sum(len(example.tokens) for example in split.examples)
-    tagging.label_split(params, split, **how)
-    start = time.perf_counter()
-    tagging.label_split(params, split, **how)
-    return f"{tokens / max(time.perf_counter() - start, 1e-9):,.0f}"
+    return f"{tokens / max(seconds, 1e-9):,.0f}"
 
 
 # --- The inside of a model ------------------------------------------------------------
@@ -205,12 +196,33 @@ def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
     """Returns pictures and tables of the model's inside."""
     pictures, tables = _maps(params, split), []
     if params.model.refinement is not None:
-        pictures += _swept(params, split)
+        swept = refinement.sweep(params, split, samples=[1, 2, 4, 8])
+        pictures += [
+            {
+                "kind": "curves",
+                "title": f"{swept.figure.upper()} over the {across.split(' (')[0]}",
+                "note": "Gui et al. (2020), Figure 4.",
+                "lines": {name: lines[name] for name in ("draft", "mixed by Γ")},
+                "across": across,
+                "up": f"{swept.figure} (%)",
+            }
+            for lines, across in refinement.panels(swept)
+        ]
     if refinement.has_drafts(params):
-        traces = refinement.traces(params, split)
-        tables += [_changed(prediction, traces), *_traced(prediction, traces)]
+        tables += _drafts(prediction, refinement.traces(params, split))
     if inside.is_attentive(params):
-        tables.append(_zeroed(params, split))
+        parts = inside.chunk_recalls(params, split)
+        labels = list(parts[inside.WHOLE])
+        rows = [
+            [part, *(100 * (counts[x].recall or 0.0) for x in labels)]
+            for part, counts in parts.items()
+        ]
+        title, note = (
+            "Chunk recall with one part of the attention",
+            "All other parts are zeroed; percent. Li et al. (2020).",
+        )
+        columns = ["part kept", *labels]
+        tables.append({"title": title, "note": note, "columns": columns, "rows": rows})
     return {"pictures": pictures, "tables": tables}
 
 
@@ -223,67 +235,45 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
         return []
     example = max(fitting, key=lambda e: len(schemes.to_spans(e.labels or ())))
     words = list(example.tokens)
-    found = []
+    maps = inside.maps(params, words)
     names = {"relations": ("Relations of the GRN", "strength")}
     names["attention"] = ("Attention", "weight")
-    maps = inside.maps(params, words)
-    for name in [name for name in names if name in maps]:
-        title, what = names[name]
-        heads = {f"head {i + 1}": x for i, x in enumerate(maps[name][:_MAPS])}
-        found.append(
-            {
-                "kind": "heat maps",
-                "title": title,
-                "note": f"Row i, column j: how much of token i's context is token j's "
-                f"({what}, 0 to 1).",
-                "maps": {"": maps[name]} if maps[name].ndim == 2 else heads,
-                "rows": words,
-                "columns": words,
-                "label": what,
-            }
-        )
-    return found
+    pictures = []
+    for name, (title, what) in names.items():
+        if name in maps:
+            heads = {f"head {i + 1}": x for i, x in enumerate(maps[name][:_MAPS])}
+            pictures.append(
+                {
+                    "kind": "heat maps",
+                    "title": title,
+                    "note": f"Row i, column j: how much of token i's context is token "
+                    f"j's ({what}, 0 to 1).",
+                    "maps": {"": maps[name]} if maps[name].ndim == 2 else heads,
+                    "rows": words,
+                    "columns": words,
+                    "label": what,
+                }
+            )
+    return pictures
 
 
-def _swept(params: Tagger, split: Split) -> list[Value]:
-    """Returns F1 over Γ and over M."""
-    swept = refinement.sweep(params, split, samples=[1, 2, 4, 8])
-    return [
-        {
-            "kind": "curves",
-            "title": f"{swept.figure.upper()} over the {across.split(' (')[0]}",
-            "note": "Gui et al. (2020), Figure 4.",
-            "lines": {name: lines[name] for name in ("draft", "mixed by Γ")},
-            "across": across,
-            "up": f"{swept.figure} (%)",
-        }
-        for lines, across in refinement.panels(swept)
-    ]
-
-
-def _changed(prediction: Prediction, traces: list[refinement.Trace]) -> Value:
-    """Returns what refining changes (UANet, Table 1)."""
+def _drafts(prediction: Prediction, traces: list[refinement.Trace]) -> list[Value]:
+    """Returns what refining changes, and token by token where it changes most."""
     table = refinement.table1(prediction.gold, traces)
     names = [name.replace("_", ", ") for name in errors.Changes._fields]
-    return {
-        "title": "What refining changes",
-        "note": "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), "
-        "Table 1.",
-        "columns": ["", *names],
-        "rows": [
-            ["refined everywhere", *table.changes],
-            ["as the tagger does", *table.final],
-        ],
-    }
-
-
-def _traced(prediction: Prediction, traces: list[refinement.Trace]) -> list[Value]:
-    """Returns the sentences that refining changes most, token by token."""
-    moved = [
-        sum(a != b for a, b in zip(trace.draft, trace.final, strict=True))
-        for trace in traces
+    tables: list[Value] = [
+        {
+            "title": "What refining changes",
+            "note": "Tokens; mean uncertainty of the draft in nats. Gui et al. (2020), "
+            "Table 1.",
+            "columns": ["", *names],
+            "rows": [
+                ["refined everywhere", *table.changes],
+                ["as the tagger does", *table.final],
+            ],
+        }
     ]
-    tables = []
+    moved = [sum(map(str.__ne__, trace.draft, trace.final)) for trace in traces]
     for i in sorted(range(len(traces)), key=lambda i: -moved[i])[:_TRACED]:
         draft, refined, uncertainty, final = traces[i]
         columns = {
@@ -305,22 +295,6 @@ def _traced(prediction: Prediction, traces: list[refinement.Trace]) -> list[Valu
     return tables
 
 
-def _zeroed(params: Tagger, split: Split) -> Value:
-    """Returns chunk recall with all parts of the attention zeroed but one."""
-    found = inside.chunk_recalls(params, split)
-    labels = list(found[inside.WHOLE])
-    rows: list[list[Any]] = []
-    for part, recalls in found.items():
-        shares = [recalls[x].share if x in recalls else None for x in labels]
-        rows.append([part, *(None if x is None else 100 * x for x in shares)])
-    return {
-        "title": "Chunk recall with one part of the attention",
-        "note": "All other parts are zeroed; percent. Li et al. (2020).",
-        "columns": ["part kept", *labels],
-        "rows": rows,
-    }
-
-
 # --- Reports of runs ------------------------------------------------------------------
 
 
@@ -332,46 +306,35 @@ class Run(NamedTuple):
     tagger: Tagger
     split: Split
     rule: str
-    decoding: str = "viterbi"
-    constrained: bool = False
-    seed: int = 0
+    how: Value
+    """Decoding, constrained and seed, as in `score`."""
 
 
-def write(
-    path: str,
-    folders: Sequence[str],
-    load: Callable[[str, str], Run],
-    log: Callable[[str], object],
-) -> Value:
+def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value:
     """Writes the report of some runs as a page, JSON and CSV; returns its content.
 
-    Args:
-        path: The file of the page.
-        folders: The folders of the runs.
-        load: Maps a name and a folder to the run, and how to score it.
-        log: Gets lines for the user.
+    `log` gets a line for the user.
 
     Raises:
-        InputError: The runs are scored on different sentences, or a run is named twice.
+        InputError: The runs are scored on different sentences.
     """
     page.check(path)
-    runs, predictions = [], []
-    for name, folder in zip(names_of(folders), folders, strict=True):
-        run = load(name, folder)
+    values, predictions, title = [], [], ""
+    for run in runs:
         value, prediction = of_run(run)
         if predictions and prediction.tokens != predictions[0].tokens:
             raise InputError(
-                f"{run.name} and {runs[0]['name']} are scored on different sentences: "
-                "give a file for all runs (--data)"
+                f"{run.name} and {values[0]['name']} are scored on different "
+                "sentences: give a file for all runs (--data)"
             )
-        runs.append({"name": run.name, **value})
+        values.append({"name": run.name, **value})
         predictions.append(prediction)
-    title = f"{run.split.name} {run.split.split}".strip()
-    names = [value["name"] for value in runs]
+        title = f"{run.split.name} {run.split.split}".strip()
+    names = [value["name"] for value in values]
     content = {
-        "title": title if len(runs) > 1 else f"{names[0]} on {title}",
+        "title": title if len(values) > 1 else f"{names[0]} on {title}",
         "jaxner": jaxner_version(),
-        "runs": runs,
+        "runs": values,
         "comparisons": report.comparisons(names, predictions),
     }
     written = page.write(path, report.plain(content))
@@ -387,21 +350,12 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
         train = corpus.load_split(config["data"], "train")
     except (FileNotFoundError, KeyError):
         train = None
-    value, prediction = describe(
-        run.tagger,
-        run.split,
-        train,
-        has_vectors=bool(config.get("data", {}).get("vectors")),
-        rule=run.rule,
-        decoding=run.decoding,
-        constrained=run.constrained,
-        seed=run.seed,
-    )
+    has_vectors = bool(config.get("data", {}).get("vectors"))
+    how: Value = {"rule": run.rule, "has_vectors": has_vectors, **run.how}
+    value, prediction = describe(run.tagger, run.split, train, **how)
     learning = folder.metrics()
     if train is not None and learning:
-        tokens = sum(len(example.tokens) for example in train.examples)
-        seconds = median(epoch["seconds"] for epoch in learning)
-        speed = f"{tokens / max(seconds, 1e-9):,.0f}"
+        speed = _speed(train, median(epoch["seconds"] for epoch in learning))
         value["speed"].insert(0, ["training, tokens a second", speed])
     value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
     value["about"] = _about(folder, run.split, config, result)
@@ -418,7 +372,7 @@ def _about(run: Workdir, split: Split, config: Value, result: Value) -> Value:
     versions = about.get("versions", {})
     used = [f"{x} {versions[x]}" for x in ("jaxner", "jax") if x in versions]
     facts = {
-        "scored file": str(split.path),
+        "scored file": split.path,
         "best epoch": result.get("best_epoch"),
         "training, seconds": result.get("seconds"),
         "peak memory, MiB": result.get("peak_memory_mb"),
@@ -431,7 +385,7 @@ def _about(run: Workdir, split: Split, config: Value, result: Value) -> Value:
     files["scored"] = split.sha256
     return {
         "folder": str(run.path),
-        "facts": [[name, x] for name, x in facts.items() if x not in (None, "")],
+        "facts": [[name, str(x)] for name, x in facts.items() if x not in (None, "")],
         "data": [list(item) for item in files.items()],
         "config": config,
     }
@@ -467,12 +421,8 @@ class Suspect(NamedTuple):
 def suspects(params: Tagger, split: Split) -> list[Suspect]:
     """Returns likely annotation errors, the most probable first.
 
-    A tagger has also learnt the errors of its training sentences, so use others.
-
-    Args:
-        params: What `load` returned; its head has marginals (not `seq2seq`). The
-            probabilities are at its temperature.
-        split: Sentences with labels.
+    A tagger has also learnt the errors of its training sentences, so use others. The
+    probabilities are at the tagger's temperature.
 
     Raises:
         ValueError: The head has no marginal probabilities.
@@ -484,14 +434,14 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
         >>> found[0].probability <= found[-1].probability
         True
     """
-
     vocabulary = params.vocabulary
     known = {label: i for i, label in enumerate(vocabulary.label_names)}
-    examples = split.to_scheme(vocabulary.scheme)
     passes = params.model.mc_dropout.num_samples
     marginals = tagging.over(_marginals, params, split, passes=passes)
-    found = []
-    for example, chances in zip(examples, marginals, strict=True):
+    improbable = []
+    for example, chances in zip(
+        split.to_scheme(vocabulary.scheme), marginals, strict=True
+    ):
         labels = example.labels or ()
         ids = np.array([known.get(label, -1) for label in labels], np.int32)
         best = chances.argmax(-1)
@@ -500,7 +450,7 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
         differs = np.concatenate([[False], (best != ids) & (ids >= 0), [False]])
         steps = np.flatnonzero(differs[1:] != differs[:-1]).tolist()
         for start, end in zip(steps[::2], steps[1::2], strict=True):
-            found.append(
+            improbable.append(
                 Suspect(
                     float(probability[start:end].min()),
                     example.lines[start],
@@ -512,7 +462,7 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
                     str(split.path),
                 )
             )
-    return sorted(found)
+    return sorted(improbable)
 
 
 def _marginals(params: Tagger, sentence: Sentence, key: None) -> Any:

@@ -17,10 +17,9 @@ from jaxtyping import Float
 
 from jaxner import models, tagging
 from jaxner.data.corpora import Split
-from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors
-from jaxner.evaluation.errors import Recall
+from jaxner.evaluation.scoring import Counts
 from jaxner.models import Chain, SelfAttention
 from jaxner.tagger import Tagger
 from jaxner.types import Sentence
@@ -53,13 +52,12 @@ def relations(
     References:
         Chen et al. (2019), Figure 4.
     """
-    found = maps(params, tokens, vectors=vectors)
-    if "relations" not in found:
+    if (scores := maps(params, tokens, vectors=vectors).get("relations")) is None:
         raise InputError(
             "This tagger has no relation layer; relations need the encoder 'grn' with "
             "a relation other than 'none'"
         )
-    return found["relations"]
+    return scores
 
 
 def attention(
@@ -67,10 +65,8 @@ def attention(
 ) -> Float[np.ndarray, "M T T"]:
     """Returns the attention weights of each of `M` heads.
 
-    Args:
-        params: A tagger whose encoder has a layer of self-attention.
-        tokens: One sentence.
-        vectors: Vectors of the tokens, if the tagger needs them; as in `tag`.
+    Takes what `relations` takes, of a tagger whose encoder has a layer of
+    self-attention.
 
     Returns:
         For each head, how much of token i's (row) context comes from token j; each row
@@ -86,13 +82,12 @@ def attention(
     References:
         Li, Fu and Ma (2020), the attention heat maps.
     """
-    found = maps(params, tokens, vectors=vectors)
-    if "attention" not in found:
+    if (weights := maps(params, tokens, vectors=vectors).get("attention")) is None:
         raise InputError(
             "This tagger has no attention; heat maps of attention need the encoder "
             "'attention', for example at the end of a chain"
         )
-    return found["attention"]
+    return weights
 
 
 def maps(
@@ -102,79 +97,19 @@ def maps(
 
     The names are "relations" `[T, T]` and "attention" `[M, T, T]`.
     """
-    found = _maps(params, tagging.encode_one(params, tokens, vectors))
+    arrays = _maps(params, tagging.encode_one(params, tokens, vectors))
     size = len(tokens)
-    return {name: np.asarray(x)[..., :size, :size] for name, x in found.items()}
+    return {name: np.asarray(x)[..., :size, :size] for name, x in arrays.items()}
 
 
 @jax.jit
 def _maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
     out = models.apply_stages(params.model, params.weights, sentence)[1]
-    found = {name: out[name] for name in ("attention",) if name in out}
+    arrays = {name: out[name] for name in ("attention",) if name in out}
     if "relation_from" in out:
         mask = jnp.asarray(sentence.mask)
-        found["relations"] = models.relation_scores(out, mask)
-    return found
-
-
-def parts(params: Tagger) -> list[str]:
-    """Returns the parts of a tagger's attention: `hidden`, `context`, `context1`, ….
-
-    Raises:
-        InputError: The encoder does not end in attention.
-
-    Example:
-        >>> parts(tagging.load("runs/att"))[:4]
-        ['hidden', 'context', 'context1', 'context2']
-    """
-    heads = _attention(params).num_heads
-    return ["hidden", "context", *(f"context{i + 1}" for i in range(heads))]
-
-
-def only(params: Tagger, part: str) -> Tagger:
-    """Returns the tagger with zero vectors in all parts but one.
-
-    `part` is one of `parts`, or "all".
-    """
-    layer, model = _attention(params), params.model
-    kept = layer.clone(keep=None if part == WHOLE else (part,))
-    encoder: Any = model.encoder
-    encoder = encoder.clone(then=kept) if isinstance(encoder, Chain) else kept
-    return dataclasses.replace(params, model=model.clone(encoder=encoder))
-
-
-def chunk_recalls(
-    params: Tagger, split: Split, *, constrained: bool = False
-) -> dict[str, dict[str, Recall]]:
-    """Returns the recall of each chunk label with each part alone.
-
-    Returns:
-        Recalls by part, then by chunk label; the whole tagger (`WHOLE`) first.
-
-    Raises:
-        InputError: The tagger has no attention, or its labels are tags.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> dev = corpora.load("sample", "dev")
-        >>> found = chunk_recalls(tagging.load("runs/att"), dev)
-        >>> list(found)[:3], list(found["all"])
-        (['all', 'hidden', 'context'], ['O', 'S', 'B', 'I', 'E'])
-    """
-    if params.vocabulary.scheme == TAGS:
-        raise InputError("Chunk labels need spans; the labels of this tagger are tags")
-    return {
-        part: chunk_recall(only(params, part), split, constrained=constrained)
-        for part in (WHOLE, *parts(params))
-    }
-
-
-def chunk_recall(
-    params: Tagger, split: Split, *, constrained: bool = False
-) -> dict[str, Recall]:
-    """Returns the recall of each chunk label for any tagger; see `chunk_recalls`."""
-    labels = tagging.label_split(params, split, constrained=constrained)
-    return errors.chunk_recall(*labels)
+        arrays["relations"] = models.relation_scores(out, mask)
+    return arrays
 
 
 def is_attentive(params: Tagger) -> bool:
@@ -184,19 +119,42 @@ def is_attentive(params: Tagger) -> bool:
         >>> is_attentive(tagging.load("runs/grn"))
         False
     """
-    return isinstance(_last(params), SelfAttention)
-
-
-def _last(params: Tagger) -> Any:
     encoder: Any = params.model.encoder
-    return encoder.then if isinstance(encoder, Chain) else encoder
+    last = encoder.then if isinstance(encoder, Chain) else encoder
+    return isinstance(last, SelfAttention)
 
 
-def _attention(params: Tagger) -> SelfAttention:
-    last = _last(params)
-    if not isinstance(last, SelfAttention):
+def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Counts]]:
+    """Returns the tokens of each chunk label, with each part of the attention alone.
+
+    All other parts are zero vectors. The parts are `hidden`, `context`, `context1`, ….
+
+    Returns:
+        Counts by part, then by chunk label; the whole tagger (`WHOLE`) first.
+
+    Raises:
+        InputError: The encoder does not end in attention.
+
+    Example:
+        >>> from jaxner.data import corpora
+        >>> dev = corpora.load("sample", "dev")
+        >>> found = chunk_recalls(tagging.load("runs/att"), dev)
+        >>> list(found)[:3], list(found["all"])
+        (['all', 'hidden', 'context'], ['O', 'S', 'B', 'I', 'E'])
+    """
+    if not is_attentive(params):
         raise InputError(
             "This tagger has no attention; use a run whose encoder ends in "
             "'attention' (configs/cross_bilstm.py)"
         )
-    return last
+    encoder: Any = params.model.encoder
+    layer = encoder.then if isinstance(encoder, Chain) else encoder
+    contexts = (f"context{i + 1}" for i in range(layer.num_heads))
+    recalls = {}
+    for part in (WHOLE, "hidden", "context", *contexts):
+        last = layer.clone(keep=None if part == WHOLE else (part,))
+        changed = encoder.clone(then=last) if isinstance(encoder, Chain) else last
+        model = params.model.clone(encoder=changed)
+        labels = tagging.label_split(dataclasses.replace(params, model=model), split)
+        recalls[part] = errors.chunk_recall(*labels)
+    return recalls

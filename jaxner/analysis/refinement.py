@@ -3,9 +3,9 @@
 Two kinds of taggers have drafts: taggers with a refinement, such as UANet, and the
 label attention network (LAN), whose layers attend to the labels and so give a
 distribution over labels before the last layer decides. Gui et al. "slightly modified
-the code" of LAN to estimate uncertainties, but do not say how. Here LAN's draft is a
-layer's attention weights, averaged over the heads, and passes have dropout as in
-`jaxner.sample`. Only LAN's last layer is trained on gold labels, so an earlier layer's
+the code" of LAN to estimate uncertainties, but do not say how. Here LAN's draft is the
+attention weights of its last layer but one, averaged over the heads, and passes have
+dropout as in `jaxner.sample`. Only LAN's last layer is trained on gold labels, so the
 draft may be poor: its accuracy is part of the result.
 
 Source: Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from jaxner import inference, models, tagging
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
-from jaxner.evaluation import calibration, errors
-from jaxner.evaluation.report import Table, fixed, number
+from jaxner.evaluation import calibration, errors, report
 from jaxner.evaluation.scoring import Labels, Task
 from jaxner.models import Keys
 from jaxner.models.lan import LabelAttention
@@ -43,16 +42,13 @@ if TYPE_CHECKING:
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(21))
 SAMPLES = (1, 2, 4, 8, 16)
 LAN_SAMPLES = 8
-"""Default number of passes for a LAN, the same as UANet's."""
+"""Number of passes for a LAN trained without a number of its own; as UANet's."""
 
 
 class Reading(NamedTuple):
-    """Draft and refinement of one sentence, for each number of passes.
+    """Label ids of a sentence's draft and refinement, and the draft's entropy in nats.
 
-    Attributes:
-        draft: Label ids of the draft.
-        refined: Label ids of the refinement; without one, those of the draft.
-        entropy: Entropy of the draft, in nats.
+    Without a refinement, it is the draft.
     """
 
     draft: Int[AnyArray, "T N"]
@@ -60,18 +56,24 @@ class Reading(NamedTuple):
     entropy: Float[AnyArray, "T N"]
 
 
+def _mixed(draft: Any, refined: Any, entropy: Any, gamma: float) -> list[str]:
+    """Returns the refined labels where the entropy is above Γ, else the draft's."""
+    rows = zip(draft, refined, entropy, strict=True)
+    return [second if value > gamma else first for first, second, value in rows]
+
+
 # --- Sweeps ---------------------------------------------------------------------------
 
 
 class Point(NamedTuple):
-    """The scores of one setting.
+    """The scores of one setting, in percent: F1, or accuracy for tags.
 
     Attributes:
         samples: Number of passes, M.
         threshold: Γ, in nats.
-        draft: Score of the draft alone, in percent: F1, or accuracy for tags.
-        refined: Score of the refinement alone, in percent.
-        score: Score of the labels mixed by Γ, in percent.
+        draft: Score of the draft alone.
+        refined: Score of the refinement alone.
+        score: Score of the labels mixed by Γ.
         changes: Tokens that the refinement corrects and breaks.
     """
 
@@ -106,25 +108,14 @@ def sweep(
     *,
     thresholds: Sequence[float] = THRESHOLDS,
     samples: Sequence[int] = SAMPLES,
-    key: Array | None = None,
 ) -> Sweep:
     """Returns the scores of a split for many thresholds and numbers of passes.
 
-    Varies the threshold at the run's own number of passes, and the number of passes at
-    its own threshold, without retraining. For a run without dropout passes the number
+    Varies the threshold Γ (nats) at the run's own number of passes M, and M at the
+    run's own threshold, without retraining. For a run without dropout passes the number
     is 0, one pass without dropout. Fewer passes are a prefix of more passes. Decoding
-    is unconstrained.
-
-    Args:
-        params: What `load` returned. Without a refinement, only the draft is scored.
-            With one, a CRF contributes its marginals, as in tagging.
-        split: Sentences with gold labels.
-        thresholds: Values of Γ, in nats.
-        samples: Values of M, at least 1.
-        key: Draws the masks; None for a key from `mc_dropout.seed`.
-
-    Raises:
-        InputError: A number of passes is below 1, or no setting is given.
+    is unconstrained. Without a refinement, only the draft is scored; with one, a CRF
+    contributes its marginals, as in tagging.
 
     Example:
         >>> from jaxner import load
@@ -135,70 +126,65 @@ def sweep(
         [1, 4]
     """
     model: Any = params.model
-    default = model.mc_dropout.num_samples
-    if not samples or min(samples) < 1:
-        raise InputError(f"Expected numbers of passes ≥ 1, got {list(samples)}")
-    if not all(np.isfinite(gamma) for gamma in thresholds):
-        raise InputError(f"Expected finite thresholds, got {list(thresholds)}")
-    scheme = params.vocabulary.scheme
+    passes = model.mc_dropout.num_samples
+    scheme, decode = params.vocabulary.scheme, params.vocabulary.decode
     task, examples = Task(scheme), split.to_scheme(scheme)
     gold = [example.labels or () for example in examples]
     tokens = [example.tokens for example in examples]
-    counts = sorted({*samples, default})
-    readings = read(params, split, counts, key)
+    counts = sorted({*samples, passes})
+    readings = read(params, split, counts)
 
     def percent(labels: Labels) -> float:
         figure = getattr(task.score(tokens, gold, labels), task.main_figure)
         return float("nan") if figure is None else 100 * figure
 
     @functools.cache
-    def drafts(count: int):
-        """Returns what does not depend on Γ."""
-        place = counts.index(count)
-        each = [Reading(*(field[:, place] for field in x)) for x in readings]
-        entropy = np.concatenate([np.zeros(0), *(x.entropy for x in each)])
-        sides = [
-            [params.vocabulary.decode(getattr(x, side).tolist()) for x in each]
-            for side in ("draft", "refined")
+    def of_passes(count: int) -> Any:
+        """Returns all that does not depend on Γ: labels, entropy and scores."""
+        each = [
+            [np.asarray(side)[:, counts.index(count)] for side in reading]
+            for reading in readings
         ]
-        return each, entropy, sides[0], [percent(labels) for labels in sides]
+        labels = [[decode(row[i].tolist()) for row in each] for i in range(2)]
+        return labels, [row[2] for row in each], [percent(side) for side in labels]
 
     def point(count: int, gamma: float) -> Point:
-        each, entropy, labels, scores = drafts(count)
-        mixed = [
-            params.vocabulary.decode(
-                np.where(x.entropy > gamma, x.refined, x.draft).tolist()
-            )
-            for x in each
-        ]
-        changes = errors.changes(gold, labels, mixed, entropy)
+        labels, entropy, scores = of_passes(count)
+        rows = zip(*labels, entropy, strict=True)
+        mixed = [_mixed(a, b, values, gamma) for a, b, values in rows]
+        changes = errors.changes(gold, labels[0], mixed, _joined(entropy))
         draft, refined = scores
         return Point(count, float(gamma), draft, refined, percent(mixed), changes)
 
     own = np.inf if model.refinement is None else float(model.refinement.threshold)
     tried = () if model.refinement is None else thresholds
-    _, entropy, labels, _ = drafts(default)
+    labels, entropy, _ = of_passes(passes)
     return Sweep(
-        [point(default, gamma) for gamma in tried],
+        [point(passes, gamma) for gamma in tried],
         [point(count, own) for count in samples],
-        calibration.detect(entropy, _wrong(gold, labels)),
+        _detected(gold, labels[0], _joined(entropy)),
         task.main_figure,
     )
 
 
-def _wrong(gold: Labels, labels: Labels) -> np.ndarray:
+def _joined(arrays: Sequence[Any]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *arrays])
+
+
+def _detected(gold: Labels, labels: Labels, entropy: Any) -> calibration.Detection:
     sides = chain(*gold), chain(*labels)
-    return np.array([a != b for a, b in zip(*sides, strict=True)], bool)
+    wrong = np.array([a != b for a, b in zip(*sides, strict=True)], bool)
+    return calibration.detect(entropy, wrong)
 
 
-def panels(found: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str]]:
+def panels(swept: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str]]:
     """Returns the lines over Γ and over M, and the label of each x-axis."""
     names = {"draft": "draft", "refined": "refinement", "score": "mixed by Γ"}
-    if not found.by_threshold:
+    if not swept.by_threshold:
         names = {"draft": "draft"}
     axes = (
-        (found.by_threshold, "threshold", "threshold Γ (nats)"),
-        (found.by_samples, "samples", "passes M"),
+        (swept.by_threshold, "threshold", "threshold Γ (nats)"),
+        (swept.by_samples, "samples", "passes M"),
     )
     return [
         (
@@ -213,14 +199,38 @@ def panels(found: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str
     ]
 
 
-def read(
-    params: Tagger, split: Split, counts: Sequence[int], key: Array | None = None
-) -> list[Reading]:
+def table(
+    points: Sequence[Point], varied: str, figure: str, title: str
+) -> report.Table:
+    """Returns a row for each point; without a refinement, only M and the figure."""
+    heads = {"samples": "M", "threshold": "Γ", "score": "mixed"}
+    heads |= {"mended_uncertainty": "u", "broken_uncertainty": "u"}
+    columns = "samples threshold draft refined score mended mended_uncertainty broken"
+    note = (
+        "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
+        "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
+        "u: their mean uncertainty in nats"
+    )
+    if not varied:
+        columns, heads["score"] = "samples score", figure
+        note = "M: passes with dropout"
+    else:
+        columns += " broken_uncertainty"
+    rows = [point._asdict() | point.changes._asdict() for point in points]
+    for row in rows:
+        for key in ("mended_uncertainty", "broken_uncertainty"):
+            row[key] = report.fixed(row[key], 3)
+    title = f"{title}: {figure} by {varied or 'M'}"
+    return report.table(rows, columns, note, title, heads=heads)
+
+
+def read(params: Tagger, split: Split, counts: Sequence[int]) -> list[Reading]:
     """Returns draft and refinement of each sentence, for each number of passes.
 
-    `counts` are the numbers; 0 is one pass without dropout.
+    `counts` are the numbers; 0 is one pass without dropout. A key from
+    `mc_dropout.seed` draws the dropout masks.
     """
-    key = jax.random.key(params.model.mc_dropout.seed) if key is None else key
+    key = jax.random.key(params.model.mc_dropout.seed)
 
     def compute(batch):
         return _read(params, batch, key, counts=tuple(counts))
@@ -299,32 +309,19 @@ class Table1(NamedTuple):
 
 
 def has_drafts(params: Tagger) -> bool:
-    """Returns whether a tagger has a refinement or is a LAN."""
+    """Returns whether a tagger has a refinement or is a LAN of several layers."""
     model: Any = params.model
-    return model.refinement is not None or isinstance(model.encoder, LabelAttention)
+    is_lan = isinstance(model.encoder, LabelAttention) and model.encoder.num_layers > 1
+    return model.refinement is not None or is_lan
 
 
-def traces(
-    params: Tagger,
-    split: Split,
-    *,
-    key: Array | None = None,
-    samples: int | None = None,
-    layer: int | None = None,
-) -> list[Trace]:
+def traces(params: Tagger, split: Split) -> list[Trace]:
     """Returns draft, refined label and uncertainty of each token of a split.
 
-    Args:
-        params: A tagger with a refinement, or a LAN.
-        split: The sentences to label.
-        key: Draws the dropout masks; None for a key from `mc_dropout.seed`.
-        samples: Number of passes with dropout; 0 for one pass without dropout; None for
-            the tagger's own number, or `LAN_SAMPLES` for a LAN without one.
-        layer: For a LAN, the layer (from 1) whose attention is the draft; None for the
-            last but one.
+    A key from `mc_dropout.seed` draws the dropout masks.
 
     Raises:
-        InputError: The tagger has no draft, or no such layer.
+        InputError: The tagger has no draft.
 
     Example:
         >>> from jaxner.data import corpora
@@ -333,37 +330,29 @@ def traces(
         True
     """
     model: Any = params.model
-    count = model.mc_dropout.num_samples if samples is None else samples
-    gamma = -np.inf  # a LAN has no threshold and refines all labels
+    passes = model.mc_dropout.num_samples
     if not has_drafts(params):
         raise InputError(
             "This tagger has no draft, since it has no refinement and is not a LAN. "
             "Use a run of configs/uanet.py or configs/lan.py."
         )
     if model.refinement is None:
-        default = LAN_SAMPLES if samples is None else 0
-        readings = _of_lan(params, split, count or default, key, layer)
-    elif layer is None:
-        gamma = float(model.refinement.threshold)
-        readings = read(params, split, [count], key)
+        gamma = -np.inf  # a LAN has no threshold and refines all labels
+        readings = read_lan(params, split, passes or LAN_SAMPLES)
     else:
-        raise InputError("layer is for a LAN, but this tagger has a refinement")
-    decode = params.vocabulary.decode
-    found = []
-    for one in readings:
-        draft, refined, entropy = (np.asarray(field)[:, 0] for field in one)
-        final = np.where(entropy > gamma, refined, draft)
-        labels = [decode(ids.tolist()) for ids in (draft, refined, final)]
-        found.append(Trace(labels[0], labels[1], entropy.tolist(), labels[2]))
-    return found
+        gamma = float(model.refinement.threshold)
+        readings = read(params, split, [passes])
+    traced = []
+    for reading in readings:
+        *ids, entropy = (np.asarray(x)[:, 0] for x in reading)
+        draft, refined = (params.vocabulary.decode(x.tolist()) for x in ids)
+        final = _mixed(draft, refined, entropy, gamma)
+        traced.append(Trace(draft, refined, entropy.tolist(), final))
+    return traced
 
 
-def table1(gold: Labels, found: Sequence[Trace]) -> Table1:
+def table1(gold: Labels, traced: Sequence[Trace]) -> Table1:
     """Returns the tokens that the refinement corrects and breaks.
-
-    Args:
-        gold: The right labels of each sentence.
-        found: What `traces` returned.
 
     Example:
         >>> trace = Trace(["A", "A"], ["B", "B"], [0.1, 0.9], ["A", "B"])
@@ -374,95 +363,53 @@ def table1(gold: Labels, found: Sequence[Trace]) -> Table1:
     References:
         Gui et al. (2020), Table 1.
     """
-    drafts = [trace.draft for trace in found]
-    entropy = np.concatenate([np.zeros(0), *(trace.uncertainty for trace in found)])
+    drafts = [trace.draft for trace in traced]
+    entropy = _joined([trace.uncertainty for trace in traced])
     return Table1(
-        errors.changes(gold, drafts, [trace.refined for trace in found], entropy),
-        errors.changes(gold, drafts, [trace.final for trace in found], entropy),
-        calibration.detect(entropy, _wrong(gold, drafts)),
+        errors.changes(gold, drafts, [trace.refined for trace in traced], entropy),
+        errors.changes(gold, drafts, [trace.final for trace in traced], entropy),
+        _detected(gold, drafts, entropy),
     )
 
 
-def _of_lan(
-    params: Tagger, split: Split, samples: int, key: Array | None, layer: int | None
-) -> list[Reading]:
-    encoder: Any = params.model.encoder
-    last: int = encoder.num_layers - 1
-    layer = last if layer is None else layer
-    if not 1 <= layer <= last:
-        raise InputError(
-            f"Expected a layer from 1 to {last} (the last but one of this LAN), got "
-            f"{layer}"
-        )
-    key = jax.random.key(params.model.mc_dropout.seed) if key is None else key
+def read_lan(params: Tagger, split: Split, samples: int) -> list[Reading]:
+    """Returns draft and labels of a LAN; see `read`."""
+    key = jax.random.key(params.model.mc_dropout.seed)
 
     def compute(batch):
-        return _read_lan(params, batch, key, samples=samples, layer=layer)
+        return _read_lan(params, batch, key, samples=samples)
 
     return tagging.over_batches(compute, params, split, passes=samples)
 
 
-@functools.partial(jax.jit, static_argnames=("samples", "layer"))
-def _read_lan(params, batch, key, *, samples, layer):
+@functools.partial(jax.jit, static_argnames="samples")
+def _read_lan(params, batch, key, *, samples):
     model, weights = params.model, params.weights
 
     def one(sentence):
+        drawn = functools.partial(_pass, model, weights, sentence)
         if samples:
             keys = models.pass_keys(models.sentence_key(key, sentence), samples)
-            read = functools.partial(_pass, model, weights, sentence, layer)
-            chances, drawn = jax.vmap(lambda k: read(Keys.of(k).rngs()))(keys)
+            passes = jax.vmap(lambda k: drawn(Keys.of(k).rngs()))(keys)
         else:
-            chances, drawn = jax.tree.map(
-                lambda array: array[None], _pass(model, weights, sentence, layer, {})
-            )
-        mean = jnp.mean(chances, axis=0)
-        rest = jax.tree.map(lambda array: array[0], drawn._replace(emissions=None))
+            passes = jax.tree.map(lambda array: array[None], drawn({}))
         # Transitions are the same in all passes; mean scores decide the labels.
-        final = rest._replace(emissions=jnp.mean(drawn.emissions, axis=0))
+        chances, final = jax.tree.map(lambda array: jnp.mean(array, axis=0), passes)
         refined = inference.viterbi(final, sentence.mask)
-        draft = jnp.argmax(mean, axis=1).astype(refined.dtype)
-        reading = Reading(draft, refined, inference.entropy(mean))
+        draft = jnp.argmax(chances, axis=1).astype(refined.dtype)
+        reading = Reading(draft, refined, inference.entropy(chances))
         return jax.tree.map(lambda array: array[:, None], reading)
 
     return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
 
 
-def _pass(model, weights, sentence, layer, rngs):
+def _pass(model, weights, sentence, rngs):
     """Returns a layer's mean attention to the labels `[T, L]`, and the potentials."""
-    on = bool(rngs)
     parts = model.mc_dropout.parts
-    inside = on and "representation" in parts
-    x = model.apply(
-        weights, sentence, train=inside, rngs=rngs if inside else {}, method="represent"
-    )
-    stages, out = model.apply(
-        weights, x, sentence, train=on, parts=parts, rngs=rngs, method="draft"
-    )
-    chances = jnp.mean(out["label_attention"][layer - 1], axis=0)
+    is_inside = bool(rngs) and "representation" in parts
+    how = {"train": is_inside, "rngs": rngs if is_inside else {}, "method": "represent"}
+    x = model.apply(weights, sentence, **how)
+    how = {"train": bool(rngs), "parts": parts, "rngs": rngs, "method": "draft"}
+    stages, out = model.apply(weights, x, sentence, **how)
+    chances = jnp.mean(out["label_attention"][-1], axis=0)
     return jnp.where(sentence.mask[:, None], chances, 0.0), stages[-1]
-
-
-def table(points: Sequence[Point], varied: str, figure: str, title: str) -> Table:
-    """Returns a row for each point; without a refinement, only M and the figure."""
-    title = f"{title}: {figure} by {varied}"
-    if not varied:
-        rows = [[number(point.samples), fixed(point.score)] for point in points]
-        return Table(["M", figure], rows, "M: passes with dropout", f"{title}M")
-    rows = [
-        [
-            number(point.samples),
-            *map(fixed, (point.threshold, point.draft, point.refined, point.score)),
-            number(point.changes.mended),
-            fixed(point.changes.mended_uncertainty, 3),
-            number(point.changes.broken),
-            fixed(point.changes.broken_uncertainty, 3),
-        ]
-        for point in points
-    ]
-    columns = ["M", "Γ", "draft", "refined", "mixed", "mended", "u", "broken", "u"]
-    note = (
-        "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
-        "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
-        "u: their mean uncertainty in nats"
-    )
-    return Table(columns, rows, note, title)

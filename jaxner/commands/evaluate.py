@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,22 +15,15 @@ from jaxner.errors import InputError
 from jaxner.evaluation.scoring import RULES
 
 if TYPE_CHECKING:
-    from jaxner.data.corpora import Split
+    from jaxner.analysis.describe import Run
 
 Decoding = Literal[
     "viterbi", "constrained", "independent", "max_marginal", "sampled", "n_best"
 ]
 
 
-_NAMES = (
-    "token_column",
-    "label_column",
-    "label_names",
-    "comments",
-    "encoding",
-    "unfit",
-)
-Reading = Annotated[dict[str, Any], formats.Options, *_NAMES]
+_NAMES = ("token_column", "label_column", "label_names", "comments", "encoding")
+Reading = Annotated[dict[str, Any], formats.Options, *_NAMES, "unfit"]
 
 
 def evaluate(
@@ -107,36 +101,39 @@ def evaluate(
     """
     from jaxner import tagging
     from jaxner.analysis import describe
-    from jaxner.evaluation import errors, page, predictions, scoring
+    from jaxner.evaluation import errors, page, predictions
     from jaxner.evaluation import report as tables
-    from jaxner.runs import Workdir
+    from jaxner.runs import Workdir, names_of
     from jaxner.terminal import LineConsole
     from jaxner.training import cluster, corpus, monitor
 
-    first, *others = workdir
-    is_n_best = decoding == "n_best"
+    is_n_best, is_sampled = decoding == "n_best", decoding == "sampled"
+    is_one = len(workdir) == 1
     wrong = {
-        "Several runs in --workdir are for --report": others and not report,
+        "Several runs in --workdir are for --report": not (is_one or report),
         "--output, --json and --chunks are for one run": (
-            others and (output or json or chunks)
+            not is_one and (output or json or chunks)
         ),
         "--decoding=n_best chooses by the gold labels, so --report has no errors": (
             report and is_n_best
         ),
         "--n is for --decoding=n_best": n and not is_n_best,
-        "--seed is for --decoding=sampled": seed is not None and decoding != "sampled",
+        "--seed is for --decoding=sampled": seed is not None and not is_sampled,
         "Expected --data or --split, got both": data and split,
         "--contextual needs --data": contextual and not data,
+        f"Expected --restart to be a number or 'all', got {restart!r}": (
+            restart not in (None, "all") and not str(restart).isdecimal()
+        ),
     }
     for message in (text for text, is_wrong in wrong.items() if is_wrong):
         raise InputError(message)
     if report:
-        page.check(report, data)
+        page.check(report, data, json, output)
     console = LineConsole(quiet=not processes.join())
-    member = read_restart(restart)
+    member: Any = int(restart) if restart and restart.isdecimal() else restart
     changes = dict(map(read_change, model or ()))
 
-    def load(name: str, folder: str) -> describe.Run:
+    def load(name: str, folder: str) -> Run:
         """Returns a run, and how to score it."""
         params: Any = tagging.load(folder, changes, seed=member)
         config = Workdir(folder).read_json("config.json")
@@ -145,7 +142,14 @@ def evaluate(
             raise InputError(
                 "--rule and --chunks need spans; the labels of this tagger are tags"
             )
-        scored = _sentences(config, split, data, format, reading, contextual)
+        options = {**config["data"], **reading}
+        if format or data:  # the run's format is that of its own files
+            options["format"] = format
+        if data:
+            vectors = contextual and str(contextual)
+            scored = corpus.load_file(options, str(data), vectors)
+        else:
+            scored = corpus.load_split(options, split or "test")
         for path in (output, json):
             disk.check(path, scored.path)
         if report:
@@ -154,80 +158,58 @@ def evaluate(
             name += f", ensemble of {len(params)}"
         elif member is not None:
             name += f", restart {member}"
-            folder = str(Workdir(folder).seed(int(member)).path)
-        of_run = "conlleval" if has_tags else config["evaluation"].get("rule")
-        is_constrained = config["evaluation"]["constrained"]
-        return describe.Run(
-            name,
-            folder,
-            params,
-            scored,
-            (rule or of_run or "conlleval").replace("seqeval", "conlleval"),
-            decoding=decoding,
-            constrained=is_constrained if constrained is None else constrained,
-            seed=seed or 0,
-        )
+            folder = str(Workdir(folder).seed(member).path)
+        own = config["evaluation"]
+        of_run = "conlleval" if has_tags else own.get("rule")
+        chosen = (rule or of_run or "conlleval").replace("seqeval", "conlleval")
+        how = {"decoding": decoding, "seed": seed or 0}
+        how["constrained"] = own["constrained"] if constrained is None else constrained
+        return describe.Run(name, folder, params, scored, chosen, how)
 
-    if report and others:
-        return describe.write(str(report), [*map(str, workdir)], load, console.print)
+    def loaded() -> Iterator[Run]:
+        folders = [str(folder) for folder in workdir]
+        yield from map(load, names_of(folders), folders)
+
+    if not is_one:
+        return describe.write(str(report), loaded(), console.print)
     with monitor.waiting(console, "Loading the tagger"):
-        run = load(first.name, str(first))
+        (run,) = loaded()
     params, scored = cluster.placement().tagger(run.tagger), run.split
     scheme = params.vocabulary.scheme
     console.print(scored.summary())
     words = None
     if scheme == schemes.TAGS:
-        words = corpus.training_words(Workdir(first).read_json("config.json")["data"])
+        config = Workdir(workdir[0]).read_json("config.json")
+        words = corpus.training_words(config["data"])
     corpus.log_unknown_types(scored, params.vocabulary, console.print)
+    second = "seqeval" if run.rule == "conlleval" else run.rule  # a second opinion
+    how = {"rule": rule or second, "known_words": words, "n": n or 10, **run.how}
     with monitor.waiting(console, "Scoring"):
-        scores, predicted = describe.score(
-            params,
-            scored,
-            rule=rule or ("seqeval" if run.rule == "conlleval" else run.rule),
-            constrained=run.constrained,
-            known_words=words,
-            decoding=decoding,
-            n=n or 10,
-            seed=seed or 0,
-        )
+        scores, predicted = describe.score(params, scored, **how)
     if is_n_best:
         console.print(f"Scoring the nearest to the gold among the {n or 10} best")
-    console.print(
-        tables.per_type_table(scores, f"{scored.name} {scored.split}".strip())
-    )
-    result = {**scores.to_dict(), "decoding": decoding}
-    result |= {"file": str(scored.path), "sha256": scored.sha256, "notes": scored.notes}
+    title = f"{scored.name} {scored.split}".strip()
+    console.print(tables.per_type_table(scores, title))
     gold = [example.labels or () for example in scored.to_scheme(scheme)]
     labels = tables.Prediction(None, gold, predicted, scheme, run.rule)
-    measured = tables.measure(labels, by_rule=False)
-    result["figures"] = measured["figures"]
-    console.print(tables.interval_line(measured))
+    result = {**scores.to_dict(), "decoding": decoding, "figures": labels.figures()}
+    result |= {"file": str(scored.path), "sha256": scored.sha256, "notes": scored.notes}
+    console.print(tables.interval_line({**result, "scores": result}))
     if chunks:
-        recalls = errors.chunk_recall(gold, predicted)
-        console.print(tables.chunks_table(recalls, "chunk labels"))
-        shares = {prefix: scoring.percent(x.share) for prefix, x in recalls.items()}
-        result["chunk_recall"] = shares
+        tokens = errors.chunk_recall(gold, predicted)
+        rows = [{"chunk label": x, **counts.to_dict()} for x, counts in tokens.items()]
+        columns = ("chunk label", "recall", "gold", "correct")
+        console.print(tables.table(rows, columns, title="chunk labels"))
+        result["chunk_recall"] = {row["chunk label"]: row["recall"] for row in rows}
     if console.quiet:
         return result
     if output:  # in the tagger's scheme: another makes ill-formed labels well-formed
         predictions.write(str(output), scored, gold, predicted)
         console.print(f"Predictions written to {output}")
     if report:
-        describe.write(str(report), [str(first)], load, console.print)
+        describe.write(str(report), [run], console.print)
     write_json(json, result)
     return result
-
-
-def _sentences(config, split, data, format, reading, contextual) -> Split:
-    """Reads the sentences as the run of a config did, unless options differ."""
-    from jaxner.training import corpus
-
-    options = {**config["data"], **reading}
-    if format or data:  # the run's format is that of its own files
-        options["format"] = format
-    if data is None:
-        return corpus.load_split(options, split or "test")
-    return corpus.load_file(options, str(data), contextual and str(contextual))
 
 
 def read_change(text: str) -> tuple[str, Any]:
@@ -244,17 +226,3 @@ def read_change(text: str) -> tuple[str, Any]:
         return path, jsons.loads(value)
     except jsons.JSONDecodeError:
         return path, value
-
-
-def read_restart(text: str | None) -> int | str | None:
-    """Parses `--restart`: a number, or "all".
-
-    Example:
-        >>> read_restart("3"), read_restart("all"), read_restart(None)
-        (3, 'all', None)
-    """
-    if text is None or text == "all":
-        return text
-    if not (text.isascii() and text.isdigit()):
-        raise InputError(f"Expected --restart to be a number or 'all', got {text!r}")
-    return int(text)

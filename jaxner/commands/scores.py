@@ -56,38 +56,29 @@ class Scoring:
 
         reading: dict[str, Any] = {"comments": self.comments, "encoding": self.encoding}
         examples = predictions.examples(path, **reading)
-        gold = [example.tokens for example in examples]
-        predicted = [example.labels for example in examples]
-        scheme = schemes.TAGS
-        if not self.tags:
-            if schemes.is_io(label for own in (*gold, *predicted) for label in own):
-                gold = [tuple(schemes.from_io(own)) for own in gold]
-                predicted = [tuple(schemes.from_io(own)) for own in predicted]
-            try:
-                schemes.detect(predicted)
-                scheme = self.scheme or schemes.detect(gold)
-            except ValueError:
-                raise _malformed(path, examples) from None
         tokens = predictions.tokens(path, **reading)
+        gold = [example.tokens for example in examples]
+        predicted = [example.labels or () for example in examples]
+        if self.tags:
+            return Prediction(tokens, gold, predicted, schemes.TAGS)
+        if schemes.is_io(label for row in (*gold, *predicted) for label in row):
+            gold = [schemes.from_io(row) for row in gold]
+            predicted = [schemes.from_io(row) for row in predicted]
+        for i, example in enumerate(examples):
+            for line, *labels in zip(example.lines, gold[i], predicted[i], strict=True):
+                for kind, label in zip(("gold", "predicted"), labels, strict=True):
+                    try:
+                        schemes.parse(label)
+                    except InputError as error:
+                        raise InputError(
+                            f"{kind}: {error.message}. The last two columns are the "
+                            "gold label and the predicted label. If labels are tags, "
+                            "add --tags.",
+                            example.path or path,
+                            line,
+                        ) from None
+        scheme = self.scheme or schemes.detect(gold)
         return Prediction(tokens, gold, predicted, scheme, self.rule)
-
-
-def _malformed(path: Path, examples: Any) -> InputError:
-    """Returns an error with the first line that has a malformed label."""
-    for example in examples:
-        for line, *labels in zip(
-            example.lines, example.tokens, example.labels, strict=True
-        ):
-            for kind, label in zip(("gold", "predicted"), labels, strict=True):
-                try:
-                    schemes.parse(label)
-                except ValueError as error:
-                    message = (
-                        f"{kind}: {error}. The last two columns are the gold label and "
-                        "the predicted label. If labels are tags, add --tags."
-                    )
-                    return InputError(message, example.path or path, line)
-    return InputError("the labels have no scheme", path)
 
 
 def score(
@@ -118,17 +109,16 @@ def score(
 
     log = LineConsole().print
     if report:
-        page.check(report, file)
+        page.check(report, file, json)
     describe = tables.describe if report else tables.measure
     rounds = scoring.rounds or stats.ROUNDS
     run = describe(scoring.read(file), rounds=rounds, seed=scoring.seed)
     log(tables.types_table({"scores": run["scores"]}, file.name))
-    log(tables.figures_table(run, headline=True))
+    log(tables.figures_table(run))
     if not scoring.tags:
         log(tables.rules_table(run))
-    result = {"file": str(file), **run["scores"]}
-    result |= {key: run[key] for key in ("figures", "by_rule") if key in run}
-    write_json(json, result)
+    result = {"file": str(file), **run["scores"], "figures": run["figures"]}
+    write_json(json, result | {x: run[x] for x in ("by_rule",) if x in run})
     if report:
         content = {"title": file.name, "runs": [{"name": file.name, **run}]}
         written = page.write(report, content)
@@ -179,26 +169,26 @@ def compare(
         for side in sides
     ]
     rounds = scoring.rounds or stats.TEST_ROUNDS
-    found = report.compare(*runs, rounds=rounds, seed=scoring.seed)
+    compared = report.compare(*runs, rounds=rounds, seed=scoring.seed)
     shown = {
         name: difference
-        for name, difference in found["figures"].items()
+        for name, difference in compared["figures"].items()
         if all
         or name in report.COMPARED
         or "accuracy" in name
         or (name.endswith("match f1") and not name.startswith("strict"))
     }
-    names = [",".join(map(str, side)) for side in sides]
-    note = "a: {}, b: {} (runs: {} and {})".format(*names, *found["numbers"])
+    about: dict[str, Any] = {"first": [*map(str, first)], "second": [*map(str, second)]}
+    about["rule"] = "tags" if scoring.tags else scoring.rule
+    names = [",".join(about[side]) for side in ("first", "second")]
+    note = "a: {}, b: {} (runs: {} and {})".format(*names, *compared["numbers"])
     note += f"; {counted(rounds, 'round')}"
     if not scoring.tags:
-        broken = "ill-formed labels: {:,} and {:,}".format(*found["ill_formed"])
+        broken = "ill-formed labels: {:,} and {:,}".format(*compared["ill_formed"])
         note = f"{scoring.rule} rule; {broken}; {note}"
-    LineConsole().print(report.differences_table({"figures": shown}, note=note))
-    about: dict[str, Any] = {"first": [*map(str, first)]}
-    about["second"] = [*map(str, second)]
-    about["rule"] = "tags" if scoring.tags else scoring.rule
-    write_json(json, about | found)
+    heads = {"first": "a", "second": "b", "difference": "a - b"}
+    LineConsole().print(report.differences_table(shown, note, heads))
+    write_json(json, about | compared)
 
 
 def predictions_of(path: Path, split: str) -> Path:

@@ -12,8 +12,8 @@ matches; the task does not say how to pair several overlapping spans.
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -25,15 +25,9 @@ from jaxner.evaluation import scoring
 from jaxner.evaluation.scoring import Counts, Labels
 
 BOUNDARY, TYPE, BOTH, MISSED, SPURIOUS = KINDS = (
-    "boundary",
-    "type",
-    "boundary and type",
-    "missed",
-    "spurious",
+    *("boundary", "type", "boundary and type", "missed", "spurious"),
 )
 """The kinds of errors."""
-OUTSIDE = "O"
-"""The type of a missing span, in confusions."""
 LENGTHS = (1, 2)
 """Maximum length in tokens of the entities in each group but the last: 1, 2, 3+."""
 SENTENCES = (7, 15, 22, 30)
@@ -41,19 +35,12 @@ SENTENCES = (7, 15, 22, 30)
 2020, Figure 3, whose text gives only the bounds 15 and 30)."""
 MENTIONS = (1, 2, 3, 4)
 """Maximum length in tokens of the mentions in each group but the last (Li et al.)."""
-FREQUENCIES = (0, 1, 4, 19)
-"""Maximum frequency in training of the entities in each group but the last."""
-WORD_CLASSES = ("in training", "in the vectors only", "in neither")
-"""What is known of a word, the best first."""
 
 
 class Pair(NamedTuple):
-    """A gold span and its predicted partner; one of them may be None.
+    """A gold span and its predicted partner, in a sentence counted from 0.
 
-    Attributes:
-        sentence: Index of the sentence, from 0.
-        gold: The gold span; None if the predicted span is spurious.
-        predicted: The predicted span; None if the gold span is missed.
+    One of them may be None: the predicted span is spurious, or the gold span missed.
     """
 
     sentence: int
@@ -76,6 +63,11 @@ class Pair(NamedTuple):
         return BOUNDARY if moved else None
 
     @property
+    def spans(self) -> list[Span]:
+        """The one or two spans."""
+        return [span for span in (self.gold, self.predicted) if span]
+
+    @property
     def name(self) -> str:
         """The error in words, with its types.
 
@@ -83,8 +75,8 @@ class Pair(NamedTuple):
             >>> Pair(0, Span(0, 2, "A"), Span(0, 1, "B")).name
             'boundary and type: A as B'
         """
-        types = [span.type for span in (self.gold, self.predicted) if span]
-        return f"{self.kind}: {' as '.join(dict.fromkeys(types))}"
+        types = dict.fromkeys(span.type for span in self.spans)
+        return f"{self.kind}: {' as '.join(types)}"
 
 
 def align(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Span | None]:
@@ -95,10 +87,8 @@ def align(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Span | None]:
         >>> align(spans, [Span(1, 3, "A"), Span(4, 5, "B"), Span(6, 7, "B")])
         [Span(start=0, end=2, type='A'), Span(start=4, end=5, type='A'), None]
     """
-    partners: list[Span | None] = [None] * len(predicted)
     free = {span[:2]: span for span in gold}
-    for i, span in enumerate(predicted):
-        partners[i] = free.pop(span[:2], None)
+    partners = [free.pop(span[:2], None) for span in predicted]
     for same_type in (True, False):
         for i, span in enumerate(predicted):
             if partners[i] is None:
@@ -113,16 +103,13 @@ def align(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Span | None]:
 def pairs(
     gold: Labels, predicted: Labels, rule: str = "conlleval", scheme: str = "BIOES"
 ) -> list[Pair]:
-    """Pairs the spans of both sides, from left to right.
+    """Pairs the spans of both sides, each once, from left to right.
 
     Args:
         gold: The gold labels of each sentence.
         predicted: The predicted labels of each sentence.
         rule: One of `scoring.WITH_LENGTHS`.
         scheme: Scheme of the labels.
-
-    Returns:
-        Pairs with every span of both sides, each once.
 
     Raises:
         InputError: As `scoring.score`; or the rule has spans without a length.
@@ -139,39 +126,34 @@ def pairs(
         )
     scoring.check_labels(gold, predicted, scheme)
     read = scoring.reader(rule, scheme)
-    found = []
+    paired = []
     for i, sides in enumerate(zip(gold, predicted, strict=True)):
         right, guessed = map(read, sides)
         partners = align(right, guessed)
         rows = [Pair(i, *x) for x in zip(partners, guessed, strict=True)]
         rows += [Pair(i, span, None) for span in right if span not in partners]
-        found += sorted(rows, key=_place)
-    return found
+        paired += sorted(rows, key=lambda pair: pair.spans[0].start)
+    return paired
 
 
-def _place(pair: Pair) -> int:
-    span = pair.predicted if pair.gold is None else pair.gold
-    return span.start if span else 0
-
-
-def counts(found: Iterable[Pair]) -> dict[str, int]:
+def counts(paired: Iterable[Pair]) -> dict[str, int]:
     """Counts errors of each kind.
 
     Example:
         >>> counts([Pair(0, Span(0, 1, "A"), None)])["missed"]
         1
     """
-    numbers = collections.Counter(pair.kind for pair in found)
+    numbers = Counter(pair.kind for pair in paired)
     return {kind: numbers[kind] for kind in KINDS}
 
 
-def largest(found: Iterable[Pair]) -> list[tuple[str, int]]:
+def largest(paired: Iterable[Pair]) -> list[tuple[str, int]]:
     """Counts errors of each kind and type, most frequent first."""
-    numbers = collections.Counter(pair.name for pair in found if pair.kind)
+    numbers = Counter(pair.name for pair in paired if pair.kind)
     return sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
 
 
-def confusion(found: Iterable[Pair], types: Sequence[str]) -> np.ndarray:
+def confusion(paired: Iterable[Pair], types: Sequence[str]) -> np.ndarray:
     """Counts the pairs of each gold and predicted type; boundaries may differ.
 
     Returns:
@@ -184,160 +166,76 @@ def confusion(found: Iterable[Pair], types: Sequence[str]) -> np.ndarray:
     """
     places = {kind: i for i, kind in enumerate(types)}
     table = np.zeros((len(types) + 1, len(types) + 1), np.int64)
-    for pair in found:
-        row, column = (
-            places[span.type] if span else len(types)
-            for span in (pair.gold, pair.predicted)
-        )
+    for _, *spans in paired:
+        row, column = (places[x.type] if x else len(types) for x in spans)
         table[row, column] += 1
     return table
 
 
-MATCHES = ("strict", "exact", "partial", "type")
-"""Equal boundaries and type; equal boundaries; overlap, which counts half unless the
-boundaries are equal; overlap with equal types."""
+MATCHES: dict[str, dict[str | None, float]] = {
+    "strict": {None: 1.0},
+    "exact": {None: 1.0, TYPE: 1.0},
+    "partial": {None: 1.0, TYPE: 1.0, BOUNDARY: 0.5, BOTH: 0.5},
+    "type": {None: 1.0, BOUNDARY: 1.0},
+}
+"""How much a pair counts by its kind: equal boundaries and type; equal boundaries;
+overlap, which counts half unless the boundaries are equal; overlap with equal types."""
 
 
-def matches(found: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
-    """Returns the matches and spans of each sentence, by name `[sentences]`."""
-    listed = list(found)
-    both = [pair for pair in listed if pair.gold and pair.predicted]
-    chosen = {
-        "strict": [pair for pair in both if pair.kind is None],
-        "exact": [pair for pair in both if pair.kind in (None, TYPE)],
-        "overlap": both,
-        "type": [pair for pair in both if pair.kind in (None, BOUNDARY)],
-        "predicted": [pair for pair in listed if pair.predicted],
-        "gold": [pair for pair in listed if pair.gold],
-    }
+def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
+    """Returns correct, predicted and gold spans by each match, `[sentences, 3]`."""
+    rows = [(pair.sentence, pair.kind) for pair in paired]
+    where = np.array([sentence for sentence, _ in rows], np.int64)
+
+    def total(points: list[float]) -> np.ndarray:
+        return np.bincount(where, np.array(points, float), sentences)
+
+    predicted, gold = (total([x != kind for _, x in rows]) for kind in KINDS[3:])
     return {
-        name: np.bincount(
-            np.array([pair.sentence for pair in pairs], np.int64), minlength=sentences
-        )
-        for name, pairs in chosen.items()
+        name: np.stack([total([points.get(x, 0) for _, x in rows]), predicted, gold], 1)
+        for name, points in MATCHES.items()
     }
 
 
 # --- Groups of entities ---------------------------------------------------------------
 
 
-class Row(NamedTuple):
-    """A group of entities or sentences, and its counts.
-
-    Precision counts the group's predicted entities, recall its gold entities. A correct
-    entity is in the same group on both sides.
-
-    Attributes:
-        group: The name of the group.
-        counts: Correct, predicted and gold entities; for tags, tokens.
-        items: Number of sentences, or of gold entities, in the group.
-    """
-
-    group: str
-    counts: Counts
-    items: int
-
-
 def by_group(
-    found: Iterable[Pair], group: Callable[[int, Span], str], order: Sequence[str]
-) -> list[Row]:
+    paired: Iterable[Pair], order: Iterable[str], group: Callable[[int, Span], str]
+) -> dict[str, Counts]:
     """Counts entities by group.
 
-    `group` maps a sentence's index and a span to one of the names in `order`.
+    Precision counts the group's predicted entities, recall its gold entities. A correct
+    entity is in the same group on both sides. `group` maps a sentence's index and a
+    span to one of the names in `order`.
 
     Example:
-        >>> rows = by_group([Pair(0, Span(0, 2, "A"), None)], lambda i, s: s.type, "A")
-        >>> rows[0].counts.gold
-        1
+        >>> by_group([Pair(0, Span(0, 2, "A"), None)], "A", lambda i, span: span.type)
+        {'A': Counts(correct=0, predicted=0, gold=1)}
     """
     numbers = {name: [0, 0, 0] for name in order}
-    for pair in found:
+    for pair in paired:
         if pair.predicted is not None:
             numbers[group(pair.sentence, pair.predicted)][1] += 1
         if pair.gold is not None:
             row = numbers[group(pair.sentence, pair.gold)]
             row[2] += 1
             row[0] += pair.kind is None
-    return [Row(name, Counts(*row), row[2]) for name, row in numbers.items()]
+    return {name: Counts(*row) for name, row in numbers.items()}
 
 
-def by_length(found: Iterable[Pair], bounds: Sequence[int] = LENGTHS) -> list[Row]:
-    """Counts entities by their number of tokens."""
-    names, name = ranges(bounds, 1)
-    return by_group(found, lambda _, span: name(span.end - span.start), names)
-
-
-def by_sentence_length(
-    spans: np.ndarray, gold: Labels, bounds: Sequence[int] = SENTENCES
-) -> list[Row]:
-    """Counts entities by the number of tokens in their sentence.
-
-    `spans` is what `scoring.count` returned; `bounds` ascend from 1.
+def by_range(
+    paired: Iterable[Pair],
+    bounds: Sequence[int],
+    number: Callable[[int, Span], int],
+    least: int = 1,
+) -> dict[str, Counts]:
+    """Counts entities by a number, such as a length, in ranges up to each bound.
 
     Example:
-        >>> gold, predicted = [["S-LOC"], ["O", "S-PER"]], [["O"], ["O", "S-PER"]]
-        >>> rows = by_sentence_length(scoring.count(gold, predicted), gold, [1])
-        >>> [(row.group, row.counts.f1) for row in rows]
-        [('1', 0.0), ('2+', 1.0)]
-    """
-    if list(bounds) != sorted(set(bounds)) or min(bounds, default=1) < 1:
-        raise InputError(f"Expected ascending bounds from 1, got {list(bounds)}")
-    names, _ = ranges(bounds, 1)
-    places = np.searchsorted(bounds, [len(labels) for labels in gold])
-    chosen = [places == i for i in range(len(names))]
-    return [
-        Row(name, scoring.total(spans[which]), int(which.sum()))
-        for name, which in zip(names, chosen, strict=True)
-    ]
-
-
-def mentions(tokens: Labels, labels: Labels) -> collections.Counter[str]:
-    """Counts how often each string is an entity of a text."""
-    found: collections.Counter[str] = collections.Counter()
-    for words, row in zip(tokens, labels, strict=True):
-        found.update(" ".join(words[s.start : s.end]) for s in to_spans(row))
-    return found
-
-
-def by_frequency(
-    found: Iterable[Pair], tokens: Labels, known: collections.Counter[str]
-) -> list[Row]:
-    """Counts entities by how often their string is an entity in training.
-
-    `known` is what `mentions` returned for the training text.
-    """
-    names, name = ranges(FREQUENCIES, 0)
-
-    def group(where: int, span: Span) -> str:
-        return name(known[" ".join(tokens[where][span.start : span.end])])
-
-    return by_group(found, group, names)
-
-
-def by_known_words(
-    found: Iterable[Pair], tokens: Labels, known: Set[str], in_vectors: Set[str]
-) -> list[Row]:
-    """Counts entities by their least known word, after Ma and Hovy (2016).
-
-    `known` are words of the training text, `in_vectors` have a pretrained vector.
-    """
-
-    def unknown(word: str) -> int:
-        return 0 if word in known else 1 if word in in_vectors else 2
-
-    def group(where: int, span: Span) -> str:
-        return WORD_CLASSES[max(map(unknown, tokens[where][span.start : span.end]))]
-
-    return by_group(found, group, WORD_CLASSES)
-
-
-def ranges(bounds: Sequence[int], least: int) -> tuple[list[str], Callable[[int], str]]:
-    """Returns the names of ranges, and a function from a number to its range's name.
-
-    Example:
-        >>> names, name = ranges([1, 4], 1)
-        >>> names, name(3), name(9)
-        (['1', '2–4', '5+'], '2–4', '5+')
+        >>> pairs = [Pair(0, Span(0, 3, "A"), None)]
+        >>> list(by_range(pairs, [1, 4], lambda i, span: span.end - span.start))
+        ['1', '2–4', '5+']
     """
     firsts = [least, *(bound + 1 for bound in bounds)]
     names = [
@@ -345,49 +243,58 @@ def ranges(bounds: Sequence[int], least: int) -> tuple[list[str], Callable[[int]
         for first, last in zip(firsts, bounds, strict=False)
     ]
     names.append(f"{firsts[-1]}+")
-    return names, lambda number: names[sum(number > bound for bound in bounds)]
+
+    def group(sentence: int, span: Span) -> str:
+        value = number(sentence, span)
+        return names[sum(value > bound for bound in bounds)]
+
+    return by_group(paired, names, group)
+
+
+def by_length(
+    paired: Iterable[Pair], bounds: Sequence[int] = LENGTHS
+) -> dict[str, Counts]:
+    """Counts entities by their number of tokens."""
+    return by_range(paired, bounds, lambda _, span: span.end - span.start)
+
+
+def by_sentence_length(
+    paired: Iterable[Pair], gold: Labels, bounds: Sequence[int] = SENTENCES
+) -> dict[str, Counts]:
+    """Counts entities by the number of tokens in their sentence."""
+    return by_range(paired, bounds, lambda sentence, _: len(gold[sentence]))
+
+
+def mentions(tokens: Labels, labels: Labels) -> Counter[str]:
+    """Counts how often each string is an entity of a text."""
+    strings: Counter[str] = Counter()
+    for words, row in zip(tokens, labels, strict=True):
+        strings.update(" ".join(words[s.start : s.end]) for s in to_spans(row))
+    return strings
 
 
 # --- Tokens ---------------------------------------------------------------------------
 
 
-class Recall(NamedTuple):
-    """Numbers of tokens, and of those found."""
-
-    gold: int
-    found: int
-
-    @property
-    def share(self) -> float | None:
-        """The recall, from 0 to 1; None without such tokens."""
-        return scoring.ratio(self.found, self.gold)
-
-
-def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Recall]:
-    """Returns how often each prefix is found at the right token, for any type.
+def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Counts]:
+    """Counts tokens by the prefix of their label; the types do not matter.
 
     Returns:
-        For each prefix of the gold labels (O, S, B, I, E in BIOES), its recall.
+        By prefix of the gold labels (O, S, B, I, E in BIOES), its tokens.
 
     Example:
         >>> found = chunk_recall([["B-PER", "E-PER", "O"]], [["B-LOC", "O", "O"]])
-        >>> {prefix: recall.share for prefix, recall in found.items()}
+        >>> {prefix: counts.recall for prefix, counts in found.items()}
         {'O': 1.0, 'B': 1.0, 'E': 0.0}
 
     References:
         Li, Fu and Ma (2020), section "Entity-Chunking".
     """
     scoring.check_labels(gold, predicted)
-    sides = (chain.from_iterable(side) for side in (gold, predicted))
-    numbers = collections.Counter((a[0], b[0]) for a, b in zip(*sides, strict=True))
-    found = {
-        prefix: Recall(
-            sum(n for (a, _), n in numbers.items() if a == prefix),
-            numbers[prefix, prefix],
-        )
-        for prefix in "OSUBIEL"
-    }
-    return {prefix: recall for prefix, recall in found.items() if recall.gold}
+    sides = [[label[0] for label in chain(*side)] for side in (gold, predicted)]
+    right, guessed = map(Counter, sides)
+    both = Counter(a for a, b in zip(*sides, strict=True) if a == b)
+    return {x: Counts(both[x], guessed[x], right[x]) for x in "OSUBIEL" if right[x]}
 
 
 class Changes(NamedTuple):
@@ -413,25 +320,16 @@ def changes(
 ) -> Changes:
     """Returns the changes between two labellings.
 
-    Args:
-        gold: The gold labels of each sentence.
-        before: The labels before the change.
-        after: The labels after it.
-        uncertainty: Uncertainty of each token of all sentences, `[N]`.
+    `uncertainty` is that of each token of all sentences, `[N]`.
 
     Example:
         >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]
         >>> changes(gold, before, after, np.array([0.1, 0.9, 0.5]))[:3]
         (1, 1, 1)
     """
-    sides = [np.array(list(chain(*side)), object) for side in (gold, before, after)]
-    sizes = [*map(len, sides), np.size(uncertainty)]
-    if len(set(sizes)) > 1:
-        raise InputError(
-            "Expected as many gold labels, labels before and after, and uncertainties, "
-            f"got {', '.join(map(str, sizes))}"
-        )
-    right, old, new = sides
+    right, old, new = (
+        np.array(list(chain(*side)), object) for side in (gold, before, after)
+    )
     mended = (old != right) & (new == right)
     broken = (old == right) & (new != right)
     moved = (old != right) & (new != right) & (old != new)

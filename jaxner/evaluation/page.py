@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,23 @@ _TILES = {
 """The headline figures of a run."""
 
 
-def check(
-    path: str | os.PathLike[str], *sources: str | os.PathLike[str] | None
-) -> None:
+def check(path: str | os.PathLike[str], *others: str | os.PathLike[str] | None) -> None:
     """Checks, before any other work, that a report can be written.
 
     Raises:
         ImportError: matplotlib or jinja2 is missing.
         OSError: One of the files cannot be written; see `jaxner.disk.check`.
-        InputError: The name does not end with `.html`, or a file is a source.
+        InputError: The name does not end with `.html`, or the report would replace one
+            of the others, which are read or written beside it.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")
     for file in _files(path):
-        disk.check(file, *sources)
+        if file.absolute() in [Path(other).absolute() for other in others if other]:
+            raise InputError(
+                f"Expected two files, got {file} twice: it is the report's"
+            )
+        disk.check(file, *others)
     drawings.require("A report")
     _jinja2()
 
@@ -75,11 +79,8 @@ def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
         >>> [file.name for file in write(path, {"title": "Mine", "runs": [run]})]
         ['report.html', 'report.json', 'report.csv']
     """
-    texts = (
-        html(content),
-        json.dumps(content, indent=1, ensure_ascii=False),
-        report.lines(content),
-    )
+    as_json = json.dumps(content, indent=1, ensure_ascii=False)
+    texts = html(content), as_json, report.lines(content)
     files = _files(path)
     for file, text in zip(files, texts, strict=True):
         file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
@@ -101,7 +102,8 @@ def html(content: Value) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"number": report.number, "fixed": report.fixed}
-    environment.globals |= {"report": report, "tiles": _tiles, "pretty": _pretty}
+    environment.globals |= {"report": report, "tiles": _tiles, "cells": _cells}
+    environment.globals["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
     runs = [_OPTIONAL | run for run in content["runs"]]
     return environment.get_template("page.html.j2").render(
         title=content["title"],
@@ -110,38 +112,25 @@ def html(content: Value) -> str:
         version=jaxner_version(),
         drawings=[_drawn(run) for run in runs],
         overlaid=_overlaid(runs) if len(runs) > 1 else {},
-        plain_table=_plain_table,
     )
 
 
 def _tiles(run: Value) -> list[tuple[str, str, str]]:
     """Returns the headline figures of a run: name, value and bounds."""
+    shown = [(name, run["figures"].get(key)) for key, name in _TILES.items()]
     return [
         (name, report.fixed(x["value"]), report.interval(x["low"], x["high"]))
-        for key, name in _TILES.items()
-        if (x := run["figures"].get(key))
+        for name, x in shown
+        if x
     ]
 
 
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _plain_table(columns: list[str], rows: Sequence[Sequence[Any]], note: str = ""):
+def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = ""):
     """Returns a table of cells of any type."""
-
-    def cell(value: Any) -> str:
-        is_number = value is None or isinstance(value, float)
-        return report.fixed(value) if is_number else str(value)
-
-    return report.Table(columns, [list(map(cell, row)) for row in rows], note)
-
-
-def _learning(run: Value) -> list[tuple[Any, Any]]:
-    """Returns the dev figure of each epoch, where it is defined."""
-    key = "dev_accuracy" if report.has_tags(run) else "dev_f1"
-    points = [(epoch["epoch"], epoch.get(key)) for epoch in run["learning"]]
-    return [(x, y) for x, y in points if y is not None]
+    keys = [f"{i}" for i in range(len(columns))]
+    named = [dict(zip(keys, row, strict=True)) for row in rows]
+    heads = dict(zip(keys, columns, strict=True))
+    return report.table(named, keys, note, heads=heads)
 
 
 def _drawn(run: Value) -> Value:
@@ -149,24 +138,20 @@ def _drawn(run: Value) -> Value:
     drawn: Value = dict.fromkeys(("thresholds", "learning", "loss"))
     drawn["pictures"] = [_picture(x) for x in run["pictures"]]
     drawn["calibration"] = [
-        _safe(drawings.reliability({of: _bins(x) for of, x in side.items()}))
+        _reliability(side)
         for side in (run["calibration_before"], run["calibration"])
         if side
     ]
     if curve := run["thresholds"]:
-        lines = {
-            name: list(zip(curve["thresholds"], curve[name], strict=True))
-            for name in ("precision", "recall")
-        }
+        names = ("precision", "recall")
+        lines = {x: [*zip(curve["thresholds"], curve[x], strict=True)] for x in names}
         drawn["thresholds"] = _safe(drawings.curves(lines, "probability", "share"))
     if run["learning"]:
-        best, name = {"dev": run["best_epoch"]}, f"dev {report.main_figure(run)} (%)"
-        points = {"dev": _learning(run)}
-        drawn["learning"] = _safe(drawings.curves(points, "epoch", name, best=best))
+        drawn["learning"] = _learning({"dev": run})
         losses = {"loss": [(x["epoch"], x.get("loss")) for x in run["learning"]]}
         drawn["loss"] = _safe(drawings.curves(losses, "epoch", "loss"))
     drawn["breakdowns"] = [
-        _bars([row["group"] for row in part["rows"]], {"F1": part["rows"]})
+        _bars({"F1": {row["group"]: row for row in part["rows"]}})
         for part in run["breakdowns"]
     ]
     return drawn
@@ -174,50 +159,57 @@ def _drawn(run: Value) -> Value:
 
 def _overlaid(runs: Sequence[Value]) -> Value:
     """Draws the figures of several runs side by side."""
-    drawn: Value = dict.fromkeys(("learning", "types", "calibration"))
-    lines = {run["name"]: _learning(run) for run in runs if run["learning"]}
-    best = {run["name"]: run["best_epoch"] for run in runs}
-    if lines:
-        name = f"dev {report.main_figure(runs[0])} (%)"
-        drawn["learning"] = _safe(drawings.curves(lines, "epoch", name, best=best))
-    types = sorted({row["type"] for run in runs for row in run["types"]})
-    if len(types) <= 12:
-        values = {}
-        for run in runs:
-            rows = {row["type"]: row for row in run["types"]}
-            values[run["name"]] = [rows.get(kind, {"f1": None}) for kind in types]
-        drawn["types"] = _bars(types, values)
-    drawn["breakdowns"] = []
+    named = {run["name"]: run for run in runs}
+    tokens = {x: run["calibration"].get("tokens") for x, run in named.items()}
+    drawn: Value = {"learning": None, "types": None, "breakdowns": []}
+    drawn["calibration"] = _reliability({x: y for x, y in tokens.items() if y})
+    if any(run["learning"] for run in runs):
+        drawn["learning"] = _learning(named)
+    by_type = {name: run["scores"]["by_type"] for name, run in named.items()}
+    if len({kind for rows in by_type.values() for kind in rows}) <= 12:
+        drawn["types"] = _bars(by_type)
     for part in runs[0]["breakdowns"]:
         rows = {
-            run["name"]: other["rows"]
-            for run in runs
+            name: {row["group"]: row for row in other["rows"]}
+            for name, run in named.items()
             for other in run["breakdowns"]
             if other["name"] == part["name"]
         }
-        groups = [row["group"] for row in part["rows"]]
-        drawn["breakdowns"].append((part["name"], _bars(groups, rows)))
-    bins = {
-        run["name"]: _bins(run["calibration"]["tokens"])
-        for run in runs
-        if run["calibration"]
-    }
-    if bins:
-        drawn["calibration"] = _safe(drawings.reliability(bins))
+        drawn["breakdowns"].append((part["name"], _bars(rows)))
     return drawn
 
 
-def _bars(groups: Sequence[str], rows: dict[str, list[Value]]) -> Any:
-    values = {name: [row["f1"] for row in each] for name, each in rows.items()}
+def _learning(runs: Mapping[str, Value]) -> Any:
+    """Draws the dev figure of each epoch, where it is defined."""
+    lines = {}
+    for name, run in runs.items():
+        key = "dev_accuracy" if report.has_tags(run) else "dev_f1"
+        lines[name] = [(epoch["epoch"], epoch.get(key)) for epoch in run["learning"]]
+    best = {name: run["best_epoch"] for name, run in runs.items()}
+    figure = report.main_figure(next(iter(runs.values())))
+    return _safe(drawings.curves(lines, "epoch", f"dev {figure} (%)", best=best))
+
+
+def _bars(rows: Mapping[str, Mapping[str, Value]]) -> Any:
+    """Draws the F1 of each group, for each name."""
+    groups = list(dict.fromkeys(group for each in rows.values() for group in each))
+    values = {
+        name: [each[x]["f1"] if x in each else None for x in groups]
+        for name, each in rows.items()
+    }
     return _safe(drawings.bars(groups, values, "F1 (%)"))
 
 
-def _bins(calibration: Value) -> tuple[list[Any], list[Any]]:
-    """Returns confidence and accuracy of the bins with enough predictions."""
-    bins = calibration["bins"]
-    enough = min(_ENOUGH, max(bins["counts"], default=0))
-    kept = [i for i, n in enumerate(bins["counts"]) if n and n >= enough]
-    return [bins["confidence"][i] for i in kept], [bins["accuracy"][i] for i in kept]
+def _reliability(sides: Mapping[str, Value]) -> Any:
+    """Draws confidence and accuracy of the bins with enough predictions."""
+    lines = {}
+    for name, side in sides.items():
+        bins = side["bins"]
+        enough = min(_ENOUGH, max(bins["counts"], default=0))
+        points = zip(bins["confidence"], bins["accuracy"], bins["counts"], strict=True)
+        lines[name] = [(x, y) for x, y, n in points if n and n >= enough]
+    across, up = "predicted probability", "share that is right"
+    return _safe(drawings.curves(lines, across, up, diagonal=True)) if lines else None
 
 
 def _picture(picture: Value) -> Value:

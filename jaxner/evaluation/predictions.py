@@ -20,10 +20,8 @@ def write(
 
     Spaces separate the columns, or tabs if a token contains a space.
     """
-    rows = [
-        zip(example.tokens, *labels, strict=True)
-        for example, *labels in zip(split.examples, gold, predicted, strict=True)
-    ]
+    sides = zip(split.examples, gold, predicted, strict=True)
+    rows = [zip(example.tokens, *labels, strict=True) for example, *labels in sides]
     blank = any(" " in token for example in split.examples for token in example.tokens)
     documents = [example.document for example in split.examples]
     separator = "\t" if blank else " "
@@ -31,10 +29,7 @@ def write(
 
 
 def tokens(path: str | os.PathLike[str], **options: Any) -> Labels | None:
-    """Reads the tokens, the first column; None if the file has only labels.
-
-    The options are those of `examples`.
-    """
+    """Reads the tokens, the first column; None if the file has only labels."""
     try:
         formats.read(path, "conll", token_column=-3, **options)
     except InputError:  # no third column
@@ -44,25 +39,17 @@ def tokens(path: str | os.PathLike[str], **options: Any) -> Labels | None:
 
 def read(path: str | os.PathLike[str], **options: Any) -> tuple[Labels, Labels]:
     """Returns the gold and the predicted labels of each sentence; see `examples`."""
-    found = examples(path, **options)
-    return [e.tokens for e in found], [e.labels for e in found]
+    rows = examples(path, **options)
+    return [e.tokens for e in rows], [e.labels for e in rows]
 
 
-def examples(
-    path: str | os.PathLike[str],
-    *,
-    comments: str | None = None,
-    encoding: str = "utf-8",
-) -> Sequence[Example]:
+def examples(path: str | os.PathLike[str], **options: Any) -> Sequence[Example]:
     """Reads predictions of any tagger, with the gold labels as tokens.
 
-    Args:
-        path: A file in columns, the last two of which are gold and predicted labels.
-        comments: Prefix of comment lines; None: the file has no comments.
-        encoding: Encoding of the text.
+    The file's last two columns are gold and predicted labels; `comments` and `encoding`
+    are options as in `formats.read`.
 
     Raises:
         InputError: The file is malformed.
     """
-    options: dict[str, Any] = {"comments": comments, "encoding": encoding}
     return formats.read(path, "conll", token_column=-2, **options).examples

@@ -8,12 +8,13 @@ are in percent, None where undefined.
 
 from __future__ import annotations
 
-import collections
 import csv
 import dataclasses
+import functools
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,19 +22,21 @@ import rich.box
 import rich.table
 from rich.text import Text
 
-from jaxner.data import schemes
 from jaxner.data.schemes import TAGS, Span
 from jaxner.evaluation import calibration, errors, scoring, stats
 from jaxner.evaluation.errors import Pair
-from jaxner.evaluation.scoring import Labels, Scores, percent
+from jaxner.evaluation.scoring import Counts, Labels, Scores, percents
 from jaxner.wording import counted
 
 Value = dict[str, Any]
 
 NONE = "–"
-UNDEFINED = "In the means, a type's undefined figure (–) counts as 0, as in seqeval."
 COMPARED = ("precision", "recall", "f1", "macro f1", "weighted f1", "accuracy")
 """The figures in which a report compares runs."""
+FREQUENCIES = (0, 1, 4, 19)
+"""Maximum frequency in training of the entities in each group but the last."""
+WORD_CLASSES = ("in training", "in the vectors only", "in neither")
+"""What is known of a word, the best first."""
 _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes, uncertain hits and sentences
 _LARGEST = 12  # most frequent errors
@@ -54,7 +57,7 @@ class Training:
 
     words: Set[str]
     in_vectors: Set[str]
-    mentions: collections.Counter[str]
+    mentions: Counter[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,10 +74,6 @@ class Prediction:
         entity_certainty: Probability of a predicted entity, by sentence, start, end and
             type.
         training: Facts about the training text, if known.
-
-    Example:
-        >>> Prediction(None, [["B-LOC", "O"]], [["O", "O"]], "BIO").words
-        [['·', '·']]
     """
 
     tokens: Labels | None
@@ -96,66 +95,65 @@ class Prediction:
         """The rule, if all its spans have lengths; else "conlleval"."""
         return self.rule if self.rule in scoring.WITH_LENGTHS else "conlleval"
 
+    @property
+    def _how(self) -> Value:
+        known = self.training.words if self.training else None
+        how: Value = {"rule": self.rule, "scheme": self.scheme}
+        return how | {"tokens": self.tokens, "known_words": known}
+
+    @functools.cached_property
+    def scores(self) -> Scores:
+        """The scores by the rule."""
+        return scoring.score(self.gold, self.predicted, **self._how)
+
+    @functools.cached_property
+    def pairs(self) -> list[Pair]:
+        """Gold and predicted spans side by side; none of tags."""
+        if self.scheme == TAGS:
+            return []
+        return errors.pairs(self.gold, self.predicted, self.span_rule, self.scheme)
+
+    def tally(self, types: Sequence[str] = ()) -> stats.Tally:
+        """Returns the counts of each sentence; see `stats.tally`."""
+        counted: Value = {"spans": self.scores.counts, "pairs": self.pairs}
+        sides = self.gold, self.predicted
+        return stats.tally(*sides, **self._how, types=types, **counted)
+
+    def figures(self, rounds: int = stats.ROUNDS, seed: int = 0) -> dict[str, Value]:
+        """Returns value, low and high of each figure, in percent, by the bootstrap."""
+        intervals = stats.bootstrap(self.tally(), rounds=rounds, seed=seed)
+        return {name: percents(x._asdict()) for name, x in intervals.items()}
+
 
 def measure(
-    prediction: Prediction,
-    *,
-    rounds: int = stats.ROUNDS,
-    seed: int = 0,
-    by_rule: bool = True,
+    prediction: Prediction, *, rounds: int = stats.ROUNDS, seed: int = 0
 ) -> Value:
-    """Computes all figures of a prediction, with intervals.
-
-    Args:
-        prediction: The labels; tokens and training text separate unknown words of tags.
-        rounds: Rounds of the bootstrap.
-        seed: Seed of the bootstrap.
-        by_rule: Whether to count spans under the other rules too.
+    """Computes all figures of a prediction, with intervals by the bootstrap.
 
     Returns:
         `scores` (see `Scores.to_dict`), `figures` (by name: value, low and high),
-        `intervals` (rounds, level and seed), `types` (a row for each type), and for
-        spans `by_rule` (figures and counts under each rule that reads the scheme).
+        `intervals` (rounds, level and seed), and for spans `by_rule` (figures and
+        counts under each rule that reads the scheme).
 
     Example:
         >>> found = measure(Prediction(None, [["B-A", "O"]], [["I-A", "O"]], "BIO"))
         >>> [found["by_rule"][rule]["f1"] for rule in ("conlleval", "strict")]
         [100.0, 0.0]
     """
-    gold, predicted, scheme = prediction.gold, prediction.predicted, prediction.scheme
-    training, tokens = prediction.training, prediction.tokens
-    known = None if training is None or tokens is None else training.words
-    new = None if known is None else [[w not in known for w in x] for x in tokens or ()]
-    how: Value = {"rule": prediction.rule, "scheme": scheme}
-    scores = scoring.score(gold, predicted, tokens=tokens, known_words=known, **how)
-    tally = stats.tally(gold, predicted, **how, new=new)
-    figures = {
-        name: {key: percent(x) for key, x in interval._asdict().items()}
-        for name, interval in stats.bootstrap(tally, rounds=rounds, seed=seed).items()
-    }
-    nothing = {"low": None, "high": None}
-    types = [
-        {"type": kind, **counts.to_dict(), "low": bounds["low"], "high": bounds["high"]}
-        for kind, counts in scores.by_type.items()
-        for bounds in [figures.get(f"f1 {kind}", nothing)]
-    ]
-    found: Value = {
+    scores, scheme = prediction.scores, prediction.scheme
+    sides = prediction.gold, prediction.predicted
+    run: Value = {
         "scores": scores.to_dict(),
-        "figures": figures,
+        "figures": prediction.figures(rounds, seed),
         "intervals": {"rounds": rounds, "level": stats.LEVEL, "seed": seed},
-        "types": types,
     }
-    if by_rule and not scores.has_tags:
-        found["by_rule"] = {
-            rule: scoring.total(
-                scores.counts
-                if rule == scores.rule
-                else scoring.count(gold, predicted, rule, scheme, scores.types)
-            ).to_dict()
-            for rule in scoring.RULES
-            if scoring.reads(rule, scheme)
-        }
-    return found
+    if scheme != TAGS:
+        rules = [rule for rule in scoring.RULES if scoring.reads(rule, scheme)]
+        counts = {scores.rule: scores.counts}
+        for rule in {*rules} - {*counts}:
+            counts[rule] = scoring.count(*sides, rule, scheme, scores.types)
+        run["by_rule"] = {x: scoring.total(counts[x]).to_dict() for x in rules}
+    return run
 
 
 def describe(
@@ -170,96 +168,79 @@ def describe(
         >>> describe(one, rounds=5)["errors"]["counts"]["missed"]
         1
     """
-    found = measure(prediction, rounds=rounds, seed=seed) | _certainty(prediction)
+    run = measure(prediction, rounds=rounds, seed=seed) | calibrated(prediction)
+    if prediction.certainty is not None:
+        run["uncertain_text"] = _uncertain_text(prediction, prediction.certainty)
     if prediction.scheme == TAGS:
-        return found | {"errors": _wrong_tags(prediction)} | _calibrated(prediction, [])
-    gold, predicted = prediction.gold, prediction.predicted
-    pairs = errors.pairs(gold, predicted, prediction.span_rule, prediction.scheme)
-    spans = [span for pair in pairs for span in (pair.gold, pair.predicted) if span]
-    types = sorted({span.type for span in spans})
-    return {
-        **found,
-        "span_rule": prediction.span_rule,
-        "breakdowns": _breakdowns(prediction, pairs),
-        "confusion": {
-            "types": [*types, errors.OUTSIDE],
-            "counts": errors.confusion(pairs, types).tolist(),
-        },
-        "errors": _errors(prediction, pairs),
-        **_ranked(prediction, pairs),
-        **_calibrated(prediction, pairs),
+        tags = zip(chain(*prediction.gold), chain(*prediction.predicted), strict=True)
+        wrong = Counter(f"{a} as {b}" for a, b in tags if a != b)
+        return run | _errors(wrong.most_common())
+    pairs = prediction.pairs
+    types = sorted({span.type for pair in pairs for span in pair.spans})
+    counts = errors.confusion(pairs, types).tolist()
+    run |= _errors(errors.largest(pairs))
+    run["errors"]["counts"] = errors.counts(pairs)
+    run["errors"]["examples"] = {
+        kind: _examples(prediction, [(None, x) for x in pairs if x.kind == kind])
+        for kind in errors.KINDS
     }
+    run["confusion"] = {"types": [*types, "O"], "counts": counts}
+    run["span_rule"] = prediction.span_rule
+    run["breakdowns"] = [
+        {"name": name, "rows": [{"group": x, **y.to_dict()} for x, y in rows.items()]}
+        for name, rows in _groups(prediction)
+    ]
+    if prediction.entity_certainty is not None:
+        rows = sorted(_probable(prediction), key=lambda row: row[0])
+        wrong, right = (
+            [x for x in rows if bool(x[1].kind) is y] for y in (True, False)
+        )
+        run["confident_mistakes"] = _examples(prediction, wrong[::-1], _RANKED)
+        run["uncertain_hits"] = _examples(prediction, right, _RANKED)
+    return run
 
 
-def _breakdowns(prediction: Prediction, pairs: Sequence[Pair]) -> list[Value]:
-    how = prediction.span_rule, prediction.scheme
-    spans = scoring.count(prediction.gold, prediction.predicted, *how)
-    by_sentence = errors.by_sentence_length(spans, prediction.gold)
-    groups = {
-        "Entity length (tokens)": errors.by_length(pairs),
-        "Mention length (tokens), finer": errors.by_length(pairs, errors.MENTIONS),
-        "Sentence length (tokens)": by_sentence,
-    }
+def _errors(rows: Sequence[tuple[str, int]]) -> Value:
+    total = sum(n for _, n in rows)
+    largest = [
+        {"error": name, "count": n, "share": 100 * n / total}
+        for name, n in rows[:_LARGEST]
+    ]
+    content = {"total": total, "largest": largest, "counts": {}, "examples": {}}
+    return {"errors": content}
+
+
+def _groups(prediction: Prediction) -> Iterator[tuple[str, dict[str, Counts]]]:
+    """Yields the name of each breakdown, and the counts by group."""
+    pairs = prediction.pairs
+    yield "Entity length (tokens)", errors.by_length(pairs)
+    yield "Mention length (tokens), finer", errors.by_length(pairs, errors.MENTIONS)
+    by_sentence = errors.by_sentence_length(pairs, prediction.gold)
+    yield "Sentence length (tokens)", by_sentence
     if prediction.training and prediction.tokens:
         known, tokens = prediction.training, prediction.tokens
-        groups["Times the same string is an entity in training"] = errors.by_frequency(
-            pairs, tokens, known.mentions
-        )
-        groups["Least known word of the entity"] = errors.by_known_words(
-            pairs, tokens, known.words, known.in_vectors
-        )
-    return [
-        {"name": name, "rows": [{"group": x.group, **x.counts.to_dict()} for x in rows]}
-        for name, rows in groups.items()
-    ]
+
+        def frequency(sentence: int, span: Span) -> int:
+            return known.mentions[" ".join(tokens[sentence][span.start : span.end])]
+
+        def least_known(sentence: int, span: Span) -> str:  # as Ma and Hovy (2016)
+            words = set(tokens[sentence][span.start : span.end]) - known.words
+            return WORD_CLASSES[bool(words) + bool(words - known.in_vectors)]
+
+        by_frequency = errors.by_range(pairs, FREQUENCIES, frequency, least=0)
+        yield "Times the same string is an entity in training", by_frequency
+        by_word = errors.by_group(pairs, WORD_CLASSES, least_known)
+        yield "Least known word of the entity", by_word
 
 
-def _errors(prediction: Prediction, pairs: Sequence[Pair]) -> Value:
-    examples: dict[str, list[Value]] = {kind: [] for kind in errors.KINDS}
-    for pair in pairs:
-        if pair.kind and len(examples[pair.kind]) < _EXAMPLES:
-            examples[pair.kind].append(_example(prediction, pair))
-    listed = _largest(errors.largest(pairs))
-    return {"counts": errors.counts(pairs), **listed, "examples": examples}
-
-
-def _wrong_tags(prediction: Prediction) -> Value:
-    sides = chain(*prediction.gold), chain(*prediction.predicted)
-    pairs = zip(*sides, strict=True)
-    wrong = collections.Counter(f"{a} as {b}" for a, b in pairs if a != b)
-    return {"counts": {}, **_largest(wrong.most_common()), "examples": {}}
-
-
-def _largest(listed: Sequence[tuple[str, int]]) -> Value:
-    total = sum(n for _, n in listed)
-    rows = [
-        {"error": name, "count": n, "share": 100 * n / total}
-        for name, n in listed[:_LARGEST]
-    ]
-    return {"total": total, "largest": rows}
-
-
-def _known(prediction: Prediction, pairs: Sequence[Pair]) -> list[tuple[float, Pair]]:
+def _probable(prediction: Prediction) -> list[tuple[float, Pair]]:
     """Returns the predicted entities whose probability is known."""
     chances = prediction.entity_certainty or {}
     return [
         (chances[pair.sentence, *pair.predicted], pair)
-        for pair in pairs
+        for pair in prediction.pairs
         if pair.predicted and (pair.sentence, *pair.predicted) in chances
     ]
-
-
-def _ranked(prediction: Prediction, pairs: Sequence[Pair]) -> Value:
-    """Returns the most confident mistakes and the least certain hits."""
-    if prediction.entity_certainty is None:
-        return {}
-    known = _known(prediction, pairs)
-    wrong = sorted((x for x in known if x[1].kind), key=lambda x: -x[0])
-    right = sorted((x for x in known if not x[1].kind), key=lambda x: x[0])
-    return {
-        name: [_example(prediction, pair, p) for p, pair in rows[:_RANKED]]
-        for name, rows in (("confident_mistakes", wrong), ("uncertain_hits", right))
-    }
 
 
 def calibrated(prediction: Prediction) -> Value:
@@ -267,95 +248,76 @@ def calibrated(prediction: Prediction) -> Value:
 
     Thresholds have precision and recall. Without probabilities, the result is empty.
     """
-    pairs: Sequence[Pair] = ()
-    if prediction.entity_certainty is not None:
-        sides = prediction.gold, prediction.predicted
-        pairs = errors.pairs(*sides, prediction.span_rule, prediction.scheme)
-    return _calibrated(prediction, pairs)
-
-
-def _calibrated(prediction: Prediction, pairs: Sequence[Pair]) -> Value:
     if prediction.certainty is None:
         return {}
     sides = chain(*prediction.gold), chain(*prediction.predicted)
     right = [a == b for a, b in zip(*sides, strict=True)]
-    chances = list(chain(*prediction.certainty))
-    found: Value = {"tokens": calibration.calibration(chances, right).to_dict()}
+    tokens = calibration.calibration(list(chain(*prediction.certainty)), right)
     if prediction.entity_certainty is None:
-        return {"calibration": found}
-    known = _known(prediction, pairs)
-    chances, right = [p for p, _ in known], [pair.kind is None for _, pair in known]
-    found["entities"] = calibration.calibration(chances, right).to_dict()
-    gold = sum(pair.gold is not None for pair in pairs)
+        return {"calibration": {"tokens": tokens.to_dict()}}
+    rows = _probable(prediction)
+    chances, right = [p for p, _ in rows], [pair.kind is None for _, pair in rows]
+    entities = calibration.calibration(chances, right)
+    gold = sum(pair.gold is not None for pair in prediction.pairs)
     curve = calibration.threshold_curve(chances, right, gold).to_dict()
     step = -(-len(chances) // _CURVE) or 1
-    thinned = {name: values[::step] for name, values in curve.items()}
-    return {"calibration": found, "thresholds": thinned if chances else {}}
-
-
-def _example(prediction: Prediction, pair: Pair, chance: float | None = None) -> Value:
-    """Returns a pair in its context, gold beside predicted."""
-    words = prediction.words[pair.sentence]
-    spans = [span for span in (pair.gold, pair.predicted) if span]
-    begin = max(0, min(span.start for span in spans) - _WINDOW)
-    end = min(len(words), max(span.end for span in spans) + _WINDOW)
-    gold = schemes.to_spans(prediction.gold[pair.sentence])
-    predicted = schemes.to_spans(prediction.predicted[pair.sentence])
     return {
-        "sentence": pair.sentence,
-        "error": pair.name if pair.kind else None,
-        "probability": chance,
-        "cut": [begin > 0, end < len(words)],
-        "gold": _pieces(words, gold, pair.gold, begin, end),
-        "predicted": _pieces(words, predicted, pair.predicted, begin, end),
+        "calibration": {"tokens": tokens.to_dict(), "entities": entities.to_dict()},
+        "thresholds": {x: y[::step] for x, y in curve.items()} if chances else {},
     }
 
 
-def _pieces(
-    words: Sequence[str],
-    spans: Iterable[Span],
-    focus: Span | None,
-    begin: int,
-    end: int,
+def _examples(
+    prediction: Prediction, rows: Iterable[tuple[Any, Pair]], most: int = _EXAMPLES
 ) -> list[Value]:
-    """Splits a text into entities and the words between them."""
-    wanted = list(spans)
-    if focus is not None and focus not in wanted:  # read by a stricter rule
-        apart = [s for s in wanted if s.end <= focus.start or focus.end <= s.start]
-        wanted = sorted([*apart, focus])
-    pieces: list[Value] = []
-    at = begin
-    for span in [*wanted, Span(end, end, "")]:
-        first, last = (min(max(x, begin), end) for x in span[:2])
-        if first > at:
-            text = " ".join(words[at:first])
-            pieces.append({"text": text, "type": None, "focus": False})
-        if first < last:
-            text = " ".join(words[first:last])
-            pieces.append({"text": text, "type": span.type, "focus": span == focus})
-        at = max(at, last)
+    """Returns pairs in their context, gold beside predicted, with probabilities."""
+    read = scoring.reader(prediction.span_rule, prediction.scheme)
+    examples = []
+    for chance, pair in [*rows][:most]:
+        words = prediction.words[pair.sentence]
+        begin = max(0, min(span.start for span in pair.spans) - _WINDOW)
+        end = min(len(words), max(span.end for span in pair.spans) + _WINDOW)
+        about = {"sentence": pair.sentence, "probability": chance}
+        about["error"] = pair.name if pair.kind else None
+        about["cut"] = [begin > 0, end < len(words)]
+        for side in ("gold", "predicted"):
+            spans = read(getattr(prediction, side)[pair.sentence])
+            about[side] = _pieces(words, spans, getattr(pair, side), begin, end)
+        examples.append(about)
+    return examples
+
+
+def _pieces(
+    words: Sequence[str], spans: list[Span], focus: Span | None, begin: int, end: int
+) -> list[Value]:
+    """Splits a part of a text into entities and the words between them."""
+    bounds = {min(max(x, begin), end) for span in spans for x in span[:2]}
+    pieces = []
+    for start, stop in pairwise(sorted({begin, end} | bounds)):
+        span = next((x for x in spans if x.start <= start < x.end), None)
+        piece = {"text": " ".join(words[start:stop]), "type": span and span.type}
+        pieces.append(piece | {"focus": span is not None and span == focus})
     return pieces
 
 
-def _certainty(prediction: Prediction) -> Value:
+def _uncertain_text(
+    prediction: Prediction, certainty: Sequence[Sequence[float]]
+) -> list[Value]:
     """Returns the least certain sentences, with the probability of each label."""
-    if prediction.certainty is None:
-        return {}
-    least = [min(row, default=1.0) for row in prediction.certainty]
+    least = [min(row, default=1.0) for row in certainty]
     sentences = []
     for i in sorted(range(len(least)), key=least.__getitem__)[:_RANKED]:
         columns = {
             "text": prediction.words[i],
             "gold": prediction.gold[i],
             "predicted": prediction.predicted[i],
-            "probability": list(map(float, prediction.certainty[i])),
+            "probability": list(map(float, certainty[i])),
+            "shade": [min(int((1 - p) * _SHADES), _SHADES - 1) for p in certainty[i]],
         }
-        shades = [int((1 - p) * _SHADES) for p in columns["probability"]]
-        columns["shade"] = [min(shade, _SHADES - 1) for shade in shades]
         rows = zip(*columns.values(), strict=True)
         tokens = [dict(zip(columns, row, strict=True)) for row in rows]
         sentences.append({"sentence": i, "tokens": tokens})
-    return {"uncertain_text": sentences}
+    return sentences
 
 
 def compare(
@@ -376,21 +338,13 @@ def compare(
     Raises:
         InputError: As `stats.compare`.
     """
-    runs = [*first, *second]
-    types = [scoring.check_labels(x.gold, x.predicted, x.scheme) for x in runs]
-    known = sorted(set(chain(*types)))
-    tallies = [
-        stats.tally(x.gold, x.predicted, x.rule, x.scheme, types=known) for x in runs
-    ]
-    broken = [
-        sum(len(schemes.violations(labels, run.scheme)) for labels in run.predicted)
-        for run in runs
-    ]
-    at = len(first)
-    found = stats.compare(tallies[:at], tallies[at:], rounds=rounds, seed=seed)
+    sides = first, second
+    types = sorted({kind for run in (*first, *second) for kind in run.scores.types})
+    tallies = [[run.tally(types) for run in side] for side in sides]
+    differences = stats.compare(*tallies, rounds=rounds, seed=seed)
     return {
-        "figures": {name: x._asdict() for name, x in found.items()},
-        "ill_formed": [sum(broken[:at]), sum(broken[at:])],
+        "figures": {name: x._asdict() for name, x in differences.items()},
+        "ill_formed": [sum(run.scores.ill_formed for run in side) for side in sides],
         "numbers": [len(first), len(second)],
         "rounds": rounds,
         "seed": seed,
@@ -402,12 +356,12 @@ def comparisons(names: Sequence[str], runs: Sequence[Prediction]) -> list[Value]
     """Compares each run with the first one, if their labels are of one kind."""
     if len({(run.scheme == TAGS, run.rule) for run in runs}) != 1:
         return []
-    found = []
+    rows = []
     for name, run in zip(names[1:], runs[1:], strict=True):
         figures = compare(runs[:1], [run])["figures"]
         chosen = {key: figures[key] for key in COMPARED if key in figures}
-        found.append({"first": names[0], "second": name, "figures": chosen})
-    return found
+        rows.append({"first": names[0], "second": name, "figures": chosen})
+    return rows
 
 
 def plain(value: Any) -> Any:
@@ -430,16 +384,14 @@ def lines(report: Value) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("run", "table", "row", "column", "value"))
-    for run in report["runs"]:
-        for name, row, values in _cells(run):
-            for column, value in values.items():
-                if not isinstance(value, (dict, list)):
-                    writer.writerow((run["name"], name, row, column, value))
+    parts = [(run["name"], *cells) for run in report["runs"] for cells in _cells(run)]
     for one in report.get("comparisons", ()):
         name = f"{one['first']} against {one['second']}"
-        for figure, values in one["figures"].items():
-            for column, value in values.items():
-                writer.writerow((name, "comparison", figure, column, value))
+        parts += [(name, "comparison", *item) for item in one["figures"].items()]
+    for *head, values in parts:
+        for column, value in values.items():
+            if not isinstance(value, (dict, list)):
+                writer.writerow((*head, column, value))
     return file.getvalue()
 
 
@@ -448,18 +400,15 @@ def _cells(run: Value) -> Iterator[tuple[str, str, Value]]:
     for name in ("figures", "by_rule", "calibration_before", "calibration"):
         for row, values in run.get(name, {}).items():
             yield name.replace("_before", " before"), row, values
-    groups = {"types": run.get("types", ())}
-    groups |= {part["name"]: part["rows"] for part in run.get("breakdowns", ())}
-    groups["errors"] = run["errors"]["largest"]
-    for name, rows in groups.items():
+    parts = {"errors": run["errors"]["largest"], "learning": run.get("learning", ())}
+    parts |= {part["name"]: part["rows"] for part in run.get("breakdowns", ())}
+    for name, rows in {"types": types_of(run), **parts}.items():
         for row in rows:
             (_, head), *values = row.items()
             yield name, head, dict(values)
     confusion = run.get("confusion", {"types": [], "counts": []})
     for row, counts in zip(confusion["types"], confusion["counts"], strict=True):
         yield "confusion", row, dict(zip(confusion["types"], counts, strict=True))
-    for values in run.get("learning", ()):
-        yield "learning", f"epoch {values['epoch']}", values
     for row, value in run.get("speed", ()):
         yield "speed", row, {"": value}
 
@@ -495,8 +444,55 @@ class Table(NamedTuple):
         return table
 
 
-_PRF = ("precision", "recall", "f1")
-_NUMBERS = ("gold", "predicted", "correct")
+PRF, NUMBERS = "precision recall f1", "gold predicted correct"
+_HEADS = {"f1": "F1", "low": "95 % interval", "group": "", "share": "share, %"}
+_HEADS |= {"bootstrap": "p boot", "permutation": "p perm", "welch": "p Welch"}
+_HEADS |= {"value": "%", "ill_formed": "ill-formed", "before": "before (T = 1)"}
+
+
+def table(
+    rows: Iterable[Value],
+    columns: str | Sequence[str],
+    note: str = "",
+    title: str = "",
+    *,
+    digits: int = 2,
+    heads: Mapping[str, str] | None = None,
+) -> Table:
+    """Returns a table of rows by column; a cell that a row lacks stays empty.
+
+    Args:
+        rows: Numbers, texts, or None where undefined.
+        columns: Keys of the rows, in a list or between spaces; those that the first row
+            lacks are left out. "low" stands for the bounds "low" and "high".
+        note: Text below the table.
+        title: Text above the table.
+        digits: Decimals of figures; p-values have four.
+        heads: Names of columns that differ from their keys.
+
+    Example:
+        >>> table([{"type": "LOC", "f1": 0.5}, {"type": "PER"}], "type f1").rows
+        [['LOC', '0.50'], ['PER', '']]
+    """
+    listed = list(rows)
+    keys = columns.split() if isinstance(columns, str) else columns
+    keys = [key for key in keys if not listed or key in listed[0]]
+
+    def cell(row: Value, key: str) -> str:
+        value = row.get(key, "")
+        if key == "low" and value != "":
+            return interval(value, row["high"])
+        if isinstance(value, float):
+            return fixed(
+                value, 4 if key in ("bootstrap", "permutation", "welch") else digits
+            )
+        if key == "figure":
+            return value.replace("f1", "F1")
+        return number(value) if value is None or isinstance(value, int) else str(value)
+
+    heads = _HEADS | dict(heads or {})
+    names = [heads.get(key, key) for key in keys]
+    return Table(names, [[cell(x, key) for key in keys] for x in listed], note, title)
 
 
 def number(value: int | None) -> str:
@@ -514,14 +510,6 @@ def interval(low: int | float | None, high: int | float | None) -> str:
     return NONE if low is None else f"{fixed(low)} to {fixed(high)}"
 
 
-def _bounds(figure: Value) -> str:
-    return interval(figure["low"], figure["high"])
-
-
-def _figures(values: Value) -> list[str]:
-    return [fixed(values[key]) for key in _PRF]
-
-
 def has_tags(run: Value) -> bool:
     """Returns whether the labels of a run are tags."""
     return run["scores"]["scheme"] == TAGS
@@ -532,18 +520,6 @@ def main_figure(run: Value) -> str:
     return "accuracy" if has_tags(run) else "F1"
 
 
-def caption(scores: Value) -> str:
-    """Returns the rule and the number of ill-formed predictions; nothing for tags."""
-    if scores["scheme"] == TAGS:
-        return ""
-    sentences = counted(scores["sentences"], "sentence")
-    number, where = scores["ill_formed"], scores["ill_formed_sentences"]
-    about = f"no ill-formed label in {sentences}"
-    if number:
-        about = f"{counted(number, 'ill-formed label')} in {where:,} of {sentences}"
-    return f"{scores['rule']} rule; {about}"
-
-
 def short_line(scores: Scores) -> str:
     """Returns the overall figures in half a line, in percent, without the rule.
 
@@ -551,72 +527,78 @@ def short_line(scores: Scores) -> str:
         >>> short_line(scoring.score([["B-PER"], ["O"]], [["I-PER"], ["O"]]))
         'P 100.00 R 100.00 F1 100.00  1 ill-formed'
     """
+    values = scores.figures()
     if scores.has_tags:
-        names = {"accuracy": scores.accuracy, "known": scores.known_accuracy}
-        names |= {"new": scores.oov_accuracy}
-        parts = [
-            f"{name} {fixed(percent(x))}"
-            for name, x in names.items()
-            if name == "accuracy" or x is not None
-        ]
-        return "  ".join(parts)
-    values = scores.overall.to_dict()
+        names = {
+            "accuracy": "accuracy",
+            "known_accuracy": "known",
+            "oov_accuracy": "new",
+        }
+        known = {x: y for x, y in names.items() if x == "accuracy" or x in values}
+        return "  ".join(f"{y} {fixed(values.get(x))}" for x, y in known.items())
     odd = f"  {scores.ill_formed:,} ill-formed" if scores.ill_formed else ""
-    return "P {} R {} F1 {}".format(*_figures(values)) + odd
+    return "P {} R {} F1 {}".format(*(fixed(values[x]) for x in PRF.split())) + odd
 
 
 def interval_line(run: Value) -> str:
     """Returns the main figure and its interval as a line."""
-    figure = run["figures"]["accuracy" if has_tags(run) else "f1"]
+    figure = run["figures"][main_figure(run).lower()]
     about = f"{100 * stats.LEVEL:g} % interval by the bootstrap over sentences"
-    return f"{main_figure(run)} {fixed(figure['value'])}, {about}: {_bounds(figure)}"
+    bounds = interval(figure["low"], figure["high"])
+    return f"{main_figure(run)} {fixed(figure['value'])}, {about}: {bounds}"
 
 
-def types_table(run: Value, title: str = "", *, captioned: bool = True) -> Table:
-    """Returns figures per type, over all types and as means; with intervals if known.
+def types_of(run: Value) -> list[Value]:
+    """Returns figures and counts of each type, of all types and of the means.
 
-    `run` is what `measure` returned, or `{"scores": scores.to_dict()}`; the title says
-    what was scored. For tags, accuracies follow the title. If captioned, the note names
-    the rule and the number of ill-formed labels.
+    `run` has `scores`, and `figures` if intervals are known.
     """
-    scores, figures = run["scores"], run.get("figures", {})
-
-    def cells(values: Value, name: str) -> list[str]:
-        bounds = figures.get(name, {"low": None, "high": None})
-        return [*_figures(values), *([_bounds(bounds)] if figures else [])]
-
+    scores = run["scores"]
     rows = [
-        [kind, *cells(values, f"f1 {kind}"), *(number(values[x]) for x in _NUMBERS)]
+        {"type": kind, "figure": f"f1 {kind}", **values}
         for kind, values in scores["by_type"].items()
     ]
-    columns = ["precision", "recall", "F1", *(["95 % interval"] if figures else [])]
+    if not has_tags(run):
+        keys = [*PRF.split(), *NUMBERS.split()]
+        overall = {"type": "all types (micro)", "figure": "f1"}
+        rows.append(overall | {key: scores[key] for key in keys})
+        for mean in ("macro", "weighted"):
+            values = {key: scores[f"{mean}_{key}"] for key in keys[:3]}
+            rows.append({"type": f"{mean} mean", "figure": f"{mean} f1", **values})
+    bounds = run.get("figures", {})
+    return [row | bounds.get(row.pop("figure"), {}) for row in rows]
+
+
+def types_table(run: Value, title: str = "") -> Table:
+    """Returns figures per type, over all types and as means; with intervals if known.
+
+    `run` has `scores`, and `figures` if known; the title says what was scored. For
+    tags, accuracies follow the title; else the note names the rule and the number of
+    ill-formed labels.
+    """
+    scores = run["scores"]
+    columns = f"type {PRF} low {NUMBERS}"
     if has_tags(run):
-        title = "\n".join(filter(None, [title, *_accuracies(scores)]))
-        return Table(["tag", *columns, *_NUMBERS], rows, "", title)
-    numbers = [number(scores[x]) for x in _NUMBERS]
-    rows.append(["all types (micro)", *cells(scores, "f1"), *numbers])
-    for mean in ("macro", "weighted"):
-        values = {x: scores[f"{mean}_{x}"] for x in _PRF}
-        rows.append([f"{mean} mean", *cells(values, f"{mean} f1"), "", "", ""])
-    notes = [caption(scores)] if captioned else []
-    if any(
-        x["precision"] is None or x["recall"] is None
-        for x in scores["by_type"].values()
-    ):
-        notes.append(UNDEFINED)
-    return Table(["type", *columns, *_NUMBERS], rows, "\n".join(notes), title)
-
-
-def _accuracies(scores: Value) -> list[str]:
-    new = scores["oov_tokens"]
-    parts = [("all tokens", "accuracy", scores["tokens"])]
-    if new is not None:
-        parts.append(("known words", "known_accuracy", scores["tokens"] - new))
-        parts.append(("out of vocabulary", "oov_accuracy", new))
-    return [
-        f"accuracy, {name}: {fixed(scores.get(key))} of {tokens:,}"
-        for name, key, tokens in parts
-    ]
+        new = scores["oov_tokens"]
+        parts = [("all tokens", "accuracy", scores["tokens"])]
+        if new is not None:
+            parts.append(("known words", "known_accuracy", scores["tokens"] - new))
+            parts.append(("out of vocabulary", "oov_accuracy", new))
+        for name, key, tokens in parts:
+            line = f"accuracy, {name}: {fixed(scores.get(key))} of {tokens:,}"
+            title = f"{title}\n{line}" if title else line
+        return table(types_of(run), columns, title=title, heads={"type": "tag"})
+    sentences = counted(scores["sentences"], "sentence")
+    about = f"no ill-formed label in {sentences}"
+    if scores["ill_formed"]:
+        labels = counted(scores["ill_formed"], "ill-formed label")
+        about = f"{labels} in {scores['ill_formed_sentences']:,} of {sentences}"
+    note = f"{scores['rule']} rule; {about}"
+    if any(None in (x["precision"], x["recall"]) for x in scores["by_type"].values()):
+        note += (
+            "\nIn the means, a type's undefined figure (–) counts as 0, as in seqeval."
+        )
+    return table(types_of(run), columns, note, title)
 
 
 def per_type_table(scores: Scores, title: str = "") -> Table:
@@ -624,123 +606,77 @@ def per_type_table(scores: Scores, title: str = "") -> Table:
     return types_table({"scores": scores.to_dict()}, title)
 
 
-def figures_table(run: Value, *, headline: bool = False) -> Table:
-    """Returns figures with intervals, such as partial matches and means.
-
-    As a headline, the table begins with precision, recall and F1.
-    """
-    types = set(run["scores"]["by_type"])
-    rows = []
-    for name, figure in run["figures"].items():
-        head, _, kind = name.partition(" ")
-        of_type = head in _PRF and kind in types
-        partial = "match precision" in name or "match recall" in name
-        if not of_type and not partial and (headline or name not in _PRF):
-            row = [name.replace("f1", "F1"), fixed(figure["value"]), _bounds(figure)]
-            rows.append(row)
-    note, rule = "", run["scores"].get("rule")
-    if rule not in (None, *scoring.WITH_LENGTHS):
-        note = "Matches are those of the rule conlleval."
-    return Table(["figure", "%", "95 % interval"], rows, note)
+def figures_table(run: Value) -> Table:
+    """Returns the figures over all types, such as partial matches, with intervals."""
+    hidden = {f"{x} {kind}" for kind in run["scores"]["by_type"] for x in PRF.split()}
+    rows = [
+        {"figure": name, **values}
+        for name, values in run["figures"].items()
+        if name not in hidden and not name.endswith(("match precision", "match recall"))
+    ]
+    is_other = run["scores"].get("rule") not in (None, *scoring.WITH_LENGTHS)
+    note = "Matches are those of the rule conlleval." if is_other else ""
+    return table(rows, "figure value low", note)
 
 
 def rules_table(run: Value) -> Table:
     """Returns the figures under each rule."""
-    rows = [
-        [rule, *_figures(values), *(number(values[x]) for x in _NUMBERS)]
-        for rule, values in run["by_rule"].items()
-    ]
+    rows = [{"rule": rule, **values} for rule, values in run["by_rule"].items()]
     scheme = run["scores"]["scheme"]
     note = f"Labels in {scheme}. The rules differ only on ill-formed labels."
-    return Table(["rule", "precision", "recall", "F1", *_NUMBERS], rows, note)
-
-
-def group_table(part: Value) -> Table:
-    """Returns the figures of each group of a breakdown."""
-    rows = [
-        [x["group"], *_figures(x), number(x["gold"]), number(x["predicted"])]
-        for x in part["rows"]
-    ]
-    return Table(["", "precision", "recall", "F1", "gold", "predicted"], rows)
-
-
-def errors_table(run: Value) -> Table:
-    """Returns the most frequent errors."""
-    found = run["errors"]
-    rows = [
-        [x["error"], number(x["count"]), fixed(x["share"], 1)] for x in found["largest"]
-    ]
-    note = f"{counted(found['total'], 'error')} in all."
-    return Table(["error", "count", "share, %"], rows, note)
-
-
-def chunks_table(found: Mapping[str, errors.Recall], title: str = "") -> Table:
-    """Returns what `errors.chunk_recall` returned, in percent."""
-    rows = [
-        [prefix, fixed(percent(x.share)), number(x.gold), number(x.found)]
-        for prefix, x in found.items()
-    ]
-    return Table(["chunk label", "recall", "gold", "found"], rows, "", title)
-
-
-def sides_of(run: Value) -> list[str]:
-    """Returns which calibrations a run has: before and after, or one without a name."""
-    if not run.get("calibration_before"):
-        return [""]
-    degrees = ", ".join(f"{x:.4g}" for x in run["temperature"])
-    return ["before (T = 1)", f"after (T = {degrees})"]
+    return table(rows, f"rule {PRF} {NUMBERS}", note)
 
 
 def calibration_table(run: Value) -> Table:
-    """Returns the calibration of tokens and of entities, a column for each side."""
-    names = {
-        "expected_calibration_error": "ECE",
-        "brier": "Brier score",
-        "mean_probability": "mean p",
-        "share_right": "share right",
-    }
-    sides = [x for x in (run.get("calibration_before"), run["calibration"]) if x]
-    rows = []
-    for of in run["calibration"]:
-        rows.append([of, *(number(side[of]["count"]) for side in sides)])
-        for key, name in names.items():
-            rows.append([f"{of}: {name}", *(fixed(side[of][key], 4) for side in sides)])
+    """Returns the calibration of tokens and of entities, before and after if known."""
+    names = {"count": "number", "expected_calibration_error": "ECE"}
+    names |= {"brier": "Brier score", "mean_probability": "mean p"}
+    names |= {"share_right": "share right"}
+    before, after = run.get("calibration_before"), run["calibration"]
+    sides = {"before": before, "after": after} if before else {"after": after}
+    rows = [
+        {"of": f"{of}: {name}", **{x: side[of][key] for x, side in sides.items()}}
+        for of in after
+        for key, name in names.items()
+    ]
     note = "ECE: expected calibration error. The best error and Brier score are 0. "
-    if len(sides) > 1:
-        note += "T: the temperature that jaxner calibrate found on dev."
-    else:
-        note += "jaxner calibrate improves probabilities."
-    return Table(["", *sides_of(run)], rows, note)
+    note += "jaxner calibrate improves probabilities."
+    heads = {"of": "", "after": after_of(run)}
+    return table(rows, "of before after", note, digits=4, heads=heads)
+
+
+def after_of(run: Value) -> str:
+    """Returns the name of the calibration after `jaxner calibrate`, if it was run."""
+    if "temperature" not in run:
+        return ""
+    return f"after (T = {', '.join(f'{x:.4g}' for x in run['temperature'])})"
 
 
 def runs_table(runs: Sequence[Value]) -> Table:
     """Returns the main figures of several runs."""
-    rows = []
-    for run in runs:
-        scores = run["scores"]
-        figure = run["figures"]["accuracy" if has_tags(run) else "f1"]
-        cells = [fixed(scores.get("precision")), fixed(scores.get("recall"))]
-        cells.append(number(scores.get("ill_formed")))
-        rows.append([run["name"], fixed(figure["value"]), _bounds(figure), *cells])
+    main = main_figure(runs[0])
+    keys = ("precision", "recall", "ill_formed")
+    rows = [
+        {"run": run["name"], **run["figures"][main_figure(run).lower()]}
+        | {key: run["scores"].get(key) for key in keys}
+        for run in runs
+    ]
     rules = sorted({run["scores"].get("rule", "tags") for run in runs})
-    columns = ["run", main_figure(runs[0]), "95 % interval", "precision", "recall"]
     note = f"Figures in percent; rule: {', '.join(rules)}"
-    return Table([*columns, "ill-formed"], rows, note)
+    columns = "run value low precision recall ill_formed"
+    return table(rows, columns, note, heads={"value": main})
 
 
 def differences_table(
-    found: Value, names: tuple[str, str] = ("a", "b"), note: str = ""
+    figures: Value, note: str = "", heads: Mapping[str, str] | None = None
 ) -> Table:
-    """Returns what `compare` returned, or some of its figures, in percentage points."""
-    tests = {"bootstrap": "p boot", "permutation": "p perm"}
-    if any(x["welch"] is not None for x in found["figures"].values()):
-        tests["welch"] = "p Welch"
-    rows = []
-    for name, difference in found["figures"].items():
-        keys = ("first", "second", "difference", "low", "high")
-        *values, low, high = (percent(difference[key]) for key in keys)
-        cells = [*map(fixed, values), interval(low, high)]
-        cells += [fixed(difference[test], 4) for test in tests]
-        rows.append([name.replace("f1", "F1"), *cells])
-    columns = ["figure", *names, "a - b" if names == ("a", "b") else "difference"]
-    return Table([*columns, "95 % interval", *tests.values()], rows, note)
+    """Returns figures that `compare` returned, in percentage points."""
+    points = ("first", "second", "difference", "low", "high")
+    rows = [
+        {"figure": name, **values, **percents({x: values[x] for x in points})}
+        for name, values in figures.items()
+    ]
+    columns = "figure first second difference low bootstrap permutation"
+    if any(row["welch"] is not None for row in rows):
+        columns += " welch"
+    return table(rows, columns, note, heads=heads)

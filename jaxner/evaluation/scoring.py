@@ -23,7 +23,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, pairwise
@@ -34,7 +34,6 @@ import numpy as np
 from jaxner.data import schemes
 from jaxner.data.schemes import TAGS, Span
 from jaxner.errors import InputError
-from jaxner.wording import counted, shown
 
 Labels = Sequence[Sequence[str]]
 Rule = Callable[[Sequence[str]], list[Span]]
@@ -49,16 +48,16 @@ LOST = -1
 
 def strict(labels: Sequence[str], scheme: str) -> list[Span]:
     """Returns the spans that seqeval's strict mode reads from labels of a scheme."""
-    found, start = [], None
+    spans, start = [], None
     for i, (before, label) in enumerate(pairwise(["O", *labels, "O"])):
         begins, continues, ends = _step(before, label, scheme)
         if start is not None and not continues:
             if ends:
-                found.append(Span(start, i, schemes.parse(before)[1]))
+                spans.append(Span(start, i, schemes.parse(before)[1]))
             start = None
         if start is None and begins:
             start = i
-    return found
+    return spans
 
 
 # The starts, insides and ends of spans: the prefixes of two neighbours, and whether
@@ -102,22 +101,22 @@ def ncrfpp(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that NCRF++ reads: only B, S and E matter."""
     prefixes = [_RESPELT.get(label[0], label[0]) for label in labels]
     marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
-    found = []
+    spans = []
     for mark, after in zip(marks, [*marks[1:], None], strict=False):
         if prefixes[mark] == "E":
             continue
         end = ALONE
         if prefixes[mark] == "B" and after is not None:
             end = after + 1 if prefixes[after] == "E" else after
-        found.append(Span(mark, end, labels[mark][2:]))
-    return found
+        spans.append(Span(mark, end, labels[mark][2:]))
+    return spans
 
 
 _RESPELT = {"L": "E", "U": "S"}
 
 
 def each_token(labels: Sequence[str]) -> list[Span]:
-    """Returns a span for each token, whose type is its tag."""
+    """Returns a span for each tag, whose type it is."""
     return [Span(i, i + 1, label) for i, label in enumerate(labels)]
 
 
@@ -125,6 +124,12 @@ RULES = ("conlleval", "strict", "idcnn", "ncrfpp")
 """The names of the rules."""
 WITH_LENGTHS = ("conlleval", "strict")
 """Rules under which every span has a length."""
+
+
+def reads(rule: str, scheme: str) -> bool:
+    """Returns whether a rule is defined for labels of a scheme."""
+    limited = {"ncrfpp": ("BIOES", "BILOU"), "strict": schemes.SCHEMES}
+    return scheme in limited.get(rule, (scheme,))
 
 
 def reader(rule: str, scheme: str) -> Rule:
@@ -138,46 +143,29 @@ def reader(rule: str, scheme: str) -> Rule:
         >>> [(span.start, span.end) for span in reader("conlleval", "BIOES")(labels)]
         [(0, 1), (2, 3)]
     """
-    check_rule(rule, scheme)
-    if scheme == TAGS:
-        return each_token
-    if rule == "strict":
-        return partial(strict, scheme=scheme)
-    return {"conlleval": schemes.to_spans, "idcnn": idcnn, "ncrfpp": ncrfpp}[rule]
-
-
-def reads(rule: str, scheme: str) -> bool:
-    """Returns whether a rule is defined for labels of a scheme."""
-    limited = {"ncrfpp": ("BIOES", "BILOU"), "strict": schemes.SCHEMES}
-    return scheme in limited.get(rule, (scheme,))
-
-
-def check_rule(rule: str, scheme: str) -> None:
-    """Raises `InputError` if a rule is unknown or cannot read labels of a scheme."""
     if rule not in RULES:
         raise InputError(f"Unknown rule {rule!r}; known: {', '.join(RULES)}")
-    if scheme not in (*schemes.SCHEMES, TAGS):
-        schemes.label_names((), scheme)  # raises the error of unknown schemes
-    if scheme != TAGS and not reads(rule, scheme):
+    schemes.label_names((), scheme)  # raises the error of unknown schemes
+    if scheme == TAGS:
+        return each_token
+    if not reads(rule, scheme):
         raise InputError(
             f"Rule 'ncrfpp' reads BIOES or BILOU, not {scheme!r}: in other schemes no "
             "label ends a span; convert the labels, or take rule 'conlleval'"
         )
+    if rule == "strict":
+        return partial(strict, scheme=scheme)
+    return {"conlleval": schemes.to_spans, "idcnn": idcnn, "ncrfpp": ncrfpp}[rule]
 
 
 # --- Counts ---------------------------------------------------------------------------
 
 
 class Counts(NamedTuple):
-    """Counts of spans (or tags), and precision, recall and F1.
+    """Counts of correct, predicted and gold spans (or tags), and their figures.
 
     The figures are fractions from 0 to 1, None where undefined: precision without
     predictions, recall without gold spans, F1 without either. `+` adds the counts.
-
-    Attributes:
-        correct: Predicted spans with the boundaries and type of a gold span.
-        predicted: Predicted spans.
-        gold: Gold spans.
 
     Example:
         >>> (Counts(1, 2, 3) + Counts(2, 2, 3)).precision
@@ -197,7 +185,7 @@ class Counts(NamedTuple):
 
     @property
     def recall(self) -> float | None:
-        """Share of the gold spans that were found."""
+        """Share of the gold spans that are predicted."""
         return ratio(self.correct, self.gold)
 
     @property
@@ -208,10 +196,10 @@ class Counts(NamedTuple):
     def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
         return Counts(*map(sum, zip(self, other, strict=True)))
 
-    def to_dict(self) -> dict[str, float | int | None]:
-        """Returns the counts, and the figures in percent, not rounded."""
-        figures = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
-        return {name: percent(x) for name, x in figures.items()} | self._asdict()
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the figures in percent, not rounded, and the counts."""
+        figures = Averages(self.precision, self.recall, self.f1)
+        return percents(figures._asdict()) | self._asdict()
 
 
 class Averages(NamedTuple):
@@ -227,9 +215,9 @@ def ratio(part: int | float, whole: int | float) -> float | None:
     return part / whole if whole else None
 
 
-def percent(figure: int | float | None) -> int | float | None:
-    """Returns a fraction in percent; None stays None."""
-    return None if figure is None else 100 * figure
+def percents(figures: Mapping[str, float | None]) -> dict[str, Any]:
+    """Returns fractions by name in percent; None stays None."""
+    return {name: None if x is None else 100 * x for name, x in figures.items()}
 
 
 def count(
@@ -239,17 +227,10 @@ def count(
     scheme: str = "BIOES",
     types: Sequence[str] | None = None,
 ) -> np.ndarray:
-    """Returns the span counts of each sentence and type, by a rule.
+    """Returns correct, predicted and gold spans, `[sentences, types, 3]`.
 
-    Args:
-        gold: As in `score`.
-        predicted: As in `score`.
-        rule: As in `score`.
-        scheme: As in `score`.
-        types: The types, in order; by default, those of the labels, sorted.
-
-    Returns:
-        Correct, predicted and gold spans, `[sentences, types, 3]`.
+    Takes what `score` takes, and the types in order; by default, those of the labels,
+    sorted.
 
     Example:
         >>> gold, predicted = [["B-PER", "E-PER"]], [["B-PER", "E-LOC"]]
@@ -259,9 +240,15 @@ def count(
     read = reader(rule, scheme)
     kinds = check_labels(gold, predicted, scheme) if types is None else types
     if rule == "strict" and scheme != TAGS:
-        _check_prefixes(gold, predicted, scheme)
+        prefixes = {name[0] for name in schemes.label_names(["x"], scheme)}
+        others = {label[0] for label in set(chain(*gold, *predicted))} - prefixes
+        if others:
+            raise InputError(
+                f"Rule 'strict' reads gold and predicted labels as {scheme}, which has "
+                f"no label {min(others)}-…; convert the labels, or name their scheme"
+            )
     column = {kind: i for i, kind in enumerate(kinds)}
-    shape = len(gold), max(len(column), 1), 3
+    width = max(len(column), 1)
     cells: list[int] = []
     for row, sides in enumerate(zip(gold, predicted, strict=True)):
         expected = guessed = read(sides[0])
@@ -270,9 +257,10 @@ def count(
         known = set(expected)
         correct = [s for s in guessed if s in known and s.end != LOST]
         for place, spans in enumerate((correct, guessed, expected)):
-            cells += [(row * shape[1] + column[s.type]) * 3 + place for s in spans]
-    size = shape[0] * shape[1] * shape[2]
-    return np.bincount(np.array(cells, np.int64), minlength=size).reshape(shape)
+            cells += [(row * width + column[s.type]) * 3 + place for s in spans]
+    size = len(gold) * width * 3
+    flat = np.bincount(np.array(cells, np.int64), minlength=size)
+    return flat.reshape(len(gold), width, 3)
 
 
 def total(counts: np.ndarray) -> Counts:
@@ -286,15 +274,9 @@ def check_labels(
     """Checks the labels of both sides, and returns their types, sorted.
 
     Raises:
-        TypeError: A side is not a list of sentences.
         InputError: The sides differ in their numbers of sentences or tokens, or a label
             is malformed and no tag.
     """
-    for name, side in (("gold", gold), ("predicted", predicted)):
-        if not hasattr(side, "__len__"):
-            raise TypeError(
-                f"Expected {name} as a list of sentences, got {shown(side)}"
-            )
     if len(gold) != len(predicted):
         raise InputError(
             f"Expected as many predicted as gold sentences, got {len(gold)} gold and "
@@ -303,41 +285,23 @@ def check_labels(
     for i, (right, guessed) in enumerate(zip(gold, predicted, strict=True)):
         if len(right) != len(guessed):
             raise InputError(
-                f"Sentence {i} (counted from 0): gold has "
-                f"{counted(len(right), 'label')}, predicted {len(guessed)}; expected "
-                "one label per token on both sides"
+                f"Sentence {i} (counted from 0): gold has {len(right)} labels, "
+                f"predicted {len(guessed)}; expected one label per token on both sides"
             )
-    names = set(chain.from_iterable(gold)).union(chain.from_iterable(predicted))
+    names = set(chain(*gold, *predicted))
     if scheme == TAGS:
         return tuple(sorted(names))
     try:
-        parsed = {schemes.parse(name) for name in names}
-    except ValueError:
-        raise _malformed(gold, predicted) from None
-    return tuple(sorted({kind for _, kind in parsed if kind}))
-
-
-def _check_prefixes(gold: Labels, predicted: Labels, scheme: str) -> None:
-    names = set(chain.from_iterable(gold)).union(chain.from_iterable(predicted))
-    known = {name[0] for name in schemes.label_names(["x"], scheme)}
-    if foreign := sorted({name[0] for name in names} - known):
-        raise InputError(
-            f"Rule 'strict' reads gold and predicted labels as {scheme}, which has no "
-            f"label {foreign[0]}-…; convert the labels, or name their scheme"
-        )
-
-
-def _malformed(gold: Labels, predicted: Labels) -> InputError:
-    """Returns the error of the first malformed label, with its position."""
-    for i, sides in enumerate(zip(gold, predicted, strict=True)):
-        for name, labels in zip(("gold", "predicted"), sides, strict=True):
-            for position, label in enumerate(labels):
+        return tuple(sorted({kind for _, kind in map(schemes.parse, names)} - {""}))
+    except InputError:
+        for name, side in (("gold", gold), ("predicted", predicted)):
+            for i, labels in enumerate(side):
                 try:
-                    schemes.parse(label)
-                except ValueError as error:
+                    schemes.to_spans(labels)
+                except InputError as error:
                     where = f"Sentence {i} (counted from 0), {name}"
-                    return InputError(f"{where}: Position {position}: {error}")
-    raise AssertionError("Expected a malformed label")
+                    raise InputError(f"{where}: {error.message}") from None
+        raise
 
 
 # --- Scores ---------------------------------------------------------------------------
@@ -345,7 +309,7 @@ def _malformed(gold: Labels, predicted: Labels) -> InputError:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of predictions against gold labels.
+    """The scores of predictions against gold labels; fractions, None where undefined.
 
     Attributes:
         counts: Correct, predicted and gold spans, `[sentences, types, 3]`; in one row
@@ -361,11 +325,6 @@ class Scores:
         oov_tokens: For tags, tokens whose word, spelled exactly so, is not in the
             training text; None if that text is unknown.
         correct_oov_tokens: Those among them with the gold tag.
-
-    Example:
-        >>> scores = score([["B-PER", "O"]], [["B-PER", "B-LOC"]])
-        >>> scores.precision, scores.by_type["PER"].f1, scores.accuracy
-        (0.5, 1.0, 0.5)
     """
 
     counts: np.ndarray
@@ -399,85 +358,84 @@ class Scores:
 
     @property
     def precision(self) -> float | None:
-        """Overall precision, 0 to 1; None without predicted spans."""
+        """Overall precision."""
         return self.overall.precision
 
     @property
     def recall(self) -> float | None:
-        """Overall recall, 0 to 1; None without gold spans."""
+        """Overall recall."""
         return self.overall.recall
 
     @property
     def f1(self) -> float | None:
-        """Overall (micro-averaged) F1, 0 to 1; None without any spans."""
+        """Overall (micro-averaged) F1."""
         return self.overall.f1
 
     @property
     def macro(self) -> Averages:
         """Means over the types; undefined figures count as 0, as in seqeval."""
-        return self._averages([1] * len(self.by_type))
+        return self._means(dict.fromkeys(self.by_type, 1))
 
     @property
     def weighted(self) -> Averages:
         """As `macro`, but each type is weighted by its number of gold spans."""
-        return self._averages([counts.gold for counts in self.by_type.values()])
+        return self._means({kind: x.gold for kind, x in self.by_type.items()})
 
-    def _averages(self, weights: Sequence[int]) -> Averages:
-        pairs = list(zip(weights, self.by_type.values(), strict=True))
-        sums = [
-            sum(weight * (getattr(counts, name) or 0.0) for weight, counts in pairs)
-            for name in Averages._fields
-        ]
-        return Averages(*(ratio(x, sum(weights)) for x in sums))
+    def _means(self, weights: Mapping[str, int]) -> Averages:
+        whole, types = sum(weights.values()), self.by_type
+
+        def mean(name: str) -> float | None:
+            figures = {kind: getattr(x, name) or 0.0 for kind, x in types.items()}
+            return ratio(sum(weights[x] * figures[x] for x in types), whole)
+
+        return Averages(*map(mean, Averages._fields))
 
     @property
     def accuracy(self) -> float | None:
-        """Share of tokens with the gold label, 0 to 1."""
+        """Share of tokens with the gold label."""
         return ratio(self.correct_tokens, self.tokens)
 
     @property
     def oov_accuracy(self) -> float | None:
-        """Accuracy on words not in the training text; None without such words."""
+        """Accuracy on words not in the training text."""
         return ratio(self.correct_oov_tokens or 0, self.oov_tokens or 0)
 
     @property
     def known_accuracy(self) -> float | None:
-        """Accuracy on words of the training text; None without such words."""
+        """Accuracy on words of the training text."""
         if self.oov_tokens is None or self.correct_oov_tokens is None:
             return None
         right = self.correct_tokens - self.correct_oov_tokens
         return ratio(right, self.tokens - self.oov_tokens)
 
-    def figures(self) -> dict[str, float | int | None]:
-        """Returns the figures of an epoch in percent, and the ill-formed labels.
+    def figures(self) -> dict[str, Any]:
+        """Returns the main figures in percent, and the number of ill-formed labels.
 
         For tags, these are the defined accuracies.
         """
         names = ("precision", "recall", "f1")
         if self.has_tags:
             names = ("accuracy", "known_accuracy", "oov_accuracy")
-        figures = {name: percent(getattr(self, name)) for name in names}
+        figures = percents({name: getattr(self, name) for name in names})
         if self.has_tags:
             return {name: x for name, x in figures.items() if x is not None}
         return figures | {"ill_formed": self.ill_formed}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all values as JSON, and jaxner's version; figures in percent."""
-        names = ["tokens", "correct_tokens", "sentences"]
-        found: dict[str, Any] = {}
-        if self.has_tags:
-            found |= self.figures()
-            names += ["oov_tokens", "correct_oov_tokens"]
-        else:
-            found |= self.overall.to_dict() | {"accuracy": percent(self.accuracy)}
-            for name, means in (("macro", self.macro), ("weighted", self.weighted)):
-                for figure, value in means._asdict().items():
-                    found[f"{name}_{figure}"] = percent(value)
-            names += ["ill_formed", "ill_formed_sentences", "rule"]
-        found |= {name: getattr(self, name) for name in names}
+        values = self.figures()
+        if not self.has_tags:
+            values |= self.overall.to_dict() | percents({"accuracy": self.accuracy})
+            for mean in ("macro", "weighted"):
+                figures = getattr(self, mean)._asdict()
+                values |= percents({f"{mean}_{x}": y for x, y in figures.items()})
+        of_spans = ("ill_formed", "ill_formed_sentences", "rule")
+        of_tags = ("oov_tokens", "correct_oov_tokens")
+        hidden = {"counts", "types", *(of_spans if self.has_tags else of_tags)}
+        names = [x.name for x in dataclasses.fields(self) if x.name not in hidden]
+        values |= {name: getattr(self, name) for name in names}
         by_type = {kind: counts.to_dict() for kind, counts in self.by_type.items()}
-        about = {"scheme": self.scheme, "jaxner": jaxner_version()}
-        return found | {"by_type": by_type} | about
+        return values | {"by_type": by_type, "jaxner": jaxner_version()}
 
 
 def score(
@@ -499,14 +457,12 @@ def score(
     Args:
         gold: The gold labels of each sentence.
         predicted: The predicted labels of each sentence.
-        rule: One of `RULES`; unused for tags.
+        rule: One of `RULES`; or "seqeval", which reads and counts the spans by that
+            library: a slower second opinion on "conlleval". Unused for tags.
         scheme: Scheme of the predictions, for counting ill-formed labels; by default,
             detected from `gold`. `schemes.TAGS`: the labels are tags.
         tokens: The words of each sentence, to separate known and unknown words of tags.
         known_words: The distinct words of the training text.
-
-    Returns:
-        The counts, overall and per type.
 
     Raises:
         InputError: The two sides differ in their number of sentences or tokens, a label
@@ -521,13 +477,17 @@ def score(
         >>> score([["DET", "NOUN"]], [["DET", "VERB"]], scheme="tags").accuracy
         0.5
     """
-    check_rule(rule, "BIOES")
     types = check_labels(gold, predicted, scheme)
     scheme = schemes.detect(gold) if scheme is None else scheme
-    counts = count(gold, predicted, rule, scheme, types)
+    by_seqeval = rule == "seqeval"
+    rule = "conlleval" if by_seqeval else rule
+    if by_seqeval and scheme != TAGS:
+        counts = _count_by_seqeval(gold, predicted, types)
+    else:
+        counts = count(gold, predicted, rule, scheme, types)
     same = list(map(operator.eq, chain(*gold), chain(*predicted)))
     broken = [len(schemes.violations(labels, scheme)) for labels in predicted]
-    oov: list[bool] | None = None
+    oov = None
     if scheme == TAGS and tokens is not None and known_words is not None:
         words = zip(chain(*tokens), same, strict=True)
         oov = [is_right for word, is_right in words if word not in known_words]
@@ -546,56 +506,35 @@ def score(
     )
 
 
-def score_with_seqeval(
-    gold: Labels, predicted: Labels, *, scheme: str | None = None
-) -> Scores:
-    """Returns the scores of seqeval, which reads and counts the spans itself.
-
-    This is a slower second opinion for final reports, independent of `score`. seqeval
-    receives the labels themselves, with BILOU's L and U as E and S.
-
-    Returns:
-        The counts of seqeval's default mode, which is conlleval's rule; token counts
-        and ill-formed labels come from `score`.
-    """
+def _count_by_seqeval(
+    gold: Labels, predicted: Labels, types: Sequence[str]
+) -> np.ndarray:
+    """Returns the counts of seqeval's default mode, `[1, types, 3]`."""
     # Imported here, because seqeval imports scikit-learn, which takes seconds.
     from seqeval.metrics import sequence_labeling as seqeval
 
-    ours = score(gold, predicted, scheme=scheme)
-    # seqeval raises an error without sentences; an extra empty one adds no span.
+    # BILOU's L and U are E and S. seqeval raises an error without sentences; an extra
+    # empty one adds no span.
     sides = [
         [[_RESPELT.get(x[0], x[0]) + x[1:] for x in labels] for labels in (*side, [])]
         for side in (gold, predicted)
     ]
-    found = [Counter(kind for kind, *_ in seqeval.get_entities(side)) for side in sides]
+    spans = [Counter(kind for kind, *_ in seqeval.get_entities(side)) for side in sides]
     options: dict[str, Any] = {"average": None, "zero_division": 0}  # as in Counts
     _, recall, _, support = seqeval.precision_recall_fscore_support(*sides, **options)
-    types = tuple(sorted(found[0] | found[1]))
     # seqeval does not return the number of correct spans: recall times support.
-    correct = np.rint(np.multiply(recall, support)).astype(int).tolist()
-    rows = [(n, found[1][x], found[0][x]) for n, x in zip(correct, types, strict=True)]
-    counts = np.array(rows, np.int64).reshape(1, -1, 3)
-    return dataclasses.replace(ours, counts=counts, types=types)
+    products = np.rint(np.multiply(recall, support)).astype(int).tolist()
+    correct = dict(zip(sorted(spans[0] | spans[1]), products, strict=True))
+    rows = [(correct.get(x, 0), spans[1][x], spans[0][x]) for x in types]
+    return np.array(rows, np.int64).reshape(1, -1, 3)
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """How to score predictions: by spans or by tags, depending on the label scheme.
+    """How a run is scored: by spans or by tags, depending on the label scheme.
 
-    Attributes:
-        scheme: The tagger's scheme: one of `schemes.SCHEMES`, or `schemes.TAGS`.
-        known_words: The distinct words of the training text, or None; tags of other
-            words are also counted separately.
-        rule: Default rule for reading spans, one of `RULES`; unused for tags.
-
-    Raises:
-        InputError: The rule is unknown, or cannot read labels of the scheme.
-
-    Example:
-        >>> Task("BIOES").main_figure, Task("tags").main_figure
-        ('f1', 'accuracy')
-        >>> Task("tags").score([["a", "b"]], [["X", "Y"]], [["X", "X"]]).accuracy
-        0.5
+    Takes the scheme, the distinct words of the training text and the default rule as
+    `score` does; tests at once that the rule can read the scheme.
     """
 
     scheme: str
@@ -603,7 +542,7 @@ class Task:
     rule: str = "conlleval"
 
     def __post_init__(self):
-        check_rule(self.rule, self.scheme)
+        reader(self.rule, self.scheme)
 
     @property
     def has_tags(self) -> bool:
@@ -618,15 +557,9 @@ class Task:
     def score(
         self, tokens: Labels, gold: Labels, predicted: Labels, rule: str | None = None
     ) -> Scores:
-        """Returns the scores of predicted labels; see `score`.
-
-        The rule "seqeval" is a second opinion on "conlleval"; None is the task's rule.
-        """
-        if rule == "seqeval" and not self.has_tags:
-            return score_with_seqeval(gold, predicted, scheme=self.scheme)
-        rule = self.rule if rule in (None, "seqeval") else rule
-        words = {"tokens": tokens, "known_words": self.known_words}
-        return score(gold, predicted, rule=rule, scheme=self.scheme, **words)
+        """Returns the scores by a rule, by default the task's; see `score`."""
+        how: dict[str, Any] = {"tokens": tokens, "known_words": self.known_words}
+        return score(gold, predicted, rule=rule or self.rule, scheme=self.scheme, **how)
 
 
 def jaxner_version() -> str:

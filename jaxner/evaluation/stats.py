@@ -1,8 +1,8 @@
 """Intervals and paired tests of figures that are functions of counts per sentence.
 
-Every figure is a function of counts summed over sentences, so one matrix product
-resamples sentences, or swaps them between two systems. Some rounds are computed at a
-time, so memory stays bounded for large texts.
+Every figure is a ratio of counts summed over sentences, so one matrix product resamples
+sentences, or swaps them between two systems. Some rounds are computed at a time, so
+memory stays bounded for large texts.
 
 With one run on each side, sentences are the units: the bootstrap resamples them, and
 the permutation test swaps the predictions of the two systems. This says nothing about
@@ -14,16 +14,17 @@ Sources: Efron and Tibshirani (1993), the percentile interval; Berg-Kirkpatrick,
 and Klein (2012), without shifting: the percentile interval of the difference, inverted;
 Yeh (2000) for swapping sentences; Reimers and Gurevych (2017) for comparing seeds.
 
-Shape letters: `S` sentences, `C` counts, `R` rounds, `F` figures.
+Shape letters: `S` sentences, `R` rounds, `F` figures.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ from jaxner.data import schemes
 from jaxner.data.schemes import TAGS
 from jaxner.errors import InputError
 from jaxner.evaluation import errors, scoring
+from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Labels
 
 ROUNDS = 1_000
@@ -41,79 +43,77 @@ TEST_ROUNDS = 10_000
 """Rounds of a test."""
 LEVEL = 0.95
 _AT_ONCE = 1 << 22  # draws in memory
-_Number = np.ndarray | np.number  # of many resamples, or of one
 
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """Counts of each sentence, and the figures that follow from their sums.
+    """Figures as ratios of counts.
 
     Attributes:
-        counts: Counts of each sentence, `[S, C]`.
-        columns: Names of the counts, `C`.
-        types: Entity types with figures of their own, such as "f1 PER".
+        ratios: By name, part and whole in each sentence, `[S, 2]`.
+        types: Entity types with ratios of their own, such as "f1 PER"; with them, there
+            are two more figures, "macro f1" and "weighted f1".
 
     Example:
-        >>> counts = np.array([[1, 1, 1], [0, 1, 0]])
-        >>> Tally(counts, ("correct", "predicted", "gold")).of_all["precision"]
-        0.5
+        >>> Tally({"precision": np.array([[1, 1], [0, 1]])}).of_all
+        {'precision': 0.5}
     """
 
-    counts: np.ndarray
-    columns: tuple[str, ...]
+    ratios: dict[str, np.ndarray]
     types: tuple[str, ...] = ()
 
+    @functools.cached_property
+    def counts(self) -> np.ndarray:
+        """Part and whole of each sentence and ratio, `[S, F, 2]`."""
+        return np.stack([*self.ratios.values()], axis=1).astype(np.float64)
+
     def figures(self, totals: np.ndarray) -> dict[str, Any]:
-        """Computes the figures from counts summed over sentences, `[..., C]`.
+        """Computes the figures from counts summed over sentences, `[..., F, 2]`.
 
         Returns:
             Fractions by name, `[...]`; nan where undefined.
         """
-        of = dict(zip(self.columns, np.moveaxis(totals, -1, 0), strict=True))
-        found: dict[str, Any] = {}
-        if "correct" in of:
-            for kind in ("", *(f" {x}" for x in self.types)):
-                spans = (of[f"{x}{kind}"] for x in ("correct", "predicted", "gold"))
-                found |= _f1("{}" + kind, *spans)
+        part, whole = np.moveaxis(totals, -1, 0)
+        shares = np.moveaxis(_share(part, whole), -1, 0)
+        figures = dict(zip(self.ratios, shares, strict=True))
         if self.types:
-            f1 = np.stack([found[f"f1 {kind}"] for kind in self.types])
-            gold = np.stack([of[f"gold {kind}"] for kind in self.types])
+            names = [*self.ratios]
+            f1 = np.stack([figures[f"f1 {kind}"] for kind in self.types], -1)
+            gold = whole[..., [names.index(f"recall {kind}") for kind in self.types]]
             for name, weight in (("macro f1", ~np.isnan(f1)), ("weighted f1", gold)):
-                sums = (np.nan_to_num(f1) * weight).sum(0)
-                found[name] = _share(sums, weight.sum(0))
-        if "matches gold" in of:
-            sides = of["matches predicted"], of["matches gold"]
-            for name in errors.MATCHES:
-                hits = of.get(f"matches {name}")
-                if hits is None:  # an overlap counts half, equal boundaries fully
-                    hits = (of["matches overlap"] + of["matches exact"]) / 2
-                found |= _f1(f"{name} match {{}}", hits, *sides)
-        for column in self.columns:
-            if column.startswith("all "):
-                name = column.removeprefix("all ")
-                found[name] = _share(of[f"right {name}"], of[column])
-        return found
+                sums = (np.nan_to_num(f1) * weight).sum(-1)
+                figures[name] = _share(sums, weight.sum(-1))
+        return figures
 
     @property
     def of_all(self) -> dict[str, float | None]:
         """The figures over all sentences, by name; None where undefined."""
-        values = self.figures(self.counts.sum(0).astype(np.float64))
-        return {name: _defined(x) for name, x in values.items()}
+        figures = self.figures(self.counts.sum(0))
+        return {name: _defined(x) for name, x in figures.items()}
+
+    def only(self, names: Sequence[str]) -> Tally:
+        """Returns a tally of some of the ratios."""
+        types = tuple(kind for kind in self.types if f"f1 {kind}" in names)
+        return Tally({name: self.ratios[name] for name in names}, types)
 
 
-def _share(part: _Number, whole: _Number) -> _Number:
+def _share(part: Any, whole: Any) -> Any:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0, part / whole, np.nan)
 
 
-def _f1(
-    name: str, correct: _Number, predicted: _Number, gold: _Number
-) -> dict[str, _Number]:
-    return {
-        name.format("precision"): _share(correct, predicted),
-        name.format("recall"): _share(correct, gold),
-        name.format("f1"): _share(2 * correct, predicted + gold),
+def of_spans(counts: np.ndarray, before: str = "", after: str = "") -> Tally:
+    """Returns precision, recall and F1 of correct, predicted and gold spans, `[S, 3]`.
+
+    The texts are put before and after their names.
+    """
+    correct, predicted, gold = counts.T
+    sides = {
+        "precision": (correct, predicted),
+        "recall": (correct, gold),
+        "f1": (2 * correct, predicted + gold),
     }
+    return Tally({f"{before}{x}{after}": np.stack(y, 1) for x, y in sides.items()})
 
 
 def tally(
@@ -122,20 +122,26 @@ def tally(
     rule: str = "conlleval",
     scheme: str | None = None,
     *,
+    tokens: Labels | None = None,
+    known_words: Set[str] | None = None,
     types: Sequence[str] = (),
-    new: Sequence[Sequence[bool]] | None = None,
+    spans: np.ndarray | None = None,
+    pairs: Sequence[Pair] | None = None,
 ) -> Tally:
     """Counts entities, or tags, per sentence.
 
     Partial matches follow the rule if its spans have lengths, else "conlleval".
 
     Args:
-        gold: As in `scoring.score`.
-        predicted: As in `scoring.score`.
-        rule: As in `scoring.score`.
-        scheme: As in `scoring.score`.
+        gold: As in `scoring.score`, like all but the last three.
+        predicted: The predicted labels.
+        rule: Rule for reading spans.
+        scheme: Scheme of the labels.
+        tokens: The words of each sentence.
+        known_words: The words of the training text.
         types: Entity types that get figures even if the labels lack them.
-        new: For tags, whether each token's word is out of vocabulary, if known.
+        spans: What `scoring.count` returned for all types of the labels, if known.
+        pairs: What `errors.pairs` returned, if known.
 
     Example:
         >>> counts = tally([["B-PER", "O"], ["O"]], [["B-PER", "O"], ["B-PER"]])
@@ -144,59 +150,46 @@ def tally(
     """
     known = scoring.check_labels(gold, predicted, scheme)
     scheme = schemes.detect(gold) if scheme is None else scheme
-    if scheme == TAGS:
-        return _of_tags(gold, predicted, new)
-    kinds = tuple(sorted({*known, *types}))
-    spans = scoring.count(gold, predicted, rule, scheme, kinds)
-    table: dict[str, np.ndarray] = {}
-    for place, name in enumerate(("correct", "predicted", "gold")):
-        table[name] = spans[..., place].sum(1)
-        for column, kind in enumerate(kinds):
-            table[f"{name} {kind}"] = spans[:, column, place]
-    of = rule if rule in scoring.WITH_LENGTHS else "conlleval"
-    found = errors.pairs(gold, predicted, of, scheme)
-    for name, column in errors.matches(found, len(gold)).items():
-        table[f"matches {name}"] = column
     lengths = [len(labels) for labels in gold]
-    prefixes = [np.array([x[0] for x in chain(*s)], "U1") for s in (gold, predicted)]
-    table |= _tokens("token accuracy", lengths, _right(gold, predicted))
-    for letter in "OBIESLU":
-        if (chosen := prefixes[0] == letter).any():
-            right = prefixes[1] == letter
-            table |= _tokens(f"chunk recall {letter}", lengths, right, chosen)
-    return Tally(np.stack([*table.values()], axis=1), tuple(table), kinds)
-
-
-def _of_tags(
-    gold: Labels, predicted: Labels, new: Sequence[Sequence[bool]] | None
-) -> Tally:
-    lengths, right = [len(tags) for tags in gold], _right(gold, predicted)
-    table = _tokens("accuracy", lengths, right)
-    if new is not None:
-        unknown = np.array(list(chain(*new)), bool)
-        table |= _tokens("oov accuracy", lengths, right, unknown)
-        table |= _tokens("known accuracy", lengths, right, ~unknown)
-    return Tally(np.stack([*table.values()], axis=1), tuple(table))
-
-
-def _right(gold: Labels, predicted: Labels) -> np.ndarray:
-    return np.array(list(map(operator.eq, chain(*gold), chain(*predicted))), bool)
+    right = np.fromiter(map(operator.eq, chain(*gold), chain(*predicted)), bool)
+    every = np.ones(len(right), bool)
+    if scheme == TAGS:
+        masks = {"accuracy": every}
+        if tokens is not None and known_words is not None:
+            words = chain(*tokens)
+            new = np.array([word not in known_words for word in words], bool)
+            masks |= {"oov accuracy": new, "known accuracy": ~new}
+        return Tally({x: _tokens(lengths, right, mask) for x, mask in masks.items()})
+    kinds = tuple(sorted({*known, *types}))
+    if spans is None or kinds != known:
+        spans = scoring.count(gold, predicted, rule, scheme, kinds)
+    if pairs is None:
+        of = rule if rule in scoring.WITH_LENGTHS else "conlleval"
+        pairs = errors.pairs(gold, predicted, of, scheme)
+    ratios = of_spans(spans.sum(1)).ratios
+    for i, kind in enumerate(kinds):
+        ratios |= of_spans(spans[:, i], after=f" {kind}").ratios
+    for name, counts in errors.matches(pairs, len(gold)).items():
+        ratios |= of_spans(counts, before=f"{name} match ").ratios
+    ratios["token accuracy"] = _tokens(lengths, right, every)
+    first, second = (
+        np.array([label[0] for label in chain(*side)], "U1")
+        for side in (gold, predicted)
+    )
+    for prefix in "OBIESLU":
+        if (first == prefix).any():
+            name = f"chunk recall {prefix}"
+            ratios[name] = _tokens(lengths, second == prefix, first == prefix)
+    return Tally(ratios, kinds)
 
 
 def _tokens(
-    name: str,
-    lengths: Sequence[int],
-    right: np.ndarray,
-    chosen: np.ndarray | None = None,
-) -> dict[str, np.ndarray]:
-    """Returns the right and all chosen tokens of each sentence."""
+    lengths: Sequence[int], right: np.ndarray, chosen: np.ndarray
+) -> np.ndarray:
+    """Returns the right and all of the chosen tokens of each sentence, `[S, 2]`."""
     sentence = np.repeat(np.arange(len(lengths)), lengths)
-    chosen = np.ones(len(sentence), bool) if chosen is None else chosen
-    parts = {f"right {name}": chosen & right, f"all {name}": chosen}
-    return {
-        column: np.bincount(sentence[which], minlength=len(lengths))
-        for column, which in parts.items()
-    }
+    sides = sentence[chosen & right], sentence[chosen]
+    return np.stack([np.bincount(x, minlength=len(lengths)) for x in sides], axis=1)
 
 
 # --- Intervals ------------------------------------------------------------------------
@@ -232,8 +225,8 @@ def bootstrap(
         (0.5, 0.4, 0.6)
     """
     _check(rounds, level)
-    counts = counted.counts.astype(np.float64)
-    totals = np.concatenate([x @ counts for x in _draws(len(counts), rounds, seed)])
+    draws = _draws(len(counted.counts), rounds, seed)
+    totals = np.concatenate([np.tensordot(x, counted.counts, 1) for x in draws])
     drawn = counted.figures(totals)
     return {
         name: Interval(value, *_bounds(drawn[name], level))
@@ -253,10 +246,7 @@ def _draws(size: int, rounds: int, seed: int) -> Iterator[np.ndarray]:
     """Yields how often some rounds draw each sentence, `[r, S]`."""
     generator = np.random.default_rng(seed)
     for count in _chunks(rounds, size, _AT_ONCE):
-        if not size:
-            yield np.zeros((count, 0))
-            continue
-        places = generator.integers(size, size=(count, size))
+        places = generator.integers(max(size, 1), size=(count, size))
         places += size * np.arange(count)[:, None]
         drawn = np.bincount(places.ravel(), minlength=count * size)
         yield drawn.reshape(count, size).astype(np.float64)
@@ -343,30 +333,30 @@ def compare(
     if not (first and second):
         raise InputError("Expected a run or more on each side")
     _check(rounds, level)
-    _check_same([*first, *second])
-    runs = [
-        [x.figures(x.counts.sum(0).astype(float)) for x in s] for s in (first, second)
-    ]
-    names = [n for n in runs[0][0] if all(n in run for side in runs for run in side)]
+    runs = [*first, *second]
+    _check_same(runs)
+    common = [x for x in runs[0].ratios if all(x in run.ratios for run in runs)]
+    sides = [[run.only(common) for run in side] for side in (first, second)]
+    names = [*sides[0][0].of_all]
     values = [
-        np.array([[r[n] for n in names] for r in side]) for side in runs
-    ]  # [r, F]
+        np.stack([_row(run, run.counts.sum(0)) for run in side]) for side in sides
+    ]
     means = [side.mean(0) for side in values]
-    drawn = _resampled(first, second, names, rounds, seed)
-    if len(first) == len(second) == 1:
-        moved = _swapped(first[0], second[0], names, rounds, seed)
+    drawn = _resampled(sides, rounds, seed)
+    if len(runs) == 2:
+        moved = _swapped(sides[0][0], sides[1][0], rounds, seed)
     else:
         moved = _exchanged(np.concatenate(values), len(first), rounds, seed)
-    found = {}
+    differences = {}
     for i, name in enumerate(names):
         gap = means[0][i] - means[1][i]
         cells = [_defined(x) for x in (means[0][i], means[1][i], gap)]
-        cells += _bounds(drawn[:, i], level)
+        cells += [*_bounds(drawn[:, i], level)]
         cells += [_inverted(drawn[:, i]), _beyond(moved[:, i], gap)]
-        sides = [side[:, i].tolist() for side in values]
-        is_known = min(map(len, sides)) > 1 and not np.isnan(gap)
-        found[name] = Difference(*cells, welch=welch(*sides) if is_known else None)
-    return found
+        has_runs = min(map(len, sides)) > 1 and not np.isnan(gap)
+        p = welch(*(side[:, i].tolist() for side in values)) if has_runs else None
+        differences[name] = Difference(*cells, welch=p)
+    return differences
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> float:
@@ -385,73 +375,57 @@ def welch(first: Sequence[float], second: Sequence[float]) -> float:
     return float(test.pvalue)
 
 
-def _check_same(tallies: Sequence[Tally]) -> None:
-    one = tallies[0]
-    same = [c for c in one.columns if c.startswith("gold") or c in _ALL_TOKENS]
-    for other in tallies[1:]:
-        if len(one.counts) != len(other.counts):
-            raise InputError(
-                f"Expected systems on the same sentences, got {len(one.counts)} and "
-                f"{len(other.counts)} sentences"
-            )
-        for column in same:
-            if column not in other.columns:
-                raise InputError(f"Only one of the systems counts {column!r}")
-            sides = [t.counts[:, t.columns.index(column)] for t in (one, other)]
-            for i in np.flatnonzero(sides[0] != sides[1]):
-                raise InputError(
-                    f"Expected systems on the same sentences, but sentence {i} "
-                    f"(counted from 0) has {sides[0][i]} and {sides[1][i]} in the "
-                    f"count {column!r}"
-                )
+def _check_same(runs: Sequence[Tally]) -> None:
+    """Raises an error unless all runs have the same gold spans and tokens."""
+    sizes = {len(run.counts): None for run in runs}
+    if len(sizes) > 1:
+        raise InputError(
+            "Expected systems on the same sentences, got "
+            f"{' and '.join(map(str, sizes))} sentences"
+        )
+    for name, counts in runs[0].ratios.items():
+        if name.startswith("recall") or name in ("token accuracy", "accuracy"):
+            for run in runs[1:]:
+                if name not in run.ratios:
+                    raise InputError(f"Only one of the systems has the figure {name!r}")
+                others = run.ratios[name][:, 1]
+                for i in np.flatnonzero(counts[:, 1] != others):
+                    what = "gold spans" if name.startswith("recall") else "tokens"
+                    raise InputError(
+                        f"Expected systems on the same sentences, but sentence {i} "
+                        f"(counted from 0) has {counts[i, 1]} and {others[i]} {what}"
+                    )
 
 
-_ALL_TOKENS = ("all token accuracy", "all accuracy")
+def _row(counted: Tally, totals: np.ndarray) -> np.ndarray:
+    """Returns the figures in order, `[..., F]`."""
+    return np.stack([*counted.figures(totals).values()], axis=-1)
 
 
-def _chosen(counted: Tally, totals: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    figures = counted.figures(totals)
-    return np.stack([figures[name] for name in names], axis=-1)
-
-
-def _resampled(
-    first: Sequence[Tally],
-    second: Sequence[Tally],
-    names: Sequence[str],
-    rounds: int,
-    seed: int,
-) -> np.ndarray:
+def _resampled(sides: Sequence[list[Tally]], rounds: int, seed: int) -> np.ndarray:
     """Returns differences for resampled sentences and runs, `[R, F]`."""
     generator = np.random.default_rng((seed, 1))
     differences = []
-    for drawn in _draws(len(first[0].counts), rounds, seed):
+    for drawn in _draws(len(sides[0][0].counts), rounds, seed):
         means = []
-        for side in (first, second):
-            runs = np.stack([_chosen(t, drawn @ t.counts, names) for t in side])
+        for side in sides:
+            runs = np.stack([_row(x, np.tensordot(drawn, x.counts, 1)) for x in side])
             which = generator.integers(len(side), size=(len(side), len(drawn)))
             means.append(runs[which, np.arange(len(drawn))].mean(0))
         differences.append(means[0] - means[1])
     return np.concatenate(differences)
 
 
-def _swapped(
-    first: Tally, second: Tally, names: Sequence[str], rounds: int, seed: int
-) -> np.ndarray:
+def _swapped(first: Tally, second: Tally, rounds: int, seed: int) -> np.ndarray:
     """Returns differences with the systems swapped in random sentences, `[R, F]`."""
     generator = np.random.default_rng((seed, 2))
-    columns = [c for c in first.columns if c in second.columns]
-    places = [[t.columns.index(c) for c in columns] for t in (first, second)]
-    gap = second.counts[:, places[1]] - first.counts[:, places[0]]
+    gap = second.counts - first.counts
     differences = []
     for count in _chunks(rounds, len(gap), 2 * _AT_ONCE):
         swaps = generator.integers(2, size=(count, len(gap))).astype(np.float64)
-        moved = swaps @ gap.astype(np.float64)
-        sides = []
-        for counted, at, sign in ((first, places[0], 1), (second, places[1], -1)):
-            totals = np.tile(counted.counts.sum(0).astype(np.float64), (count, 1))
-            totals[:, at] += sign * moved
-            sides.append(_chosen(counted, totals, names))
-        differences.append(sides[0] - sides[1])
+        moved = np.tensordot(swaps, gap, 1)
+        changed = _row(first, first.counts.sum(0) + moved)
+        differences.append(changed - _row(second, second.counts.sum(0) - moved))
     return np.concatenate(differences)
 
 

@@ -16,7 +16,6 @@ from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import scoring
 from jaxner.tagger import Tagger, build
-from tests.marks import slow
 
 
 @pytest.fixture(scope="session")
@@ -197,34 +196,26 @@ def attention(lan, tokens):
     return np.asarray(out["label_attention"], np.float64)[:, :, : len(tokens)]
 
 
-@pytest.mark.parametrize("layer", [*slow(1, 2), None])
-def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(
-    lan, split, layer
-):
-    found = refinement.traces(lan, split, samples=0, layer=layer)
+def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(lan, split):
+    readings = refinement.read_lan(lan, split, 0)
     expected = jaxner.tag(lan, [e.tokens for e in split.examples])
-    assert [trace.final for trace in found] == expected
-    for trace, example in zip(found, split.examples, strict=True):
-        chances = attention(lan, example.tokens)[(layer or 2) - 1].mean(axis=0)
+    for read, labels, example in zip(readings, expected, split.examples, strict=True):
+        assert lan.vocabulary.decode(read.refined[:, 0].tolist()) == labels
+        chances = attention(lan, example.tokens)[-1].mean(axis=0)
         np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
         entropy = -(chances * np.log(chances)).sum(axis=1)
-        np.testing.assert_allclose(trace.uncertainty, entropy, rtol=1e-4)
-        labels = lan.vocabulary.decode(chances.argmax(axis=1).tolist())
-        assert trace.draft == labels
+        np.testing.assert_allclose(read.entropy[:, 0], entropy, rtol=1e-4)
+        assert read.draft[:, 0].tolist() == chances.argmax(axis=1).tolist()
 
 
-def test_passes_with_dropout_depend_on_the_key_alone(lan, split):
-    runs = [
-        refinement.traces(lan, split, samples=3, key=jax.random.key(seed))
-        for seed in (0, 0, 1)
-    ]
+def test_passes_with_dropout_depend_on_the_seed_alone(lan, split):
+    runs = []
+    for seed in (0, 0, 1):
+        options = dataclasses.replace(lan.model.mc_dropout, seed=seed)
+        model = lan.model.clone(mc_dropout=options)
+        runs.append(refinement.traces(dataclasses.replace(lan, model=model), split))
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
-
-
-def test_a_layer_that_is_not_there(lan, split):
-    with pytest.raises(ValueError, match=r"layer from 1 to 2 .*got 3"):
-        refinement.traces(lan, split, layer=3)
 
 
 def test_table_1_counts_each_kind_of_change():

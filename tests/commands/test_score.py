@@ -160,3 +160,11 @@ def test_runs_that_are_not_there(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run("score", tmp_path / "none.conll")
     assert "none.conll" in capsys.readouterr().err
+
+
+def test_two_outputs_of_one_name_are_refused(files, capsys):
+    """The page's JSON once replaced that of --json."""
+    names = ["--json", files / "x.json", "--report", files / "x.html"]
+    with pytest.raises(SystemExit):
+        run("score", files / "a.conll", *names)
+    assert "x.json twice" in capsys.readouterr().err

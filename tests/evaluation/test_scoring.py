@@ -20,7 +20,6 @@ from jaxner.evaluation.scoring import (
     Counts,
     Task,
     score,
-    score_with_seqeval,
 )
 from tests.evaluation.conlleval_reference import conlleval
 
@@ -70,7 +69,7 @@ def test_seqeval_counts_the_same(scheme, well_formed):
     if well_formed:
         gold = [convert(labels, scheme) for labels in gold]
     ours = score(gold, predicted, scheme=scheme)
-    theirs = score_with_seqeval(gold, predicted, scheme=scheme)
+    theirs = score(gold, predicted, rule="seqeval", scheme=scheme)
     assert theirs.to_dict() == ours.to_dict()  # also the rule's name
     assert list(theirs.by_type) == list(ours.by_type)
     assert 0.3 < ours.f1 < 0.9  # else the comparison would say little
@@ -95,7 +94,7 @@ def test_conlleval_counts_the_same(scheme):
 def test_short_sentences_are_counted_as_by_both(predicted):
     gold = [labels[::-1] for labels in predicted]
     ours = score(gold, predicted, scheme="BIOES")
-    theirs = score_with_seqeval(gold, predicted, scheme="BIOES")
+    theirs = score(gold, predicted, rule="seqeval", scheme="BIOES")
     assert ours.by_type == conlleval(gold, predicted, bioes=True)
     assert ours.to_dict() == theirs.to_dict()
 
@@ -262,7 +261,7 @@ def test_sides_in_different_schemes():
 
 def test_types_may_look_like_prefixes_and_sentences_be_tuples():
     labels = (("B-S-B-x", "I-S-B-x", "O", "B-B"), ())
-    for scores in (score(labels, labels), score_with_seqeval(labels, labels)):
+    for scores in (score(labels, labels), score(labels, labels, rule="seqeval")):
         assert list(scores.by_type) == ["B", "S-B-x"]
         assert scores.overall == Counts(2, 2, 2)
 
@@ -304,11 +303,6 @@ def test_figures_without_predictions_or_gold():
 def test_wrong_input_says_what_is_wrong(gold, predicted, options, message):
     with pytest.raises(ValueError, match=message):
         score(gold, predicted, **options)
-
-
-def test_no_sentences_at_all_are_told(unchecked):
-    with pytest.raises(TypeError, match="Expected gold as a list of sentences"):
-        score(None, [["O"]])
 
 
 # --- Tags -----------------------------------------------------------------------------

@@ -40,8 +40,9 @@ def test_partial_figures_by_hand():
 
 def test_tags():
     gold, guess, words = [["X", "Y"], ["Z"]], [["X", "X"], ["Z"]], [["a", "b"], ["c"]]
-    found = stats.tally(gold, guess, scheme="tags", new=[[False, True], [True]]).of_all
-    scores = scoring.score(gold, guess, scheme="tags", tokens=words, known_words={"a"})
+    how = {"scheme": "tags", "tokens": words, "known_words": {"a"}}
+    found = stats.tally(gold, guess, **how).of_all
+    scores = scoring.score(gold, guess, **how)
     assert found["accuracy"] == pytest.approx(scores.accuracy)
     assert found["oov accuracy"] == pytest.approx(scores.oov_accuracy)
     assert found["known accuracy"] == pytest.approx(scores.known_accuracy)
