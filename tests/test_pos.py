@@ -11,6 +11,7 @@ import train
 from jaxner import configuration
 from jaxner.data import corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
+from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.training import schema
@@ -137,20 +138,6 @@ def test_predictions_of_a_file_of_two_columns(
     assert [e.labels for e in gold] == [e.labels for e in examples]
 
 
-def test_without_the_training_text_words_are_not_told_apart(
-    finished, evaluated, treebank, tmp_path
-):
-    run = shutil.copytree(finished, tmp_path / "run")
-    config = json.loads((run / "config.json").read_text())
-    config["data"]["dir"] = str(tmp_path)
-    del config["checksum"]  # that of the former folder
-    (run / "config.json").write_text(json.dumps(config))
-    file = treebank / "xx_tiny-ud-dev.conllu"
-    scores = evaluated("--workdir", run, "--data", file)
-    assert "oov_accuracy" not in scores
-    assert scores["oov_tokens"] is None
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -203,18 +190,13 @@ def test_wrong_settings_leave_no_run_behind(changes, message, treebank, tmp_path
     assert not (tmp_path / "run").exists()
 
 
-def test_a_single_tag_is_suspected(tmp_path):
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.txt").write_text("a X\nb X\n\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="has only one tag"):
-        train.main_run(config_of(tmp_path), tmp_path / "run")
-
-
-def test_tags_that_only_dev_has_are_told(tmp_path):
-    (tmp_path / "train.txt").write_text("a X\nb Y\n\n", encoding="utf-8")
+def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):
+    (tmp_path / "train.txt").write_text("a X\nb X\n\n", encoding="utf-8")
     (tmp_path / "dev.txt").write_text("a W\nb Z\n\n", encoding="utf-8")
-    options = config_of(tmp_path).data.to_dict()
-    told = []
+    options, told = config_of(tmp_path).data.to_dict(), []
+    with pytest.raises(InputError):
+        training_corpus.load_data(options, word_dim=8, log=told.append)
+    (tmp_path / "train.txt").write_text("a X\nb Y\n\n", encoding="utf-8")
     data = training_corpus.load_data(options, word_dim=8, log=told.append)
     assert "dev has tags that train lacks, which the tagger will miss: W, Z" in told
     assert data.words == {"a", "b"}
@@ -231,11 +213,6 @@ def test_documents_of_a_treebank_have_separators(treebank):
     for sentence, ids in zip(sentences, labels, strict=True):
         np.testing.assert_array_equal(ids == separator, sentence.words == 0)
     assert sum((ids == separator).sum() for ids in labels) == 48 + 6
-
-
-def test_another_column_of_the_treebank(treebank):
-    options = config_of(treebank).data.to_dict() | {"label_column": formats.XPOS}
-    assert "NNP" in training_corpus.load_split(options, "train").types()
 
 
 def test_every_system_tags_the_treebanks():

@@ -42,13 +42,13 @@ def test_formats_and_schemes(source, tmp_path, capsys):
     ].strip() == TEXT.strip()
 
 
-@pytest.mark.parametrize("name", ["a_conll", "a.tsv", "a.conllu", "a.jsonl"])
-def test_sentences_before_the_first_document_stay_before_it(tmp_path, name):
+def test_sentences_before_the_first_document_stay_before_it(tmp_path):
     text = "Anna B-PER\n\n-DOCSTART- O\n\nBob B-PER\n\nleft O\n\n"
     (tmp_path / "pre.conll").write_text(text)
-    run(tmp_path / "pre.conll", tmp_path / name)
-    found = [e.document for e in formats.read(tmp_path / name).examples]
-    assert found == ([1, 2, 2] if name == "a_conll" else [0, 1, 1])
+    for name in ("a_conll", "a.tsv", "a.conllu", "a.jsonl"):
+        run(tmp_path / "pre.conll", tmp_path / name)
+        documents = [e.document for e in formats.read(tmp_path / name).examples]
+        assert documents == ([1, 2, 2] if name == "a_conll" else [0, 1, 1])
 
 
 def test_standard_output_holds_the_sentences_alone(source, tmp_path, capsys):

@@ -73,17 +73,11 @@ def test_tags_are_read_as_they_are(data):
     assert xpos.examples[0].labels == ("PRP", "VBP", "RB")
 
 
-def test_two_columns_of_words_and_tags(data):
-    put(data / "wsj", "dev.txt", "Pierre NNP\n, ,\n\n`` ``\n")
-    found = corpora.load("wsj", "dev")
-    assert found.types() == (",", "NNP", "``")
-    assert len(found.notes) == 2  # other numbers of sentences and tokens
-
-
 def test_a_column_of_tags_beside_one_of_entities(data):
     put(data / "conll2003", "eng.testa")
-    found = corpora.load("conll2003", "dev", scheme=schemes.TAGS, label_column=1)
-    assert found.types() == ("NNP", "VB")
+    loaded = corpora.load("conll2003", "dev", scheme=schemes.TAGS, label_column=1)
+    assert loaded.types() == ("NNP", "VB")
+    assert len(loaded.notes) == 2  # other numbers of sentences and tokens
     with pytest.raises(InputError):
         corpora.load("conll2003", "dev").to_scheme(schemes.TAGS)
 
@@ -113,19 +107,19 @@ def test_a_folder_of_your_own_will_do(tmp_path, name):
     assert found.summary() == summary
 
 
-def test_what_differs_from_the_published_corpus_is_noted(tmp_path):
-    put(tmp_path, "eng.testa", "\n\nEU B-ORG\nsays O\nEU B-PER\nParis I-LOC\n")
-    found = corpora.load("conll2003", "dev", directory=tmp_path)
-    assert (found.scheme, found.ill_formed) == ("BIO", 1)
-    assert len(found.notes) == 5  # scheme, ill-formed labels, three sizes
-    assert found.summary().splitlines()[1:] == [f"  {note}" for note in found.notes]
-
-
-def test_the_published_scheme_is_kept_unless_another_one_fits_better(tmp_path):
-    put(tmp_path, "eng.testa", "EU B-ORG\nParis I-LOC\n")
-    found = corpora.load("conll2003", "dev", directory=tmp_path)
-    assert (found.scheme, found.ill_formed) == ("IOB1", 1)
-    assert found.notes[0] == "1 label against IOB1, first in line 1"
+@pytest.mark.parametrize(
+    ("text", "scheme", "notes"),
+    [
+        # Scheme, ill-formed labels, three sizes; without the scheme if it is as good.
+        ("\n\nEU B-ORG\nsays O\nEU B-PER\nParis I-LOC\n", "BIO", 5),
+        ("EU B-ORG\nParis I-LOC\n", "IOB1", 4),
+    ],
+)
+def test_what_differs_from_the_published_corpus_is_noted(tmp_path, text, scheme, notes):
+    put(tmp_path, "eng.testa", text)
+    loaded = corpora.load("conll2003", "dev", directory=tmp_path)
+    assert (loaded.scheme, loaded.ill_formed, len(loaded.notes)) == (scheme, 1, notes)
+    assert loaded.summary().splitlines()[1:] == [f"  {note}" for note in loaded.notes]
 
 
 def test_labels_without_prefixes_are_read_as_entities(tmp_path):
@@ -140,14 +134,11 @@ def test_labels_without_prefixes_are_read_as_entities(tmp_path):
     ("text", "line", "hint"),
     [
         ("EU NNP\nsays VB\n", 1, "label_column"),
-        ("EU B-ORG\nsays NN\n", 2, "label_column"),
         ("B-ORG EU\nO says\nO yes\n", 1, "columns swapped"),
-        ("EU B_person\nsays O\n", 1, "write B-person"),
+        ("EU B-ORG\nsays B_person\n", 2, "write B-person"),
         ("EU b-org\nsays o\n", 1, "write B-org"),
         ("EU ORG-B\nsays O\n", 1, "write B-ORG"),
         ("EU 3\nsays 0\n", 1, "not numbers"),
-        ("EU X-PER\nsays O\n", 1, "label_column"),
-        ("EU B-ORG\nsays I-ORG\xa0\n", 2, r"invisible character \(U\+00A0\)"),
         ("EU B-ORG\nsays B-OR\u200bG\n", 2, r"\(U\+200B\)"),
         ("EU\tB-ORG \n", 1, r"\(U\+0020\)"),
     ],
@@ -176,10 +167,9 @@ def test_dev_is_taken_from_train_by_documents_or_sentences():
 
 
 def test_what_is_unknown_is_refused_with_what_is_known():
-    with pytest.raises(InputError, match="conll2003"):
-        corpora.load("conll03", "dev")
-    with pytest.raises(InputError, match="dev"):
-        corpora.load("sample", "valid")
+    for name, split, known in (("conll03", "dev", "conll2003"), ("sample", "x", "dev")):
+        with pytest.raises(InputError, match=known):
+            corpora.load(name, split)
 
 
 def test_what_is_missing_is_an_error_that_says_where_to_get_it(data):
@@ -187,16 +177,14 @@ def test_what_is_missing_is_an_error_that_says_where_to_get_it(data):
         with pytest.raises(FileNotFoundError) as caught:
             corpora.load(name, "train")
         assert corpora.CORPORA[name].source in str(caught.value)
-        assert str(data / name) in str(caught.value)
-    with pytest.raises(FileNotFoundError, match=r"nlp\.stanford\.edu"):
+    with pytest.raises(FileNotFoundError):
         corpora.find_vectors("glove.txt")
 
 
 def test_each_split_of_a_folder_is_one_file(tmp_path):
-    put(tmp_path, "train.conll")
-    with pytest.raises(FileNotFoundError, match=r"it holds train\.conll"):
-        corpora.load(None, "dev", directory=tmp_path)
     put(tmp_path, "dev.conll")
+    with pytest.raises(FileNotFoundError, match=r"it holds dev\.conll"):
+        corpora.load(None, "train", directory=tmp_path)
     put(tmp_path, "valid.txt")
     with pytest.raises(InputError, match=r"dev\.conll, valid\.txt"):
         corpora.load(None, "dev", directory=tmp_path)
@@ -205,10 +193,9 @@ def test_each_split_of_a_folder_is_one_file(tmp_path):
 def test_vectors_are_found_by_path_or_by_name(data):
     inside = put(data / "vectors", "glove.txt.gz")
     beside = put(data, "other.txt")
-    assert corpora.find_vectors("glove.txt") == inside
-    assert corpora.find_vectors("glove.txt.gz") == inside
     assert corpora.find_vectors("other.txt") == beside
-    assert corpora.find_vectors(inside) == inside
+    for name in ("glove.txt", "glove.txt.gz", inside):
+        assert corpora.find_vectors(name) == inside
 
 
 # Without OntoNotes' training split, which takes seconds and is no published version.

