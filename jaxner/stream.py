@@ -487,8 +487,7 @@ def tag_file(
         sink: Formats the labelled records.
         output: Where to write; may contain the results of an interrupted run.
         path: Name of the input, for errors.
-        constrained: As in `jaxner.tag`.
-        min_probability: As in `jaxner.entities`.
+        constrained, min_probability: As in `jaxner.entities`.
         shard: Index of this process and number of processes, n; each takes every n-th
             record (every n-th document for a tagger that reads documents).
         stops: Whether a bad record ends the run; otherwise it goes to the rejects.
@@ -496,9 +495,8 @@ def tag_file(
         log: Receives the progress after each chunk.
 
     Raises:
-        InputError: A record is bad (the records before it are written); the input
-            differs from that of the interrupted run; or the tagger has no probabilities
-            of entities, and there is a minimum.
+        InputError: A record is bad (the records before it are written); or the input
+            differs from that of the interrupted run.
     """
     fields.check("min_probability", min_probability, fields.Share)
     has_chances = not sink.has_tags and not isinstance(

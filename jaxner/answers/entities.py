@@ -100,8 +100,8 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
         InputError: The tagger returns tags, which are not spans.
 
     Example:
-        >>> from jaxner import load
-        >>> "PER" in entity_types(load("runs/grn"))
+        >>> import jaxner
+        >>> "PER" in entity_types(jaxner.load("runs/grn"))
         True
     """
     check_tagger(params)
@@ -277,13 +277,9 @@ def arrays(
     num_samples: int | None = None,
     **given: Any,
 ) -> Any:
-    """Returns entities as `EntityArrays`, for strings, too; none for a tagger of tags.
+    """Returns `EntityArrays` `[T]` or, for n labellings, `[T, N]`, for strings, too.
 
-    The arguments are those of `entities`.
-
-    Returns:
-        NumPy arrays `[T]` or, for n labellings, `[T, N]`; a list of them for several
-        sentences; JAX arrays with a leading batch axis for an encoded batch.
+    They are none for a tagger of tags. The arguments are those of `entities`.
     """
     tagging.check_draws(decoding, key)
     answer = tagging.over(

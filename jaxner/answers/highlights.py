@@ -27,18 +27,9 @@ pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
 
 
 def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Text:
-    """Returns a text with coloured entities, each with type and probability.
+    """Returns a text with its coloured entities, each with type and probability.
 
-    Args:
-        text: The raw text.
-        found: Its entities, from left to right, without overlaps.
-        types: All types, which determine the colours.
-
-    Example:
-        >>> from jaxner import Entity
-        >>> rome = Entity("Rome", 0, 1, 0, 4, "LOC", 0.974)
-        >>> highlighted("Rome fell", [rome], ["LOC"]).plain
-        'Rome LOC\\xa097% fell'
+    They come from left to right, without overlaps; `types` determine the colours.
     """
     shown, end = Text(), 0
     for entity in found:

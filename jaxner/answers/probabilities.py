@@ -51,12 +51,7 @@ def check_static(name: str, value: Any, hint: Any) -> None:
 
 @checked
 def count_passes(params: Tagger, num_samples: Passes | None) -> int:
-    """Returns the number of passes, which determines the batch size.
-
-    Raises:
-        InputError: The number is negative, or given for an ensemble or a tagger with a
-            refinement.
-    """
+    """Returns the number of passes, which determines the batch size."""
     check_tagger(params)
     if isinstance(params, Ensemble):
         if num_samples:
@@ -257,13 +252,11 @@ def sample(
 
     Args:
         params: What `load` returned; not an ensemble.
-        tokens: As in `tag`.
+        tokens, documents, vectors: As in `tag`.
         key: Draws the masks. The masks of a sentence depend on the key and its words,
             not on its batch or padding.
         num_samples: Number of passes, M; static under `jit`. Fewer passes are a prefix
             of more passes.
-        documents: As in `tag`.
-        vectors: As in `tag`.
 
     Returns:
         Probabilities `[M, T, L]` (a CRF's marginals), zero under padding; a list of

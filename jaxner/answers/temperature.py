@@ -41,14 +41,11 @@ class Fit(NamedTuple):
     """A fitted temperature.
 
     Attributes:
-        temperature: The temperature that makes the gold labels most probable; 1 if none
-            is better.
-        before: Negative log-likelihood of the gold labels at temperature 1, by their
-            marginal probabilities, in nats per token.
+        temperature: The best temperature; 1 if no other is better.
+        before: Negative log-likelihood at temperature 1, in nats per token.
         after: The same at the fitted temperature; never above `before`.
         sentences: Number of sentences in the fit.
-        left_out: Number of sentences left out because of a label that training never
-            saw.
+        left_out: Number of sentences left out: they have a label unseen in training.
     """
 
     temperature: float
@@ -88,9 +85,8 @@ def fit(params: Tagger, split: Split) -> Fit:
     the CRF with its scores divided by the temperature, or the mean over the passes of a
     tagger with Monte Carlo dropout.
 
-    Args:
-        params: What `load` returned; its own temperature is ignored.
-        split: Sentences that training did not see, with gold labels in any scheme.
+    The split is one that training did not see, with gold labels in any scheme. The
+    tagger's own temperature is ignored.
 
     Raises:
         ValueError: No sentence has known labels; the head is autoregressive.
@@ -173,14 +169,8 @@ def _block_loss(block: _Block, temperature):
 def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     """Measures the calibration of a tagger's probabilities, at its temperature.
 
-    Args:
-        params: What `load` returned.
-        split: Sentences with gold labels, in any scheme.
-        n_best: Of how many labellings entities are taken; above 1, the curve reaches
-            recalls beyond that of the best labelling.
-
-    Raises:
-        ValueError: The head is autoregressive.
+    Entities are those of the `n_best` labellings: above 1, the curve reaches recalls
+    beyond that of the best labelling. `ValueError`: the head is autoregressive.
     """
     vocabulary = params.vocabulary
     examples = split.to_scheme(vocabulary.scheme)

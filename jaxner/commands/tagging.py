@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from pathlib import Path
@@ -125,12 +126,7 @@ def _target(path: str, shard: int, source: Path) -> str:
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Parses `I/N`: index and number of shards.
-
-    Example:
-        >>> read_shard("0/4")
-        (0, 4)
-    """
+    """Returns index and number of shards from `I/N`."""
     index, _, count = text.partition("/")
     if index.isdecimal() and count.isdecimal() and int(index) < int(count):
         return int(index), int(count)
@@ -190,11 +186,12 @@ def show(
 
     params = tagger.load(str(workdir))
     text = _read(file)
+    cut: Any = functools.partial(_by_line, tokenizer)
     found = entities(
         params,
         text,
         min_probability=min_probability,
-        tokeniser=_by_line(tokenizer) if one_sentence_a_line else tokenizer,
+        tokenizer=cut if one_sentence_a_line else tokenizer,
     )
     shown = highlights.highlighted(text, found, entity_types(params))
     if html:
@@ -207,25 +204,17 @@ def show(
 def _read(path: Path | None) -> str:
     if path is None or str(path) == "-":
         return sys.stdin.read()
-    raw = path.read_bytes()
     try:
-        return raw.decode("utf-8")
+        return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        message = f"expected text in UTF-8, got the byte 0x{raw[error.start]:02x}"
-        raise InputError(message, path, line) from None
+        raise InputError(f"expected text in UTF-8: {error}", path) from None
 
 
-def _by_line(tokenizer: str | None) -> Any:
-    """Returns a tokenizer that reads each line as a sentence."""
-
-    def read(text: str) -> list[list[tuple[int, int]]]:
-        sentences, start = [], 0
-        for line in text.splitlines(keepends=True):
-            for sentence in tokens.read(line, tokenizer, split_sentences=False):
-                places = [(t.start + start, t.end + start) for t in sentence]
-                sentences.append(places)
-            start += len(line)
-        return sentences
-
-    return read
+def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:
+    """Returns the tokens of each line, as one sentence."""
+    sentences, start = [], 0
+    for line in text.splitlines(keepends=True):
+        for sentence in tokens.read(line, tokenizer, split_sentences=False):
+            sentences.append([(t.start + start, t.end + start) for t in sentence])
+        start += len(line)
+    return sentences

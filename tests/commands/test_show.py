@@ -51,15 +51,10 @@ def test_terminal_and_page_show_text_and_entities(
 
 
 def test_options_of_show(finished, text, capsys, monkeypatch):
-    for options in (
-        ["--min-probability=1"],
-        ["--one-sentence-a-line", "--tokeniser=words"],
-    ):
-        monkeypatch.setattr("sys.stdin", io.StringIO(text))
-        __main__.main(["show", "--workdir", str(finished), *options])
-        shown = capsys.readouterr().out
-        assert "<b> beat  Ajax & Rome" in shown
-        assert options != ["--min-probability=1"] or shown.strip() == text.strip()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    options = ["--min-probability=1", "--one-sentence-a-line", "--tokenizer=words"]
+    __main__.main(["show", "--workdir", str(finished), *options])
+    assert capsys.readouterr().out.strip() == text.strip()
 
 
 def test_what_would_steer_a_terminal_is_replaced():
@@ -71,10 +66,10 @@ def test_what_would_steer_a_terminal_is_replaced():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{bad}"], "bad.txt:2"),
+        (["{bad}"], "bad.txt"),
         (["nowhere.txt"], "nowhere.txt"),
         (["{bad}", "--html", "/no/where"], "/no/where"),
-        (["{bad}", "--min-probability", "3"], "[0, 1]"),
+        (["{bad}", "--min-probability", "3"], "at most 1"),
     ],
 )
 def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path, capsys):
