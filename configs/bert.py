@@ -10,12 +10,11 @@ model.safetensors and vocab.txt. The run starts from its weights and then needs 
 folder no more. A token's features come from its first word piece, or from the mean of
 its pieces; sentences too long for the encoder are split into overlapping windows.
 
-Options for looking up words (lower case, digits) do not apply to word pieces. Learning
-rates (`optimizer.parts.bert.learning_rate`, decay on all weights) and numbers of epochs
-are ours: neither the paper nor the authors' code gives them. UANet's draft is a
-variational LSTM on BERT's vectors; its refinement reads the same vectors. Its label
-vectors start from U(±1), not U(±600) as in `configs/uanet.py`: with the latter, their
-gradient would take almost all of the joint clip. (Not measured with BERT's weights.)
+Learning rates (`optimizer.parts.bert.learning_rate`, decay on all weights) and numbers
+of epochs are ours: neither the paper nor the authors' code gives them. UANet's draft is
+a variational LSTM on BERT's vectors; its refinement reads the same vectors. Its label
+vectors start from U(±1), not U(±600) as in `configs/uanet.py`, whose gradient would
+take almost all of the joint clip. (Not measured with BERT's weights.)
 
 After the colon: the data set, and
 

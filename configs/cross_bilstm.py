@@ -10,13 +10,10 @@ Strubell et al.'s Bi-LSTM-CRF) and .7 above the baseline; on WNUT-17 4.6 and 2.2
 dev epoch of 400 (OntoNotes 5, GloVe vectors of 300 dimensions) or 1,600 (WNUT-17,
 Godin's Twitter vectors of 400).
 
-Vectors are frozen; all words without one share a trained vector, also in training, and
-look-up is case-sensitive. (--config.model.representation.singleton_dropout=.5 also
-trains it on words that occur once, which is not in the authors' code.) As there, a
-batch of 32 is a random draw from the whole corpus, the alphabet has 85 characters
-(other ASCII punctuation gets the vector of the unknown character and the type of
-punctuation), and all sentences of a batch share dropout masks. Best epoch and figures
-use the strict rule, as in the paper.
+As in the authors' code, vectors are frozen; all words without one share a trained
+vector; look-up is case-sensitive; the alphabet has 85 characters (other punctuation has
+the vector of the unknown character and its type); and all sentences of a batch share
+dropout masks. Best epoch and figures use the strict rule, as in the paper.
 
 After the colon: the data set, and
 

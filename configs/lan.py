@@ -9,9 +9,8 @@ with BIO labels.
 
 Three BiLSTMs; after each of the first two, tokens attend to vectors of the labels, and
 after the third, the attention scores are the scores of the labels. There is no CRF. An
-LSTM reads the characters; a word's features are the final states of both directions, as
-in the authors' code (representation.chars.pool=max takes the maximum instead). Other
-settings are as in the authors' README, but biases start at 0, where PyTorch draws them;
+LSTM reads the characters; a word's features are the final states of both directions.
+Settings are as in the authors' README, but biases start at 0, where PyTorch draws them;
 training stops when the dev score has not risen for ten epochs.
 
 After the colon: the data set, and

@@ -10,13 +10,12 @@ About an hour on a CPU.
 32 in each direction. The penalty compares the units of one direction.
 
 The paper does not give batch size, epochs and label scheme: we use 16 sentences, 50
-epochs, BIOES, digits as 0 (as in Lample et al., whose preprocessing the paper names),
-and a loss that is the mean over sentences of the sum over words. Nor does it say what
-replaces Glorot's draw in the ablation, which ε Adam has, or which scorer it uses; our
-forget gates' biases start at 1. Where its literal choice costs much, or is missing, we
-chose by measurement (docs/systems.md): the penalty is over pairs of units, vectors are
-frozen, gradients are clipped at 5, and a word that occurs once counts as unknown with a
-probability of .5. The paper's own: --config.objective.orthogonality_form=identity
+epochs, BIOES, digits as 0 (as in Lample et al.), and a loss that is the mean over
+sentences of the sum over words. Forget gates' biases start at 1. Where the paper's
+literal choice costs much, or is missing, we chose by measurement (docs/systems.md): the
+penalty is over pairs of units, vectors are frozen, gradients are clipped at 5, and a
+word that occurs once counts as unknown with a probability of .5. The paper's own:
+--config.objective.orthogonality_form=identity
 --config.data.train_words=True --config.optimizer.clip_norm=None
 --config.model.representation.singleton_dropout=0.
 

@@ -16,14 +16,12 @@ Losses are sums over a batch of ten sentences. Where paper and authors' code dif
 values are the code's with the flags of its README (Γ .45, 7 heads of 160). Choose Γ and
 M after training, with `jaxner sweep`.
 
-Differences from the code: the vocabulary comes from training and the vector file, not
-from dev and test (so vectors are divided by the standard deviation of the training
-words' vectors, including drawn ones); there is no class for padding, no padding in the
-characters' maximum, and no sentence from -DOCSTART- lines; no sentence is skipped for
-its length; all attention layers are drawn independently; biases start at 0, where
-PyTorch draws them; the two directions of the LSTM have their own input masks (rate
-.01), where the code has one for both; conlleval chooses the best epoch, while figures
-are by the code's scorer (rule `ncrfpp`).
+Differences from the code: the vocabulary, and the deviation by which vectors are
+divided, come from training, not from dev and test; there is no class for padding and no
+sentence from -DOCSTART- lines; no sentence is skipped for its length; all attention
+layers are drawn independently; biases start at 0; the two directions of the LSTM have
+their own input masks (rate .01); conlleval chooses the best epoch, while figures are by
+the code's scorer (rule `ncrfpp`).
 
 After the colon: the data set, and
 
@@ -34,10 +32,9 @@ After the colon: the data set, and
     labels=false          a refinement without the draft's labels
     draft=grn             another encoder drafts: grn or idcnn (not in the paper)
     chars=intnet          IntNet's character features
-    form=paper            the paper's form where the code differs: recurrent dropout
-                          (eq. 3), labels by mean probabilities (eq. 4), the vector of
-                          the most probable draft label (eq. 7), layers as in eq. 8,
-                          Γ = .35
+    form=paper            where the code differs: recurrent dropout (eq. 3), labels by
+                          mean probabilities (eq. 4), the vector of the most probable
+                          draft label (eq. 7), layers as in eq. 8, Γ = .35
 """
 
 from jaxner import configuration, families

@@ -51,10 +51,7 @@ _HELP = ("-h", "-help", "--help")
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Runs a command.
-
-    Args:
-        arguments: The command's name and its arguments.
+    """Runs a command, given its name and its arguments.
 
     Raises:
         SystemExit: With status 2 for a wrong option, 1 for an error that is the user's,
@@ -76,8 +73,7 @@ def run(arguments: Sequence[str]) -> None:
         end(f"jaxner: no command {name!r}; known: {', '.join(COMMANDS)}{hint}", 2)
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a model may have modules of one's own
-    with _starting():
-        module = importlib.import_module(f"jaxner.commands.{COMMANDS[name][0]}")
+    module = importlib.import_module(f"jaxner.commands.{COMMANDS[name][0]}")
     function = getattr(module, name)
     if set(_HELP) & set(rest):
         print(parser_of(function).format_help())
@@ -136,19 +132,6 @@ def _is_users(error: Exception) -> bool:
 
 
 @contextlib.contextmanager
-def _starting() -> Iterator[None]:
-    """Says on a terminal that modules are imported."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    print("Starting …", end="", flush=True, file=sys.stderr)
-    try:
-        yield
-    finally:
-        print("\r\x1b[2K", end="", flush=True, file=sys.stderr)
-
-
-@contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Shows warnings in a line each, and the log of Orbax not at all."""
     from absl import logging
@@ -177,30 +160,18 @@ _COMMON = {
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of one command; see `parser_of`.
-
-    Attributes:
-        positional: Names of the positional parameters.
-        outputs: Names of the parameters that are files to write.
-        groups: Parameters that hold several options: what is called with those that
-            are set, and their names.
-        takes_overrides: Whether options of a config may follow.
-    """
+    """The parser of one command; see `parser_of`."""
 
     def __init__(self, **options: Any):
         super().__init__(**options)
-        self.positional: list[str] = []
-        self.outputs: set[str] = set()
+        self.positional: list[str] = []  # parameters
+        self.outputs: set[str] = set()  # parameters that are files to write
+        # What is called with the options of a parameter that are set, and their names.
         self.groups: dict[str, tuple[Callable, Sequence[str]]] = {}
-        self.takes_overrides = False
+        self.takes_overrides = False  # options of a config may follow
 
     def parse(self, arguments: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-        """Returns the positional and the named values for a call of the function.
-
-        Raises:
-            SystemExit: An option is unknown, missing or malformed.
-            OSError, ValueError: A file cannot be written, or is also read.
-        """
+        """Returns the positional and the named values for a call of the function."""
         known, overrides = self._split([*arguments])
         values = dict(vars(self.parse_args(known)))
         sources = [
@@ -215,7 +186,7 @@ class Parser(argparse.ArgumentParser):
         positional: list[Any] = []
         for name in self.positional:
             value = values.pop(name)
-            positional += value if isinstance(value, list) else [value]
+            positional += value if isinstance(value, (list, tuple)) else [value]
         for name, (kind, parts) in self.groups.items():
             own = {part: values.pop(part) for part in parts}
             values[name] = kind(**{k: v for k, v in own.items() if v is not None})
@@ -324,14 +295,9 @@ def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> No
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
         options["help"] += f" Default: {shown}."
     if name in parser.positional:
-        several = "*" if default == () else None if is_needed else "?"
-        parser.add_argument(
-            name,
-            nargs=several,
-            type=options["type"],
-            metavar=name.upper(),
-            help=options["help"],
-        )
+        options["metavar"] = name.upper()
+        options["nargs"] = "*" if default == () else None if is_needed else "?"
+        parser.add_argument(name, **options)
     else:
         flags = [flag, *_OTHER_SPELLINGS.get(flag, ())]
         parser.add_argument(*flags, dest=name, required=is_needed, **options)

@@ -12,10 +12,8 @@ from typing import Annotated, Any
 
 from jaxner import disk
 
-Folder = Annotated[Path, "folder"]
-"""A folder; it need not be there."""
-Output = Annotated[Path, "output"]
-"""A file to write: it can be written, and is none of the files that a command reads."""
+Folder = Annotated[Path, "folder"]  # need not be there
+Output = Annotated[Path, "output"]  # is written, and is none of the files that are read
 
 
 def write_json(path: Path | None, content: Any) -> None:
@@ -23,5 +21,4 @@ def write_json(path: Path | None, content: Any) -> None:
     if path:
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         # A name of a file may have lone surrogates.
-        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        disk.write_text(path, text)
+        disk.write_text(path, text.encode("utf-8", "backslashreplace").decode())
