@@ -44,8 +44,8 @@ def get_config(config, arg):
     config.model.head = families.torch_head(arg.model == "crf", dropout=0.1)
     warm = {"name": "adamw", "warmup": 0.1}
     tuned = {**warm, "learning_rate": 3e-5, "weight_decay": 0.01}
-    own = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
-    config.optimizer = {**own, "parts": {"bert": tuned}}
+    head = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
+    config.optimizer = {**head, "parts": {"bert": tuned}}
     if arg.model == "uanet":  # its settings, except batches and epochs
         families.refine(config, arg, own_representation=False, label_scale=1.0)
         config.objective.reduction = "sum"

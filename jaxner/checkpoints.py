@@ -185,15 +185,15 @@ def _seal(path: Path, about: Mapping[str, Any] | None) -> None:
 
 def _restore(path: Path, like: Any) -> Any:
     """Returns restored arrays, after checking names and shapes, before any memory."""
-    wanted = _named(like)
+    expected = _named(like)
     with _quiet(), ocp.StandardCheckpointer() as checkpointer:
         with runs.using(path):
             metadata = checkpointer.metadata(path)
             stored = _named(getattr(metadata, "item_metadata", metadata).tree)
-        for name in sorted(stored.keys() | wanted.keys()):
-            there, here = _kind(stored.get(name)), _kind(wanted.get(name))
-            if there != here:
-                reason = f"{name} is {there} in the checkpoint, {here} in the model"
+        for name in sorted(stored.keys() | expected.keys()):
+            old, new = _kind(stored.get(name)), _kind(expected.get(name))
+            if old != new:
+                reason = f"{name} is {old} in the checkpoint, {new} in the model"
                 raise DamagedFileError(path, f"does not fit the model: {reason}")
         # As NumPy arrays: restored onto a device, they would be committed to it, and
         # could not be combined with a batch sharded over several devices.

@@ -172,8 +172,8 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, arguments: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and the named values for a call of the function."""
-        known, overrides = self._split([*arguments])
-        values = dict(vars(self.parse_args(known)))
+        options, overrides = self._split([*arguments])
+        values = dict(vars(self.parse_args(options)))
         sources = [
             path
             for name, value in values.items()
@@ -188,22 +188,22 @@ class Parser(argparse.ArgumentParser):
             value = values.pop(name)
             positional += value if isinstance(value, (list, tuple)) else [value]
         for name, (kind, parts) in self.groups.items():
-            own = {part: values.pop(part) for part in parts}
-            values[name] = kind(**{k: v for k, v in own.items() if v is not None})
+            chosen = {part: values.pop(part) for part in parts}
+            values[name] = kind(**{k: v for k, v in chosen.items() if v is not None})
         return positional, {**values, **overrides}
 
     def _split(self, rest: list[str]) -> tuple[list[str], dict[str, str]]:
         """Returns arguments with one spelling, and overrides of a config by name."""
-        known: list[str] = []
+        arguments: list[str] = []
         overrides: dict[str, str] = {}
         while rest and rest[0] != "--":
             argument = rest.pop(0)
             flag, equals, value = argument.partition("=")
             name = "--" + flag[2:].replace("_", "-")
             if not flag.startswith("--"):
-                known.append(argument)
+                arguments.append(argument)
             elif name in self._option_string_actions:
-                known.append(name + equals + value)
+                arguments.append(name + equals + value)
             else:
                 cutoff = 0.85 if self.takes_overrides else 0.6
                 options = self._option_string_actions
@@ -215,7 +215,7 @@ class Parser(argparse.ArgumentParser):
                     is_last = not rest or rest[0].startswith("--")
                     value = "true" if is_last else rest.pop(0)
                 overrides[flag[2:]] = value
-        return known + rest, overrides
+        return arguments + rest, overrides
 
     def error(self, message: str) -> NoReturn:
         """Prints what is wrong with the command line, and ends the process."""
@@ -292,8 +292,8 @@ def _add(parser: Parser, name: str, hint: Any, default: Any, meaning: str) -> No
         options["help"] += f" One of {', '.join(words)}."
     is_needed = default in (inspect.Parameter.empty, dataclasses.MISSING)
     if default and not is_needed and "default" not in meaning.lower():
-        shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
-        options["help"] += f" Default: {shown}."
+        values = default if isinstance(default, tuple) else (default,)
+        options["help"] += f" Default: {','.join(map(str, values))}."
     if name in parser.positional:
         options["metavar"] = name.upper()
         options["nargs"] = "*" if default == () else None if is_needed else "?"

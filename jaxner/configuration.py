@@ -75,7 +75,7 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
             config = _base(arg.dataset)
             set_up(config, arg)
             _replace_parts(config.model, arg)
-            return complete(config)
+            return _complete(config)
 
         return get_config
 
@@ -95,17 +95,17 @@ def _parsed(text: str, arguments: dict[str, Any]) -> Any:
         name, equals, value = part.partition("=")
         if not equals and i == 0 and not isinstance(values.get(name), bool):
             name, value = "dataset", part
-        known("config option", name, arguments)
+        _known("config option", name, arguments)
         kind = type(values[name])
         read = _read(value if equals or name == "dataset" else "true", kind)
         fields.check(name, read, kind, " after the colon")
         if isinstance(arguments[name], tuple):
-            known(name, read, arguments[name])
+            _known(name, read, arguments[name])
         values[name] = read
     return ConfigDict(values)
 
 
-def known(name: str, value: str, values: Iterable[str]) -> None:
+def _known(name: str, value: str, values: Iterable[str]) -> None:
     """Raises InputError, with a similar word, if a value is not among `values`."""
     if value not in values:
         close = difflib.get_close_matches(value, values, 1)
@@ -124,10 +124,10 @@ def _base(dataset: str) -> Any:
     sections = {"data": data, "model": {"mc_dropout": {}}}
     sections |= {name: {} for name in names}
     # Values of several types may follow: a run checks them all before it begins.
-    return complete(ConfigDict(sections, type_safe=False))
+    return _complete(ConfigDict(sections, type_safe=False))
 
 
-def complete(config: Any) -> Any:
+def _complete(config: Any) -> Any:
     """Adds to each section of a config the options that it does not say, in place."""
     for section in list(schema.sections(config)):
         for name, field in section.fields.items():
@@ -169,13 +169,13 @@ def _replace_head(model: Any, name: str) -> None:
     """Gives the model the chosen head, and scores of labels to one that takes them."""
     *_, last = model_options.encoder_sections("", model.encoder)
     gives_scores = "num_labels" in fields.names(last.module)
-    own = model.head.name
-    if own == "scores":  # it is a CRF, or independent labels, too
-        own = "crf" if model.head.get("transitions") else "softmax"
-    if gives_scores and not name and own in _SWITCHES:
-        model.head = {"name": "scores", "transitions": own == "crf"}
-    elif (name or own) != own or (model.head.name == "scores" and not gives_scores):
-        model.head = _in_place_of(model.head, "head", name or own)
+    kind = model.head.name
+    if kind == "scores":  # it is a CRF, or independent labels, too
+        kind = "crf" if model.head.get("transitions") else "softmax"
+    if gives_scores and not name and kind in _SWITCHES:
+        model.head = {"name": "scores", "transitions": kind == "crf"}
+    elif (name or kind) != kind or (model.head.name == "scores" and not gives_scores):
+        model.head = _in_place_of(model.head, "head", name or kind)
 
 
 # --- The files ------------------------------------------------------------------------
@@ -233,13 +233,13 @@ def _loaded(text: str) -> tuple[Any, Any]:
             raise InputError(f"There is no config file {name}")
         sys.path.append(str(file.parent.resolve()))
     else:
-        known("config", name, names())
+        _known("config", name, names())
         file = folder() / f"{name}.py"
     spec: Any = importlib.util.spec_from_file_location(f"{file.stem}_config", file)
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return module, complete(module.get_config(arg))
+        return module, _complete(module.get_config(arg))
     except ValueError:
         raise
     except Exception as error:  # a config is Python: it may raise anything
@@ -284,7 +284,7 @@ def override(config: Any, name: str, text: str) -> None:
             value = _read(text, hint)
             fields.check(section.flag(option), value, hint)
             section.values[option] = value
-            complete(config)  # another optimizer has other options
+            _complete(config)  # another optimizer has other options
             return
         if section.path == path and option in section.inner:
             is_needed = not path or option in ("representation", "encoder", "head")
@@ -314,7 +314,7 @@ def meant(config: Any, name: str, text: str = "") -> str:
     close = difflib.get_close_matches(initials.get(end, end), ends, 1, 0.7)
     similar = difflib.get_close_matches(flag, ends[close[0]], 3, 0) if close else []
     value = f"={text}" if text else ""
-    options = " or ".join(each + value for each in similar)
+    options = " or ".join(flag + value for flag in similar)
     return f". Did you mean {options}?" if options else ""
 
 

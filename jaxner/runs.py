@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import operator
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,21 +135,24 @@ class Workdir:
         if not file.exists():
             return []
         *lines, cut = file.read_bytes().decode(errors="replace").split("\n")
-        if cut and _from_line(cut[:-1]):  # the line's end is damaged, no more
-            lines.append(cut[:-1])
+        with contextlib.suppress(ValueError):
+            _opened(cut[:-1])
+            lines.append(cut[:-1])  # only the line's end is damaged
         epochs = []
         for number, line in enumerate(lines, 1):
-            metrics = _from_line(line)
-            if metrics is None or type(metrics.get("epoch")) is not int:
+            try:
+                epochs.append(_opened(line))
+                operator.index(epochs[-1]["epoch"])
+            except (ValueError, KeyError, TypeError):
                 remedy = "remove the line; training continues without it"
-                raise DamagedFileError(file, f"line {number} is damaged: {remedy}")
-            epochs.append(metrics)
+                reason = f"line {number} is damaged: {remedy}"
+                raise DamagedFileError(file, reason) from None
         return epochs
 
     def forget_after(self, epoch: int) -> None:
         """Removes the metrics of later epochs, which a resumed run computes again."""
-        known = [metrics for metrics in self.metrics() if metrics["epoch"] <= epoch]
-        lines = [_sealed(metrics, is_line=True) + "\n" for metrics in known]
+        epochs = [metrics for metrics in self.metrics() if metrics["epoch"] <= epoch]
+        lines = [_sealed(metrics, is_line=True) + "\n" for metrics in epochs]
         self.write_text("metrics.jsonl", "".join(lines))
 
     # --- Restarts
@@ -228,18 +232,9 @@ def read_json(path: Path) -> dict[str, Any]:
         DamagedFileError: The content is not a JSON object, or was changed.
     """
     try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(path, f"is not JSON: {error}".split("\n")[0]) from None
-    if not isinstance(content, dict):
-        raise DamagedFileError(path, "is not a JSON object")
-    if not _is_as_written(content):
-        raise DamagedFileError(
-            path,
-            "was edited or damaged after it was written: its checksum differs. If you "
-            f'meant the change, delete its line "{CHECKSUM}"',
-        )
-    return content
+        return _opened(path.read_bytes())
+    except ValueError as error:
+        raise DamagedFileError(path, str(error).split("\n")[0]) from None
 
 
 def _sealed(content: Mapping[str, Any], is_line: bool = False) -> str:
@@ -253,23 +248,25 @@ def _sealed(content: Mapping[str, Any], is_line: bool = False) -> str:
     return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
 
 
-def _from_line(line: str) -> dict[str, Any] | None:
-    """Returns the object in a line; None if it is damaged."""
+def _opened(text: str | bytes) -> dict[str, Any]:
+    """Returns the object of `_sealed`; raises ValueError if it is damaged."""
     try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    is_whole = isinstance(content, dict) and _is_as_written(content)
-    return content if is_whole else None
-
-
-def _is_as_written(content: dict[str, Any]) -> bool:
-    """Removes the checksum; returns whether it was right, or there was none."""
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError("is not a JSON object")
     checksum = content.pop(CHECKSUM, None)
-    if checksum is None:  # or its key is damaged
-        texts = (value for value in content.values() if isinstance(value, str))
-        return not any(text.startswith("sha256:") for text in texts)
-    return checksum in (_checksum(content), _checksum(content)[:_SHORT])
+    texts = [text for text in content.values() if isinstance(text, str)]
+    is_damaged = any(text.startswith("sha256:") for text in texts)  # of another key
+    if checksum is not None:
+        is_damaged = checksum not in (_checksum(content), _checksum(content)[:_SHORT])
+    if is_damaged:
+        raise ValueError(
+            "was edited or damaged after it was written: its checksum differs. If you "
+            f'meant the change, delete its line "{CHECKSUM}"'
+        )
+    return content
 
 
 def _checksum(content: Any) -> str:
@@ -327,9 +324,9 @@ def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
 
 def _names(folder: Path) -> set[str]:
     """Returns the files below a folder, but for checksums and temporary files."""
-    files = (file for file in folder.rglob("*") if file.is_file())
-    names = {f.relative_to(folder).as_posix() for f in files if f.suffix != ".tmp"}
-    return names - {CHECKSUMS}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    names = {file.relative_to(folder).as_posix() for file in files}
+    return {name for name in names if name != CHECKSUMS and not name.endswith(".tmp")}
 
 
 def _describe(path: Path) -> str:
@@ -365,6 +362,6 @@ def names_of(folders: Sequence[str]) -> list[str]:
     if len(set(parts)) < len(parts):
         raise InputError("Expected each run once")
     depth = 1
-    while len({each[-depth:] for each in parts}) < len(parts):
+    while len({names[-depth:] for names in parts}) < len(parts):
         depth += 1
     return ["/".join(each[-depth:]) for each in parts]
