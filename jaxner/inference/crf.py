@@ -61,18 +61,18 @@ def varying(tree: Any, *like: Array) -> Any:
     JAX demands it of what a loop carries first, and of the arguments of a function with
     its own derivative. Outside of `jax.shard_map` nothing changes.
     """
-    axes = frozenset().union(*map(_manual_axes, like))
+
+    def axes(array: Any) -> frozenset[str]:
+        kind: Any = jax.typeof(array)  # versions of JAX have either attribute
+        return frozenset(kind.mat.varying if hasattr(kind, "mat") else kind.vma)
+
+    wanted = frozenset().union(*map(axes, like))
 
     def spread(leaf: Array) -> Array:
-        missing = tuple(sorted(axes - _manual_axes(leaf)))
+        missing = tuple(sorted(wanted - axes(leaf)))
         return jax.lax.pcast(leaf, missing, to="varying") if missing else leaf
 
-    return jax.tree.map(spread, tree) if axes else tree
-
-
-def _manual_axes(array: Any) -> frozenset[str]:
-    kind: Any = jax.typeof(array)  # versions of JAX have either attribute
-    return frozenset(kind.mat.varying if hasattr(kind, "mat") else kind.vma)
+    return jax.tree.map(spread, tree)
 
 
 # --- Potentials -----------------------------------------------------------------------
@@ -104,13 +104,9 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
 def at_temperature(
     potentials: Potentials, temperature: float | Float[Array, ""]
 ) -> Potentials:
-    """Returns all scores divided by a temperature; the best labelling stays the same.
+    """Returns all scores divided by a temperature (Guo et al., ICML 2017).
 
     Probabilities become p(y)^(1/temperature), renormalised.
-
-    References:
-        Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks",
-        ICML 2017.
     """
     return jax.tree.map(lambda scores: scores / temperature, potentials)
 
@@ -121,12 +117,6 @@ def score(
     """Returns the unnormalised score of one labelling, in nats.
 
     For an autoregressive head, the score is normalised: the log partition is 0.
-
-    Example:
-        >>> emissions = jnp.array([[1.0, 0.0], [0.0, 2.0]])
-        >>> potentials = Potentials(emissions, jnp.eye(2), jnp.ones(2), jnp.zeros(2))
-        >>> float(score(potentials, jnp.array([0, 1]), jnp.array([True, True])))
-        4.0
     """
     emissions, transitions, start, end = chain(potentials)
     chosen = jnp.take_along_axis(emissions, labels[:, None], axis=1)[:, 0]
@@ -223,13 +213,7 @@ def log_partition(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
 
 
 def marginals(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
-    """Returns p(label at t); zero under padding.
-
-    Example:
-        >>> even, mask = Potentials(jnp.zeros((2, 4))), jnp.ones(2, bool)
-        >>> marginals(even, mask)[0].tolist()
-        [0.25, 0.25, 0.25, 0.25]
-    """
+    """Returns p(label at t); zero under padding."""
     if not is_chain(potentials):
         return jnp.where(mask[:, None], softmax(potentials.emissions), 0.0)
     alphas, _ = forward(potentials, mask)
@@ -239,8 +223,7 @@ def marginals(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
 def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
     """Returns the entropy of the distribution over whole labellings, in nats.
 
-    At most the sum of the tokens' entropies (`entropy` of the marginals), with equality
-    for independent labels. Differentiable in forward and reverse mode.
+    At most the sum of the tokens' entropies, with equality for independent labels.
 
     References:
         Mann and McCallum, "Efficient Computation of Entropy Gradient for
@@ -270,11 +253,6 @@ def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
     """Returns the best labelling; 0 under padding, the lowest label id on ties.
 
     For an autoregressive head, this uses beam search and may miss the best.
-
-    Example:
-        >>> potentials = Potentials(jnp.array([[0.0, 2.5], [1.0, 0.0]]))
-        >>> viterbi(potentials, jnp.ones(2, bool)).tolist()
-        [1, 0]
     """
     emissions, transitions, start, end = chain(potentials)
     if not is_chain(potentials):
@@ -294,10 +272,7 @@ def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
 
 
 def _trace_back(scores: Float[Array, "S L"], transitions, mask, final):
-    """Returns the labels on the best way back from the final one.
-
-    Recomputing the argmax along this way is cheaper than storing L² back-pointers.
-    """
+    """Returns the labels on the best way back; back-pointers would cost more."""
 
     def back(after, inputs):
         scores, follows = inputs
@@ -369,12 +344,11 @@ def n_best(
 def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array, " T"]:
     """Returns a labelling drawn by its probability; 0 under padding.
 
-    For several draws, `jax.vmap` over keys computes the messages only once. The same
-    key draws the same labels for any padding.
+    `jax.vmap` over keys computes the messages once. The same key draws the same labels
+    for any padding.
 
     References:
-        Scott, "Bayesian Methods for Hidden Markov Models", JASA 97(457), 2002: forward
-        filtering, backward sampling.
+        Scott, "Bayesian Methods for Hidden Markov Models", JASA 97(457), 2002.
     """
     emissions, transitions, _, end = chain(potentials)
 

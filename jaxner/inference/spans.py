@@ -120,12 +120,6 @@ def entity_bounds(labels: Int[Array, " T"], mask: Mask, label_spans: LabelSpans)
 
     Whether an entity begins at each token; where one does, its last token plus one
     (else 0), and its type (else -1).
-
-    Example:
-        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
-        >>> bounds = entity_bounds(jnp.array([0, 1, 1]), jnp.ones(3, bool), io)
-        >>> [array.tolist() for array in bounds]
-        [[False, True, False], [0, 3, 0], [-1, 0, -1]]
     """
     types, goes_on, begins = _read(labels, mask, label_spans)
     places = jnp.arange(1, len(mask) + 1, dtype=jnp.int32)
@@ -144,7 +138,6 @@ def entity_probabilities(
 
     This is the total probability of all labellings with the same entity: same first
     token, same last token and same type, with any labels. Zero at other tokens.
-    Differentiable in forward and reverse mode.
 
     Example:
         >>> bio = LabelSpans(  # O, B, I
@@ -175,13 +168,6 @@ def span_probabilities(
 
     `given` holds first token, last token plus one, and type id of each span; spans may
     overlap. A span that does not fit the sentence has the probability 0.
-
-    Example:
-        >>> io = LabelSpans(jnp.array([-1, 0]), jnp.array([[False] * 2, [False, True]]))
-        >>> even, mask = Potentials(jnp.zeros((3, 2))), jnp.ones(3, bool)
-        >>> given = jnp.array([[0, 1, 0], [1, 2, 0], [0, 3, 0]])
-        >>> span_probabilities(even, given, mask, io).tolist()
-        [0.25, 0.125, 0.125]
     """
     start, end, types = given.T
     place = jnp.arange(len(mask))[:, None]

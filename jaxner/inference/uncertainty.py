@@ -38,16 +38,7 @@ def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> A
 def mean_over_passes(
     compute: Callable[[Potentials], Any], potentials: Potentials
 ) -> Any:
-    """Returns the mean over passes of any probabilities; arguments as of `each_pass`.
-
-    Example:
-        >>> from jaxner import inference
-        >>> passes = Potentials(jnp.array([[[9.0, -9.0]], [[-9.0, 9.0]]]))
-        >>> mask = jnp.ones(1, bool)
-        >>> mean = mean_over_passes(lambda p: inference.marginals(p, mask), passes)
-        >>> mean.tolist()
-        [[0.5, 0.5]]
-    """
+    """Returns the mean over passes of what `compute` returns; see `each_pass`."""
     each = each_pass(compute, potentials)
     return jax.tree.map(lambda array: jnp.mean(array, axis=0), each)
 
@@ -94,16 +85,7 @@ class Uncertainty(NamedTuple):
 
 
 def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
-    """Returns -Σ p ln p over the last axis; an impossible label adds nothing.
-
-    Example:
-        >>> [round(x, 4) for x in entropy(jnp.array([[0.5, 0.5], [1.0, 0.0]])).tolist()]
-        [0.6931, 0.0]
-
-    References:
-        Gui et al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP
-        2020, eq. 5.
-    """
+    """Returns -Σ p ln p over the last axis; an impossible label adds nothing."""
     possible = jnp.where(probabilities > 0, probabilities, 1.0)  # finite gradients
     return jnp.sum(jax.scipy.special.entr(possible), axis=-1)
 

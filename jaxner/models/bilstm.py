@@ -1,9 +1,7 @@
 """BiLSTM encoders, and what the papers put on top of them.
 
-`BiLSTM` has the parallel, cross and variational forms; `SelfAttention` makes
-Att-BiLSTM-CNN of it; `Chain` joins the two. Shape letters: `T` tokens, `D` input
-features, `H` features; `N` state size of a cell, `K` units; `m` heads of `d`
-dimensions.
+Shape letters: `T` tokens, `D` input features, `H` features; `N` state size of a cell,
+`K` units; `m` heads of `d` dimensions.
 """
 
 from __future__ import annotations
@@ -142,10 +140,9 @@ class Chain(nn.Module):
 
 
 def candidate_kernels(params: Any) -> list[Float[Array, "K N N"]]:
-    """Returns the recurrent kernels, from state to candidate, of an encoder's weights.
+    """Returns the recurrent kernels to the candidates, per layer and direction.
 
-    For each layer and direction, those of its units, which read the same input: the W_c
-    of Žukov-Gregorič et al.'s (2018) orthogonality penalty.
+    These are the W_c of Žukov-Gregorič et al.'s (2018) orthogonality penalty.
     """
     leaves = jax.tree.leaves_with_path(params)
     cells = [leaf for path, leaf in leaves if path[-1].key == "recurrent"]
@@ -153,10 +150,7 @@ def candidate_kernels(params: Any) -> list[Float[Array, "K N N"]]:
 
 
 class Identity(nn.Module):
-    """An encoder that returns its input, so that the head reads the representation.
-
-    For representations that include the context, such as `bert`.
-    """
+    """An encoder that returns its input, for representations such as `bert`."""
 
     receptive_field = 1
 

@@ -1,14 +1,13 @@
 """The model: three parts, and potentials as a pure function of one sentence.
 
-A tagger drafts labels in one pass, or in several with dropout (Monte Carlo dropout):
-one `jax.vmap` over PRNG keys, so that everything before the first mask is computed
-once. Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
+A tagger drafts labels in one pass, or in several with dropout (Monte Carlo dropout).
+Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
@@ -26,23 +25,16 @@ from jaxner.types import FORBIDDEN, AnyPotentials, Potentials, Sentence, Weights
 Chances = Float[Array, "T L"]
 Computed = Features | None  # by `represent`, before
 
-DTYPES = ("float32", "bfloat16")
-"""What a model computes in: bfloat16 has the range of float32 and 8 bits of precision,
-for accelerators, which multiply it several times faster."""
-
-PARTS = ("representation", "encoder", "head")
-"""Parts of a tagger that can have dropout in a pass."""
-
-AVERAGES = ("scores", "probabilities")
-"""What to average over the passes before choosing labels."""
-
+DTYPES = ("float32", "bfloat16")  # what a model may compute in
+PARTS = ("representation", "encoder", "head")  # what can have dropout in a pass
+AVERAGES = ("scores", "probabilities")  # over the passes, before choosing labels
 _LOW = ("representation", "encoder", "streams")  # parts that may compute in less
 
 
 class Keys(NamedTuple):
     """The PRNG keys of one pass, for each kind of noise; None switches it off.
 
-    Dropout of the sentence; words that count as unknown; masks that all sentences of a
+    Dropout of the sentence; words that count as unknown; masks that the sentences of a
     batch share, and dropout on characters that they share (None: from `dropout`).
     """
 
@@ -53,7 +45,7 @@ class Keys(NamedTuple):
 
     @classmethod
     def of(cls, key: Array) -> Keys:
-        """Returns the keys of one sentence, derived from one key."""
+        """Returns the keys of one sentence."""
         return cls(key, jax.random.fold_in(key, 1), jax.random.fold_in(key, 2))
 
     def rngs(self) -> dict[str, Array]:
@@ -128,25 +120,23 @@ class Model(nn.Module):
     def apply(self, variables: Any, *args: Any, **kwargs: Any) -> Any:
         """Does what Linen's `apply` does, in the model's precision.
 
-        Matrix products of float32 are exact, which accelerators else round to fewer
-        digits; JAX's own option `jax_default_matmul_precision` decides if it is set.
+        Matrix products of float32 are exact, unless JAX's own option says otherwise.
         """
-        precision = getattr(jax.config, "jax_default_matmul_precision") or "highest"  # noqa: B009
+        config: Any = jax.config
+        precision = config.jax_default_matmul_precision or "highest"
         with jax.default_matmul_precision(precision):
             return super().apply(self._lowered(variables), *args, **kwargs)
 
     def _lowered(self, variables: Any) -> Any:
-        """Casts the weights of what is computed in a lower precision."""
         if self.dtype == "float32":
             return variables
 
-        def cast(path, leaf):
-            _, *names = name_of(path).split("/")
-            part = next((name for name in names if name != "refinement"), "")
+        def cast(name, leaf):
+            part = name.replace("/refinement", "").split("/")[1]
             is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
             return leaf.astype(self.dtype) if is_float and part in _LOW else leaf
 
-        return jax.tree_util.tree_map_with_path(cast, variables)
+        return map_named(cast, variables)
 
     def __call__(self, sentence: Sentence, *, train: bool):
         """Returns the potentials of each stage, and a dict of intermediates."""
@@ -240,30 +230,35 @@ def _drawn(model: Model, key: Array) -> Weights:
 _drawn_at_once = jax.jit(_drawn, static_argnums=0)
 
 
-def name_of(path: Any) -> str:
-    """Returns the name of an array of weights, such as `params/head/bias`."""
-    return jax.tree_util.keystr(path, simple=True, separator="/")
+def map_named(function: Callable[[str, Any], Any], weights: Any) -> Any:
+    """Maps a function over names of arrays, such as `params/head/bias`, and arrays."""
+
+    def call(path: Any, leaf: Any) -> Any:
+        return function(jax.tree_util.keystr(path, simple=True, separator="/"), leaf)
+
+    return jax.tree_util.tree_map_with_path(call, weights)
+
+
+def named(weights: Any) -> dict[str, Any]:
+    """Returns the arrays of weights by their names."""
+    arrays: dict[str, Any] = {}
+    map_named(arrays.__setitem__, weights)
+    return arrays
 
 
 _WORDS = "representation/words/"
 
 
 def with_vectors(weights: Weights, vectors: Any) -> Weights:
-    """Returns freshly drawn weights with pretrained `WordVectors` filled in.
+    """Returns freshly drawn weights with `WordVectors` filled into all word tables."""
 
-    Trained words without a vector keep the drawn one. A refinement with its own word
-    table starts from the same vectors.
-    """
-
-    def fill(path, leaf):
-        name = name_of(path)
+    def fill(name, leaf):
         if name.endswith(f"{_WORDS}trained"):
             return leaf.at[vectors.rows].set(vectors.trained)
-        return (
-            jnp.asarray(vectors.frozen) if name.endswith(f"{_WORDS}vectors") else leaf
-        )
+        is_frozen = name.endswith(f"{_WORDS}vectors")
+        return jnp.asarray(vectors.frozen) if is_frozen else leaf
 
-    return jax.tree_util.tree_map_with_path(fill, weights)
+    return map_named(fill, weights)
 
 
 def standardise_words(weights: Weights) -> Weights:
@@ -272,10 +267,9 @@ def standardise_words(weights: Weights) -> Weights:
     As in the code of Gui et al. (2020). The deviation is over all trained words but
     padding; over all words, if only the unknown word is trained.
     """
-    leaves = {name_of(p): leaf for p, leaf in jax.tree.leaves_with_path(weights)}
+    leaves = named(weights)
 
-    def divide(path, leaf):
-        name = name_of(path)
+    def divide(name, leaf):
         if _WORDS not in name:
             return leaf
         place = name[name.index("/") : name.rindex("/")]
@@ -286,25 +280,21 @@ def standardise_words(weights: Weights) -> Weights:
             rows.append(frozen)
         return leaf / jnp.std(jnp.concatenate(rows))
 
-    return jax.tree_util.tree_map_with_path(divide, weights)
+    return map_named(divide, weights)
 
 
 def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
-    """Returns weights copied from another model where name and shape agree.
+    """Returns weights, a source's where name and shape agree; and names of the others."""
+    old, drawn = named(source), []
 
-    And the names of the arrays that keep their drawn values.
-    """
-    old = {name_of(path): leaf for path, leaf in jax.tree.leaves_with_path(source)}
-    drawn = []
-
-    def take(path, leaf):
-        other = old.get(name_of(path))
+    def take(name, leaf):
+        other = old.get(name)
         if other is not None and other.shape == leaf.shape:
             return other
-        drawn.append(name_of(path))
+        drawn.append(name)
         return leaf
 
-    return jax.tree_util.tree_map_with_path(take, weights), drawn
+    return map_named(take, weights), drawn
 
 
 def character_readers(model: Model) -> list[Any]:
@@ -369,10 +359,7 @@ def pass_keys(key: Array, num_samples: int) -> Array:
 
 
 def represent(model: Model, weights: Weights, sentence: Sentence) -> Features:
-    """Returns the features of each token without dropout.
-
-    Callers pass them on, since XLA would recompute any loop in them.
-    """
+    """Returns the features of each token without dropout."""
     return model.apply(weights, sentence, train=False, method=Model.represent)
 
 
@@ -430,9 +417,7 @@ def sample(
 
 def probabilities(samples: Potentials, mask: Array) -> Float[Array, "M T L"]:
     """Returns p(label at t) in each pass; for a CRF, its marginals."""
-    rest = samples._replace(emissions=None)
-    each = jax.vmap(lambda e: inference.marginals(rest._replace(emissions=e), mask))
-    return each(samples.emissions)
+    return inference.each_pass(lambda p: inference.marginals(p, mask), samples)
 
 
 def average(samples: Potentials, mask: Array, over: str):
@@ -453,7 +438,7 @@ def drafted(
 ) -> tuple[Any, Any]:
     """Returns the draft's potentials, over all passes, and its label probabilities.
 
-    The probabilities, `[T, L]`, are None with a single pass and no refinement.
+    These are None with a single pass and no refinement.
     """
     mc_dropout = model.mc_dropout
     if not mc_dropout.num_samples:
@@ -480,11 +465,7 @@ def refine(
 
 
 def mix(draft: Potentials, refined: Potentials, uncertain: Array, mask: Array):
-    """Returns log-probabilities: the refinement's where uncertain, else the draft's.
-
-    A CRF contributes its marginals: a token's most probable label, which may differ
-    from that of the best labelling.
-    """
+    """Returns log-probabilities: the refinement's where uncertain, else the draft's."""
 
     def logs(potentials):
         if potentials.transitions is None:
@@ -500,11 +481,9 @@ def predict(
     """Returns the potentials by which a tagger labels a sentence.
 
     The draft's; with a refinement, log-probabilities: the refinement's where the
-    entropy of the draft is above its threshold, the draft's elsewhere. Without a key,
-    the masks of the passes are drawn from `mc_dropout.seed`.
-
-    References:
-        Gui et al. (2020), section 3.3.
+    entropy of the draft is above its threshold, the draft's elsewhere (Gui et al.,
+    2020, section 3.3). Without a key, the masks of the passes are drawn from
+    `mc_dropout.seed`.
     """
     x = represent(model, weights, sentence)
     first, chances = drafted(model, weights, sentence, key, x)

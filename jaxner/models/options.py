@@ -110,10 +110,6 @@ def kind_of(part: str, name: Any, table: Mapping[str, Any]) -> tuple[Any, Any]:
 
     Raises:
         InputError: The name is unknown, or there is no such module.
-
-    Example:
-        >>> kind_of("encoder", "jaxner.models.grn:GRN", {})[0].__name__
-        'GRN'
     """
     if isinstance(name, str) and ":" in name:
         here = os.getcwd()
@@ -184,10 +180,7 @@ def _sections(path: str, values: Any, part: Part) -> Iterator[Section]:
 
 
 def completed(model: Any) -> Any:
-    """Returns the model options of a saved run, with the options added since.
-
-    So that two configs can be compared. Returns what is no such section as it is.
-    """
+    """Returns the model options of a saved run, with the options added since."""
     if not (isinstance(model, Mapping) and "representation" in model):
         return model
     whole = copied(model)
@@ -234,8 +227,10 @@ def build(
 ) -> Model:
     """Returns a model with the sizes of the data and the choices of a config.
 
+    `jaxner.build` takes sizes, `char_types` and `singletons` from a vocabulary.
+
     Args:
-        num_labels: Size of the label set; other sizes are those of the vocabulary.
+        num_labels: Size of the label set, and so on.
         representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
             or None, and the other attributes of `Representation`.
         encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
@@ -244,14 +239,12 @@ def build(
             stage of the encoder has its own head. Each of the three, and `chars`, may
             also be a module of your own, or have its place as the name; see
             `checks.CONTRACTS`.
-        char_types: Type of each character, for character features with `types`.
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
         mc_dropout: Attributes of `MCDropout`.
         refinement: `own_representation`, `head`, and the attributes of `TwoStream` and
             `Refinement`; None for no refinement.
         separators: See `Model`, as for `dtype` and `remat`.
-        singletons: See `Representation`.
 
     Raises:
         TypeError: A part is neither options nor a module.
@@ -364,18 +357,10 @@ def _make(kind: Any, path: str, options: Any, sizes: Mapping[str, Any]) -> Any:
 
 
 def describe(module: Any, known: Mapping[str, type]) -> Any:
-    """Returns a description of a module: its class and fields, as JSON values.
-
-    For saved taggers that were built without a config.
+    """Returns class and fields of a module, as JSON values, for taggers without config.
 
     Raises:
         TypeError: A class is not in `known`.
-
-    Example:
-        >>> class Own(nn.Module):
-        ...     size: int
-        >>> describe(Own(3), {"Own": Own})
-        {'module': 'Own', 'size': 3}
     """
     if isinstance(module, (list, tuple)):
         return [describe(part, known) for part in module]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +17,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxner import fields
 from jaxner.errors import InputError, needs
-from jaxner.fields import check_fields
 from jaxner.models.bert import BERT
-from jaxner.models.model import name_of
+from jaxner.models.model import map_named, named
 from jaxner.types import Weights
 
 PLACE = "representation/bert/encoder/"
 """Path of the encoder's weights in a tagger's tree."""
 
-_SIZES = (
+_NEEDED = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
-    *("intermediate_size", "max_position_embeddings", "type_vocab_size"),
+    *("intermediate_size", "max_position_embeddings"),
 )
-_RATES = ("layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob")
-_FIXED = {"position_embedding_type": "absolute", "is_decoder": False}
-# PyTorch's names of our arrays; {} stands for the layer's number.
-_TABLES = {
+_FIXED = {"model_type": "bert", "position_embedding_type": "absolute"}
+_FIXED |= {"is_decoder": False}
+# PyTorch's names of our arrays.
+_NAMES = {
     "words": "embeddings.word_embeddings",
     "positions": "embeddings.position_embeddings",
     "types": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
-}
-_LAYER = {
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -50,7 +47,6 @@ _LAYER = {
     "output": "output.dense",
     "output_norm": "output.LayerNorm",
 }
-_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight", "bias": "bias"}
 # Checkpoints converted from TensorFlow have the older names on the left.
 _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 _HEADS = ("pooler.", "cls.", "classifier.")
@@ -72,15 +68,14 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
             "vocab.txt or tokenizer.json."
         )
     config = _object(path)
-    for name, value in {"model_type": "bert", **_FIXED}.items():
+    for name, value in _FIXED.items():
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
-    names = (*_SIZES, *_RATES, "hidden_act")
-    attributes = {name: config[name] for name in names if name in config}
-    if missing := [name for name in _SIZES[:6] if name not in attributes]:
+    attributes = {n: config[n] for n in fields.of(BERT) if n in config}
+    if missing := [name for name in _NEEDED if name not in attributes]:
         raise InputError(f"lacks {', '.join(missing)}", path)
     try:
-        check_fields(BERT(**attributes))
+        fields.check_fields(BERT(**attributes))
     except ValueError as error:
         raise InputError(str(error), path) from None
     return attributes
@@ -97,66 +92,48 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
         ImportError: safetensors is not installed.
         InputError: Tensors are missing, unknown or have another shape.
     """
-    ids = jnp.zeros(1, jnp.int32)
-    model = BERT(**sizes(folder))
+    model, ids = BERT(**sizes(folder)), jnp.zeros(1, jnp.int32)
     start = functools.partial(model.init, jax.random.key(0), train=False)
-    like = jax.eval_shape(start, ids, ids == 0)["params"]
     tensors = _tensors(Path(folder))
-    used = set()
 
-    def take(path, leaf):
-        keys = [entry.key for entry in path]
-        is_layer, is_map = keys[0] == "layers", keys[-1] == "kernel"
-        name = _LAYER[keys[1]] if is_layer else _TABLES[keys[0]]
-        name = f"{name}.{_LEAVES[keys[-1]]}"
-        numbers = range(len(leaf)) if is_layer else [0]
-        names = [f"encoder.layer.{i}.{name}" if is_layer else name for i in numbers]
-        shape = leaf.shape[1:] if is_layer else leaf.shape
+    def take(name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
-        used.update(names)
-        arrays = []
-        for name in names:
-            tensor = tensors.get(name)
-            if tensor is None or tensor.shape != shape:
-                got = "none" if tensor is None else tensor.shape
-                raise InputError(
-                    f"expected {name} of shape {shape} by config.json, got {got}",
-                    folder,
-                )
-            array = np.asarray(tensor, np.float32)
-            arrays.append(array.T if is_map else array)
-        return np.stack(arrays) if is_layer else arrays[0]
+        tensor = tensors.pop(name, None)
+        if tensor is None or tensor.shape != shape:
+            got = "none" if tensor is None else tensor.shape
+            message = f"expected {name} of shape {shape} by config.json, got {got}"
+            raise InputError(message, folder)
+        array = np.asarray(tensor, np.float32)
+        return array.T if is_map else array
 
-    weights = jax.tree_util.tree_map_with_path(take, like)
-    if unknown := sorted(tensors.keys() - used - _NO_WEIGHT):
-        some = ", ".join(unknown[:8])
+    def fill(path, leaf):
+        *keys, kind = (entry.key for entry in path)
+        name = f"{_NAMES[keys[-1]]}.{'bias' if kind == 'bias' else 'weight'}"
+        if keys[0] != "layers":
+            return take(name, leaf.shape, is_map=False)
+        names = (f"encoder.layer.{i}.{name}" for i in range(len(leaf)))
+        return np.stack([take(x, leaf.shape[1:], kind == "kernel") for x in names])
+
+    like = jax.eval_shape(start, ids, ids == 0)["params"]
+    weights = jax.tree_util.tree_map_with_path(fill, like)
+    if unknown := sorted(tensors.keys() - _NO_WEIGHT):
         raise InputError(
-            f"{len(unknown)} tensors are not known: {some}. Does config.json belong to "
-            "these weights?",
+            f"{len(unknown)} tensors are not known: {', '.join(unknown[:8])}. Does "
+            "config.json belong to these weights?",
             folder,
         )
     return weights
 
 
 def fill(weights: Weights, folder: str | os.PathLike[str]) -> Weights:
-    """Returns a tagger's weights with the encoder of a Hugging Face folder filled in.
+    """Returns a tagger's weights with the encoder that `read` reads filled in."""
+    pretrained = named(read(folder))
 
-    Args:
-        weights: What `models.init` returned for a model with `representation.bert`.
-        folder: As at the head of this module.
+    def take(name, leaf):
+        _, place, rest = name.rpartition(PLACE)
+        return jnp.asarray(pretrained[rest]) if place else leaf
 
-    Raises:
-        FileNotFoundError, ImportError, InputError: As for `read`.
-    """
-    pretrained = {
-        name_of(p): leaf for p, leaf in jax.tree.leaves_with_path(read(folder))
-    }
-
-    def take(path, leaf):
-        _, place, name = name_of(path).rpartition(PLACE)
-        return jnp.asarray(pretrained[name]) if place else leaf
-
-    return jax.tree_util.tree_map_with_path(take, weights)
+    return map_named(take, weights)
 
 
 def _tensors(folder: Path) -> dict[str, np.ndarray]:
@@ -173,34 +150,32 @@ def _tensors(folder: Path) -> dict[str, np.ndarray]:
         except (SafetensorError, OSError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
-    named = {}
+    current_ones = {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
         for older, today in _OLDER.items():
             current = current.replace(older, today)
         if name.startswith(prefix) and not current.startswith(_HEADS):
-            named[current] = tensor
-    return named
+            current_ones[current] = tensor
+    return current_ones
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path) -> list[Path]:
     whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
     if whole.is_file():
-        yield whole
-    elif index.is_file():
+        return [whole]
+    if index.is_file():
         files = _object(index).get("weight_map")
         if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
             raise InputError("expected weight_map, from tensors to files", index)
-        for name in sorted(set(files.values())):
-            yield folder / name
-    elif pickles := sorted(path.name for path in folder.glob("*.bin")):
+        return [folder / name for name in sorted(set(files.values()))]
+    if pickles := sorted(path.name for path in folder.glob("*.bin")):
         raise FileNotFoundError(
             f"{folder} has its weights in {', '.join(pickles)}, a pickle, which could "
             "run any code; expected model.safetensors. If you trust the file, load it "
             "with transformers, and save it by save_pretrained(safe_serialization=True)"
         )
-    else:
-        raise FileNotFoundError(f"Neither {whole.name} nor {index.name} in {folder}")
+    raise FileNotFoundError(f"Neither {whole.name} nor {index.name} in {folder}")
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -28,8 +28,7 @@ class Words(nn.Module):
     """Word vectors in two tables, one trained and one frozen.
 
     Only words of the training data receive gradients; all other rows of a vector file
-    are in the collection `frozen`, which the optimizer never touches. Without weight
-    decay the result is the same as training the whole table.
+    are in the collection `frozen`, which the optimizer never touches.
 
     Attributes:
         num_trained: Number of trained rows; their ids come first.
@@ -431,10 +430,7 @@ class Representation(nn.Module):
         return jnp.where(present[:, None], x, 0.0)
 
     def _dropped(self, words):
-        """Returns the words with some replaced by the unknown word.
-
-        By a separate key: a pass without dropout can drop the same words.
-        """
+        """Returns the words with some replaced by the unknown word."""
         first, end = self.singletons
         for rate, can_drop in (
             (self.word_dropout, words != _PADDING),
@@ -448,8 +444,7 @@ class Representation(nn.Module):
     def _read_characters(self, sentence: Sentence, train: bool):
         """Returns character features, reading each distinct word once.
 
-        With dropout, each token needs its own mask. In training each token has its own
-        row, and the batch one key; otherwise each token reads a copy of its row.
+        With dropout and no key of the batch, each token reads a copy of its row.
         """
         is_drawn = train and getattr(self.chars, "dropout", 0)
         if is_drawn and not self.has_rng("chars"):

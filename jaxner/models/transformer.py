@@ -36,8 +36,7 @@ _uniform_heads = layers.uniform(1 / 3, in_axis=0, out_axis=(1, 2))
 def sinusoids(positions: Float[Array, " P"], dim: int) -> Float[Array, " P {dim}"]:
     """Returns R: sines, then cosines of positions at dim / 2 frequencies.
 
-    The frequencies fall geometrically from 1 to 1/10,000, both included, as in
-    tensor2tensor and the code of Gui et al.
+    These fall geometrically from 1 to 1/10,000, both included, as in Gui et al.'s code.
     """
     half = dim // 2
     frequencies = 1e4 ** (-jnp.arange(half) / max(half - 1, 1))
@@ -49,8 +48,8 @@ def shift(by_distance: Float[Array, "m n P"]) -> Float[Array, "m n T"]:
     """Returns scores by pair from scores by distance: `[i, j]` is the score of j - i.
 
     The scores are those of n tokens for distances -n to T, P = n + T + 1. Row i starts
-    i values further left than row 0: the flat array from its n-th value on, in rows
-    shorter by one. This is one copy, and so is its gradient; a gather is slower.
+    i values further left than row 0: the flat array in rows shorter by one. This is one
+    copy, and so is its gradient; a gather is slower.
     """
     heads, rows, count = by_distance.shape
     flat = by_distance.reshape(heads, rows * count)[:, rows:]
