@@ -284,7 +284,7 @@ def standardise_words(weights: Weights) -> Weights:
 
 
 def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
-    """Returns weights, a source's where name and shape agree; and names of the others."""
+    """Returns weights, those of a source that fit filled in, and the other names."""
     old, drawn = named(source), []
 
     def take(name, leaf):
