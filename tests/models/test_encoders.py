@@ -22,7 +22,7 @@ from jaxner.models import transformer as relative
 from jaxner.models.grn import gated_sum
 from jaxner.models.heads import ScoresHead
 from jaxner.models.layers import bilstm
-from jaxner.models.transformer import RelativeAttention, RelativeLayer
+from jaxner.models.transformer import RelativeAttention
 from tests.models.draws import (
     apply,
     close,
@@ -100,9 +100,7 @@ BLOCKED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("length", "padding"), [(2, 1), (4, 0), (3, 2), (7, 3), (0, 5)]
-)
+@pytest.mark.parametrize(("length", "padding"), [(2, 1), (4, 0), (7, 3), (0, 5)])
 @pytest.mark.parametrize(("module", "model", "keys"), BLOCKED)
 def test_blocks_of_queries_equal_the_whole(
     module, model, keys, length, padding, monkeypatch
@@ -145,8 +143,8 @@ def numpy_grn(p, x, context, relation):
 
 @pytest.mark.parametrize("context", ["all", "branch3", "none"])
 @pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
-@pytest.mark.parametrize("length", [1, 7])
-def test_grn(context, relation, length):
+def test_grn(context, relation):
+    length = 7
     model = GRN(6, context, relation)
     x, mask = features(length, 4, beyond=0)
     weights = weights_of(model, x, mask)
@@ -204,7 +202,7 @@ def test_relation_memory_is_linear_in_the_sentence():
 
 
 @pytest.mark.parametrize(("num_blocks", "share"), [(1, True), (3, True), (3, False)])
-@pytest.mark.parametrize("dilations", [(1, 2, 1), (1, 1, 1, 1), (4, 1, 3), (2,)])
+@pytest.mark.parametrize("dilations", [(1, 2, 1), (4, 1, 3)])
 def test_idcnn(dilations, num_blocks, share):
     """Eq. 7 to 10: what each block gives, b^(1) to b^(L_b)."""
     model = IDCNN(5, dilations, num_blocks, share)
@@ -272,11 +270,11 @@ def numpy_bilstm(p, x, num_units, num_layers, cross, pool):
     return np.concatenate([*sides[0], *sides[1]], axis=1)
 
 
-@pytest.mark.parametrize("num_units", [1, 3])
-@pytest.mark.parametrize(("num_layers", "cross"), [(1, True), (2, True), (2, False)])
-@pytest.mark.parametrize("pool", ["concat", "mean"])
-def test_bilstm(num_units, num_layers, cross, pool, float64):
-    choice = (num_units, num_layers, cross, pool)
+@pytest.mark.parametrize(
+    "choice",
+    [(1, 1, True, "concat"), (3, 2, True, "mean"), (3, 2, False, "concat")],
+)
+def test_bilstm(choice, float64):
     model = BiLSTM(2, *choice)
     x, mask = features(4, 2)
     x = x.astype(float)
@@ -472,17 +470,6 @@ def check(model, expected, length, dims):
     wanted = expected(in_float64(weights), *(real(x, length) for x in given))
     np.testing.assert_allclose(found[:length], wanted, rtol=1e-4, atol=2e-5)
     assert not found[length:].any()
-
-
-@pytest.mark.parametrize("length", [1, 7])
-def test_relative_attention(length):
-    check(RelativeAttention(*SIZES), numpy_relative, length, (WORDS, LABELS))
-
-
-@pytest.mark.parametrize("form", ["code", "paper"])
-def test_relative_layer(form):
-    model = RelativeLayer(*SIZES, form=form)
-    check(model, lambda p, x: numpy_layer(p, x, form), 4, [DIM])
 
 
 @pytest.mark.parametrize(("num_layers", "head_dim"), [(1, 4), (3, 2)])

@@ -7,7 +7,7 @@ import pytest
 
 from jaxner import models
 from jaxner.data import vocabulary as vocab
-from jaxner.models import CharacterCNN, CharacterLSTM, IntNet, representation
+from jaxner.models import CharacterCNN, CharacterLSTM, IntNet
 from jaxner.models.representation import Capitalisation, Vectors
 from jaxner.types import Pieces
 from tests.models.draws import (
@@ -315,24 +315,6 @@ def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     assert dropped[present].mean() == pytest.approx(RATE, abs=tolerance)
 
 
-def test_only_the_key_of_words_drops_words():
-    """Without that key, training drops no words; a pass without dropout may."""
-    module, sentence = represented(word_dropout=0.5, dropout=0.5), draw_sentence(30)
-    weights, keys = weights_of(module, sentence), models.Keys.of(jax.random.key(3))
-
-    def represent(train, **rngs):
-        return np.asarray(module.apply(weights, sentence, train=train, rngs=rngs))
-
-    words = represent(False, words=keys.words)
-    unknown = weights["params"]["words"]["trained"][1]
-    assert 5 < (words == unknown[None]).all(axis=1).sum() < 25
-    for plain, rngs in ((represent(False), {}), (words, {"words": keys.words})):
-        found = represent(True, dropout=keys.dropout, **rngs)
-        kept = found != 0
-        np.testing.assert_array_equal(found[kept], 2 * plain[kept])
-        assert 0.3 < kept.mean() < 0.7
-
-
 def test_types_come_from_the_vocabulary():
     vocabulary, _ = vocab.build([["aA1.é"]], ["LOC"])
     chars = {"types": True, "length": 6, "dim": 2, "width": (1,)}
@@ -353,20 +335,3 @@ def test_encoders_act_on_separators_which_have_no_features():
     weights = weights_of(encoder, x, sentence.mask)
     (stage,), _ = apply(encoder, weights, x, sentence.mask)
     assert stage[jnp.array([0, 3, 5])].any()
-
-
-@pytest.mark.parametrize("stream", ["dropout", "chars"])
-def test_tokens_of_one_word_share_a_mask_only_where_they_share_a_row(stream):
-    chars = CharacterCNN(NUM_CHARS, dim=3, num_filters=4, dropout=0.5)
-    module = representation.Representation(words=None, chars=chars, dropout=0.0)
-    spelling = jnp.tile(jnp.arange(1, 7, dtype=jnp.int32), (8, 1))
-    apart = spelled(jnp.ones(8, jnp.int32), spelling, jnp.ones(8, bool))
-    shared = apart._replace(char_index=jnp.ones(8, jnp.int32))
-    weights = module.init(jax.random.key(0), apart, train=False)
-    keys = {"dropout": jax.random.key(1), stream: jax.random.key(2)}
-    found = [apply(module, weights, sentence, **keys) for sentence in (apart, shared)]
-    assert len(np.unique(found[0], axis=0)) == 8
-    if stream == "chars":
-        assert (found[1] == found[0][:1]).all()
-    else:  # rows are copied to the tokens first
-        np.testing.assert_array_equal(*found)
