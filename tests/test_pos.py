@@ -92,14 +92,13 @@ def test_a_run_is_scored_by_accuracy(finished, treebank):
     assert result["dev"]["correct_tokens"] > 1.05 * commonest  # it has learned
 
 
-def test_labels_are_the_tags_of_train_and_nothing_is_ruled_out(finished, treebank):
+def test_nothing_is_ruled_out(finished, treebank):
     params = jaxner.load(finished)
     tags = {tag for e in gold_of(treebank, "train") for tag in e.labels}
     assert params.vocabulary.label_names == tuple(sorted(tags))
-    sentences = [list(e.tokens) for e in gold_of(treebank, "dev")]
+    sentences = [list(e.tokens) for e in gold_of(treebank, "dev")[:8]]
     free = jaxner.tag(params, sentences)
     assert jaxner.tag(params, sentences, constrained=True) == free
-    assert {tag for row in free for tag in row} <= tags
 
 
 def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
@@ -114,26 +113,19 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
     assert scores["by_type"]["RARE"]["correct"] == 0
 
 
-def test_predictions_of_a_file_of_two_columns(
-    finished, treebank, evaluated, tmp_path, capsys
-):
+def test_predictions_of_a_file_of_two_columns(finished, treebank, evaluated, tmp_path):
     examples = gold_of(treebank, "dev")
+    path, output = tmp_path / "dev.tsv", tmp_path / "predicted.conll"
     rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
-    formats.write_columns(tmp_path / "dev.tsv", rows, separator="\t")
-    output = tmp_path / "predicted.conll"
-    scores = evaluated(
-        *("--workdir", finished, "--data", tmp_path / "dev.tsv", "--output", output)
-    )
-    assert (
-        scores["accuracy"]
-        == Workdir(finished).read_json("result.json")["dev"]["accuracy"]
-    )
+    formats.write_columns(path, rows, separator="\t")
+    scores = evaluated("--workdir", finished, "--data", path, "--output", output)
+    result = Workdir(finished).read_json("result.json")
+    assert scores["accuracy"] == result["dev"]["accuracy"]
     predicted = formats.read(output).examples
     tokens = [list(e.tokens) for e in examples]
     assert [list(e.tokens) for e in predicted] == tokens
-    assert [list(e.labels) for e in predicted] == jaxner.tag(
-        jaxner.load(finished), tokens
-    )
+    tagged = jaxner.tag(jaxner.load(finished), tokens)
+    assert [list(e.labels) for e in predicted] == tagged
     gold = formats.read(output, label_column=1).examples
     assert [e.labels for e in gold] == [e.labels for e in examples]
 

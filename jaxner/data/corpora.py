@@ -38,7 +38,7 @@ class Split:
         split: `train`, `dev` or `test`.
         path: The file.
         examples: Sentences, with the labels of the file; IO labels have the prefix I.
-        scheme: The corpus's scheme if the labels fit it, else the one they fit best;
+        scheme: The published scheme if the labels fit it, else the one they fit best;
             `schemes.TAGS` if they are tags.
         sha256: Checksum of the decompressed file.
         ill_formed: Number of labels that break the scheme.
@@ -62,8 +62,7 @@ class Split:
     def to_scheme(self, scheme: str) -> tuple[Example, ...]:
         """Returns the sentences with well-formed labels in another scheme.
 
-        Raises:
-            InputError: The conversion is from tags to spans or from spans to tags.
+        Tags are no spans: converting one to the other is an InputError.
         """
         if (scheme == schemes.TAGS) != (self.scheme == schemes.TAGS):
             what = "tags" if self.scheme == schemes.TAGS else f"spans ({self.scheme})"
@@ -141,7 +140,7 @@ def split_of(
     scheme: str | None = None,
     errors: list[InputError] | None = None,
 ) -> Split:
-    """Returns the split of a file that `formats.read` read; arguments as in `read`.
+    """Returns the split of a file; arguments as in `read`.
 
     `errors` gets an error for each malformed label, and sentences with such labels are
     left out; None: the first error is raised.
@@ -183,17 +182,10 @@ def split_of(
         note = f"{counted(len(lines), 'label')} against {scheme}, first in line "
         note += ", ".join(map(str, lines[:5]))
         notes.append(note)
-    return Split(
-        path.name if name is None else name,
-        split,
-        path,
-        examples,
-        scheme or "",
-        file.sha256,
-        len(lines),
-        tuple(notes),
-        ill_formed_note=note,
-    )
+    count, notes = len(lines), tuple(notes)
+    name = path.name if name is None else name
+    facts = scheme or "", file.sha256, count, notes
+    return Split(name, split, path, examples, *facts, ill_formed_note=note)
 
 
 def _problem(label: str, has_tags: bool) -> str:
@@ -232,12 +224,7 @@ def _label_errors(
 
 
 def is_invisible(char: str) -> bool:
-    r"""Returns whether a character is invisible and not a plain space.
-
-    Example:
-        >>> is_invisible("\xa0"), is_invisible("\u200b"), is_invisible("x")
-        (True, True, False)
-    """
+    """Returns whether a character is invisible and not a plain space."""
     # Control characters, formats such as U+200B, all spaces and line ends.
     kind = unicodedata.category(char)
     return char != " " and kind in ("Cc", "Cf", "Zs", "Zl", "Zp")
@@ -259,27 +246,21 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     """
     if not 0 < share < 1:
         raise InputError(f"Expected a share within (0, 1) for dev, got {share}")
-    has_documents = len({example.document for example in train.examples}) > 1
+    documents = [example.document for example in train.examples]
+    has_documents = len(set(documents)) > 1
     what = "documents" if has_documents else "sentences"
-    groups = batching.groups(
-        [e.document if has_documents else i for i, e in enumerate(train.examples)]
-    )
+    groups = batching.groups(documents if has_documents else [*range(len(documents))])
     if len(groups) < 2:
         raise InputError("expected several sentences, to take dev from", train.path)
     count = min(max(1, round(share * len(groups))), len(groups) - 1)
     drawn = np.random.default_rng(seed).permutation(len(groups))[:count]
     chosen = {i for group in drawn for i in groups[group]}
-    dev, rest = (
-        tuple(e for i, e in enumerate(train.examples) if (i in chosen) == is_dev)
-        for is_dev in (True, False)
-    )
+    dev = tuple(e for i, e in enumerate(train.examples) if i in chosen)
+    rest = tuple(e for i, e in enumerate(train.examples) if i not in chosen)
     note = f"{count:,} of {len(groups):,} {what} of {train.path.name}, seed {seed}"
     notes = (*train.notes, f"without {note}")
-    replace = dataclasses.replace
-    return (
-        replace(train, examples=rest, notes=notes),
-        replace(train, split="dev", examples=dev, notes=(note,)),
-    )
+    train = dataclasses.replace(train, examples=rest, notes=notes)
+    return train, dataclasses.replace(train, split="dev", examples=dev, notes=(note,))
 
 
 # Known corpora
@@ -379,11 +360,8 @@ def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
 
     `name_or_dir` is a key of `CORPORA` or a folder, in which splits are files named as
     `dev.conll`, `valid.txt.gz` or `de_gsd-ud-train.conllu`, or folders of brat or
-    CoNLL-2012 files.
-
-    Raises:
-        FileNotFoundError: The file is missing; the message says where to get it.
-        InputError: The name or the split is unknown, or several files match.
+    CoNLL-2012 files. If none is there, the FileNotFoundError says where to get it;
+    several are an InputError, as is an unknown name.
     """
     is_folder = str(name_or_dir) not in CORPORA and Path(name_or_dir).is_dir()
     place = (None, name_or_dir) if is_folder else (str(name_or_dir), None)
@@ -406,13 +384,8 @@ def load(
         name: A key of `CORPORA`; None for a corpus of your own.
         split: `train`, `dev` or `test`.
         directory: Folder of the files; None for `data_folder()` / name.
-        scheme: Declared scheme of the labels, such as `schemes.TAGS` if `label_column`
-            holds parts of speech; None for the corpus's.
-        **options: As in `read`.
-
-    Raises:
-        FileNotFoundError: The file is missing.
-        InputError: As `find` and `read`.
+        scheme: As in `read`; None for the corpus's.
+        **options: As in `read`; errors are those of `read` and `find`.
 
     Example:
         >>> load("sample", "dev").scheme

@@ -264,15 +264,23 @@ def _sentences(
 
 
 def _places(
-    file: File, token: int, label: int, width: int, line: int | None = None
+    file: File,
+    width: int,
+    token: int | None,
+    label: int | None,
+    line: int | None = None,
 ) -> tuple[int, int]:
-    """Returns the columns, counted from 0; they have to exist and to differ."""
-    places = {place % width for place in (token, label) if -width <= place < width}
-    if len(places) < 2:
-        message = f"expected tokens and labels in columns {token}, {label}, got {width}"
-        message += " columns; set token_column and label_column"
+    """Returns the columns, from 0: those of the options, else the format's own."""
+    options = file.options
+    chosen = (options.token_column, token), (options.label_column, label)
+    both = [default if option is None else option for option, default in chosen]
+    there = range(-width, width)
+    places = [place % width for place in both if place is not None and place in there]
+    if len({*places}) < 2:
+        message = f"expected columns of tokens and labels ({both[0]} and {both[1]}) of "
+        message += f"{width}; set token_column and label_column"
         raise InputError(message, file.path, line)
-    return token % width, label % width
+    return places[0], places[1]
 
 
 def columns(file: File) -> Iterator[Example]:
@@ -283,31 +291,24 @@ def columns(file: File) -> Iterator[Example]:
     line ends a sentence; a line whose first cell is `-DOCSTART-` starts a document. `#`
     starts a token, unless `comments` says that it starts lines before a sentence.
     """
-    options, lines = file.options, file.lines()
-    comments = options.comments or "\n"
+    lines, comments = file.lines(), file.options.comments or "\n"
 
     def split(line: str) -> list[str]:
         if has_tabs or "\t" in line:
             return line.split("\t")
         return list(filter(None, line.split(" ")))
 
-    rows = (
-        (number, line)
-        for number, line in enumerate(lines, 1)
-        if line.strip(" \t") and not line.startswith(comments)
-        if not _DOCUMENT_LINE.match(line)
-    )
-    number, line = next(rows, (0, ""))
-    if not number:
+    whole = _DOCUMENT_LINE, lambda line: [line], 1, (), comments
+    _, rows = next(_sentences(file, lines, *whole), (0, ()))
+    if not rows:
         return
+    number, (line,) = rows[0]
     has_tabs = "\t" in line
     cells = split(line)
     if len(cells) == 1:
         message = "expected a token and a label between tabs or spaces, got one column"
         return file.fail(number, message, line)
-    label = -1 if options.label_column is None else options.label_column
-    places = _places(file, options.token_column or 0, label, len(cells), number)
-    token, label = places
+    token, label = places = _places(file, len(cells), 0, -1, number)
     if cells[token].lower() in TOKEN and cells[label].lower() in LABEL:
         message = "expected a token and its label, got a header; remove it, or set "
         return file.fail(number, f"{message}format to tsv", line)
@@ -338,12 +339,10 @@ def conllu(file: File) -> Iterator[Example]:
 
     Source: https://universaldependencies.org/format.html
     """
-    options, lines = file.options, file.lines()
+    lines = file.lines()
     has_entities = any(_NER.search(line) for line in lines if line[:1].isdigit())
-    token = 1 if options.token_column is None else options.token_column
-    label = MISC if has_entities and not options.tags else UPOS
-    label = label if options.label_column is None else options.label_column
-    token, label = places = _places(file, token, label, 10)
+    default = MISC if has_entities and not file.options.tags else UPOS
+    token, label = places = _places(file, 10, 1, default)
     if label == MISC and not has_entities:
         return file.fail(1, "expected labels in MISC, as in NER=B-PER, got none")
 
@@ -422,17 +421,12 @@ def table(file: File) -> Iterator[Example]:
     def column(known: Sequence[str]) -> int | None:
         return next((names.index(name) for name in known if name in names), None)
 
-    token, label = file.options.token_column, file.options.label_column
-    token = column(TOKEN) if token is None else token
-    label = column(LABEL) if label is None else label
-    if token is None or label is None:
-        message = "expected a header with a token and a label; or set token_column and "
-        return file.fail(1, f"{message}label_column", header)
-    token, label = places = _places(file, token, label, len(names), 1)
+    width = len(names)
+    token, label = places = _places(file, width, column(TOKEN), column(LABEL), 1)
     documents = column(_DOCUMENT)
     last = {place: "" for place in (column(_SENTENCE), documents) if place is not None}
     document = 0
-    never, width = re.compile("(?!)"), len(names)
+    never = re.compile("(?!)")
     for _, rows in _sentences(file, ["", *lines], never, _at_tabs, width, places):
         words: list[tuple[int, str, str]] = []
         for number, cells in rows:

@@ -86,10 +86,6 @@ def is_io(labels: Iterable[str]) -> bool:
     """Returns whether a file's labels are bare types such as `PER`, and `O`.
 
     Labels of any column of words or tags are not, since they lack `O` or are too many.
-
-    Example:
-        >>> is_io(["PER", "O"]), is_io(["B-PER", "O"]), is_io(["NNP", "VBZ"])
-        (True, False, False)
     """
     names = set(labels)
     if "O" not in names or not 1 < len(names) <= 1 + _MAX_IO_TYPES:
@@ -99,22 +95,17 @@ def is_io(labels: Iterable[str]) -> bool:
 
 
 def from_io(labels: Iterable[str]) -> list[str]:
-    """Returns IO labels with the prefix I: tokens in a row of one type are an entity.
-
-    Example:
-        >>> from_io(["PER", "PER", "O"])
-        ['I-PER', 'I-PER', 'O']
-    """
+    """Returns IO labels with the prefix I: a run of one type is an entity."""
     return [label if label == "O" else f"I-{label}" for label in labels]
 
 
 def to_spans(labels: Sequence[str]) -> list[Span]:
-    """Returns the entity spans of one sentence, in any scheme, well-formed or not.
+    """Returns the entity spans of one sentence, in order, in any scheme.
 
     L counts as E and U as S. A span starts at a B or S, and at an I or E that begins
     the sentence or follows an O, an E, an S or another type. A span ends before the
     next start, before the next O, or with the sentence. This is the rule of conlleval
-    and of seqeval's default mode. Spans are in order and do not overlap.
+    and of seqeval's default mode, also for ill-formed labels.
 
     Example:
         >>> [tuple(span) for span in to_spans(["I-PER", "I-PER", "O", "B-LOC"])]
@@ -214,11 +205,8 @@ def allowed(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the grammar of a scheme as hard constraints for decoding.
 
-    A label sequence satisfies them if and only if `violations` returns no positions.
-
-    Returns:
-        Boolean arrays over label ids, True where allowed: `start` [L], `transitions`
-        [L, L] from row to column, `end` [L].
+    Boolean arrays over label ids, True where `violations` allows it: `start` [L],
+    `transitions` [L, L] from row to column, `end` [L].
 
     Example:
         >>> start, transitions, end = allowed(("O", "B-PER", "I-PER"), "BIO")
@@ -239,10 +227,6 @@ def label_names(types: Iterable[str], scheme: str) -> tuple[str, ...]:
     """Returns all labels of a scheme: `O`, then all prefixes of each sorted type.
 
     For `TAGS`, the labels are the sorted types. A label's index is its id.
-
-    Example:
-        >>> label_names(["PER"], "BIO")
-        ('O', 'B-PER', 'I-PER')
     """
     _check_scheme(scheme)
     kinds = sorted(set(types))
@@ -257,10 +241,6 @@ def detect(sequences: Iterable[Sequence[str]]) -> str:
     """Returns the scheme of a file: that with the fewest ill-formed labels.
 
     On a tie, it is the first of BIO, IOB1, BIOES, BILOU, IOE2, IOE1.
-
-    Example:
-        >>> detect([["I-PER", "O"], ["I-LOC", "B-LOC"]])
-        'IOB1'
     """
     steps: Counter[tuple[str | None, str | None]] = Counter()
     for labels in sequences:
@@ -292,11 +272,6 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
 
     A span begins at a label that is not `O` and does not continue the previous label's
     span. It ends before the first label that does not continue it.
-
-    Example:
-        >>> found = label_types(("O", "B-PER", "I-PER"))
-        >>> found.names, found.types.tolist(), found.goes_on[1].tolist()
-        (('PER',), [-1, 0, 0], [False, False, True])
     """
     kinds = {name: parse(name)[1] for name in label_names}
     names = tuple(sorted({*kinds.values()} - {""}))

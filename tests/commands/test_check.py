@@ -73,7 +73,8 @@ def test_a_folder_is_a_corpus(corpus, tmp_path, check):
     content = json.loads((tmp_path / "found.json").read_text())
     assert [split["split"] for split in content["splits"]] == ["train", "dev", "test"]
     put(tmp_path, "train.conll", GOOD)
-    assert f"warning: {tmp_path}: there is no dev file" in check(tmp_path)[1]
+    status, shown = check(tmp_path, "--strict")
+    assert (status, f"warning: {tmp_path}: there is no dev file" in shown) == (2, True)
     (tmp_path / "train.conll").unlink()
     assert check(tmp_path)[0] == 1
 
@@ -100,12 +101,10 @@ def test_what_cannot_be_done_ends_with_status_1(
 
 def test_a_tagger_lists_probable_errors(finished, params, tmp_path, check):
     """A label that is changed on purpose is found, with the tagger's probability."""
-    examples = corpora.load("sample", "train").examples[:40]
-    predicted = jaxner.tag(params, [list(e.tokens) for e in examples])
-    rows = [
-        list(zip(e.tokens, p, strict=True))
-        for e, p in zip(examples, predicted, strict=True)
-    ]
+    sentences = [list(e.tokens) for e in corpora.load("sample", "train").examples[:40]]
+    predicted = jaxner.tag(params, sentences)
+    pairs = zip(sentences, predicted, strict=True)
+    rows = [list(zip(*pair, strict=True)) for pair in pairs]
     word, label = rows[7][0]
     other = "S-LOC" if label != "S-LOC" else "S-PER"
     rows[7][0] = (word, other)
@@ -117,9 +116,8 @@ def test_a_tagger_lists_probable_errors(finished, params, tmp_path, check):
     suspects = json.loads((tmp_path / "a.json").read_text())["suspects"]
     line = 1 + sum(len(row) + 1 for row in rows[:7])
     (changed,) = [s for s in suspects if s["line"] == line and s["labels"][0] == other]
-    tokens = [token for token, _ in rows[7]]
     column = params.vocabulary.label_names.index(other)
-    chance = jaxner.marginals(params, [tokens])[0][0, column]
+    chance = jaxner.marginals(params, sentences[7:8])[0][0, column]
     assert changed["probability"] == pytest.approx(float(chance), rel=1e-3)
     assert changed["predicted"][0] != other
     chances = [s["probability"] for s in suspects]

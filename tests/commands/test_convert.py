@@ -84,13 +84,6 @@ def test_spans_come_back_with_the_tokens_that_were_written(tmp_path, capsys):
         assert len(back.strip().splitlines()) == 4  # with the header
 
 
-def test_tags(tmp_path):
-    (tmp_path / "a.txt").write_text("Rome NNP\nwins VBZ\n")
-    run(tmp_path / "a.txt", tmp_path / "b.conllu", "--tags")
-    run(tmp_path / "b.conllu", tmp_path / "c.jsonl", "--tags")
-    assert formats.read(tmp_path / "c.jsonl").examples[0].labels == ("NNP", "VBZ")
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

@@ -6,7 +6,6 @@ import pytest
 
 from jaxner.data import audit, corpora, formats
 from jaxner.data.formats import Example
-from tests import tiny
 
 GOOD = "Rome B-LOC\nwins O\n\nAjax B-ORG\nwins O\nagain O\n\n"
 LONG = "word O\n" * 4782
@@ -82,29 +81,6 @@ def test_all_bad_lines_and_labels_are_listed_by_line(file, name):
     split, findings = audit.of_file(file(content, name))
     assert split is None
     assert [(f.level, f.line) for f in findings] == [("error", n) for n in lines]
-
-
-def test_bad_labels_do_not_end_the_check(file):
-    path = file("Rome Q-LOC\nx ZZ\n\nOslo B-LOC\n\n\xa0 O\n\ny !!\n")
-    split, findings = audit.of_file(path)
-    assert split.sizes() == (2, 2, 1)
-    assert [f.line for f in findings if f.level == "error"] == [1, 2, 8]
-    assert [f.line for f in findings if f.level == "warning"] == [6]
-
-
-def test_a_folder_is_a_corpus(tmp_path):
-    folder = tiny.write_corpus(tmp_path / "corpus", documents=True)
-    splits, findings = audit.findings(folder)
-    assert list(splits) == ["train", "dev", "test"]
-    assert ("note", "out of vocabulary") in {(f.level, f.check) for f in findings}
-    (folder / "dev.conll").unlink()
-    _, findings = audit.findings(folder)
-    assert ("warning", "there is no dev file") in [
-        (f.level, f.message) for f in findings
-    ]
-    (tmp_path / "none").mkdir()
-    splits, (finding,) = audit.findings(tmp_path / "none")
-    assert (splits, finding.level) == ({}, "error")
 
 
 def test_splits_that_share_sentences_or_have_new_types(tmp_path):
