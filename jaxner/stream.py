@@ -315,7 +315,7 @@ class Output:
         path: The file, compressed if it ends with `.gz`; or `-` for standard output,
             which cannot resume.
         identity: Facts about the run that must be the same when it resumes.
-        rejects: File for bad records, as JSON lines; None: no such file.
+        rejects: File for bad records, as JSON lines; None: one ends the run.
         overwrite: Whether to start over, even if files exist.
 
     Attributes:
@@ -337,6 +337,7 @@ class Output:
     ):
         self.done = Progress()
         self._path = None if path == "-" else Path(path)
+        self.rejects = rejects
         self._targets = [Path(p) for p in (self._path, rejects) if p is not None]
         self._identity = json.loads(json.dumps(identity))
         self._overwrite = overwrite
@@ -475,7 +476,6 @@ def tag_file(
     constrained: bool = False,
     min_probability: float = 0.0,
     shard: tuple[int, int] = (0, 1),
-    stops: bool = True,
     chunk: int = CHUNK,
     log: Callable[[Progress], object] = lambda _: None,
 ) -> Progress:
@@ -490,7 +490,6 @@ def tag_file(
         constrained, min_probability: As in `jaxner.entities`.
         shard: Index of this process and number of processes, n; each takes every n-th
             record (every n-th document for a tagger that reads documents).
-        stops: Whether a bad record ends the run; otherwise it goes to the rejects.
         chunk: Minimum number of tokens to tag and write together.
         log: Receives the progress after each chunk.
 
@@ -506,7 +505,7 @@ def tag_file(
         raise InputError("This tagger has no probabilities of entities to choose by.")
     wants_chances = has_chances and (min_probability or sink.writes_entities)
     least = min_probability if wants_chances else None
-    done = output.done
+    done, stops = output.done, output.rejects is None
     for part in _ahead(_chunks(params, source, shard, done, stops, chunk)):
         labelled = _labelled(params, part, constrained, least)
         texts = [

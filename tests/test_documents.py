@@ -255,17 +255,16 @@ def sentence_run(marked, tmp_path_factory):
     return folder
 
 
-def document_config(marked, sentence_run):
+def document_config(marked):
     config = tiny.idcnn_config(marked, "sample,document,crf,dr=false,blocks=2")
     config.batch_size = 2
-    config.init_from = str(sentence_run)
     return config
 
 
 @pytest.fixture(scope="module")
-def document_run(marked, sentence_run, tmp_path_factory):
+def document_run(marked, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "documents"
-    train.main_run(document_config(marked, sentence_run), folder)
+    train.main_run(document_config(marked), folder)
     return folder
 
 
@@ -298,13 +297,14 @@ def test_training_on_a_file_without_documents_is_refused(corpus, tmp_path):
 # --- Beginning with the weights of another run ---------------------------------------
 
 
+@pytest.mark.slow
 def test_weights_are_taken_over_exactly(marked, sentence_run):
     """All but the head's, whose labels differ."""
     trained = jaxner.load(sentence_run)
     vocabulary = dataclasses.replace(
         trained.vocabulary, label_names=(*trained.vocabulary.label_names, "<sep>")
     )
-    config = document_config(marked, sentence_run)
+    config = document_config(marked)
     model = jaxner.build(vocabulary, **config.model.to_dict())
     drawn, told = models.init(model, jax.random.key(9)), []
     old = trained.weights, trained.vocabulary
@@ -315,8 +315,10 @@ def test_weights_are_taken_over_exactly(marked, sentence_run):
     assert "params/encoder" not in told[0]
 
 
+@pytest.mark.slow
 def test_a_run_of_other_words_is_refused(marked, sentence_run, tmp_path):
-    config = document_config(marked, sentence_run)
+    config = document_config(marked)
+    config.init_from = str(sentence_run)
     config.data.alphabet = "abc"
     with pytest.raises(ValueError, match="has other words or characters"):
         train.main_run(config, tmp_path / "run")

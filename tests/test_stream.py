@@ -168,7 +168,7 @@ def stub(monkeypatch):
 def go(stub, path, text=TEXT, facts=None, rejects=None, overwrite=False, **options):
     facts = {"a": 1} if facts is None else facts
     with stream.Output(path, facts, rejects=rejects, overwrite=overwrite) as output:
-        options = {"stops": rejects is None, "chunk": 16, "path": "in", **options}
+        options = {"chunk": 16, "path": "in", **options}
         sink = Sink("text", "conll")
         return stream.tag_file(stub, records(text, "text"), sink, output, **options)
 

@@ -50,8 +50,7 @@ def test_empty_input(params):
     assert jaxner.tag(params, [[]]) == [[]]
     assert jaxner.tag(params, [["Rome"], [], ["x", "y"]])[1] == []
     assert len(jaxner.tag(params, [""])) == 1
-    for empty, shape in (([], (0, 0)), ([[]], (1, 0)), ([[], []], (2, 0))):
-        assert jaxner.tag(params, jaxner.encode(params, empty)).shape == shape
+    assert jaxner.tag(params, jaxner.encode(params, [[], []])).shape == (2, 0)
     assert jaxner.tag(params, params.vocabulary.encode([])).shape == (0,)
 
 

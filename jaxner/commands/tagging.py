@@ -109,7 +109,6 @@ def tag(
             constrained=constrained,
             min_probability=min_probability,
             shard=(index, count),
-            stops=bad is None,
             log=show,
         )
     show.line(f"Done: {done.summary()}", is_last=True)
