@@ -187,7 +187,7 @@ def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
     rows = [(pair.sentence, pair.kind) for pair in paired]
     where = np.array([sentence for sentence, _ in rows], np.int64)
 
-    def total(points: list[float]) -> np.ndarray:
+    def total(points: list) -> np.ndarray:
         return np.bincount(where, np.array(points, float), sentences)
 
     predicted, gold = (total([x != kind for _, x in rows]) for kind in KINDS[3:])
