@@ -34,8 +34,7 @@ DETERMINISTIC = (
 class Placement:
     """The placement of a run's arrays; hashable, as a key for compiled programs.
 
-    Attributes:
-        mesh: The devices, on the axes `SEED` and `DATA`; None for one device.
+    `mesh` has the devices, on the axes `SEED` and `DATA`; None for one device.
     """
 
     mesh: Mesh | None = None
@@ -110,12 +109,9 @@ def _restart(sharding: NamedSharding | None) -> Any:
 
 
 def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
-    """Returns the placement of a run.
+    """Returns the placement of a run with restarts in one program.
 
-    Args:
-        num_devices: As for `chosen_devices`.
-        num_seeds: Number of restarts in one program. The number of mesh rows divides
-            both restarts and devices.
+    The number of mesh rows divides both restarts and devices.
     """
     chosen = chosen_devices(num_devices)
     if len(chosen) == 1:
@@ -183,13 +179,7 @@ def join(
     """Connects this process to the others, before JAX looks for devices.
 
     Without arguments, JAX finds the others itself on clusters that it knows (Slurm,
-    Open MPI, GKE, TPU pods).
-
-    Args:
-        coordinator: Address and port of the first process.
-        num_processes: Number of processes; 1: this process runs alone, even on a
-            cluster.
-        process_id: Index of this process, from 0.
+    Open MPI, GKE, TPU pods). With one process, this one runs alone, even there.
 
     Raises:
         InputError: Arguments are missing, and JAX does not know the cluster.

@@ -179,15 +179,9 @@ def splits_to_score(options: Mapping[str, Any], log: Log) -> tuple[str, ...]:
 
 
 class Data(NamedTuple):
-    """The data of a run.
+    """The data of a run: sentences, label ids and words are those of train.
 
-    Attributes:
-        vocabulary: Vocabulary of the training split and the vectors.
-        vectors: Vectors of the vocabulary's words, or None.
-        sentences: The training split, and `labels`, the label ids of each sentence.
-        dev: The split that picks the best epoch.
-        words: The distinct words of the training split.
-        record: What `environment.describe` returned.
+    `vectors` are aligned with the vocabulary; `record` is `environment.describe`'s.
     """
 
     vocabulary: Vocabulary
@@ -545,10 +539,7 @@ class Corpus:
     def epoch(
         self, seeds: Sequence[int], epoch: int, skip: int = 0
     ) -> Iterator[tuple[list[tuple[Size, Block]], int]]:
-        """Yields the blocks of each batch of an epoch, `[K, …]`, and its tokens.
-
-        The seed of each restart determines its order; a resumed run skips batches.
-        """
+        """Yields the blocks of each batch of an epoch, `[K, …]`, and its tokens."""
         orders = [self.batches.draw(seed, epoch, skip=skip) for seed in seeds]
         for drawn in zip(*orders, strict=True):
             tokens = sum(len(self.batches.labels[i]) for rows in drawn for i in rows)

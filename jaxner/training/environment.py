@@ -27,12 +27,7 @@ _CODE = ("jaxner", "configs", "pyproject.toml")
 
 
 def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
-    """Checks that a folder is new, or has a run of this config.
-
-    Raises:
-        ValueError: The folder has a run of another config; the message lists the
-            differences.
-    """
+    """Raises ValueError, with all differences, if a folder has another config's run."""
     file = folder.path / "config.json"
     if not file.exists():
         return
@@ -63,12 +58,7 @@ def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def check_same_data(
     folder: Workdir, record: dict[str, Any], vocabulary: Vocabulary
 ) -> None:
-    """Checks that the data of a resumed run have not changed.
-
-    Args:
-        folder: Folder of the run.
-        record: What `describe` returns now.
-        vocabulary: Vocabulary of the data now.
+    """Checks that the data of a resumed run are those of `describe` and vocabulary now.
 
     Raises:
         ValueError: A file has changed, or jaxner reads it differently.

@@ -47,9 +47,6 @@ class Monitor:
 
     Attributes:
         first_loss: Mean loss of the first epoch, or of the first step in this process.
-
-    Raises:
-        ImportError: `tensorboard` is set, but tensorboardX is not installed.
     """
 
     def __init__(
@@ -78,7 +75,7 @@ class Monitor:
         self.first_loss: float | None = None
         self._compiled: set[Any] = set()
         self._compiled_in = 0.0  # seconds
-        self._has_scored = self._has_legend = False
+        self._has_legend = False
         self._writer = None if tensorboard is None else _summary_writer(tensorboard)
 
     def __enter__(self) -> Monitor:
@@ -100,7 +97,8 @@ class Monitor:
         self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
 
     @contextlib.contextmanager
-    def _doing(self, what: str) -> Iterator[None]:
+    def doing(self, what: str) -> Iterator[None]:
+        """Shows something else than steps."""
         self._bar.update(self._task, description=what)
         yield
         self._bar.update(self._task, description=self._name)
@@ -114,7 +112,7 @@ class Monitor:
         start = time.perf_counter()
         self._compiled.add(program)
         number, count = len(self._compiled), self._num_programs
-        with self._doing(f"Compiling {number} of {count}"):
+        with self.doing(f"Compiling {number} of {count}"):
             yield
         self._compiled_in += time.perf_counter() - start
         if number == count:
@@ -122,25 +120,11 @@ class Monitor:
                 f"Compiled {count} programs in {self._compiled_in:.1f} s"
             )
 
-    @contextlib.contextmanager
-    def scoring(self) -> Iterator[None]:
-        """Shows that dev is being scored; prints the time of the first scoring."""
-        start = time.perf_counter()
-        with self._doing("Scoring dev"):
-            yield
-        if not self._has_scored:
-            self._has_scored = True
-            seconds = time.perf_counter() - start
-            self._console.print(f"Scored dev in {seconds:.1f} s, compilation included")
-
     def advance(self, tokens: int, total_loss: Any, done: int) -> None:
-        """Moves the bar by a step; reads the loss at most twice a second.
+        """Moves the bar by a step with some tokens; `done` are those of the epoch.
 
-        Args:
-            tokens: Tokens in the batch.
-            total_loss: Sum of losses over the epoch so far, for each restart; may still
-                be computing.
-            done: Steps of the epoch so far.
+        The sum of losses over the epoch so far, for each restart, may still be
+        computing: it is read at most twice a second.
 
         Raises:
             FloatingPointError: The loss is not finite, or a thousand times the first.
@@ -177,10 +161,9 @@ class Monitor:
         if is_best and not self._has_legend:
             self._has_legend = True
             self._console.print("* the best dev score so far")
-        if self._writer is not None:
-            for name, value in metrics.items():
-                if value is not None:  # undefined: precision without predictions
-                    self._writer.add_scalar(name, value, metrics["step"])
+        for name, value in metrics.items():
+            if self._writer is not None and value is not None:  # None: undefined
+                self._writer.add_scalar(name, value, metrics["step"])
 
 
 def _summary_writer(folder: Path):

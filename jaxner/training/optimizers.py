@@ -180,10 +180,6 @@ def build(
     Raises:
         ValueError: The name or an option is unknown; or, from `init`, a part has no
             parameters below its path.
-
-    Example:
-        >>> tx = build({"name": "sgd", "learning_rate": 0.1, "momentum": 0.9}, 10)
-        >>> state = tx.init({"w": 1.0})
     """
     return _build(_frozen(options), steps_per_epoch, num_epochs)
 
@@ -248,9 +244,6 @@ def part_of_each(params: Any, paths: Sequence[str]) -> Any:
 
     A path may begin anywhere in the tree: "bert" matches the representation's, and that
     of a refinement with its own representation.
-
-    Raises:
-        ValueError: The model has no parameters below a path.
     """
     used = set()
 

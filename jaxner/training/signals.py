@@ -25,11 +25,7 @@ class Stopped(BaseException):
 
 
 class StopRequest:
-    """A request to stop; true once a signal has arrived.
-
-    Attributes:
-        signal: The signal; None before one arrives.
-    """
+    """A request to stop; true once a `signal` has arrived."""
 
     signal: int | None = None
     _interrupts = False
@@ -72,11 +68,9 @@ def stop_requests(
 ) -> Iterator[StopRequest]:
     """Turns the first Ctrl-C or SIGTERM into a request; a second one acts at once.
 
-    Outside the main thread, no request ever arrives. With several processes, JAX
-    handles SIGTERM, and the first Ctrl-C becomes one.
-
-    Args:
-        log: Gets a line at the first signal, even while XLA compiles.
+    `log` gets a line at the first signal, even while XLA compiles. Outside the main
+    thread, no request ever arrives. With several processes, JAX handles SIGTERM, and
+    the first Ctrl-C becomes one.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -27,14 +27,10 @@ from jaxner.types import Sentence
 class State(NamedTuple):
     """Everything that a run needs to continue, besides its config.
 
-    Attributes:
-        step: Optimizer steps so far; determines dropout masks and the following
-            batches.
-        params: The trained arrays.
-        opt_state: State of the optimizer.
-        sums: Metrics summed over the steps since the start of the epoch: the `loss` of
-            the batches in nats and, for the parts of an optimizer, `gradient_norm_…`.
-            They stay on the device, so that no step waits for the host.
+    `step`, the number of steps so far, determines dropout masks and the next batches.
+    `sums` are metrics since the start of the epoch: the `loss` of the batches in nats
+    and, for the parts of an optimizer, `gradient_norm_…`. They stay on the device, so
+    that no step waits for the host.
     """
 
     step: Int[Array, ""]
@@ -44,15 +40,7 @@ class State(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """The constants of all steps, for which programs are compiled.
-
-    Attributes:
-        model: What `models.build` returned.
-        tx: The optimizer.
-        objective: Terms of the loss.
-        sizes: Divisors of the sums over a batch.
-        parts: Paths of the parts of the optimizer.
-    """
+    """The constants of all steps; `parts` are paths of the parts of the optimizer."""
 
     model: models.Model
     tx: optax.GradientTransformation
@@ -116,12 +104,11 @@ class Step:
 
     Args:
         recipe: Model, optimizer and objective.
-        frozen: The frozen weights.
+        frozen: The frozen weights, with an axis of restarts unless they are shared.
         arrays: The corpus, on the devices.
         keys: Key of each restart, `[K]`.
         place: Placement of arrays.
-        is_shared: Whether the frozen weights are the same for all restarts, and have no
-            axis of them.
+        is_shared: Whether the frozen weights are the same for all restarts.
         compiling: Returns a context for the call of a program, by the padded size of
             its block; None for that of the update.
     """

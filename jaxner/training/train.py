@@ -103,14 +103,8 @@ def train(
     """Trains one run, or several restarts in one program, each until it would stop.
 
     A restart that has stopped still takes part in the steps until the last one stops,
-    but is no longer scored or written.
-
-    Args:
-        configs: The config of each restart; they differ in the seed.
-        folders: Their folders.
-        top: The folder with the checkpoint to resume from: the run's own, or that above
-            the restarts'.
-        name: Name of the config, for the screen.
+    but is no longer scored or written. `top` is the folder with the checkpoint to
+    resume from: the run's own, or that above the restarts'.
 
     Returns:
         The results of the best checkpoints.
@@ -240,7 +234,8 @@ def train(
             waited = sum(each.waited() for each in series)
             scores, taggers = [], []
             if total == (epoch + 1) * steps:
-                with stop.interrupting(), show.scoring():  # resumed, it is done again
+                # Resumed, it is done again.
+                with stop.interrupting(), show.doing("Scoring dev"):
                     for i in active:
                         weights = {"params": place.restart(state.params, i)}
                         weights["frozen"] = place.everywhere(frozen[i])
