@@ -48,8 +48,8 @@ def train(
 
     The text after the colon picks the data set and variant (each config's
     docstring lists them), and with `encoder=`, `head=` and `chars=` another
-    part of the model; `--config.x=…` sets a value. The run folder has all
-    files of the run; the same command resumes a stopped run.
+    part of the model; `--config.x=…` sets a value. The same command resumes a
+    stopped run.
 
     Args:
         config: Name of a config that comes with jaxner, or file of your own; needed.
@@ -61,19 +61,19 @@ def train(
     from jaxner.training import cluster
     from jaxner.training.train import main_run
 
-    unknown = [name for name in overrides if not name.startswith("config.")]
     if not config:
-        if unknown:
-            raise InputError(f"Unknown option --{unknown[0]}")
+        for name in overrides:
+            if not name.startswith("config."):
+                raise InputError(f"Unknown option --{name}")
         raise InputError(
             "--config must name a config, as in --config grn:sample; known: "
             f"{', '.join(configuration.names())}"
         )
     values = configuration.load(config)
-    for name in unknown:
-        hint = configuration.meant(values, name, overrides[name])
-        raise InputError(f"Unknown option --{name}{hint}")
     for name, text in overrides.items():
+        if not name.startswith("config."):
+            hint = configuration.meant(values, name, text)
+            raise InputError(f"Unknown option --{name}{hint}")
         configuration.override(values, name.removeprefix("config."), text)
     if values.deterministic:
         cluster.make_deterministic()

@@ -135,17 +135,13 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
     is_alone = jax.process_count() == 1
     if count is None:
         return every[:1] if is_alone and every[0].platform == "cpu" else every
-    if not 1 <= count <= len(every):
+    least = 1 if is_alone else len(every)  # no process without one
+    if not least <= count <= len(every):
         raise InputError(
-            f"--config.num_devices must be from 1 to {len(every)} (the devices that "
-            f"JAX sees), got {count}. On a CPU, "
+            f"--config.num_devices must be from {least} to {len(every)} (the devices "
+            f"that JAX sees), got {count}. On a CPU, "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={count} simulates this "
             "number."
-        )
-    if not is_alone and count < len(every):
-        raise InputError(
-            f"--config.num_devices={count} would leave some of {jax.process_count()} "
-            f"processes without a device: use all {len(every)}, or start fewer."
         )
     return every[:count]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -296,9 +295,7 @@ def initial_weights(
 
     Those of `init_from` are read only for a run that has no checkpoint in `top`.
     """
-    key = jax.random.key(config.seed)
-    _check_memory(jax.eval_shape(functools.partial(models.init, model), key))
-    weights = models.init(model, key)
+    weights = models.init(model, jax.random.key(config.seed))
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
         if config.data.standardise_vectors:
@@ -310,21 +307,6 @@ def initial_weights(
         source = trained.weights, trained.vocabulary
         weights = corpora.start_from(source, weights, data.vocabulary, console.print)
     return weights
-
-
-def _check_memory(shapes: Any) -> None:
-    """Checks that weights of these shapes fit into the machine's memory."""
-    leaves = jax.tree.leaves(shapes)
-    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-    most = float("inf")
-    with contextlib.suppress(AttributeError, ValueError, OSError):  # on Windows
-        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > most:
-        raise InputError(
-            f"The model has {needed / 2**30:,.0f} GiB of weights, more than this "
-            f"machine has memory ({most / 2**30:,.0f} GiB): set smaller sizes in "
-            "--config.model"
-        )
 
 
 def _stacked(trees: Sequence[Any]) -> Any:
