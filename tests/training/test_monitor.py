@@ -42,13 +42,13 @@ def test_compiling_and_scoring_are_shown(terminal):
         show.begin(0, 0)
         for program in (40, 80, 40, None):
             with show.compiling(program):
-                time.sleep(0.15)
+                time.sleep(0.3)
         show.advance(100, [8.0], 4)
         for _ in range(2):
             with show.doing("Scoring dev"):
-                time.sleep(0.15)
+                time.sleep(0.3)
     text = shown.file.getvalue()
-    assert len(re.findall(r"Compiled 3 programs in [01]\.\d s", text)) == 1
+    assert len(re.findall(r"Compiled 3 programs in \d+\.\d s", text)) == 1
     assert ("Compiling 1 of 3" in text) is terminal
     assert ("Scoring dev" in text) is terminal
 
