@@ -101,14 +101,8 @@ class Caps(enum.IntEnum):
 class WordVectors(NamedTuple):
     """The vectors of a file that a vocabulary uses, aligned with its word ids.
 
-    `N` trained words with a vector, `V` frozen words, `D` dimensions.
-
-    Attributes:
-        rows: Ids of the trained words with a vector, ascending.
-        trained: Their vectors.
-        frozen: Vectors of the frozen words.
-        types_matched: Share of the distinct training words with a vector.
-        tokens_matched: Share of the training tokens with a vector.
+    `N` trained words with a vector, at ascending `rows`; `V` frozen words; `D`
+    dimensions; the shares of distinct training words, and of tokens, with a vector.
     """
 
     rows: Int[np.ndarray, " N"]
@@ -140,27 +134,16 @@ class Autoregressive(NamedTuple):
 
     An LSTM reads the labels. At token t, its gates before activation (input, forget,
     output, candidate) are `word_gates[t] + previous[y_{t-1}]` plus its last state times
-    `recurrent`. With the new state s, the scores of the labels are
+    `recurrent`. With the new state s, a softmax gives the probabilities of the scores
 
         z = words[t] + s · from_state
-        z, or tanh(z) · output_kernel + output_bias if there is such a kernel,
+        z, or tanh(z) · output_kernel + output_bias if there is such a kernel.
 
-    and a softmax of the scores gives the probabilities. `N` state size; `M` elements of
-    z, equal to L without an output kernel; `P` = L + 1 previous labels, the last for
-    the position before the first token; `K` hypotheses of the beam search.
-
-    Attributes:
-        words: Terms of the words in z, biases included.
-        word_gates: Terms of the words in the gates; None if there are none.
-        previous: Term of each previous label in the gates, biases included.
-        recurrent: State to gates.
-        from_state: State to z.
-        output_kernel: tanh(z) to scores; None if z holds the scores.
-        output_bias: Bias of these scores; None without an output kernel.
-        beam: Initial score of each hypothesis: 0 for the first, `FORBIDDEN` for the
-            others. Its length is the beam width.
-        allowed: Which label may follow which; None for no constraint.
-        allowed_last: Which labels the last token may have; None for no constraint.
+    `N` state size; `M` elements of z, equal to L without an output kernel; `P` = L + 1
+    previous labels, the last for the position before the first token. The beam has `K`
+    hypotheses, with 0 for the first and `FORBIDDEN` for the others. `allowed` says
+    which label may follow which, `allowed_last` which ones the last token may have;
+    None for no constraint.
     """
 
     words: Float[Array, " T M"]

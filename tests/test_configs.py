@@ -84,6 +84,8 @@ def test_every_system_has_every_data_set(name, dataset):
 
 def test_data_sets_are_the_known_corpora_and_ones_own():
     assert set(schema.DATASETS) == {*corpora.CORPORA, "files"}
+    tagged = {name for name, c in corpora.CORPORA.items() if c.scheme == "tags"}
+    assert tagged == set(schema.TAGGED)
 
 
 @pytest.mark.parametrize(

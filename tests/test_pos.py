@@ -8,13 +8,11 @@ import pytest
 
 import jaxner
 import train
-from jaxner import configuration
 from jaxner.data import corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
-from jaxner.training import schema
 from tests import tiny
 
 
@@ -205,14 +203,3 @@ def test_documents_of_a_treebank_have_separators(treebank):
     for sentence, ids in zip(sentences, labels, strict=True):
         np.testing.assert_array_equal(ids == separator, sentence.words == 0)
     assert sum((ids == separator).sum() for ids in labels) == 48 + 6
-
-
-def test_every_system_tags_the_treebanks():
-    tagged = {name for name, c in corpora.CORPORA.items() if c.scheme == schemes.TAGS}
-    assert tagged == set(schema.TAGGED)
-    for name in configuration.names():
-        for dataset in schema.DATASETS:
-            is_tags = (
-                configuration.load(f"{name}:{dataset}").data.scheme == schemes.TAGS
-            )
-            assert is_tags == (dataset in tagged), (name, dataset)
