@@ -4,7 +4,6 @@
 """
 
 import functools
-import itertools
 import re
 import string
 
@@ -13,7 +12,6 @@ import pytest
 
 from jaxner import configuration, models
 from jaxner.data import corpora
-from jaxner.models.grn import CONTEXTS, RELATIONS
 from jaxner.training import optimizers, schema
 from jaxner.training.objectives import Objective
 from reproduce.plan import Published
@@ -86,17 +84,6 @@ def test_data_sets_are_the_known_corpora_and_ones_own():
     assert set(schema.DATASETS) == {*corpora.CORPORA, "files"}
     tagged = {name for name, c in corpora.CORPORA.items() if c.scheme == "tags"}
     assert tagged == set(schema.TAGGED)
-
-
-@pytest.mark.parametrize(
-    ("context", "relation"), [*itertools.product(CONTEXTS, RELATIONS)]
-)
-def test_every_ablation_of_grn_builds(context, relation):
-    arg = f"grn:sample,context={context},relation={relation}"
-    encoder = shapes_of(configuration.load(arg)).get("encoder", {})
-    convs = {"all": 3, "branch3": 1, "none": 0}[context]
-    assert sum(name.startswith("conv") for name in encoder) == convs
-    assert ("from" in encoder) == (relation != "none")
 
 
 @pytest.mark.parametrize("name", NAMES)

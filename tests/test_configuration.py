@@ -77,6 +77,7 @@ def test_combinations_have_weights(arg):
         ("cnn_bilstm_crf:sample,head=softmax", "cnn_bilstm_crf:sample,softmax"),
         ("lan:sample,head=crf", "lan:sample,crf"),
         ("bert:sample,head=crf", "bert:sample,model=crf"),
+        ("lan:sample,crf,encoder=lan", "lan:sample,crf"),
         ("cross_bilstm:sample,head=direction", "cross_bilstm:sample,model=direction"),
         ("uanet:sample,encoder=grn", "uanet:sample,draft=grn"),
         ("parallel_rnn:sample,chars=none", "parallel_rnn:sample,chars=false"),
@@ -101,10 +102,13 @@ def test_a_part_keeps_dropout_and_how_weights_are_drawn():
     assert (head.dropout, head.initializer) == (0.15, "glorot")
 
 
-def test_an_encoder_that_gives_scores_has_the_head_for_them():
-    for arg, transitions in (("grn:sample", True), ("ncrfpp:sample", False)):
-        head = load(f"{arg},encoder=lan").model.head
-        assert (head.name, head.transitions) == ("scores", transitions)
+def test_scores_and_features_have_their_heads():
+    heads = {
+        arg: load(arg).model.head
+        for arg in ("grn:sample,encoder=lan", "ncrfpp:sample,encoder=lan")
+    }
+    assert {head.name for head in heads.values()} == {"scores"}
+    assert [head.transitions for head in heads.values()] == [True, False]
     assert load("lan:sample,encoder=grn").model.head.name == "softmax"
     assert load("lan:sample,crf,encoder=grn").model.head.name == "crf"
 

@@ -66,10 +66,11 @@ def random_tagger(**parts):
 @pytest.mark.parametrize(
     "part",
     [
-        {"representation": Ids()},
-        {"representation": {"words": {"dim": 4}, "chars": Letters()}},
-        {"encoder": example("own_encoder", "WindowEncoder")(hidden_dim=5)},
-        {"head": own_head()},
+        {"representation": Ids(), "head": own_head()},
+        {
+            "representation": {"words": {"dim": 4}, "chars": Letters()},
+            "encoder": example("own_encoder", "WindowEncoder")(hidden_dim=5),
+        },
     ],
 )
 def test_a_module_of_your_own_stands_in_any_place(part, tmp_path):

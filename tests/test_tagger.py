@@ -52,7 +52,6 @@ def whole(attending):
     ("keep", "dropped"),
     [
         ("hidden", all_but(*range(HIDDEN))),
-        ("context", list(range(HIDDEN))),
         ("context2", all_but(*context(2))),
         (["hidden", "context5"], all_but(*range(HIDDEN), *context(5))),
     ],
@@ -66,12 +65,8 @@ def test_parts_that_are_not_kept_are_zero(attending, whole, keep, dropped):
 
 
 def test_no_change_is_none(attending, whole):
-    for changes in (
-        {},
-        {"encoder.then.num_heads": 5},
-        {"encoder.then.num_heads": 5, "head.dropout": 0.0},
-    ):
-        assert jaxner.load(attending, changes).model == whole.model
+    changes = {"encoder.then.num_heads": 5, "head.dropout": 0.0}
+    assert jaxner.load(attending, changes).model == whole.model
     everything = {"encoder.then.keep": ["hidden", "context"]}
     same = jaxner.load(attending, everything)
     np.testing.assert_array_equal(emissions(same), emissions(whole))
@@ -81,18 +76,13 @@ def test_no_change_is_none(attending, whole):
     ("changes", "message"),
     [
         ({"encoder.last.keep": "hidden"}, "no section for the option 'encoder.last"),
-        ({"encoder.then.keep.x": 1}, "no section for the option 'encoder.then.keep.x'"),
-        ({"keep": "hidden"}, "no section for the option 'keep'"),
         ({"": 1}, "no section for the option ''"),
         ({"encoder.then.keap": "hidden"}, "Unknown option encoder.then.keap; known: "),
         ({"encoder.keep": "hidden"}, "encoder"),
         ({"encoder.then.keep": "context6"}, "Unknown part 'context6' in keep"),
         ({"encoder.then": "hidden"}, "'encoder.then' is a section"),
-        ({"head": "crf"}, "'head' is a section"),
         ({"encoder.then.num_heads": 4}, "needs other weights than the run has"),
-        ({"encoder.first.hidden_dim": 12}, "not divisible"),
         ({"head.name": "crf"}, "needs other weights than the run has"),
-        ({"representation.caps": None}, "'representation.caps' is a section"),
     ],
 )
 def test_wrong_changes_say_what_is_wrong(attending, changes, message):

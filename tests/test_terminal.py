@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.table import Table
 
 from jaxner.terminal import LineConsole
 from tests import tiny
@@ -34,12 +33,6 @@ def test_lines_are_wrapped_between_words_on_a_terminal_alone():
     assert first.rstrip() == "Everything is in"
     assert second == "/long/long/lon…g/long/long/run"
     assert len(second) == 30
-
-
-def test_tables_keep_their_columns_in_a_pipe():
-    file = io.StringIO()
-    LineConsole(file=file).print(Table(*["a column"] * 30))
-    assert file.getvalue().count("a column") == 30
 
 
 def test_the_cursor_is_never_hidden():
