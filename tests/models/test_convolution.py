@@ -50,18 +50,16 @@ def check(found, x, kernel, *sizes):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("width", [3, 5])
-@pytest.mark.parametrize("dilation", [1, 3])
-@pytest.mark.parametrize("length", [0, 4, 13])
-def test_so_is_the_fast_form(width, dilation, length, float64, always):
-    x, kernel = draw(length, DIM), draw(width * DIM, SIZE, seed=1)
-    run = functools.partial(fast_convolve, width=width, dilation=dilation)
-    products = width + 3 if length else 1
-    assert count_products(run, x, kernel) == products
-    check(run(x, kernel), x, kernel, width, dilation)
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+@pytest.mark.parametrize("length", [0, 1, 4, 13])
+def test_so_is_the_fast_form(dilation, length, float64, always):
+    x, kernel = draw(length, DIM), draw(3 * DIM, SIZE, seed=1)
+    run = functools.partial(fast_convolve, width=3, dilation=dilation)
+    assert count_products(run, x, kernel) == (6 if length else 1)
+    check(run(x, kernel), x, kernel, 3, dilation)
 
 
-@pytest.mark.parametrize(("width", "dilation"), [(3, 2), (5, 1)])
+@pytest.mark.parametrize(("width", "dilation"), [(3, 2), (3, 1)])
 def test_derivatives_of_the_fast_form(width, dilation, float64, always):
     """First and second ones of a batch, by input and kernel."""
     x, kernel = draw(3, 5, 2), draw(width * 2, 3, seed=1)
@@ -84,9 +82,8 @@ def test_derivatives_of_the_fast_form(width, dilation, float64, always):
     ("length", "dim", "width", "dilation", "products"),
     [
         (16, 100, 3, 1, 6),
-        (16, 100, 5, 1, 8),
+        (16, 100, 5, 1, 1),  # has no matrices
         (16, 99, 3, 1, 1),  # few features: the transforms would take longer
-        (16, 100, 7, 1, 1),  # rounds too much
         (16, 100, 1, 1, 1),
         (20, 100, 3, 4, 6),
         (18, 100, 3, 8, 1),  # most of the tiles would be padding
