@@ -7,7 +7,7 @@ learned positions. `models.pretrained` reads the weights from a local Hugging Fa
 folder.
 
 Shape letters: `S` pieces of a window, `W` windows, `T` tokens, `Q` pieces of the
-longest token, `H` features, `N` layers; `m` heads of `d` dimensions.
+longest token, `H` features; `m` heads of `d` dimensions.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class BERT(nn.Module):
     @nn.compact
     def __call__(
         self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
-    ) -> tuple[Float[Array, " S H"], Float[Array, " N S H"]]:
-        """Returns the features of the last layer and of all; zero under padding."""
+    ) -> Float[Array, " S H"]:
+        """Returns the features of the last layer; zero under padding."""
         x = self._embed(ids, train)
         # One loop over stacked weights: compiling takes as long as for one layer.
         layer = nn.remat(_Layer, prevent_cse=False) if self.remat else _Layer
@@ -78,9 +78,8 @@ class BERT(nn.Module):
         )
         sizes = self.num_attention_heads, self.intermediate_size, self.layer_norm_eps
         rates = self.hidden_dropout_prob, self.attention_probs_dropout_prob
-        x, each = stack(*sizes, self.hidden_act, *rates, train, name="layers")(x, mask)
-        each = jnp.where(mask[None, :, None], each, 0.0)
-        return jnp.where(mask[:, None], x, 0.0), each
+        x, _ = stack(*sizes, self.hidden_act, *rates, train, name="layers")(x, mask)
+        return jnp.where(mask[:, None], x, 0.0)
 
     def _embed(self, ids, train):
         """Returns the sum of piece, position and segment vectors (figure 2)."""
@@ -119,7 +118,7 @@ class _Layer(nn.Module):
         y = layers.dense(x.shape[1], _draw, "output")(ACTIVATIONS[self.activation](y))
         y = layers.dropout(self.dropout, y, self.train)
         x = layers.norm(self.eps, "output_norm")(x + y)
-        return x, x
+        return x, None
 
     def _attend(self, x, mask):
         """Returns multi-head attention to the real pieces (Vaswani et al., 3.2)."""
@@ -160,7 +159,7 @@ class WordPieces(nn.Module):
     def __call__(self, pieces: Pieces, *, train: bool) -> Float[Array, " T H"]:
         """Returns the features of each token; zero for tokens without pieces."""
         encode = nn.vmap(
-            lambda encoder, ids, mask: encoder(ids, mask, train=train)[0],
+            lambda encoder, ids, mask: encoder(ids, mask, train=train),
             variable_axes={"params": None},
             split_rngs={"params": False, "dropout": True},
         )
