@@ -106,11 +106,6 @@ class DirectionHead(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, " T H"], *, train: bool) -> Potentials:
         """Returns log-probabilities as the potentials of the sentence."""
-        if x.shape[1] % 2:
-            raise ValueError(
-                f"Expected an even number of features, half for each direction, got "
-                f"{x.shape[1]}"
-            )
         halves = jnp.split(layers.dropout(self.dropout, x, train), 2, axis=1)
         scores = [
             layers.dense(self.num_labels, self.initializer, name)(half)

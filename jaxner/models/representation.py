@@ -106,8 +106,7 @@ LAYERS = ("top", "average", "mix")
 class Vectors(nn.Module):
     """Features from precomputed vectors of one or more layers.
 
-    "mix" is the learned sum of Peters et al. (2018), eq. 1: γ Σ_k softmax(w)_k h_k. It
-    starts as the average.
+    "mix" is the learned sum of Peters et al. (2018), eq. 1: γ Σ_k softmax(w)_k h_k.
 
     Attributes:
         num_layers: Number of vectors for each token, S.
@@ -316,8 +315,7 @@ class IntNet(nn.Module):
 
     The first layer concatenates the ReLU of convolutions of several widths. Each block
     reduces all features so far to `growth` by a convolution over one character,
-    convolves these over the same widths, and appends the results. Padding is zero in
-    every convolution and excluded from the maximum.
+    convolves these over the same widths, and appends the results.
 
     Attributes:
         num_chars: Size of the character vocabulary, padding included.
@@ -344,11 +342,6 @@ class IntNet(nn.Module):
     dropout: fields.Rate = 0.5
     initializer: layers.Kernel = "kaiming"
     table_initializer: layers.Table = "kaiming"
-
-    def check(self) -> None:
-        """Raises ValueError if there are no widths."""
-        if not self.widths:
-            raise ValueError("Expected odd widths of IntNet, got none")
 
     @nn.compact
     def __call__(self, chars: Characters, *, train: bool) -> Features:
