@@ -36,7 +36,7 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
         scheme = run.vocabulary().scheme
         pairs = errors.pairs(*labels, scheme=scheme)
         if name == "mention-length":
-            return errors.by_length(pairs, errors.MENTIONS)
+            return errors.by_length(pairs)
         return errors.by_sentence_length(pairs, labels[0])
     tagger: Any = jaxner.load(workdir)
     data = corpus.load_split(run.read_json("config.json")["data"], split)

@@ -153,7 +153,7 @@ def describe(
     start = time.perf_counter()
     tagging.label_split(params, split, **how)
     speed = _speed(split, time.perf_counter() - start)
-    run["speed"] = [["tagging, tokens a second", speed]]
+    run["speed"] = {"tagging, tokens a second": speed}
     run["decoding"] = {"name": decoding, "constrained": constrained}
     if decoding == "sampled":
         run["decoding"]["seed"] = seed
@@ -356,7 +356,7 @@ def of_run(run: Run) -> tuple[Value, Prediction]:
     learning = folder.metrics()
     if train is not None and learning:
         speed = _speed(train, median(epoch["seconds"] for epoch in learning))
-        value["speed"].insert(0, ["training, tokens a second", speed])
+        value["speed"]["training, tokens a second"] = speed
     value |= {"learning": learning, "best_epoch": result.get("best_epoch")}
     value["about"] = _about(folder, run.split, config, result)
     return value, prediction

@@ -197,10 +197,9 @@ def evaluate(
     console.print(tables.interval_line({**result, "scores": result}))
     if chunks:
         tokens = errors.chunk_recall(gold, predicted)
-        rows = [{"chunk label": x, **counts.to_dict()} for x, counts in tokens.items()]
-        columns = ("chunk label", "recall", "gold", "correct")
-        console.print(tables.table(rows, columns, title="chunk labels"))
-        result["chunk_recall"] = {row["chunk label"]: row["recall"] for row in rows}
+        rows = {label: counts.to_dict() for label, counts in tokens.items()}
+        console.print(tables.grouped(rows, "label", "recall gold correct"))
+        result["chunk_recall"] = {label: row["recall"] for label, row in rows.items()}
     if console.quiet:
         return result
     if output:  # in the tagger's scheme: another makes ill-formed labels well-formed

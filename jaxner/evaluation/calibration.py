@@ -13,8 +13,6 @@ import numpy as np
 
 from jaxner.errors import InputError
 
-_BINS = 15
-
 
 class Reliability(NamedTuple):
     """Confidence and accuracy of predictions in K bins of equal width.
@@ -31,31 +29,16 @@ class Reliability(NamedTuple):
     confidence: np.ndarray
     accuracy: np.ndarray
 
-    @property
-    def error(self) -> float:
-        """The expected calibration error, 0 to 1; nan without predictions.
-
-        The mean over the bins, weighted by their counts, of the absolute difference
-        between confidence and accuracy. Source: Naeini, Cooper and Hauskrecht,
-        "Obtaining Well Calibrated Probabilities Using Bayesian Binning", AAAI 2015.
-        """
-        if not self.counts.sum():
-            return float("nan")
-        gaps = np.abs(self.confidence - self.accuracy)
-        return float(np.nansum(gaps * self.counts) / self.counts.sum())
-
-    @property
-    def largest_error(self) -> float:
-        """The maximum calibration error: the largest difference in any bin."""
-        gaps = np.abs(self.confidence - self.accuracy)[self.counts > 0]
-        return float(gaps.max()) if len(gaps) else float("nan")
-
 
 class Calibration(NamedTuple):
     """How well probabilities match outcomes; nan without predictions.
 
     Attributes:
         reliability: Confidence and accuracy by bin.
+        error: Expected calibration error, 0 to 1: the mean over the bins, weighted by
+            their counts, of the difference between confidence and accuracy (Naeini,
+            Cooper and Hauskrecht, AAAI 2015).
+        largest_error: Maximum calibration error: the largest difference in any bin.
         brier: Brier score: mean squared difference between the probability and the
             outcome (0 or 1); 0 at best, 0.25 if all probabilities are 0.5.
         mean: Mean probability.
@@ -63,44 +46,34 @@ class Calibration(NamedTuple):
     """
 
     reliability: Reliability
+    error: float
+    largest_error: float
     brier: float
     mean: float
     share: float
 
-    @property
-    def error(self) -> float:
-        """The expected calibration error; see `Reliability.error`."""
-        return self.reliability.error
-
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Returns the figures and the bins as JSON values; nan becomes None."""
-        bins = self.reliability._asdict()
-        return {
-            "count": int(self.reliability.counts.sum()),
-            "expected_calibration_error": _defined(self.error),
-            "maximum_calibration_error": _defined(self.reliability.largest_error),
-            "brier": _defined(self.brier),
-            "mean_probability": _defined(self.mean),
-            "share_right": _defined(self.share),
-            "bins": {name: [_defined(x) for x in bins[name]] for name in bins},
+        figures = {
+            "expected_calibration_error": self.error,
+            "maximum_calibration_error": self.largest_error,
+            "brier": self.brier,
+            "mean_probability": self.mean,
+            "share_right": self.share,
         }
+        figures = {name: _defined(value) for name, value in figures.items()}
+        count = int(self.reliability.counts.sum())
+        return {"count": count, **figures, "bins": _columns(self.reliability)}
 
 
 def calibration(
     probabilities: Sequence[float] | np.ndarray,
     correct: Sequence[bool] | np.ndarray,
-    num_bins: int = _BINS,
+    num_bins: int = 15,
 ) -> Calibration:
-    """Measures how well probabilities match outcomes.
+    """Measures how well probabilities match outcomes, in bins of equal width.
 
-    Args:
-        probabilities: Probability of each prediction, from 0 to 1.
-        correct: Whether each prediction is correct.
-        num_bins: Number of bins of equal width, K. A probability on an edge falls into
-            the lower bin; 0 into the first.
-
-    Returns:
-        Calibration error by bin, Brier score and means.
+    A probability on an edge falls into the lower bin; 0 into the first.
 
     Example:
         >>> found = calibration([0.9, 0.8, 0.1], [True, False, False], num_bins=2)
@@ -121,18 +94,24 @@ def calibration(
     with np.errstate(invalid="ignore"):
         bins = Reliability(edges, counts, sums / counts, right / counts)
     if not len(chances):
-        return Calibration(bins, *[float("nan")] * 3)
-    brier = float(np.mean((chances - came_true) ** 2))
-    return Calibration(bins, brier, float(chances.mean()), float(came_true.mean()))
+        return Calibration(bins, *[float("nan")] * 5)
+    filled = counts > 0
+    gaps = np.abs(bins.confidence - bins.accuracy)[filled]
+    figures = (
+        np.average(gaps, weights=counts[filled]),
+        gaps.max(),
+        np.mean((chances - came_true) ** 2),
+        chances.mean(),
+        came_true.mean(),
+    )
+    return Calibration(bins, *map(float, figures))
 
 
 class ThresholdCurve(NamedTuple):
     """Precision and recall of the entities at or above each threshold.
 
-    Thresholds descend, so the last one keeps all entities.
-
     Attributes:
-        thresholds: The distinct probabilities.
+        thresholds: The distinct probabilities, descending: the last keeps all entities.
         precision: Share of the kept entities that are correct.
         recall: Share of the gold entities that are found; nan without gold entities.
         kept: Number of kept entities.
@@ -142,13 +121,6 @@ class ThresholdCurve(NamedTuple):
     precision: np.ndarray
     recall: np.ndarray
     kept: np.ndarray
-
-    @property
-    def f1(self) -> np.ndarray:
-        """F1 at each threshold; 0 if precision and recall are 0, nan if one is nan."""
-        total = self.precision + self.recall
-        product = 2 * self.precision * self.recall
-        return np.where(total == 0, 0.0, product / np.where(total == 0, 1.0, total))
 
     def for_precision(self, wanted: float) -> float | None:
         """Returns the lowest threshold with at least this precision, from 0 to 1.
@@ -168,10 +140,7 @@ class ThresholdCurve(NamedTuple):
 
     def to_dict(self) -> dict[str, list[float | None]]:
         """Returns the curve as JSON values; nan becomes None."""
-        return {
-            name: [_defined(x) for x in column]
-            for name, column in self._asdict().items()
-        }
+        return _columns(self)
 
 
 def threshold_curve(
@@ -215,11 +184,11 @@ def match(
         >>> match([[(0, 1, "LOC")]], [[(0, 1, "LOC"), (1, 2, "PER")]]).tolist()
         [True, False]
     """
-    found: list[bool] = []
+    came_true: list[bool] = []
     for right, guessed in zip(gold, predicted, strict=True):
         expected = {tuple(span) for span in right}
-        found += [tuple(span) in expected for span in guessed]
-    return np.array(found, bool)
+        came_true += [tuple(span) in expected for span in guessed]
+    return np.array(came_true, bool)
 
 
 class Detection(NamedTuple):
@@ -248,25 +217,18 @@ class Detection(NamedTuple):
 
 
 def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
-    """Returns how well uncertainty detects wrong tokens.
+    """Returns how well uncertainty detects wrong tokens, `[N]` each.
 
     Example:
         >>> found = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
         >>> round(found.ratio, 2), found.auroc
         (6.0, 1.0)
     """
-    wrong = np.asarray(wrong, bool)
-    if len(uncertainty) != len(wrong):
-        raise InputError(
-            f"Expected as many uncertainties as tokens, got {len(uncertainty)} and "
-            f"{len(wrong)}"
-        )
     num_wrong, num_right = int(wrong.sum()), int((~wrong).sum())
-    mean_wrong, mean_right = (
-        float(np.mean(uncertainty[x])) if x.any() else float("nan")
-        for x in (wrong, ~wrong)
-    )
-    auroc = float("nan")
+    means = [
+        float(np.mean(uncertainty[x])) if x.any() else np.nan for x in (wrong, ~wrong)
+    ]
+    auroc = np.nan
     if num_wrong and num_right:
         # The Mann–Whitney U statistic: ranks from 1, ties share their mean rank.
         _, places, counts = np.unique(
@@ -275,11 +237,15 @@ def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
         ranks = (np.cumsum(counts) - (counts - 1) / 2)[places.ravel()]
         above = ranks[wrong].sum() - num_wrong * (num_wrong + 1) / 2
         auroc = float(above / (num_wrong * num_right))
-    return Detection(num_wrong, num_right, mean_wrong, mean_right, auroc)
+    return Detection(num_wrong, num_right, means[0], means[1], auroc)
 
 
 def _defined(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def _columns(arrays: Any) -> dict[str, list[float | None]]:
+    return {name: list(map(_defined, x)) for name, x in arrays._asdict().items()}
 
 
 def _checked(probabilities: Any, correct: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -61,14 +61,9 @@ def curves(
     diagonal: bool = False,
     best: Mapping[str, Any] | None = None,
 ) -> str:
-    """Draws a line for each name, as an SVG element.
+    """Draws lines as an SVG element; points whose y is None are skipped.
 
-    Args:
-        lines: By name, pairs (x, y); points whose y is None are skipped.
-        across: Label of the x-axis.
-        up: Label of the y-axis.
-        diagonal: Whether to draw x = y, too.
-        best: By name, the x of the point to mark with a star.
+    `diagonal` adds x = y; `best` has the x of the points to mark with a star, by name.
     """
 
     def plot(figure: Any, axis: Any) -> None:

@@ -28,13 +28,13 @@ BOUNDARY, TYPE, BOTH, MISSED, SPURIOUS = KINDS = (
     *("boundary", "type", "boundary and type", "missed", "spurious"),
 )
 """The kinds of errors."""
-LENGTHS = (1, 2)
-"""Maximum length in tokens of the entities in each group but the last: 1, 2, 3+."""
+OUTSIDE = "O"
+"""The type of a missing span, in confusions."""
+LENGTHS = (1, 2, 3, 4)
+"""Maximum length in tokens of the entities in each group but the last (Li et al.)."""
 SENTENCES = (7, 15, 22, 30)
 """Maximum length in tokens of the sentences in each group but the last (Gui et al.,
 2020, Figure 3, whose text gives only the bounds 15 and 30)."""
-MENTIONS = (1, 2, 3, 4)
-"""Maximum length in tokens of the mentions in each group but the last (Li et al.)."""
 
 
 class Pair(NamedTuple):
@@ -251,18 +251,14 @@ def by_range(
     return by_group(paired, names, group)
 
 
-def by_length(
-    paired: Iterable[Pair], bounds: Sequence[int] = LENGTHS
-) -> dict[str, Counts]:
+def by_length(paired: Iterable[Pair]) -> dict[str, Counts]:
     """Counts entities by their number of tokens."""
-    return by_range(paired, bounds, lambda _, span: span.end - span.start)
+    return by_range(paired, LENGTHS, lambda _, span: span.end - span.start)
 
 
-def by_sentence_length(
-    paired: Iterable[Pair], gold: Labels, bounds: Sequence[int] = SENTENCES
-) -> dict[str, Counts]:
+def by_sentence_length(paired: Iterable[Pair], gold: Labels) -> dict[str, Counts]:
     """Counts entities by the number of tokens in their sentence."""
-    return by_range(paired, bounds, lambda sentence, _: len(gold[sentence]))
+    return by_range(paired, SENTENCES, lambda sentence, _: len(gold[sentence]))
 
 
 def mentions(tokens: Labels, labels: Labels) -> Counter[str]:

@@ -20,11 +20,11 @@ from jaxner.evaluation.report import Value
 from jaxner.evaluation.scoring import jaxner_version
 
 # Parts that a run may lack, such as those from probabilities or a run folder.
-_DICTS = ("by_rule", "confusion", "calibration", "calibration_before", "thresholds")
-_LISTS = ("breakdowns", "learning", "speed", "pictures", "tables", "uncertain_text")
+_DICTS = ("by_rule", "confusion", "calibration", "calibration_before", "groups")
+_LISTS = ("learning", "pictures", "tables", "uncertain_text", "confident_mistakes")
 _OPTIONAL: Value = {
-    **{name: {} for name in (*_DICTS, "about")},
-    **dict.fromkeys((*_LISTS, "confident_mistakes", "uncertain_hits"), ()),
+    **{name: {} for name in (*_DICTS, "speed", "about", "examples")},
+    **dict.fromkeys((*_LISTS, "uncertain_hits"), ()),
     **{"span_rule": None, "decoding": None, "inside_note": "", "best_epoch": None},
 }
 _ENOUGH = 10  # predictions that a bin needs to be drawn
@@ -135,47 +135,33 @@ def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = ""
 
 def _drawn(run: Value) -> Value:
     """Draws the available parts of one run."""
-    drawn: Value = dict.fromkeys(("thresholds", "learning", "loss"))
+    drawn: Value = {"learning": None, "loss": None}
     drawn["pictures"] = [_picture(x) for x in run["pictures"]]
-    drawn["calibration"] = [
-        _reliability(side)
-        for side in (run["calibration_before"], run["calibration"])
-        if side
-    ]
-    if curve := run["thresholds"]:
-        names = ("precision", "recall")
-        lines = {x: [*zip(curve["thresholds"], curve[x], strict=True)] for x in names}
-        drawn["thresholds"] = _safe(drawings.curves(lines, "probability", "share"))
+    sides = {"before": run["calibration_before"], "after": run["calibration"]}
+    drawn["calibration"] = {x: _reliability(side) for x, side in sides.items() if side}
     if run["learning"]:
         drawn["learning"] = _learning({"dev": run})
         losses = {"loss": [(x["epoch"], x.get("loss")) for x in run["learning"]]}
         drawn["loss"] = _safe(drawings.curves(losses, "epoch", "loss"))
-    drawn["breakdowns"] = [
-        _bars({"F1": {row["group"]: row for row in part["rows"]}})
-        for part in run["breakdowns"]
-    ]
+    drawn["groups"] = {name: _bars({"F1": x}) for name, x in run["groups"].items()}
     return drawn
 
 
 def _overlaid(runs: Sequence[Value]) -> Value:
     """Draws the figures of several runs side by side."""
     named = {run["name"]: run for run in runs}
+    drawn: Value = {"learning": None, "types": None}
     tokens = {x: run["calibration"].get("tokens") for x, run in named.items()}
-    drawn: Value = {"learning": None, "types": None, "breakdowns": []}
     drawn["calibration"] = _reliability({x: y for x, y in tokens.items() if y})
     if any(run["learning"] for run in runs):
         drawn["learning"] = _learning(named)
     by_type = {name: run["scores"]["by_type"] for name, run in named.items()}
     if len({kind for rows in by_type.values() for kind in rows}) <= 12:
         drawn["types"] = _bars(by_type)
-    for part in runs[0]["breakdowns"]:
-        rows = {
-            name: {row["group"]: row for row in other["rows"]}
-            for name, run in named.items()
-            for other in run["breakdowns"]
-            if other["name"] == part["name"]
-        }
-        drawn["breakdowns"].append((part["name"], _bars(rows)))
+    drawn["groups"] = {
+        part: _bars({x: run["groups"].get(part, {}) for x, run in named.items()})
+        for part in runs[0]["groups"]
+    }
     return drawn
 
 

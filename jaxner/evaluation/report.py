@@ -41,19 +41,11 @@ _EXAMPLES = 5  # of each kind of error
 _RANKED = 10  # confident mistakes, uncertain hits and sentences
 _LARGEST = 12  # most frequent errors
 _WINDOW = 9  # tokens of context on each side
-_SHADES = 10  # colours for uncertainty
-_CURVE = 200  # points of a threshold curve
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """Facts about the training text.
-
-    Attributes:
-        words: The distinct words of the training text.
-        in_vectors: Words with a pretrained vector.
-        mentions: How often each string is an entity in the training text.
-    """
+    """Words of the training text and of the vectors, and how often which entities."""
 
     words: Set[str]
     in_vectors: Set[str]
@@ -69,10 +61,9 @@ class Prediction:
         gold: The gold labels of each sentence.
         predicted: The predicted labels of each sentence.
         scheme: Scheme of the labels, or `schemes.TAGS`.
-        rule: Rule for reading spans, one of `scoring.RULES`.
+        rule: One of `scoring.RULES`.
         certainty: Probability of each predicted label, by sentence and token.
-        entity_certainty: Probability of a predicted entity, by sentence, start, end and
-            type.
+        entity_certainty: Probability by sentence, start, end and type.
         training: Facts about the training text, if known.
     """
 
@@ -132,8 +123,8 @@ def measure(
 
     Returns:
         `scores` (see `Scores.to_dict`), `figures` (by name: value, low and high),
-        `intervals` (rounds, level and seed), and for spans `by_rule` (figures and
-        counts under each rule that reads the scheme).
+        `intervals` (rounds, level and seed), `types` (a row for each, and for means),
+        and for spans `by_rule` (figures under each rule that reads the scheme).
 
     Example:
         >>> found = measure(Prediction(None, [["B-A", "O"]], [["I-A", "O"]], "BIO"))
@@ -147,6 +138,7 @@ def measure(
         "figures": prediction.figures(rounds, seed),
         "intervals": {"rounds": rounds, "level": stats.LEVEL, "seed": seed},
     }
+    run["types"] = types_of(run)
     if scheme != TAGS:
         rules = [rule for rule in scoring.RULES if scoring.reads(rule, scheme)]
         counts = {scores.rule: scores.counts}
@@ -171,50 +163,46 @@ def describe(
     run = measure(prediction, rounds=rounds, seed=seed) | calibrated(prediction)
     if prediction.certainty is not None:
         run["uncertain_text"] = _uncertain_text(prediction, prediction.certainty)
+    sides = chain(*prediction.gold), chain(*prediction.predicted)
     if prediction.scheme == TAGS:
-        tags = zip(chain(*prediction.gold), chain(*prediction.predicted), strict=True)
-        wrong = Counter(f"{a} as {b}" for a, b in tags if a != b)
-        return run | _errors(wrong.most_common())
+        wrong = Counter(f"{a} as {b}" for a, b in zip(*sides, strict=True) if a != b)
+        return run | {"errors": _errors(wrong.most_common())}
     pairs = prediction.pairs
     types = sorted({span.type for pair in pairs for span in pair.spans})
+    names = [*types, errors.OUTSIDE]
     counts = errors.confusion(pairs, types).tolist()
-    run |= _errors(errors.largest(pairs))
-    run["errors"]["counts"] = errors.counts(pairs)
-    run["errors"]["examples"] = {
+    rows = [dict(zip(names, row, strict=True)) for row in counts]
+    run["confusion"] = dict(zip(names, rows, strict=True))
+    run["errors"] = _errors(errors.largest(pairs), errors.counts(pairs))
+    run["examples"] = {
         kind: _examples(prediction, [(None, x) for x in pairs if x.kind == kind])
         for kind in errors.KINDS
     }
-    run["confusion"] = {"types": [*types, "O"], "counts": counts}
     run["span_rule"] = prediction.span_rule
-    run["breakdowns"] = [
-        {"name": name, "rows": [{"group": x, **y.to_dict()} for x, y in rows.items()]}
-        for name, rows in _groups(prediction)
-    ]
+    run["groups"] = {
+        name: {group: counts.to_dict() for group, counts in groups.items()}
+        for name, groups in _groups(prediction)
+    }
     if prediction.entity_certainty is not None:
         rows = sorted(_probable(prediction), key=lambda row: row[0])
-        wrong, right = (
-            [x for x in rows if bool(x[1].kind) is y] for y in (True, False)
-        )
-        run["confident_mistakes"] = _examples(prediction, wrong[::-1], _RANKED)
-        run["uncertain_hits"] = _examples(prediction, right, _RANKED)
+        mistakes = [row for row in rows[::-1] if row[1].kind]
+        hits = [row for row in rows if not row[1].kind]
+        run["confident_mistakes"] = _examples(prediction, mistakes, _RANKED)
+        run["uncertain_hits"] = _examples(prediction, hits, _RANKED)
     return run
 
 
-def _errors(rows: Sequence[tuple[str, int]]) -> Value:
+def _errors(rows: Sequence[tuple[str, int]], kinds: Any = None) -> Value:
+    """Returns the total, the most frequent errors, and the numbers of the kinds."""
     total = sum(n for _, n in rows)
-    largest = [
-        {"error": name, "count": n, "share": 100 * n / total}
-        for name, n in rows[:_LARGEST]
-    ]
-    content = {"total": total, "largest": largest, "counts": {}, "examples": {}}
-    return {"errors": content}
+    largest = {x: {"count": n, "share": 100 * n / total} for x, n in rows[:_LARGEST]}
+    return {"total": total, "largest": largest, "counts": kinds or {}}
 
 
 def _groups(prediction: Prediction) -> Iterator[tuple[str, dict[str, Counts]]]:
     """Yields the name of each breakdown, and the counts by group."""
     pairs = prediction.pairs
     yield "Entity length (tokens)", errors.by_length(pairs)
-    yield "Mention length (tokens), finer", errors.by_length(pairs, errors.MENTIONS)
     by_sentence = errors.by_sentence_length(pairs, prediction.gold)
     yield "Sentence length (tokens)", by_sentence
     if prediction.training and prediction.tokens:
@@ -244,27 +232,18 @@ def _probable(prediction: Prediction) -> list[tuple[float, Pair]]:
 
 
 def calibrated(prediction: Prediction) -> Value:
-    """Returns `calibration` of tokens and entities, and `thresholds` of entities.
-
-    Thresholds have precision and recall. Without probabilities, the result is empty.
-    """
+    """Returns `calibration` of tokens and entities; empty without probabilities."""
     if prediction.certainty is None:
         return {}
     sides = chain(*prediction.gold), chain(*prediction.predicted)
     right = [a == b for a, b in zip(*sides, strict=True)]
-    tokens = calibration.calibration(list(chain(*prediction.certainty)), right)
-    if prediction.entity_certainty is None:
-        return {"calibration": {"tokens": tokens.to_dict()}}
-    rows = _probable(prediction)
-    chances, right = [p for p, _ in rows], [pair.kind is None for _, pair in rows]
-    entities = calibration.calibration(chances, right)
-    gold = sum(pair.gold is not None for pair in prediction.pairs)
-    curve = calibration.threshold_curve(chances, right, gold).to_dict()
-    step = -(-len(chances) // _CURVE) or 1
-    return {
-        "calibration": {"tokens": tokens.to_dict(), "entities": entities.to_dict()},
-        "thresholds": {x: y[::step] for x, y in curve.items()} if chances else {},
-    }
+    rows = {"tokens": (list(chain(*prediction.certainty)), right)}
+    if prediction.entity_certainty is not None:
+        known = _probable(prediction)
+        right = [pair.kind is None for _, pair in known]
+        rows["entities"] = [p for p, _ in known], right
+    calibrations = {of: calibration.calibration(*x).to_dict() for of, x in rows.items()}
+    return {"calibration": calibrations}
 
 
 def _examples(
@@ -312,7 +291,6 @@ def _uncertain_text(
             "gold": prediction.gold[i],
             "predicted": prediction.predicted[i],
             "probability": list(map(float, certainty[i])),
-            "shade": [min(int((1 - p) * _SHADES), _SHADES - 1) for p in certainty[i]],
         }
         rows = zip(*columns.values(), strict=True)
         tokens = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -384,47 +362,40 @@ def lines(report: Value) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("run", "table", "row", "column", "value"))
-    parts = [(run["name"], *cells) for run in report["runs"] for cells in _cells(run)]
-    for one in report.get("comparisons", ()):
-        name = f"{one['first']} against {one['second']}"
-        parts += [(name, "comparison", *item) for item in one["figures"].items()]
-    for *head, values in parts:
-        for column, value in values.items():
-            if not isinstance(value, (dict, list)):
-                writer.writerow((*head, column, value))
+    for run in report["runs"]:
+        for table in [name for name in run if name in _TABLES]:
+            for *path, value in _leaves(run[table]):
+                name = ": ".join([table, *path[:-2]])
+                cells = ["", *path][-2:]
+                writer.writerow((run["name"], name, *cells, value))
+    for pair in report.get("comparisons", ()):
+        name = f"{pair['first']} against {pair['second']}"
+        for cells in _leaves(pair["figures"]):
+            writer.writerow((name, "comparison", *cells))
     return file.getvalue()
 
 
-def _cells(run: Value) -> Iterator[tuple[str, str, Value]]:
-    """Yields table, row, and the row's values by column."""
-    for name in ("figures", "by_rule", "calibration_before", "calibration"):
-        for row, values in run.get(name, {}).items():
-            yield name.replace("_before", " before"), row, values
-    parts = {"errors": run["errors"]["largest"], "learning": run.get("learning", ())}
-    parts |= {part["name"]: part["rows"] for part in run.get("breakdowns", ())}
-    for name, rows in {"types": types_of(run), **parts}.items():
-        for row in rows:
-            (_, head), *values = row.items()
-            yield name, head, dict(values)
-    confusion = run.get("confusion", {"types": [], "counts": []})
-    for row, counts in zip(confusion["types"], confusion["counts"], strict=True):
-        yield "confusion", row, dict(zip(confusion["types"], counts, strict=True))
-    for row, value in run.get("speed", ()):
-        yield "speed", row, {"": value}
+_TABLES = {"figures", "types", "by_rule", "groups", "errors", "confusion", "learning"}
+_TABLES |= {"calibration", "calibration_before", "speed"}
+
+
+def _leaves(value: Any) -> Iterator[list[Any]]:
+    """Yields the path to each value of nested dicts, and the value."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        rows = [x for x in value if isinstance(x, dict)]
+        value = {next(iter(row.values())): row for row in rows}
+    if not isinstance(value, dict):
+        yield [value]
+        return
+    for key, item in value.items():
+        yield from ([key, *path] for path in _leaves(item))
 
 
 # --- Tables ---------------------------------------------------------------------------
 
 
 class Table(NamedTuple):
-    """A table of text, for the terminal and for the page.
-
-    Attributes:
-        columns: Names of the columns; the first is to the left, others to the right.
-        rows: The cells.
-        note: Text below the table.
-        title: Text above the table.
-    """
+    """A table of text for terminal and page, with a note below and a title above."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -445,9 +416,14 @@ class Table(NamedTuple):
 
 
 PRF, NUMBERS = "precision recall f1", "gold predicted correct"
-_HEADS = {"f1": "F1", "low": "95 % interval", "group": "", "share": "share, %"}
-_HEADS |= {"bootstrap": "p boot", "permutation": "p perm", "welch": "p Welch"}
-_HEADS |= {"value": "%", "ill_formed": "ill-formed", "before": "before (T = 1)"}
+_HEADS = {
+    **{"f1": "F1", "value": "%", "low": "95 % interval", "ill_formed": "ill-formed"},
+    **{"bootstrap": "p boot", "permutation": "p perm", "welch": "p Welch"},
+    **{"expected_calibration_error": "ECE", "brier": "Brier", "share": "share, %"},
+    **{"mean_probability": "mean p", "share_right": "right", "group": "", "of": ""},
+}
+_DIGITS = {"share": 1, "expected_calibration_error": 4, "brier": 4}
+_DIGITS |= {"bootstrap": 4, "permutation": 4, "welch": 4}
 
 
 def table(
@@ -455,8 +431,6 @@ def table(
     columns: str | Sequence[str],
     note: str = "",
     title: str = "",
-    *,
-    digits: int = 2,
     heads: Mapping[str, str] | None = None,
 ) -> Table:
     """Returns a table of rows by column; a cell that a row lacks stays empty.
@@ -467,7 +441,6 @@ def table(
             lacks are left out. "low" stands for the bounds "low" and "high".
         note: Text below the table.
         title: Text above the table.
-        digits: Decimals of figures; p-values have four.
         heads: Names of columns that differ from their keys.
 
     Example:
@@ -483,9 +456,7 @@ def table(
         if key == "low" and value != "":
             return interval(value, row["high"])
         if isinstance(value, float):
-            return fixed(
-                value, 4 if key in ("bootstrap", "permutation", "welch") else digits
-            )
+            return fixed(value, _DIGITS.get(key, 2))
         if key == "figure":
             return value.replace("f1", "F1")
         return number(value) if value is None or isinstance(value, int) else str(value)
@@ -529,13 +500,9 @@ def short_line(scores: Scores) -> str:
     """
     values = scores.figures()
     if scores.has_tags:
-        names = {
-            "accuracy": "accuracy",
-            "known_accuracy": "known",
-            "oov_accuracy": "new",
-        }
-        known = {x: y for x, y in names.items() if x == "accuracy" or x in values}
-        return "  ".join(f"{y} {fixed(values.get(x))}" for x, y in known.items())
+        names = {"known_accuracy": "known", "oov_accuracy": "new"}
+        values = {"accuracy": None} | values
+        return "  ".join(f"{names.get(x, x)} {fixed(y)}" for x, y in values.items())
     odd = f"  {scores.ill_formed:,} ill-formed" if scores.ill_formed else ""
     return "P {} R {} F1 {}".format(*(fixed(values[x]) for x in PRF.split())) + odd
 
@@ -572,9 +539,8 @@ def types_of(run: Value) -> list[Value]:
 def types_table(run: Value, title: str = "") -> Table:
     """Returns figures per type, over all types and as means; with intervals if known.
 
-    `run` has `scores`, and `figures` if known; the title says what was scored. For
-    tags, accuracies follow the title; else the note names the rule and the number of
-    ill-formed labels.
+    `run` has `scores`, and `figures` if known. The note names the rule and the number
+    of ill-formed labels; for tags, accuracies follow the title.
     """
     scores = run["scores"]
     columns = f"type {PRF} low {NUMBERS}"
@@ -595,9 +561,7 @@ def types_table(run: Value, title: str = "") -> Table:
         about = f"{labels} in {scores['ill_formed_sentences']:,} of {sentences}"
     note = f"{scores['rule']} rule; {about}"
     if any(None in (x["precision"], x["recall"]) for x in scores["by_type"].values()):
-        note += (
-            "\nIn the means, a type's undefined figure (–) counts as 0, as in seqeval."
-        )
+        note += "\nIn the means, an undefined figure (–) counts as 0, as in seqeval."
     return table(types_of(run), columns, note, title)
 
 
@@ -619,37 +583,38 @@ def figures_table(run: Value) -> Table:
     return table(rows, "figure value low", note)
 
 
+def grouped(
+    groups: Mapping[str, Value],
+    head: str,
+    columns: str = f"{PRF} gold predicted correct",
+    note: str = "",
+) -> Table:
+    """Returns a row for each group, under a head."""
+    rows = [{head: group, **values} for group, values in groups.items()]
+    return table(rows, f"{head} {columns}", note)
+
+
 def rules_table(run: Value) -> Table:
     """Returns the figures under each rule."""
-    rows = [{"rule": rule, **values} for rule, values in run["by_rule"].items()]
     scheme = run["scores"]["scheme"]
     note = f"Labels in {scheme}. The rules differ only on ill-formed labels."
-    return table(rows, f"rule {PRF} {NUMBERS}", note)
+    return grouped(run["by_rule"], "rule", note=note)
 
 
 def calibration_table(run: Value) -> Table:
     """Returns the calibration of tokens and of entities, before and after if known."""
-    names = {"count": "number", "expected_calibration_error": "ECE"}
-    names |= {"brier": "Brier score", "mean_probability": "mean p"}
-    names |= {"share_right": "share right"}
-    before, after = run.get("calibration_before"), run["calibration"]
-    sides = {"before": before, "after": after} if before else {"after": after}
+    sides = {"1": run.get("calibration_before"), "": run["calibration"]}
+    if degrees := run.get("temperature"):
+        sides[", ".join(f"{x:.4g}" for x in degrees)] = sides.pop("")
     rows = [
-        {"of": f"{of}: {name}", **{x: side[of][key] for x, side in sides.items()}}
-        for of in after
-        for key, name in names.items()
+        {"of": of, "T": temperature, **values}
+        for temperature, side in sides.items()
+        for of, values in (side or {}).items()
     ]
     note = "ECE: expected calibration error. The best error and Brier score are 0. "
-    note += "jaxner calibrate improves probabilities."
-    heads = {"of": "", "after": after_of(run)}
-    return table(rows, "of before after", note, digits=4, heads=heads)
-
-
-def after_of(run: Value) -> str:
-    """Returns the name of the calibration after `jaxner calibrate`, if it was run."""
-    if "temperature" not in run:
-        return ""
-    return f"after (T = {', '.join(f'{x:.4g}' for x in run['temperature'])})"
+    note += "T: the temperature, which jaxner calibrate finds on dev."
+    figures = "expected_calibration_error brier mean_probability share_right"
+    return table(rows, f"of T count {figures}", note)
 
 
 def runs_table(runs: Sequence[Value]) -> Table:

@@ -315,16 +315,11 @@ class Scores:
         counts: Correct, predicted and gold spans, `[sentences, types, 3]`; in one row
             for all sentences if seqeval counted them.
         types: Types of either side, sorted.
-        tokens: Number of tokens.
         correct_tokens: Tokens whose label equals the gold label as a string.
-        sentences: Number of sentences.
         ill_formed: Positions where predictions violate the grammar of `scheme`.
         ill_formed_sentences: Sentences with such a position.
-        rule: Rule for reading spans.
-        scheme: Expected scheme of the predictions, or `schemes.TAGS`.
         oov_tokens: For tags, tokens whose word, spelled exactly so, is not in the
             training text; None if that text is unknown.
-        correct_oov_tokens: Those among them with the gold tag.
     """
 
     counts: np.ndarray
@@ -374,21 +369,18 @@ class Scores:
     @property
     def macro(self) -> Averages:
         """Means over the types; undefined figures count as 0, as in seqeval."""
-        return self._means(dict.fromkeys(self.by_type, 1))
+        return self._means([1] * len(self.by_type))
 
     @property
     def weighted(self) -> Averages:
         """As `macro`, but each type is weighted by its number of gold spans."""
-        return self._means({kind: x.gold for kind, x in self.by_type.items()})
+        return self._means([counts.gold for counts in self.by_type.values()])
 
-    def _means(self, weights: Mapping[str, int]) -> Averages:
-        whole, types = sum(weights.values()), self.by_type
-
-        def mean(name: str) -> float | None:
-            figures = {kind: getattr(x, name) or 0.0 for kind, x in types.items()}
-            return ratio(sum(weights[x] * figures[x] for x in types), whole)
-
-        return Averages(*map(mean, Averages._fields))
+    def _means(self, weights: list[int]) -> Averages:
+        rows = [(x.precision, x.recall, x.f1) for x in self.by_type.values()]
+        figures = np.array(rows, float).reshape(-1, 3)  # None becomes nan
+        sums = np.array(weights) @ np.nan_to_num(figures)
+        return Averages(*(ratio(x, sum(weights)) for x in sums.tolist()))
 
     @property
     def accuracy(self) -> float | None:
@@ -450,9 +442,7 @@ def score(
     """Returns the scores of predicted labels against gold labels, by entity or tag.
 
     A predicted span counts if a gold span has the same boundaries and the same type.
-    The module describes how each rule reads ill-formed labels; with `conlleval`, the
-    two sides may have different schemes. A gold tag unknown to the tagger counts as
-    missed.
+    With `conlleval`, the two sides may have different schemes.
 
     Args:
         gold: The gold labels of each sentence.
@@ -531,11 +521,7 @@ def _count_by_seqeval(
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """How a run is scored: by spans or by tags, depending on the label scheme.
-
-    Takes the scheme, the distinct words of the training text and the default rule as
-    `score` does; tests at once that the rule can read the scheme.
-    """
+    """How a run is scored; takes what `score` does, and tests the rule at once."""
 
     scheme: str
     known_words: Set[str] | None = None
@@ -563,8 +549,8 @@ class Task:
 
 
 def jaxner_version() -> str:
-    """Returns the version of this package."""
+    """Returns the version of this package, if it is installed."""
     try:
         return version("jaxner")
-    except PackageNotFoundError:  # a checkout that is not installed
+    except PackageNotFoundError:
         return "not installed"

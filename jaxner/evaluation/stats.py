@@ -130,18 +130,10 @@ def tally(
 ) -> Tally:
     """Counts entities, or tags, per sentence.
 
-    Partial matches follow the rule if its spans have lengths, else "conlleval".
-
-    Args:
-        gold: As in `scoring.score`, like all but the last three.
-        predicted: The predicted labels.
-        rule: Rule for reading spans.
-        scheme: Scheme of the labels.
-        tokens: The words of each sentence.
-        known_words: The words of the training text.
-        types: Entity types that get figures even if the labels lack them.
-        spans: What `scoring.count` returned for all types of the labels, if known.
-        pairs: What `errors.pairs` returned, if known.
+    Takes what `scoring.score` does, and entity types that get figures even if the
+    labels lack them. `spans` and `pairs` are what `scoring.count` and `errors.pairs`
+    returned, if known. Partial matches follow the rule if its spans have lengths, else
+    "conlleval".
 
     Example:
         >>> counts = tally([["B-PER", "O"], ["O"]], [["B-PER", "O"], ["B-PER"]])
@@ -208,11 +200,8 @@ def bootstrap(
 ) -> dict[str, Interval]:
     """Computes an interval for each figure of a tally, by the bootstrap.
 
-    Args:
-        counted: What `tally` returned.
-        rounds: Number of resampled sets of sentences.
-        level: Share of the rounds whose figure lies within the bounds.
-        seed: Seed of the draws; equal seeds give equal bounds.
+    `level` is the share of the rounds whose figure lies within the bounds; equal seeds
+    give equal bounds.
 
     Returns:
         By name, the figure over all sentences and its bounds. Rounds in which a figure
@@ -274,19 +263,17 @@ def _defined(value: Any) -> float | None:
 
 
 class Difference(NamedTuple):
-    """The difference of a figure between two systems; None where undefined.
+    """The difference of a figure, a fraction; None where undefined.
 
     Attributes:
-        first: The first system's figure, a fraction; the mean of several runs.
+        first: The first system's figure; the mean of several runs.
         second: The second system's figure.
         difference: First minus second.
         low: Lower bound of the difference, by the bootstrap.
         high: Upper bound of the difference.
-        bootstrap: Two-sided p-value by the bootstrap; the null hypothesis is no
-            difference.
+        bootstrap: Two-sided p-value; the null hypothesis is no difference.
         permutation: Two-sided p-value by the permutation test.
-        welch: Two-sided p-value by Welch's t-test over runs; None with a single run on
-            a side.
+        welch: Two-sided p-value by Welch's t-test; None with a single run on a side.
     """
 
     first: float | None
@@ -307,7 +294,7 @@ def compare(
     level: float = LEVEL,
     seed: int = 0,
 ) -> dict[str, Difference]:
-    """Compares two systems, figure by figure.
+    """Compares two systems, figure by figure; returns the differences by name.
 
     Args:
         first: The tally of each run of the first system.
@@ -315,9 +302,6 @@ def compare(
         rounds: Rounds of the bootstrap and of the permutation test.
         level: Confidence level of the bounds, from 0 to 1.
         seed: Seed of all draws.
-
-    Returns:
-        The differences, by the name of the figure.
 
     Raises:
         InputError: A side has no run; or gold spans or tokens differ; or `rounds` or

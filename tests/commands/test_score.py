@@ -60,7 +60,7 @@ def test_report_of_a_file(files):
     page = files / "report.html"
     run("score", files / "a.conll", "--rounds", 5, "--report", page)
     (found,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
-    examples = [x for all_ in found["errors"]["examples"].values() for x in all_]
+    examples = [x for some in found["examples"].values() for x in some]
     assert examples
     assert all(p["text"].strip("w ") == "" for x in examples for p in x["gold"])
     assert "Errors in context" in page.read_text("utf-8")

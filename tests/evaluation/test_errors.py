@@ -101,13 +101,13 @@ def test_groups_add_up_to_what_is_scored(rule):
     scores = scoring.score(gold, predicted, rule=rule, scheme="BIOES")
     assert pairs == sorted(pairs, key=lambda p: p.sentence)
     lengths = errors.by_length(pairs)
-    assert list(lengths) == ["1", "2", "3+"]
+    assert list(lengths) == ["1", "2", "3", "4", "5+"]
     assert sum(lengths.values(), Counts()) == scores.overall
-    rows = errors.by_sentence_length(pairs, gold, [2, 5])
+    rows = errors.by_sentence_length(pairs, gold)
     assert sum(rows.values(), Counts()) == scores.overall
-    short = [i for i, labels in enumerate(gold) if len(labels) <= 2]
+    short = [i for i, labels in enumerate(gold) if len(labels) <= 7]
     alone = [[side[i] for i in short] for side in (gold, predicted)]
-    assert rows["1–2"] == scoring.total(scoring.count(*alone, rule, "BIOES"))
+    assert rows["1–7"] == scoring.total(scoring.count(*alone, rule, "BIOES"))
 
 
 def test_groups_by_training():
@@ -122,11 +122,10 @@ def test_groups_by_training():
     words = {"New", "York", "Rome", "b"}
     training = report.Training(words, {*words, "Old", "d"}, known)
     labelled = report.Prediction(tokens, GOLD, FOUND, "BIOES", training=training)
-    *_, by_frequency, by_word = report.describe(labelled, rounds=1)["breakdowns"]
+    *_, by_frequency, by_word = report.describe(labelled, rounds=1)["groups"].values()
     rows = {
-        row["group"]: (row["correct"], row["predicted"], row["gold"])
-        for part in (by_frequency, by_word)
-        for row in part["rows"]
+        name: (row["correct"], row["predicted"], row["gold"])
+        for name, row in (by_frequency | by_word).items()
     }
     assert rows["2–4"] == (1, 2, 2)
     assert rows["1"] == (0, 0, 0)
