@@ -8,7 +8,7 @@ import jaxner
 from jaxner import cli
 from jaxner.analysis import describe
 from jaxner.data import corpora, formats, schemes
-from jaxner.evaluation import predictions, scoring
+from jaxner.evaluation import scoring
 from jaxner.runs import Workdir
 
 
@@ -34,19 +34,6 @@ def test_predictions_of_a_file(finished, params, corpus, evaluated, tmp_path):
     assert [e.labels for e in again] == [
         tuple(schemes.convert(e.labels, scheme)) for e in gold
     ]
-
-
-def test_ill_formed_predictions_stay_as_they_are(corpus, tmp_path):
-    split = corpora.read(corpus / "dev.conll")
-    predicted = [["E-LOC", "I-PER", "O"] * 40 for _ in split.examples]
-    predicted = [
-        labels[: len(example.tokens)]
-        for labels, example in zip(predicted, split.examples, strict=True)
-    ]
-    gold = [example.labels for example in split.to_scheme("BIOES")]
-    predictions.write(str(tmp_path / "p"), split, gold, predicted)
-    found = [list(example.labels) for example in formats.read(tmp_path / "p").examples]
-    assert found == predicted
 
 
 def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):

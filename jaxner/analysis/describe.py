@@ -52,16 +52,10 @@ def score(
 ) -> tuple[Scores, list[Sequence[str]]]:
     """Returns the scores of a tagger on a split, and its labels in its scheme.
 
-    Args:
-        params: What `jaxner.load` returned.
-        split: Sentences with gold labels, in any scheme.
-        rule: As in `scoring.score`.
-        known_words: As in `scoring.score`.
-        decoding: As in `jaxner.tag`; or "n_best": of the n best labellings of each
-            sentence, the one that is nearest to the gold one (an oracle's choice).
-        n: Number of labellings for "n_best".
-        seed: Seed of the draws for "sampled".
-        constrained: As in `jaxner.tag`.
+    The split's labels may be in any scheme. Rule and known words are those of
+    `scoring.score`; decoding and `constrained` those of `jaxner.tag`. "n_best" chooses
+    of the n best labellings of each sentence the one that is nearest to the gold one
+    (an oracle's choice). `seed` is that of the draws for "sampled".
     """
     how: Value = {"constrained": constrained}
     if decoding == "n_best":
@@ -395,17 +389,10 @@ def _about(run: Workdir, split: Split, config: Value, result: Value) -> Value:
 
 
 class Suspect(NamedTuple):
-    """A run of tokens whose labels differ from the tagger's.
+    """Tokens in a row of a file's sentence whose labels differ from the tagger's.
 
-    Attributes:
-        probability: The lowest marginal probability of these labels in the file.
-        line: Line of the first of these tokens, from 1.
-        tokens: The whole sentence.
-        start: Index of the first of these tokens in the sentence.
-        end: Index of the last one plus one.
-        labels: Their labels in the file, in the tagger's scheme.
-        predicted: The most probable label of each.
-        file: The file.
+    `probability` is the lowest marginal probability of these labels in the file, `line`
+    that of the first, from 1; they are in the tagger's scheme.
     """
 
     probability: float

@@ -66,15 +66,9 @@ def _mixed(draft: Any, refined: Any, entropy: Any, gamma: float) -> list[str]:
 
 
 class Point(NamedTuple):
-    """The scores of one setting, in percent: F1, or accuracy for tags.
+    """The scores of one setting of M and Γ, in percent: F1, or accuracy for tags.
 
-    Attributes:
-        samples: Number of passes, M.
-        threshold: Γ, in nats.
-        draft: Score of the draft alone.
-        refined: Score of the refinement alone.
-        score: Score of the labels mixed by Γ.
-        changes: Tokens that the refinement corrects and breaks.
+    They are of the draft alone, of the refinement alone, and mixed by Γ.
     """
 
     samples: int
@@ -86,14 +80,9 @@ class Point(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The scores of all settings, and how well entropy detects errors.
+    """The scores of all settings, and how well the draft's entropy detects errors.
 
-    Attributes:
-        by_threshold: One number of passes, all thresholds; empty if the tagger has no
-            refinement.
-        by_samples: One threshold, all numbers of passes.
-        detection: Detection of wrong draft labels by entropy, at the run's M.
-        figure: "f1" or "accuracy".
+    There are no thresholds without a refinement; the figure is "f1" or "accuracy".
     """
 
     by_threshold: list[Point]
@@ -179,49 +168,41 @@ def _detected(gold: Labels, labels: Labels, entropy: Any) -> calibration.Detecti
 
 def panels(swept: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str]]:
     """Returns the lines over Γ and over M, and the label of each x-axis."""
-    names = {"draft": "draft", "refined": "refinement", "score": "mixed by Γ"}
+    names = {"draft": "draft", "refinement": "refined", "mixed by Γ": "score"}
+    over_samples = {
+        name: [(float(p.samples), getattr(p, key)) for p in swept.by_samples]
+        for name, key in names.items()
+    }
     if not swept.by_threshold:
-        names = {"draft": "draft"}
-    axes = (
-        (swept.by_threshold, "threshold", "threshold Γ (nats)"),
-        (swept.by_samples, "samples", "passes M"),
-    )
-    return [
-        (
-            {
-                name: [(float(getattr(p, field)), getattr(p, key)) for p in points]
-                for key, name in names.items()
-            },
-            label,
-        )
-        for points, field, label in axes
-        if points
-    ]
+        return [({"draft": over_samples["draft"]}, "passes M")]
+    over_thresholds = {
+        name: [(p.threshold, getattr(p, key)) for p in swept.by_threshold]
+        for name, key in names.items()
+    }
+    return [(over_thresholds, "threshold Γ (nats)"), (over_samples, "passes M")]
 
 
 def table(
     points: Sequence[Point], varied: str, figure: str, title: str
 ) -> report.Table:
     """Returns a row for each point; without a refinement, only M and the figure."""
-    heads = {"samples": "M", "threshold": "Γ", "score": "mixed"}
-    heads |= {"mended_uncertainty": "u", "broken_uncertainty": "u"}
-    columns = "samples threshold draft refined score mended mended_uncertainty broken"
+    rows = [point._asdict() | point.changes._asdict() for point in points]
+    title = f"{title}: {figure} by {varied or 'M'}"
+    if not varied:
+        heads, note = {"samples": "M", "score": figure}, "M: passes with dropout"
+        return report.table(rows, "samples score", note, title, heads)
+    means = {"mended_uncertainty": "u", "broken_uncertainty": "u"}
+    for row in rows:
+        row.update({key: report.fixed(row[key], 3) for key in means})
+    columns = ["samples", "threshold", "draft", "refined", "score"]
+    columns += ["mended", "mended_uncertainty", "broken", "broken_uncertainty"]
     note = (
         "M: passes; Γ: threshold in nats; mixed: the refined label where the draft's "
         "uncertainty is above Γ; mended, broken: tokens that this corrects and spoils; "
         "u: their mean uncertainty in nats"
     )
-    if not varied:
-        columns, heads["score"] = "samples score", figure
-        note = "M: passes with dropout"
-    else:
-        columns += " broken_uncertainty"
-    rows = [point._asdict() | point.changes._asdict() for point in points]
-    for row in rows:
-        for key in ("mended_uncertainty", "broken_uncertainty"):
-            row[key] = report.fixed(row[key], 3)
-    title = f"{title}: {figure} by {varied or 'M'}"
-    return report.table(rows, columns, note, title, heads=heads)
+    heads = {"samples": "M", "threshold": "Γ", "score": "mixed", **means}
+    return report.table(rows, columns, note, title, heads)
 
 
 def read(params: Tagger, split: Split, counts: Sequence[int]) -> list[Reading]:
@@ -277,14 +258,10 @@ def _read_one(params, sentence, x, draft, chances):
 
 
 class Trace(NamedTuple):
-    """The draft, the refinement and the final labels of one sentence.
+    """The labels of a sentence's draft and refinement, the draft's entropy in nats.
 
-    Attributes:
-        draft: Labels of the draft.
-        refined: Labels of the refinement, at every token.
-        uncertainty: Entropy of the draft, in nats.
-        final: Labels that the tagger predicts. With a threshold Γ: the refined label
-            where the draft's uncertainty exceeds Γ, else the draft's.
+    The final labels are those that the tagger predicts. With a threshold Γ: the refined
+    label where the entropy exceeds Γ, else the draft's.
     """
 
     draft: list[str]
@@ -294,13 +271,10 @@ class Trace(NamedTuple):
 
 
 class Table1(NamedTuple):
-    """The changes by a refinement, and the uncertainty of the drafts.
+    """What changes from the draft to the refined labels, and to the tagger's.
 
-    Attributes:
-        changes: Changed tokens from the draft to the refined labels.
-        final: Changed tokens from the draft to the tagger's predictions.
-        detection: Mean uncertainty of all right and all wrong draft labels, which the
-            paper's text compares.
+    The detection has the mean uncertainty of right and wrong draft labels, which the
+    paper's text compares.
     """
 
     changes: errors.Changes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -56,9 +55,8 @@ def evaluate(
 
     The rule for reading spans is the one that picked the run's best epoch.
     `--rule` selects another: `conlleval`, `seqeval` (the same rule, counted
-    by that library), `strict` (only well-formed spans in the tagger's label
-    scheme count), `idcnn` or `ncrfpp`. For part-of-speech taggers, the
-    command reports accuracy; rule and chunks do not apply.
+    by that library), `strict`, `idcnn` or `ncrfpp`. For part-of-speech
+    taggers, the command reports accuracy; rule and chunks do not apply.
 
     `--report` writes a page with errors, groups, calibration and a look
     inside the model, and the same as .json and .csv. Several runs appear
@@ -166,14 +164,12 @@ def evaluate(
         how["constrained"] = own["constrained"] if constrained is None else constrained
         return describe.Run(name, folder, params, scored, chosen, how)
 
-    def loaded() -> Iterator[Run]:
-        folders = [str(folder) for folder in workdir]
-        yield from map(load, names_of(folders), folders)
-
+    names = names_of([*map(str, workdir)])
     if not is_one:
-        return describe.write(str(report), loaded(), console.print)
+        runs = map(load, names, map(str, workdir))
+        return describe.write(str(report), runs, console.print)
     with monitor.waiting(console, "Loading the tagger"):
-        (run,) = loaded()
+        run = load(names[0], str(workdir[0]))
     params, scored = cluster.placement().tagger(run.tagger), run.split
     scheme = params.vocabulary.scheme
     console.print(scored.summary())

@@ -46,11 +46,7 @@ class Scoring:
             )
 
     def read(self, path: Path) -> Prediction:
-        """Returns the labels in a file of predictions, and their own scheme.
-
-        Raises:
-            InputError: The file is malformed.
-        """
+        """Returns the labels in a file of predictions, and their own scheme."""
         from jaxner.evaluation import predictions
         from jaxner.evaluation.report import Prediction
 
@@ -64,19 +60,16 @@ class Scoring:
         if schemes.is_io(label for row in (*gold, *predicted) for label in row):
             gold = [schemes.from_io(row) for row in gold]
             predicted = [schemes.from_io(row) for row in predicted]
-        for i, example in enumerate(examples):
-            for line, *labels in zip(example.lines, gold[i], predicted[i], strict=True):
-                for kind, label in zip(("gold", "predicted"), labels, strict=True):
-                    try:
-                        schemes.parse(label)
-                    except InputError as error:
-                        raise InputError(
-                            f"{kind}: {error.message}. The last two columns are the "
-                            "gold label and the predicted label. If labels are tags, "
-                            "add --tags.",
-                            example.path or path,
-                            line,
-                        ) from None
+        for example, *sides in zip(examples, gold, predicted, strict=True):
+            for line, *labels in zip(example.lines, *sides, strict=True):
+                try:
+                    list(map(schemes.parse, labels))
+                except InputError as error:
+                    message = (
+                        f"{error.message}. The last two columns are the gold label and "
+                        "the predicted label. If labels are tags, add --tags."
+                    )
+                    raise InputError(message, example.path or path, line) from None
         scheme = self.scheme or schemes.detect(gold)
         return Prediction(tokens, gold, predicted, scheme, self.rule)
 
@@ -117,8 +110,8 @@ def score(
     log(tables.figures_table(run))
     if not scoring.tags:
         log(tables.rules_table(run))
-    result = {"file": str(file), **run["scores"], "figures": run["figures"]}
-    write_json(json, result | {x: run[x] for x in ("by_rule",) if x in run})
+    parts = {x: run[x] for x in ("figures", "by_rule") if x in run}
+    write_json(json, {"file": str(file), **run["scores"], **parts})
     if report:
         content = {"title": file.name, "runs": [{"name": file.name, **run}]}
         written = page.write(report, content)

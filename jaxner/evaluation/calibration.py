@@ -15,13 +15,9 @@ from jaxner.errors import InputError
 
 
 class Reliability(NamedTuple):
-    """Confidence and accuracy of predictions in K bins of equal width.
+    """Mean probability and share of correct predictions in K bins; nan in empty ones.
 
-    Attributes:
-        edges: Edges of the bins, `[K + 1]`, from 0 to 1.
-        counts: Number of predictions in each bin, `[K]`.
-        confidence: Mean probability in each bin, `[K]`; nan in empty bins.
-        accuracy: Share of correct predictions in each bin, `[K]`; nan in empty bins.
+    There are K + 1 edges, from 0 to 1.
     """
 
     edges: np.ndarray
@@ -110,11 +106,8 @@ def calibration(
 class ThresholdCurve(NamedTuple):
     """Precision and recall of the entities at or above each threshold.
 
-    Attributes:
-        thresholds: The distinct probabilities, descending: the last keeps all entities.
-        precision: Share of the kept entities that are correct.
-        recall: Share of the gold entities that are found; nan without gold entities.
-        kept: Number of kept entities.
+    Thresholds are the distinct probabilities, descending: the last keeps all entities.
+    Recall is nan without gold entities.
     """
 
     thresholds: np.ndarray
@@ -123,18 +116,12 @@ class ThresholdCurve(NamedTuple):
     kept: np.ndarray
 
     def for_precision(self, wanted: float) -> float | None:
-        """Returns the lowest threshold with at least this precision, from 0 to 1.
-
-        It keeps the most entities. None if no threshold has it.
-        """
+        """Returns the lowest threshold with at least this precision, or None."""
         places = np.flatnonzero(self.precision >= wanted)
         return float(self.thresholds[places[-1]]) if len(places) else None
 
     def for_recall(self, wanted: float) -> float | None:
-        """Returns the highest threshold with at least this recall, from 0 to 1.
-
-        It keeps the fewest entities. None if no threshold has it.
-        """
+        """Returns the highest threshold with at least this recall, or None."""
         places = np.flatnonzero(self.recall >= wanted)
         return float(self.thresholds[places[0]]) if len(places) else None
 
@@ -192,16 +179,10 @@ def match(
 
 
 class Detection(NamedTuple):
-    """How well an uncertainty separates wrong from right tokens.
+    """How well an uncertainty separates wrong from right tokens; nan where undefined.
 
-    Attributes:
-        wrong: Number of wrong tokens.
-        right: Number of right tokens.
-        mean_wrong: Mean uncertainty of wrong tokens, in the unit of the input; nan
-            without wrong tokens.
-        mean_right: Mean uncertainty of right tokens; nan without right tokens.
-        auroc: Area under the ROC curve: the probability that a wrong token is more
-            uncertain than a right one, ties counting half; nan unless both exist.
+    `auroc`, the area under the ROC curve, is the probability that a wrong token is more
+    uncertain than a right one, ties counting half. The means have the input's unit.
     """
 
     wrong: int

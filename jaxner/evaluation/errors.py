@@ -49,12 +49,7 @@ class Pair(NamedTuple):
 
     @property
     def kind(self) -> str | None:
-        """The kind of error, one of `KINDS`; None if both spans are equal.
-
-        Example:
-            >>> Pair(0, Span(0, 2, "A"), Span(0, 1, "A")).kind
-            'boundary'
-        """
+        """The kind of error, one of `KINDS`; None if both spans are equal."""
         if self.gold is None or self.predicted is None:
             return SPURIOUS if self.gold is None else MISSED
         moved = self.gold[:2] != self.predicted[:2]
@@ -105,11 +100,7 @@ def pairs(
 ) -> list[Pair]:
     """Pairs the spans of both sides, each once, from left to right.
 
-    Args:
-        gold: The gold labels of each sentence.
-        predicted: The predicted labels of each sentence.
-        rule: One of `scoring.WITH_LENGTHS`.
-        scheme: Scheme of the labels.
+    The rule is one of `scoring.WITH_LENGTHS`.
 
     Raises:
         InputError: As `scoring.score`; or the rule has spans without a length.
@@ -137,12 +128,7 @@ def pairs(
 
 
 def counts(paired: Iterable[Pair]) -> dict[str, int]:
-    """Counts errors of each kind.
-
-    Example:
-        >>> counts([Pair(0, Span(0, 1, "A"), None)])["missed"]
-        1
-    """
+    """Counts errors of each kind."""
     numbers = Counter(pair.kind for pair in paired)
     return {kind: numbers[kind] for kind in KINDS}
 
@@ -154,11 +140,9 @@ def largest(paired: Iterable[Pair]) -> list[tuple[str, int]]:
 
 
 def confusion(paired: Iterable[Pair], types: Sequence[str]) -> np.ndarray:
-    """Counts the pairs of each gold and predicted type; boundaries may differ.
+    """Counts pairs by gold type (row) and predicted type; boundaries may differ.
 
-    Returns:
-        Counts from gold type (row) to predicted type (column), `[K + 1, K + 1]` for K
-        types. The last column counts missed spans, the last row spurious ones.
+    The last column counts missed spans, the last row spurious ones.
 
     Example:
         >>> confusion([Pair(0, Span(0, 1, "A"), None)], ["A"]).tolist()
@@ -203,11 +187,10 @@ def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
 def by_group(
     paired: Iterable[Pair], order: Iterable[str], group: Callable[[int, Span], str]
 ) -> dict[str, Counts]:
-    """Counts entities by group.
+    """Counts entities by group, a function of a sentence's index and a span.
 
     Precision counts the group's predicted entities, recall its gold entities. A correct
-    entity is in the same group on both sides. `group` maps a sentence's index and a
-    span to one of the names in `order`.
+    entity is in the same group on both sides. `order` has the groups.
 
     Example:
         >>> by_group([Pair(0, Span(0, 2, "A"), None)], "A", lambda i, span: span.type)
@@ -275,9 +258,6 @@ def mentions(tokens: Labels, labels: Labels) -> Counter[str]:
 def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Counts]:
     """Counts tokens by the prefix of their label; the types do not matter.
 
-    Returns:
-        By prefix of the gold labels (O, S, B, I, E in BIOES), its tokens.
-
     Example:
         >>> found = chunk_recall([["B-PER", "E-PER", "O"]], [["B-LOC", "O", "O"]])
         >>> {prefix: counts.recall for prefix, counts in found.items()}
@@ -296,12 +276,8 @@ def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Counts]:
 class Changes(NamedTuple):
     """Counts of tokens whose label changed (Gui et al., 2020, Table 1).
 
-    Attributes:
-        mended: Wrong before, right after.
-        broken: Right before, wrong after.
-        moved: Wrong before and after, with different labels.
-        mended_uncertainty: Mean uncertainty of mended tokens; nan without any.
-        broken_uncertainty: Mean uncertainty of broken tokens; nan without any.
+    Mended tokens were wrong and are right, broken ones were right and are wrong, moved
+    ones are wrong with another label. The mean uncertainties are nan without any.
     """
 
     mended: int
@@ -314,9 +290,7 @@ class Changes(NamedTuple):
 def changes(
     gold: Labels, before: Labels, after: Labels, uncertainty: np.ndarray
 ) -> Changes:
-    """Returns the changes between two labellings.
-
-    `uncertainty` is that of each token of all sentences, `[N]`.
+    """Returns the changes between two labellings; uncertainty is of tokens, `[N]`.
 
     Example:
         >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]

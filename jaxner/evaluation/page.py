@@ -66,10 +66,8 @@ def check(path: str | os.PathLike[str], *others: str | os.PathLike[str] | None) 
 def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
     """Writes a report: the page, and beside it the same content as JSON and CSV.
 
-    Args:
-        path: The file of the page.
-        content: `title`, `runs` (each with `name` and what `report.describe` returned)
-            and `comparisons`.
+    `content` has `title`, `runs` (each with `name` and what `report.describe` returned)
+    and `comparisons`.
 
     Example:
         >>> import tempfile
@@ -169,7 +167,7 @@ def _learning(runs: Mapping[str, Value]) -> Any:
     """Draws the dev figure of each epoch, where it is defined."""
     lines = {}
     for name, run in runs.items():
-        key = "dev_accuracy" if report.has_tags(run) else "dev_f1"
+        key = f"dev_{report.main_figure(run).lower()}"
         lines[name] = [(epoch["epoch"], epoch.get(key)) for epoch in run["learning"]]
     best = {name: run["best_epoch"] for name, run in runs.items()}
     figure = report.main_figure(next(iter(runs.values())))

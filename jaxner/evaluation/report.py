@@ -481,14 +481,9 @@ def interval(low: int | float | None, high: int | float | None) -> str:
     return NONE if low is None else f"{fixed(low)} to {fixed(high)}"
 
 
-def has_tags(run: Value) -> bool:
-    """Returns whether the labels of a run are tags."""
-    return run["scores"]["scheme"] == TAGS
-
-
 def main_figure(run: Value) -> str:
     """Returns the name of the main figure, for people."""
-    return "accuracy" if has_tags(run) else "F1"
+    return "accuracy" if run["scores"]["scheme"] == TAGS else "F1"
 
 
 def short_line(scores: Scores) -> str:
@@ -525,7 +520,7 @@ def types_of(run: Value) -> list[Value]:
         {"type": kind, "figure": f"f1 {kind}", **values}
         for kind, values in scores["by_type"].items()
     ]
-    if not has_tags(run):
+    if run["scores"]["scheme"] != TAGS:
         keys = [*PRF.split(), *NUMBERS.split()]
         overall = {"type": "all types (micro)", "figure": "f1"}
         rows.append(overall | {key: scores[key] for key in keys})
@@ -544,7 +539,7 @@ def types_table(run: Value, title: str = "") -> Table:
     """
     scores = run["scores"]
     columns = f"type {PRF} low {NUMBERS}"
-    if has_tags(run):
+    if scores["scheme"] == TAGS:
         new = scores["oov_tokens"]
         parts = [("all tokens", "accuracy", scores["tokens"])]
         if new is not None:

@@ -116,7 +116,7 @@ _RESPELT = {"L": "E", "U": "S"}
 
 
 def each_token(labels: Sequence[str]) -> list[Span]:
-    """Returns a span for each tag, whose type it is."""
+    """Returns a span for each tag."""
     return [Span(i, i + 1, label) for i, label in enumerate(labels)]
 
 

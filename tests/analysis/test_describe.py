@@ -20,21 +20,25 @@ def dev(corpus):
     return corpora.load(None, "dev", directory=corpus)
 
 
-@pytest.mark.slow
-def test_labels_are_those_of_tag_with_their_probabilities(params, dev):
-    tokens = [list(example.tokens) for example in dev.examples]
-    for constrained in (False, True):
-        found = describe.predict(params, dev, constrained=constrained)
-        assert found.predicted == jaxner.tag(params, tokens, constrained=constrained)
-        spans = [
-            (i, *span)
-            for i, labels in enumerate(found.predicted)
-            for span in schemes.to_spans(labels)
-        ]
-        assert sorted(found.entity_certainty) == sorted(spans)
-        assert all(0 <= chance <= 1 for chance in found.entity_certainty.values())
-        assert all(0 < chance <= 1 for row in found.certainty for chance in row)
-    assert [len(row) for row in found.certainty] == [len(row) for row in tokens]
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"decoding": "max_marginal"},
+        *slow({}, {"constrained": True}, {"decoding": "independent"}),
+        *slow({"decoding": "sampled"}),
+    ],
+)
+def test_labels_are_those_of_tag_with_their_probabilities(how, params, dev):
+    if how.get("decoding") == "sampled":
+        how = {**how, "key": jax.random.key(1)}
+    found = describe.predict(params, dev, **how)
+    _, labels = tagging.label_split(params, dev, **how)
+    assert found.predicted == list(map(list, labels))
+    spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
+    assert sorted(found.entity_certainty) == sorted(spans)
+    assert all(0 <= chance <= 1 for chance in found.entity_certainty.values())
+    assert all(0 < chance <= 1 for row in found.certainty for chance in row)
+    assert [len(row) for row in found.certainty] == [len(row) for row in labels]
 
 
 def test_report_of_a_run(finished, evaluated, tmp_path):
@@ -55,8 +59,7 @@ def test_report_of_a_run(finished, evaluated, tmp_path):
     shape = np.shape(next(iter(picture["maps"].values())))
     assert shape == (len(picture["rows"]), len(picture["columns"]))
     for of in ("tokens", "entities"):
-        its = run["calibration"][of]
-        assert 0 <= its["expected_calibration_error"] <= 1
+        assert 0 <= run["calibration"][of]["expected_calibration_error"] <= 1
     assert run["calibration"]["tokens"]["count"] == scores["tokens"]
     assert run["calibration"]["entities"]["count"] == scores["predicted"]
     assert "Least known word of the entity" in run["groups"]
@@ -95,39 +98,19 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
     assert f"{kept['temperature']:.4g}" in page.read_text("utf-8")
 
 
-@pytest.mark.parametrize("decoding", slow("sampled", "independent"))
-def test_the_report_is_of_the_decoding(decoding, finished, evaluated, tmp_path):
+@pytest.mark.slow
+def test_the_report_is_of_the_decoding(finished, evaluated, tmp_path):
     page = tmp_path / "report.html"
-    options = (f"--workdir={finished}", f"--decoding={decoding}")
-    options += ("--seed=4",) if decoding == "sampled" else ()
+    options = (f"--workdir={finished}", "--decoding=sampled", "--seed=4")
     scores = evaluated(*options, f"--report={page}", "--rule=conlleval")
     (run,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
-    assert run["decoding"]["name"] == decoding
-    assert run["decoding"].get("seed") == (4 if decoding == "sampled" else None)
+    assert (run["decoding"]["name"], run["decoding"]["seed"]) == ("sampled", 4)
     for key in ("f1", "predicted", "ill_formed"):
         assert run["scores"][key] == scores[key]
     assert run["calibration"]["tokens"]["count"] == scores["tokens"]
     text = page.read_text("utf-8")
-    assert f"Decoding: <strong>{decoding}</strong>" in text
+    assert "Decoding: <strong>sampled</strong>" in text
     assert "those by Viterbi" in text
-
-
-@pytest.mark.parametrize(
-    "decoding",
-    [
-        "max_marginal",
-        *slow("independent", "sampled"),
-    ],
-)
-def test_labels_of_each_decoding_are_those_of_tag(decoding, params, dev):
-    key = jax.random.key(1) if decoding == "sampled" else None
-    found = describe.predict(params, dev, decoding=decoding, key=key)
-    _, labels = tagging.label_split(params, dev, decoding=decoding, key=key)
-    assert found.predicted == list(map(list, labels))
-    spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
-    assert sorted(found.entity_certainty) == sorted(spans)
-    with pytest.raises(ValueError, match="n_best=3"):
-        jaxner.entities(params, ["Rome"], decoding=decoding, key=key, n_best=3)
 
 
 @pytest.mark.slow

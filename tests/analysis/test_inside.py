@@ -68,11 +68,6 @@ def test_nothing_to_show_for_no_tokens(attentive):
     assert jaxner.relations(tagger(RELATION), []).shape == (0, 0)
 
 
-def test_the_encoder_may_be_attention_alone():
-    weights = jaxner.attention(tagger(ATTENTION), ["Rome", "is"])
-    assert weights.shape == (2, 2, 2)
-
-
 def test_a_tagger_of_documents_shows_the_sentence_alone():
     """Its maps have rows for the words, and none for separators."""
     weights = jaxner.attention(tagger(CHAIN, documents=True), list(WORDS))

@@ -26,20 +26,15 @@ def dev(corpus):
     return dataclasses.replace(split, examples=short)
 
 
-@pytest.fixture(scope="session")
-def found(refining, dev):
-    return refinement.sweep(
-        jaxner.load(refining), dev, thresholds=(0.0, 0.3, 5.0), samples=(1, 3, 8)
-    )
-
-
 def score_of(params, dev):
     gold, predicted = tagging.label_split(params, dev)
     return 100 * scoring.score(gold, predicted, scheme="BIOES").f1
 
 
-def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev, found):
+def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     """Loads the run again with a changed option."""
+    params = jaxner.load(refining)
+    found = refinement.sweep(params, dev, thresholds=(0.0, 0.3, 5.0), samples=(1, 3, 8))
     for point in (found.by_threshold[1], found.by_samples[1]):
         changes = {
             "refinement.threshold": point.threshold,
@@ -47,32 +42,23 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev, f
         }
         loaded = jaxner.load(refining, changes)
         assert point.score == pytest.approx(score_of(loaded, dev))
-    assert [p.threshold for p in found.by_threshold] == [0.0, 0.3, 5.0]
-    assert {p.samples for p in found.by_threshold} == {8}
-    assert [p.samples for p in found.by_samples] == [1, 3, 8]
-    assert {p.threshold for p in found.by_samples} == {0.3}
-
-
-def test_ends_of_the_threshold(found):
+    settings = [(p.samples, p.threshold) for p in found.by_threshold + found.by_samples]
+    assert settings == [(8, 0.0), (8, 0.3), (8, 5.0), (1, 0.3), (3, 0.3), (8, 0.3)]
     everywhere, _, nowhere = found.by_threshold
     assert everywhere.score == everywhere.refined  # entropy is positive everywhere
-    assert nowhere.score == nowhere.draft
-    assert nowhere.changes[:3] == (0, 0, 0)
     assert everywhere.changes.mended + everywhere.changes.broken > 0
-    assert len({p.draft for p in found.by_threshold}) == 1
-
-
-def test_detection_of_the_sweep_is_that_of_uncertainty(refining, dev, found):
-    params = jaxner.load(refining)
+    assert nowhere.score == nowhere.draft == everywhere.draft
+    assert nowhere.changes[:3] == (0, 0, 0)
     key = jax.random.key(params.model.mc_dropout.seed)
-    gold = dev.to_scheme("BIOES")
-    each = jaxner.uncertainty(params, [e.tokens for e in gold], key, 8)
+    tokens = [e.tokens for e in dev.to_scheme("BIOES")]
+    each = jaxner.uncertainty(params, tokens, key, 8)
     entropy = np.concatenate([u.entropy for u in each])
-    assert found.detection.wrong + found.detection.right == len(entropy)
-    mean = found.detection.wrong * found.detection.mean_wrong
-    mean += found.detection.right * found.detection.mean_right
-    assert mean / len(entropy) == pytest.approx(entropy.mean(), rel=1e-4)
-    assert found.detection.auroc > 0.5
+    detection = found.detection
+    assert detection.wrong + detection.right == len(entropy)
+    total = detection.wrong * detection.mean_wrong
+    total += detection.right * detection.mean_right
+    assert total / len(entropy) == pytest.approx(entropy.mean(), rel=1e-4)
+    assert detection.auroc > 0.5
 
 
 @pytest.mark.slow
@@ -89,23 +75,15 @@ def drawn(dev, documents=False, head="softmax", **options):
     vocabulary, _ = vocab.build(
         [e.tokens for e in dev.examples], dev.types(), documents=documents
     )
+    streams = {"num_layers": 1, "num_heads": 1, "head_dim": 4, "label_dim": 4}
+    streams |= {"label_scale": 1.0, "threshold": 2.2, "head": {"name": "crf"}}
     model = build(
         vocabulary,
-        **{
-            "representation": {"words": {"dim": 8}, "chars": None, "dropout": 0.0},
-            "encoder": {"name": "bilstm", "hidden_dim": 4, "output_dropout": 0.5},
-            "head": {"name": head, "dropout": 0.0},
-            "mc_dropout": {"parts": ("encoder",), **options},
-            "refinement": {
-                "num_layers": 1,
-                "num_heads": 1,
-                "head_dim": 4,
-                "label_dim": 4,
-                "label_scale": 1.0,
-                "threshold": 2.2,
-                "head": {"name": "crf"},
-            },
-        },
+        representation={"words": {"dim": 8}, "chars": None, "dropout": 0.0},
+        encoder={"name": "bilstm", "hidden_dim": 4, "output_dropout": 0.5},
+        head={"name": head, "dropout": 0.0},
+        mc_dropout={"parts": ("encoder",), **options},
+        refinement=streams,
     )
     rng = np.random.default_rng(0)
     weights = jax.tree.map(
@@ -129,10 +107,7 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
     params = drawn(dev, documents, head, **options)
     found = refinement.sweep(params, dev, thresholds=(2.2,), samples=(1,))
     (point,) = found.by_threshold
-    gold, predicted = tagging.label_split(params, dev)
-    assert point.score == pytest.approx(
-        100 * scoring.score(gold, predicted, scheme="BIOES").f1
-    )
+    assert point.score == pytest.approx(score_of(params, dev))
     assert point.samples == options["num_samples"]
     assert point.changes.mended + point.changes.broken + point.changes.moved > 0
     sure = jaxner.uncertainty(params, dev.examples[0].tokens, jax.random.key(0), 2)

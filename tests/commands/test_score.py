@@ -49,15 +49,11 @@ def test_score(files, capsys):
     assert "chunk recall B" in text
 
 
-def test_score_of_two_columns(files, capsys):
+def test_report_of_a_file_with_and_without_tokens(files, capsys):
     page = files / "report.html"
     run("score", files / "b.conll", "--rounds", 5, "--report", page)
     assert "100.00" in capsys.readouterr().out
     assert "100.00" in page.read_text("utf-8")
-
-
-def test_report_of_a_file(files):
-    page = files / "report.html"
     run("score", files / "a.conll", "--rounds", 5, "--report", page)
     (found,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
     examples = [x for some in found["examples"].values() for x in some]
@@ -125,6 +121,8 @@ def test_tables_are_whole_in_a_pipe(files, capsys, monkeypatch):
         ("compare", ["{a}", "{b}", "--split=dev"], "--split"),
         ("compare", ["{a}", "{b}", "--tags", "--rule=strict"], "are for spans"),
         ("score", ["{a}", "--tags", "--scheme=BIO"], "are for spans"),
+        # The page's JSON once replaced that of --json.
+        ("score", ["{a}", "--json=x.json", "--report=x.html"], "x.json twice"),
     ],
 )
 def test_options_without_a_use_are_refused(command, options, message, files, capsys):
@@ -160,11 +158,3 @@ def test_runs_that_are_not_there(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run("score", tmp_path / "none.conll")
     assert "none.conll" in capsys.readouterr().err
-
-
-def test_two_outputs_of_one_name_are_refused(files, capsys):
-    """The page's JSON once replaced that of --json."""
-    names = ["--json", files / "x.json", "--report", files / "x.html"]
-    with pytest.raises(SystemExit):
-        run("score", files / "a.conll", *names)
-    assert "x.json twice" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, IOE1, IOE2
 
 from jaxner.data import corpora, schemes
-from jaxner.data.schemes import convert, to_labels, violations
+from jaxner.data.schemes import convert, violations
 from jaxner.evaluation import predictions, scoring
 from jaxner.evaluation.scoring import (
     ALONE,
@@ -174,30 +174,6 @@ def test_idcnn_counts_the_lost_span_as_predicted():
     assert counts("B-A L-A O", "B-A L-A L-A", "idcnn", "BILOU") == (0, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "text", "lenient", "strict"),
-    [
-        ("BIO", "I-PER I-PER O", [(0, 2, "PER")], []),
-        ("BIO", "B-PER I-LOC O", [(0, 1, "PER"), (1, 2, "LOC")], [(0, 1, "PER")]),
-        ("BIOES", "B-PER I-PER O", [(0, 2, "PER")], []),
-        ("BIOES", "I-PER E-PER O", [(0, 2, "PER")], []),
-        ("BIOES", "B-PER E-LOC O", [(0, 1, "PER"), (1, 2, "LOC")], []),
-        ("BIOES", "B-PER O E-PER", [(0, 1, "PER"), (2, 3, "PER")], []),
-        ("BIOES", "S-PER E-PER O", [(0, 1, "PER"), (1, 2, "PER")], [(0, 1, "PER")]),
-        ("BIOES", "B-PER B-PER E-PER", [(0, 1, "PER"), (1, 3, "PER")], [(1, 3, "PER")]),
-    ],
-)
-def test_malformed_predictions(scheme, text, lenient, strict):
-    predicted = text.split()
-    for rule, expected in (("conlleval", lenient), ("strict", strict)):
-        # Gold labels that hold exactly the spans expected: all must be found.
-        gold = to_labels(expected, len(predicted), scheme)
-        scores = score([gold], [predicted], rule=rule, scheme=scheme)
-        assert scores.overall == Counts(*[len(expected)] * 3)
-        assert scores.ill_formed == len(violations(predicted, scheme)) > 0
-        assert scores.ill_formed_sentences == 1
-
-
 @given(SENTENCES)
 def test_the_rules_agree_on_well_formed_labels(sentences):
     sides = [
@@ -206,14 +182,6 @@ def test_the_rules_agree_on_well_formed_labels(sentences):
     found = [scoring.count(*sides, rule, "BIOES") for rule in RULES]
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
-
-
-@given(SENTENCES)
-def test_no_more_is_correct_than_there_is(predicted):
-    gold = [labels[::-1] for labels in predicted]
-    for rule in RULES:
-        found = scoring.count(gold, predicted, rule, "BIOES")
-        assert (found[..., 0] <= found[..., 1:].min(-1)).all()
 
 
 # --- Scores ---------------------------------------------------------------------------
@@ -266,18 +234,14 @@ def test_types_may_look_like_prefixes_and_sentences_be_tuples():
         assert scores.overall == Counts(2, 2, 2)
 
 
-@pytest.mark.parametrize("labels", [[], [[]], [["O", "O"], []]])
-@pytest.mark.parametrize("rule", [*RULES[:3], "seqeval"])
-def test_without_spans_all_is_undefined(labels, rule):
-    scores = Task("BIO").score([], labels, labels, rule)
-    assert (scores.by_type, scores.overall) == ({}, Counts(0, 0, 0))
-    assert (scores.precision, scores.recall, scores.f1) == (None, None, None)
-    assert scores.macro == scores.weighted == (None, None, None)
-    assert scores.sentences == len(labels)
-    assert scores.to_dict()["f1"] is None
-
-
-def test_figures_without_predictions_or_gold():
+def test_what_is_undefined_is_none():
+    for labels in ([], [[]], [["O", "O"], []]):
+        for rule in ("conlleval", "strict", "idcnn", "seqeval"):
+            scores = score(labels, labels, rule=rule, scheme="BIO")
+            assert (scores.by_type, scores.overall) == ({}, Counts(0, 0, 0))
+            assert (scores.precision, scores.recall, scores.f1) == (None, None, None)
+            assert scores.macro == scores.weighted == (None, None, None)
+            assert scores.to_dict()["f1"] is None
     scores = score([["B-PER"]], [["O"]])
     assert (scores.precision, scores.recall, scores.f1) == (None, 0.0, 0.0)
     assert scores.macro == scores.weighted == (0.0, 0.0, 0.0)  # as in seqeval
@@ -349,8 +313,7 @@ def test_a_task_has_a_rule_of_its_own():
     strict = Task("BIO", rule="strict")
     assert strict.score(words, gold, ill_formed).f1 == 0
     assert strict.score(words, gold, ill_formed, "conlleval").f1 == 1
-    assert Task("BIO").score(words, gold, ill_formed, "strict").f1 == 0
-    assert strict.main_figure in strict.score(words, gold, gold).figures()
+    assert (strict.main_figure, Task("tags").main_figure) == ("f1", "accuracy")
     with pytest.raises(ValueError, match="Unknown rule 'x'"):
         Task("BIO", rule="x")
 
