@@ -186,7 +186,8 @@ class Parser(argparse.ArgumentParser):
         positional: list[Any] = []
         for name in self.positional:
             value = values.pop(name)
-            positional += value if isinstance(value, (list, tuple)) else [value]
+            many = isinstance(value, list) or value == ()  # a tuple is one argument
+            positional += value if many else [value]
         for name, (kind, parts) in self.groups.items():
             chosen = {part: values.pop(part) for part in parts}
             values[name] = kind(**{k: v for k, v in chosen.items() if v is not None})
