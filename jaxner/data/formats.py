@@ -272,10 +272,10 @@ def _places(
 ) -> tuple[int, int]:
     """Returns the columns, from 0: those of the options, else the format's own."""
     options = file.options
-    chosen = (options.token_column, token), (options.label_column, label)
-    both = [default if option is None else option for option, default in chosen]
-    there = range(-width, width)
-    places = [place % width for place in both if place is not None and place in there]
+    pairs = (options.token_column, token), (options.label_column, label)
+    both = [default if option is None else option for option, default in pairs]
+    known = range(-width, width)
+    places = [place % width for place in both if place is not None and place in known]
     if len({*places}) < 2:
         message = f"expected columns of tokens and labels ({both[0]} and {both[1]}) of "
         message += f"{width}; set token_column and label_column"
@@ -504,17 +504,17 @@ def json_lines(file: File) -> Iterator[Example]:
                 ((words, _, text, offsets),) = sentences
                 labels = _json_labels(kinds, len(words), names)
                 numbers = (number,) * len(words)
-                made = [Example(words, labels, document, numbers, text, offsets)]
+                examples = [Example(words, labels, document, numbers, text, offsets)]
             elif "text" in record and isinstance(record.get("spans"), list):
                 spans = [_json_span(item, number) for item in record["spans"]]
                 text = record["text"]
-                made = _fitted(file, text, spans, sentences, document, number)
+                examples = _fitted(file, text, spans, sentences, document, number)
             else:
                 raise InputError("expected tokens and labels, or text and spans")
         except InputError as error:
             file.fail(number, error.message, line)
         else:
-            yield from made
+            yield from examples
 
 
 def load_json(line: str) -> dict[str, Any]:
@@ -677,22 +677,17 @@ def _rows(example: Example) -> Iterator[tuple[str, str]]:
     return zip(example.tokens, example.labels, strict=True)
 
 
-def _texts(
-    example: Example,
-) -> tuple[str, Sequence[tuple[int, int]], list[tuple[int, int, str]]]:
-    """Returns a sentence's text, or its joined tokens; offsets of tokens; entities."""
+def _texts(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
+    """Returns a sentence's text, or its joined tokens, and its entities in it."""
     text, offsets = example.text, example.offsets
     if text is None or offsets is None:
+        text = " ".join(example.tokens)
         sizes = map(len, example.tokens)
         ends = itertools.accumulate(sizes, lambda end, size: end + 1 + size)
         pairs = zip(example.tokens, ends, strict=True)
         offsets = [(end - len(token), end) for token, end in pairs]
-        text = " ".join(example.tokens)
-    spans = [
-        (offsets[start][0], offsets[end - 1][1], kind)
-        for start, end, kind in schemes.to_spans(example.labels)
-    ]
-    return text, offsets, spans
+    spans = schemes.to_spans(example.labels)
+    return text, [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in spans]
 
 
 def _joined(cells: Sequence[str], separator: str, forbidden: str) -> str:
@@ -738,17 +733,15 @@ def _columns(
     documents: Sequence[int] | None,
 ) -> Iterator[str]:
     sentences = [list(rows) for rows in sentences]
-    document, width = 0, 0
-    numbers = [0] * len(sentences) if documents is None else documents
-    for rows, number in zip(sentences, numbers, strict=True):
+    document, width = 0, len(next(itertools.chain(*sentences), ()))
+    mark = separator.join([DOCSTART, *["O"] * (width - 1)]) + "\n\n"
+    # A file with one column has no tabs that show the reader its separator.
+    forbidden = "\r\n\t " if separator == " " or width == 1 else "\r\n\t"
+    for rows, number in zip(sentences, documents or [0] * len(sentences), strict=True):
         if not rows or number < document:
             raise InputError("a sentence is empty, or its document precedes the last")
-        width = width or len(rows[0])
-        mark = separator.join([DOCSTART, *["O"] * (width - 1)]) + "\n\n"
         yield mark * (number - document)
         document = number
-        # A file with one column has no tabs that show the reader its separator.
-        forbidden = "\r\n\t " if separator == " " or width == 1 else "\r\n\t"
         for row in rows:
             if len(row) != width or row[0] == DOCSTART:
                 message = f"expected {width} cells, the first not {DOCSTART}, got {row}"
@@ -814,7 +807,7 @@ def _to_json(
     for example in examples:
         record: dict[str, Any] = {"tokens": example.tokens, "labels": example.labels}
         if has_spans:
-            text, _, spans = _texts(example)
+            text, spans = _texts(example)
             items = [{"start": a, "end": b, "label": kind} for a, b, kind in spans]
             record = {"text": text, "tokens": example.tokens, "spans": items}
         record |= {"document": example.document} if example.document else {}
@@ -831,7 +824,7 @@ def _write_brat(folder: Path, examples: Sequence[Example]) -> None:
     pairs |= dict.fromkeys(range(min(numbers), max(numbers) + 1), ("", ""))
     for example in examples:
         text, annotations = pairs[example.document]
-        line, _, spans = _texts(example)
+        line, spans = _texts(example)
         line = re.sub(r"[\r\n]", " ", line)
         for i, (start, end, kind) in enumerate(spans, annotations.count("\n") + 1):
             if set(kind) & set(" \t\r\n;"):

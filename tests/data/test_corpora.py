@@ -1,4 +1,4 @@
-"""Corpora are found by name or folder, and compared with published facts."""
+"""Corpora are loaded by name or folder, and compared with published facts."""
 
 import dataclasses
 import hashlib
@@ -28,10 +28,10 @@ def put(folder, name, text=TEXT):
 
 @pytest.mark.parametrize("split", corpora.SPLITS)
 def test_the_sample_corpus_is_always_there(split):
-    found = corpora.load("sample", split)
-    assert (found.scheme, found.ill_formed) == ("BIO", 0)
-    assert ("genres" in found.summary()) == (split == "test")  # why its scores are low
-    assert found.types() == ("LOC", "MISC", "ORG", "PER")
+    loaded = corpora.load("sample", split)
+    assert (loaded.scheme, loaded.ill_formed) == ("BIO", 0)
+    assert ("genres" in loaded.summary()) == (split == "test")  # why its scores are low
+    assert loaded.types() == ("LOC", "MISC", "ORG", "PER")
 
 
 NAMES = [
@@ -59,16 +59,16 @@ UD = """1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_
 
 def test_tags_are_read_as_they_are(data):
     put(data / "ud_ewt", "test.conllu", UD)
-    found = corpora.load("ud_ewt", "test")
-    assert found.examples[0].labels == ("PRON", "AUX", "PART")
-    assert (found.scheme, found.ill_formed, found.notes) == (schemes.TAGS, 0, ())
-    assert found.types() == ("AUX", "PART", "PRON")
-    assert found.words() == {"I", "do", "n't"}
-    assert found.sizes() == (1, 3)
-    assert found.summary() == "ud_ewt test: 1 sentence, 3 tokens of 3 tags"
-    assert found.to_scheme(schemes.TAGS) == found.examples
+    loaded = corpora.load("ud_ewt", "test")
+    assert loaded.examples[0].labels == ("PRON", "AUX", "PART")
+    assert (loaded.scheme, loaded.ill_formed, loaded.notes) == (schemes.TAGS, 0, ())
+    assert loaded.types() == ("AUX", "PART", "PRON")
+    assert loaded.words() == {"I", "do", "n't"}
+    assert loaded.sizes() == (1, 3)
+    assert loaded.summary() == "ud_ewt test: 1 sentence, 3 tokens of 3 tags"
+    assert loaded.to_scheme(schemes.TAGS) == loaded.examples
     with pytest.raises(InputError, match="cannot be converted to BIOES"):
-        found.to_scheme("BIOES")
+        loaded.to_scheme("BIOES")
     xpos = corpora.load("ud_ewt", "test", label_column=4)
     assert xpos.examples[0].labels == ("PRP", "VBP", "RB")
 
@@ -85,8 +85,8 @@ def test_a_column_of_tags_beside_one_of_entities(data):
 def test_a_treebank_of_your_own_will_do(tmp_path):
     path = put(tmp_path / "gsd", "de_gsd-ud-train.conllu", UD)
     put(tmp_path / "gsd", "de_gsd-ud-train.txt", "Its text.")
-    found = corpora.load(None, "train", directory=path.parent, scheme=schemes.TAGS)
-    assert (found.path, found.sizes()) == (path, (1, 3))
+    loaded = corpora.load(None, "train", directory=path.parent, scheme=schemes.TAGS)
+    assert (loaded.path, loaded.sizes()) == (path, (1, 3))
     with pytest.raises(InputError, match="tags, without spans") as caught:
         corpora.load(None, "train", directory=path.parent)
     assert (caught.value.path, caught.value.line) == (path, 1)
@@ -96,15 +96,15 @@ def test_a_treebank_of_your_own_will_do(tmp_path):
 def test_a_folder_of_your_own_will_do(tmp_path, name):
     path = put(tmp_path / "mine", name)
     assert corpora.find(path.parent, "dev") == path
-    found = corpora.load(None, "dev", directory=path.parent)
-    assert (found.name, found.split, found.path) == ("mine", "dev", path)
-    assert (found.scheme, found.ill_formed, found.notes) == ("IOB1", 0, ())
-    assert list(found.examples) == formats.read(path).examples
-    assert found.sha256 == hashlib.sha256(TEXT.encode()).hexdigest()
-    assert found.types() == ("LOC", "ORG")
-    assert found.sizes() == (2, 4, 3)
+    loaded = corpora.load(None, "dev", directory=path.parent)
+    assert (loaded.name, loaded.split, loaded.path) == ("mine", "dev", path)
+    assert (loaded.scheme, loaded.ill_formed, loaded.notes) == ("IOB1", 0, ())
+    assert list(loaded.examples) == formats.read(path).examples
+    assert loaded.sha256 == hashlib.sha256(TEXT.encode()).hexdigest()
+    assert loaded.types() == ("LOC", "ORG")
+    assert loaded.sizes() == (2, 4, 3)
     summary = "mine dev: 2 sentences, 4 tokens, 3 entities of 2 types, IOB1"
-    assert found.summary() == summary
+    assert loaded.summary() == summary
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_what_differs_from_the_published_corpus_is_noted(tmp_path, text, scheme,
 
 def test_labels_without_prefixes_are_read_as_entities(tmp_path):
     path = put(tmp_path, "dev.conll", "Ada PER\nPreston PER\nof O\nRome LOC\n")
-    found = corpora.read(path)
-    assert found.examples[0].labels == ("I-PER", "I-PER", "O", "I-LOC")
-    assert (found.scheme, found.ill_formed, found.sizes()[2]) == ("IOB1", 0, 2)
-    assert "IO" in found.notes[0]
+    loaded = corpora.read(path)
+    assert loaded.examples[0].labels == ("I-PER", "I-PER", "O", "I-LOC")
+    assert (loaded.scheme, loaded.ill_formed, loaded.sizes()[2]) == ("IOB1", 0, 2)
+    assert "IO" in loaded.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -213,18 +213,18 @@ def test_real_corpora_are_read_whole(name, i, unchecked):
     if corpora.DATA_VARIABLE not in os.environ or REAL[name][i] is None:
         pytest.skip(f"{corpora.DATA_VARIABLE} is not set, or the split takes long")
     try:
-        found = corpora.load(name, corpora.SPLITS[i])
+        loaded = corpora.load(name, corpora.SPLITS[i])
     except FileNotFoundError as error:
         pytest.skip(str(error))
     sizes = corpora.CORPORA[name].sizes
     # Of a treebank, the release is not known.
     expected = sizes or ((12_544, 204_577), (2_001, 25_147), (2_077, 25_094))
-    assert found.sizes() == expected[i]
-    assert found.scheme == corpora.CORPORA[name].scheme
-    assert found.examples[-1].document == REAL[name][i]
+    assert loaded.sizes() == expected[i]
+    assert loaded.scheme == corpora.CORPORA[name].scheme
+    assert loaded.examples[-1].document == REAL[name][i]
     # In CoNLL-2003's training split, two entities after an O begin with B.
-    assert found.ill_formed == (2 if (name, i) == ("conll2003", 0) else 0)
-    assert len(found.notes) == bool(found.ill_formed)
-    if found.scheme != schemes.TAGS:
-        for example in found.to_scheme("BIOES"):
+    assert loaded.ill_formed == (2 if (name, i) == ("conll2003", 0) else 0)
+    assert len(loaded.notes) == bool(loaded.ill_formed)
+    if loaded.scheme != schemes.TAGS:
+        for example in loaded.to_scheme("BIOES"):
             assert schemes.violations(example.labels, "BIOES") == []

@@ -34,7 +34,7 @@ def file(tmp_path):
     return make
 
 
-def found(path, *arguments, **options):
+def rows_of(path, *arguments, **options):
     examples = read(path, *arguments, **options).examples
     return [(e.document, e.line, e.tokens, e.labels) for e in examples]
 
@@ -93,13 +93,13 @@ def test_no_token_is_lost_whatever_columns_look_like(tmp_path_factory, data):
 def test_columns_comments_and_encodings_can_be_chosen(file):
     path = file("1\tEU\tNNP\n2\tx y\tVB\n")
     options = {"token_column": -2, "label_column": 0}
-    assert found(path, **options) == [(0, 1, ("EU", "x y"), ("1", "2"))]
+    assert rows_of(path, **options) == [(0, 1, ("EU", "x y"), ("1", "2"))]
     path = file("# one\n#nlp O\n# O\n\n#x B\n")
-    assert found(path)[0][2] == ("#", "#nlp", "#")
+    assert rows_of(path)[0][2] == ("#", "#nlp", "#")
     # The second "# O" stands within a sentence, so that it is a token.
-    tokens = [(line, tokens) for _, line, tokens, _ in found(path, comments="# ")]
+    tokens = [(line, tokens) for _, line, tokens, _ in rows_of(path, comments="# ")]
     assert tokens == [(2, ("#nlp", "#")), (5, ("#x",))]
-    assert found(file("é B-X\n".encode("utf-16")), encoding="utf-16")[0][2] == ("é",)
+    assert rows_of(file("é B-X\n".encode("utf-16")), encoding="utf-16")[0][2] == ("é",)
 
 
 # The other formats
@@ -123,12 +123,12 @@ bc/cctv   1   1      Mountain   NNP   *))   -   -   -   -   *)   -
 
 def test_conll_2012(file):
     path = file(gzip.compress(CONLL2012.encode()), "cctv_0000.v4_gold_conll.gz")
-    assert found(path) == [
+    assert rows_of(path) == [
         (1, 2, ("In", "the", "summer", ",/."), ("O", "B-DATE", "I-DATE", "O")),
         (1, 7, ("Xinhua",), ("B-ORG",)),
         (2, 10, ("Taihang", "Mountain"), ("B-LOC", "I-LOC")),
     ]
-    assert found(path, tags=True)[0][3] == ("IN", "DT", "NN", ",")
+    assert rows_of(path, tags=True)[0][3] == ("IN", "DT", "NN", ",")
     folder = file(CONLL2012, "train/b_gold_conll").parent
     path = file(CONLL2012, "train/a_gold_conll")
     examples = read(folder).examples
@@ -175,8 +175,8 @@ def test_conll_u(file, change):
     for example in examples:
         for number, token in zip(example.lines, example.tokens, strict=True):
             assert lines[number - 1].split("\t")[1] == token
-    assert found(path, label_column=4)[0][3] == ("PRP", "VBP", "RB", "NNP", "NN")
-    other = found(path, token_column=2, label_column=-3)[0]
+    assert rows_of(path, label_column=4)[0][3] == ("PRP", "VBP", "RB", "NNP", "NN")
+    other = rows_of(path, token_column=2, label_column=-3)[0]
     assert other[2] == ("I", "do", "not", "Sue", "tea")
     assert other[3][1:3] == ("root", "advmod")
 
@@ -185,8 +185,8 @@ def test_entities_of_conll_u_are_in_misc(file):
     text = u(1).replace("_\n", "SpaceAfter=No|NER=O\n")
     text += u(2).replace("_\n", "NER=B-City-Name|ner=x\n") + u(3)
     path = file(text, "a.conllu")
-    assert found(path)[0][3] == ("O", "B-City-Name", "O")
-    assert found(path, tags=True)[0][3] == ("X", "X", "X")
+    assert rows_of(path)[0][3] == ("O", "B-City-Name", "O")
+    assert rows_of(path, tags=True)[0][3] == ("X", "X", "X")
 
 
 TABLE = """\
@@ -199,11 +199,11 @@ Sentence: 2\tYes\tUH\tO
 
 def test_tables_with_a_header(file):
     path = file(TABLE, "train.tsv")
-    assert found(path) == [
+    assert rows_of(path) == [
         (0, 2, ("New York", "wins"), ("B-geo", "O")),
         (0, 4, ("Yes",), ("O",)),
     ]
-    assert found(path, label_column=2)[0][3] == ("NNP", "VBZ")
+    assert rows_of(path, label_column=2)[0][3] == ("NNP", "VBZ")
     documents = file("doc_id\tform\tner\na\tx\tO\n\na\ty\tO\nb\tz\tO\n", "a.tsv")
     assert [e.document for e in read(documents).examples] == [1, 1, 2]
     assert formats.guess(file("Milan\tB-ORG\n", "dev.tsv")) == "conll"
@@ -239,7 +239,7 @@ def test_labels_of_json_lines_may_be_numbers_with_names(file):
         (line(label_names=names), {}),
     ):
         path = file(head + record, "a.jsonl")
-        assert found(path, **options)[0][2:] == (("EU", "rejects"), ("B-ORG", "O"))
+        assert rows_of(path, **options)[0][2:] == (("EU", "rejects"), ("B-ORG", "O"))
     for options in ({}, {"label_names": ["O"]}):
         with pytest.raises(InputError):
             read(file(record, "a.jsonl"), **options)
@@ -262,15 +262,15 @@ def test_brat(file):
     file("Yes\n", "train/c.txt")
     file("T1\tX 0 3\tYes\n", "train/c.ann")
     words = "Milan", "beat", "Ajax", ".", "No", "."
-    assert found(folder) == [
+    assert rows_of(folder) == [
         (1, 1, ("Ada", "Preston", "left"), ("B-Person-Name", "I-Person-Name", "O")),
         (1, 2, words, ("B-ORG", *"OOOOO")),
         (3, 1, ("Yes",), ("B-X",)),
     ]
     write(folder.parent / "again", read(folder).examples, "brat")
-    assert found(folder.parent / "again") == found(folder)
+    assert rows_of(folder.parent / "again") == rows_of(folder)
     options = {"tokenizer": "whitespace", "split_sentences": True}
-    assert [row[2] for row in found(path, **options)[1:]] == [
+    assert [row[2] for row in rows_of(path, **options)[1:]] == [
         ("Milan", "beat", "Ajax."),
         ("No.",),
     ]

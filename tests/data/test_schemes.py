@@ -127,13 +127,13 @@ def test_walking_along_the_arrays_reads_the_spans(labels):
     kinds, types, goes_on = schemes.label_types(NAMES)
     assert kinds == ("A", "A-x", "B")
     ids = [NAMES.index(label) for label in labels]
-    found = []
+    spans = []
     for t, y in enumerate(ids):
         if t and goes_on[ids[t - 1], y]:
-            found[-1] = found[-1]._replace(end=t + 1)
+            spans[-1] = spans[-1]._replace(end=t + 1)
         elif types[y] >= 0:
-            found.append(Span(t, t + 1, kinds[types[y]]))
-    assert found == schemes.to_spans(labels)
+            spans.append(Span(t, t + 1, kinds[types[y]]))
+    assert spans == schemes.to_spans(labels)
 
 
 @pytest.mark.parametrize("span", [(1, 3, "B"), (2, 4, "A"), (2, 2, "A"), (2, 3, "")])

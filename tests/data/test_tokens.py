@@ -43,18 +43,18 @@ def words(text):
 @example("U.N...")
 @example("@a'S'0")
 def test_offsets_hold_and_no_character_is_lost(text):
-    found = tokenise(text)
+    tokens = tokenise(text)
     end = 0
-    for token in found:
+    for token in tokens:
         assert end <= token.start < token.end <= len(text)
         assert text[token.start : token.end] == token.text
         end = token.end
     left = "".join(c for c in text if not c.isspace() and c not in "\u200b\u2060\ufeff")
-    assert "".join(t.text for t in found) == left
-    assert not any(c.isspace() for token in found for c in token.text)
-    assert not any(_cuts(text, token.start) for token in found)
-    assert located(text, [(t.start, t.end) for t in found]) == found
-    assert "".join(t.text for t in located(text, [t.text for t in found])) == left
+    assert "".join(t.text for t in tokens) == left
+    assert not any(c.isspace() for token in tokens for c in token.text)
+    assert not any(_cuts(text, token.start) for token in tokens)
+    assert located(text, [(t.start, t.end) for t in tokens]) == tokens
+    assert "".join(t.text for t in located(text, [t.text for t in tokens])) == left
 
 
 def is_upon(c):
@@ -163,8 +163,8 @@ def test_names_tags_addresses_and_links_are_whole():
     assert words(TWEET) == TWEETED.split()
 
 
-def texts(found):
-    return [[token.text for token in sentence] for sentence in found]
+def texts(tokens):
+    return [[token.text for token in sentence] for sentence in tokens]
 
 
 def test_own_tokenizers():
