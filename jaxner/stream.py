@@ -47,27 +47,16 @@ MAX_TOKENS = 1 << 17
 
 
 class Record(NamedTuple):
-    """A record of the input.
+    """A record of the input."""
 
-    Attributes:
-        index: Number of records before it.
-        line: Number of its first line, from 1.
-        checksum: CRC-32 of all records up to this one.
-        source: Its text, its lines, or its JSON object; the start of a bad record.
-        pieces: Its sentences; none for lines that are only copied.
-        document: Number of its document; 0 if the input marks none.
-        is_first: Whether it is a JSON object that begins a document.
-        problem: Why it cannot be read; None for a readable record.
-    """
-
-    index: int
-    line: int
-    checksum: int
-    source: Any
-    pieces: tuple[Piece, ...] = ()
-    document: int = 0
-    is_first: bool = False
-    problem: str | None = None
+    index: int  # number of records before it
+    line: int  # its first, from 1
+    checksum: int  # CRC-32 of all records up to this one
+    source: Any  # its text, lines, or JSON object; the start of a bad record
+    pieces: tuple[Piece, ...] = ()  # its sentences; none for lines that are only copied
+    document: int = 0  # number of its document; 0 if the input marks none
+    is_first: bool = False  # whether it is a JSON object that begins a document
+    problem: str | None = None  # why it cannot be read
 
 
 # Reading.

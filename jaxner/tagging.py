@@ -487,10 +487,8 @@ def check_draws(decoding: Decoding, key: Array | None) -> None:
 class Predictive(NamedTuple):
     """The distribution over the labellings of a sentence.
 
-    Attributes:
-        potentials: The potentials that choose the labels.
-        passes: Potentials of several passes, emissions `[M, T, L]`, whose
-            probabilities are averaged; None: `potentials` give the probabilities.
+    `potentials` choose the labels. With several passes, emissions `[M, T, L]`, their
+    probabilities are averaged; else `potentials` give the probabilities.
     """
 
     potentials: AnyPotentials

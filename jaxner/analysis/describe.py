@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxner import inference, tagging
+from jaxner import tagging
 from jaxner.analysis import inside, refinement
 from jaxner.answers import entities, probabilities
 from jaxner.data import schemes
@@ -32,7 +32,6 @@ from jaxner.evaluation.scoring import Scores, jaxner_version
 from jaxner.runs import Workdir
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.training import corpus
-from jaxner.types import Sentence
 
 _EXAMPLE = (5, 14)  # minimum and maximum tokens of the sentence in heat maps
 _TRACED = 2  # number of sentences traced token by token
@@ -423,8 +422,7 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
     """
     vocabulary = params.vocabulary
     known = {label: i for i, label in enumerate(vocabulary.label_names)}
-    passes = params.model.mc_dropout.num_samples
-    marginals = tagging.over(_marginals, params, split, passes=passes)
+    marginals = probabilities.marginals(params, split)
     improbable = []
     for example, chances in zip(
         split.to_scheme(vocabulary.scheme), marginals, strict=True
@@ -450,8 +448,3 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
                 )
             )
     return sorted(improbable)
-
-
-def _marginals(params: Tagger, sentence: Sentence, key: None) -> Any:
-    predicted = tagging.predict(params, sentence, key)
-    return predicted.mean(lambda p: inference.marginals(p, sentence.mask))

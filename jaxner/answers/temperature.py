@@ -38,21 +38,13 @@ _EXACT = 1e-4  # tolerance of the logarithm of the temperature
 
 
 class Fit(NamedTuple):
-    """A fitted temperature.
+    """A fitted temperature."""
 
-    Attributes:
-        temperature: The best temperature; 1 if no other is better.
-        before: Negative log-likelihood at temperature 1, in nats per token.
-        after: The same at the fitted temperature; never above `before`.
-        sentences: Number of sentences in the fit.
-        left_out: Number of sentences left out: they have a label unseen in training.
-    """
-
-    temperature: float
-    before: float
-    after: float
-    sentences: int
-    left_out: int
+    temperature: float  # 1 if no other is better
+    before: float  # negative log-likelihood at temperature 1, in nats per token
+    after: float  # the same at the fitted temperature; never above `before`
+    sentences: int  # in the fit
+    left_out: int  # sentences with a label that training never saw
 
 
 class Measured(NamedTuple):

@@ -37,17 +37,11 @@ _USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of ch
 
 
 class Shape(NamedTuple):
-    """The padded size of a block of sentences.
+    """The padded size of a block of sentences."""
 
-    Attributes:
-        tokens: Tokens of each sentence.
-        words: Distinct words of all sentences, including the empty word.
-        chars: Characters of each word.
-    """
-
-    tokens: int
-    words: int
-    chars: int
+    tokens: int  # of each sentence
+    words: int  # distinct ones of all sentences, including the empty word
+    chars: int  # of each word
 
 
 class PieceShape(NamedTuple):
@@ -395,10 +389,8 @@ class Batches:
 
         Args:
             vocabulary: What `build_vocabulary` returned.
-            sentences: Tokens of each sentence.
-            labels: Labels of each sentence, in the vocabulary's scheme.
-            batch_size: Sentences in a batch.
-            num_shapes: Maximum number of batch shapes; each is compiled once.
+            sentences, labels: Tokens of each sentence, and labels in its scheme.
+            batch_size, num_shapes: As for `Batches`.
             documents: Document of each sentence, for a vocabulary of documents; by
                 default, each sentence is a document.
 

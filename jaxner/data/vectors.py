@@ -42,21 +42,13 @@ _SUFFIXES = (".hdf5", ".h5", ".npz", ".safetensors")
 
 @dataclass(frozen=True)
 class Vectors:
-    """The word vectors of a file.
+    """The word vectors of a file."""
 
-    Attributes:
-        words: Distinct words in the file's order.
-        values: Their vectors, float32 [N, D].
-        malformed: Number of unusable rows.
-        duplicates: Number of rows skipped because their word occurred before.
-        notes: Quotes of malformed rows; a header with a wrong number of rows.
-    """
-
-    words: tuple[str, ...]
-    values: np.ndarray
-    malformed: int = 0
-    duplicates: int = 0
-    notes: tuple[str, ...] = ()
+    words: tuple[str, ...]  # distinct, in the file's order
+    values: np.ndarray  # float32 [N, D]
+    malformed: int = 0  # unusable rows
+    duplicates: int = 0  # rows skipped because their word occurred before
+    notes: tuple[str, ...] = ()  # quotes of malformed rows; a header that is wrong
 
 
 def read(path: str | os.PathLike[str]) -> Vectors:
@@ -173,12 +165,7 @@ class TokenVectors:
 
 
 class Contextual(list[TokenVectors]):
-    """The vectors of a text, sentence by sentence.
-
-    Attributes:
-        path: The file.
-        sizes: Number of layers and dimensions, S and D.
-    """
+    """The vectors of a text, sentence by sentence; `sizes`: layers and dimensions."""
 
     path: Path
     sizes: tuple[int, int]

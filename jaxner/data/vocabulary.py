@@ -254,9 +254,8 @@ class Vocabulary:
                 D], or `TokenVectors`, which are read when needed.
 
         Returns:
-            NumPy arrays: `words` [T]; `chars` [U, C] of the distinct words, where C is
-            the length of the longest (1 to `MAX_CHARACTERS`); `char_index` [T], `mask`
-            [T] and `caps` [T]; and, if the tagger needs them, `vectors` and `pieces`.
+            NumPy arrays; `chars` [U, C] are those of the distinct words, where C is the
+            length of the longest (1 to `MAX_CHARACTERS`).
 
         Raises:
             TypeError: `tokens` is not a list of strings.
