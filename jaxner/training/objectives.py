@@ -15,17 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner import inference, models
+from jaxner import fields, inference, models
 from jaxner.arguments import check_mapping
+from jaxner.errors import InputError
 from jaxner.fields import OneOf, Weight, check_fields
 from jaxner.models import Keys
 from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, batch_axes
 
 REDUCTIONS = ("sentence", "token", "sum")
-"""How a batch's losses combine: mean over sentences, mean over tokens, or sum.
-
-Each published learning rate belongs to one of these.
-"""
+"""How a batch's losses combine: mean over sentences, mean over tokens, or sum."""
 
 STAGES = ("last", "mean", "sum")
 """Stages that train on the labels: the last, the mean of all, or the sum of all."""
@@ -64,10 +62,10 @@ class Objective:
     def of(cls, options: Mapping[str, Any]) -> Objective:
         """Returns the objective of a config's section `objective`."""
         check_mapping("objective", options, "{'reduction': 'token'}")
-        known = [field.name for field in dataclasses.fields(cls)]
+        known = fields.names(cls)
         for option in options:
             if option not in known:
-                raise ValueError(f"Unknown option objective.{option}; known: {known}")
+                raise InputError(f"Unknown option objective.{option}; known: {known}")
         return cls(**options)
 
 
@@ -94,10 +92,7 @@ def dropout_gap(
         Regularization", ICLR 2017; Strubell et al. (2017), section 4.3.
     """
     if not (isinstance(dropped, Potentials) and isinstance(full, Potentials)):
-        raise ValueError(
-            "objective.dropout_penalty needs scores of labels that do not depend on "
-            "earlier labels, which head 'seq2seq' lacks; set it to 0"
-        )
+        raise InputError("objective.dropout_penalty needs another head than 'seq2seq'")
     gap = jnp.sum((dropped.emissions - full.emissions) ** 2, axis=1)
     return jnp.sum(jnp.where(mask, gap, 0.0))
 
@@ -134,14 +129,10 @@ def orthogonality(
 
 
 class Sizes(NamedTuple):
-    """Divisors of the sums over a batch, for objectives with a mean.
+    """Divisors of the sums over a batch: its sentences, and its tokens.
 
     In training they are the same for all batches of a corpus, so that all sentences, or
     tokens, have equal weight, and gradients of parts of a batch can be added.
-
-    Attributes:
-        sentences: Sentences in a batch.
-        tokens: Mean number of tokens in a batch.
     """
 
     sentences: Any

@@ -29,12 +29,7 @@ WORDS = {"words": {"dim": 16}}
 
 
 class Result(NamedTuple):
-    """The result of a model on a probe.
-
-    Attributes:
-        accuracy: Share of scored test tokens with the right label.
-        labels: Predicted labels of each test sentence.
-    """
+    """The share of scored test tokens with the right label, and all test labels."""
 
     accuracy: float
     labels: tuple[tuple[str, ...], ...]

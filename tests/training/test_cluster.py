@@ -152,7 +152,7 @@ def test_a_cpu_is_one_device_unless_more_are_asked_for():
 def test_without_a_cluster_a_process_is_alone():
     assert not cluster.join(num_processes=1)
     arguments = ["-m", "jaxner", "train", "--config", "grn", "--process_id=0"]
-    told, _ = start(arguments).communicate(timeout=60)
+    told, _ = start(arguments).communicate(timeout=300)
     assert "Give all three, --coordinator=HOST:PORT" in told
     assert "Traceback" not in told
 
