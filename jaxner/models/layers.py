@@ -115,7 +115,7 @@ def norm(eps: float, name: str) -> nn.LayerNorm:
     return nn.LayerNorm(eps, use_fast_variance=False, name=name)
 
 
-def dropout(rate: float, x: Features, train: bool) -> Features:
+def dropout(rate: float, x: Float[Array, "*T D"], train: bool) -> Float[Array, "*T D"]:
     """Returns an array, padded on its first axis alone, after dropout if `train`."""
     return nn.Dropout(rate)(x, deterministic=not train)
 

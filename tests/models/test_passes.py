@@ -96,7 +96,7 @@ def test_no_dropout_means_no_mutual_information():
 @pytest.mark.parametrize("part", ["head", "encoder", "representation"])
 def test_only_the_named_part_has_dropout(part):
     """Rates of the others at 0 change nothing; that of the part itself does."""
-    passes = emissions(build(mc_dropout={"parts": part}))
+    passes = emissions(build(mc_dropout={"parts": (part,)}))
     assert np.ptp(passes, axis=0).max() > 0.01
     rates = [0.3 if name == part else 0.0 for name in ("representation", "head")]
     others = build(LSTM if part == "encoder" else QUIET, rates=rates)
