@@ -37,14 +37,10 @@ from jaxner.types import Potentials
 
 
 class LabelSpans(NamedTuple):
-    """The span types of labels, and which labels continue a span.
+    """The span types of labels, -1 outside all spans, and which labels continue a span.
 
-    `label_types` of the data package returns both for a list of label names.
-
-    Attributes:
-        types: The type of each label's span; -1 outside all spans.
-        goes_on: `goes_on[i, j]`: label j after label i continues the span of i, which
-            has the same type.
+    `goes_on[i, j]`: label j after label i continues the span of i. `label_types` of the
+    data package returns both for a list of label names.
     """
 
     types: Int[Array, " L"]

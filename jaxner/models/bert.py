@@ -2,9 +2,7 @@
 
 Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding", NAACL 2019; its layers are those of Vaswani et al., "Attention Is All
-You Need", NeurIPS 2017, with GELU (Hendrycks and Gimpel, 2016) instead of ReLU and
-learned positions. `models.pretrained` reads the weights from a local Hugging Face
-folder.
+You Need", NeurIPS 2017. `models.pretrained` reads weights from a Hugging Face folder.
 
 Shape letters: `S` pieces of a window, `W` windows, `T` tokens, `Q` pieces of the
 longest token, `H` features; `m` heads of `d` dimensions.

@@ -99,9 +99,8 @@ def gated_sum(
 ) -> Float[Array, "T H"]:
     """Returns Σ_j σ(a_i + b_j) ⊙ x_j for every i (eq. 6); x is zero under padding.
 
-    Forward and backward scan over the tokens and hold one `[T, H]` slice of the gates
-    at a time: memory is O(T·H), while the plain form's gradient takes O(T²·H). Time is
-    O(T²·H). Reverse-mode differentiation of the gradient raises an error.
+    Forward and backward scan over the tokens: memory is O(T·H), while the plain form's
+    gradient takes O(T²·H). The gradient has no derivative of its own.
     """
     return _forward(a, b, x)[0]
 
@@ -147,9 +146,7 @@ def relation_scores(out: dict[str, Array], mask: Bool[Array, " T"]):
     """Returns how strongly each token relates to each other, from a `GRN`'s output.
 
     Row i of `[T, T]` holds the L2 norm over features of the gates σ(r_ij), normalised
-    to [0, 1] over the sentence; zero under padding (Figure 4). The paper does not say
-    whether the norm comes before or after the sigmoid; after, a closed gate means no
-    relation.
+    to [0, 1] over the sentence; zero under padding (Figure 4).
     """
 
     def row(from_i):

@@ -24,7 +24,6 @@ class Head(nn.Module):
     (2019): the same model without two labels that no token has. All scores start at 0.
 
     Attributes:
-        num_labels: Size of the label set.
         transitions: Whether neighbouring labels depend on each other (a CRF).
         boundaries: Whether a CRF has extra scores for the first and the last label;
             Strubell et al.'s (2017) has none.
@@ -65,7 +64,6 @@ class ScoresHead(nn.Module):
     """A head for encoders that return scores of labels, such as `LabelAttention`.
 
     Attributes:
-        num_labels: Size of the label set.
         transitions: Whether neighbouring labels depend on each other (a CRF).
         boundaries: See `Head`.
     """
@@ -94,7 +92,6 @@ class DirectionHead(nn.Module):
     if the encoder is a BiLSTM whose layers do not cross.
 
     Attributes:
-        num_labels: Size of the label set.
         dropout: Probability of zeroing a feature on the way in.
         initializer: How the linear layers are drawn.
     """

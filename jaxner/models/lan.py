@@ -30,7 +30,6 @@ class LabelAttention(nn.Module):
     after each BiLSTM and to the attention weights of all layers but the last.
 
     Attributes:
-        num_labels: Size of the label set.
         num_layers: Number of BiLSTMs.
         hidden_dim: State size of one direction; a label vector has twice as many.
         num_heads: Heads of every layer but the last.

@@ -1,8 +1,6 @@
 """Reads the weights of pretrained encoders from local Hugging Face folders.
 
-The folder holds `config.json`, `model.safetensors` (or several such files and
-`model.safetensors.index.json`), and the vocabulary, which the data rooms read. This
-module downloads nothing and opens no pickle.
+This module downloads nothing and opens no pickle.
 """
 
 from __future__ import annotations

@@ -27,12 +27,10 @@ NUM_TYPES = 4  # of characters: upper, lower, digit, punctuation; 0 is any other
 class Words(nn.Module):
     """Word vectors in two tables, one trained and one frozen.
 
-    Only words of the training data receive gradients; all other rows of a vector file
-    are in the collection `frozen`, which the optimizer never touches.
+    Only words of the training data receive gradients, and their ids come first; all
+    other rows of a vector file are in the collection `frozen`.
 
     Attributes:
-        num_trained: Number of trained rows; their ids come first.
-        num_frozen: Number of frozen rows.
         dim: Length of a vector.
         initializer: How rows without a pretrained vector are drawn.
     """
@@ -109,8 +107,6 @@ class Vectors(nn.Module):
     "mix" is the learned sum of Peters et al. (2018), eq. 1: γ Σ_k softmax(w)_k h_k.
 
     Attributes:
-        num_layers: Number of vectors for each token, S.
-        dim: Dimensions of each, D.
         layer: "top" (the last), "average", "mix", or a layer's number from 0.
     """
 
@@ -182,7 +178,6 @@ class CharacterCNN(nn.Module):
     maximum is over all positions.
 
     Attributes:
-        num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
         num_filters: Features of a word for each width.
         width: Characters under a filter; several widths if it is a tuple.
@@ -253,7 +248,6 @@ class CharacterLSTM(nn.Module):
     """Features of words by a bidirectional LSTM over their characters.
 
     Attributes:
-        num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
         hidden_dim: State size of one direction; a word has twice as many features.
         pool: "max", the states' maximum over the characters (Žukov-Gregorič et al.,
@@ -318,7 +312,6 @@ class IntNet(nn.Module):
     convolves these over the same widths, and appends the results.
 
     Attributes:
-        num_chars: Size of the character vocabulary, padding included.
         dim: Length of a character vector.
         num_filters: Features of the first layer, for each width.
         growth: Features between the convolutions of a block, and for each width of it.
@@ -445,7 +438,6 @@ class Representation(nn.Module):
         return self.chars(sentence.chars, train=train)[sentence.char_index]
 
     def _blank(self, sentence: Sentence) -> Sentence:
-        """Returns a sentence with the contextual inputs that the modules expect."""
         length = len(sentence.words)
         if self.vectors is not None:
             shape = (length, self.vectors.num_layers, self.vectors.dim)

@@ -36,7 +36,6 @@ class Seq2seqHead(nn.Module):
     Training reads the gold labels. Dropout applies only to the features.
 
     Attributes:
-        num_labels: Size of the label set.
         fusion: One of `FUSIONS`.
         tag_dim: Length of a label's vector.
         hidden_dim: State size, and the length of V's output.
@@ -69,7 +68,6 @@ class Seq2seqHead(nn.Module):
         return Autoregressive(words, *gates, from_state, kernel, bias, beam)
 
     def _gates(self, x):
-        """Returns what all words and all tags add to the gates of the LSTM."""
         shape = (self.num_labels + 1, self.tag_dim)
         table = self.param("tags", layers.TABLES[self.table_initializer], shape)
         size = x.shape[1] if self.fusion == "shared" else 0
@@ -82,7 +80,6 @@ class Seq2seqHead(nn.Module):
         return jnp.einsum("th,hgn->tgn", x, kernel[:size]), previous, recurrent
 
     def _scores(self, x):
-        """Returns the layers that compute the scores; see `Autoregressive`."""
         init, state, labels = self.initializer, self.hidden_dim, self.num_labels
 
         def param(name, *shape):
