@@ -219,7 +219,7 @@ def checked(function: _Function) -> _Function:
     """Returns a function that checks its options before it runs.
 
     Options are arguments whose annotation says all that is allowed: a number, a switch
-    or a word, perhaps with a range. Others are left to the function.
+    or a word, perhaps with a range.
 
     Example:
         >>> @checked

@@ -2,9 +2,8 @@
 
 Shape letters: `T` tokens, `L` labels, `N` labellings. For a CRF, every kernel is a scan
 that takes O(T·L²) time. Its messages are normalised at each token and the normalisers
-are summed once, at the end, which keeps float32 exact to rounding for thousands of
-tokens. Marginals are never computed as exp(alpha + beta - log Z), which loses all
-digits in float32. Independent labels need sums and argmaxes over tokens alone.
+are summed once, at the end: float32 stays exact to rounding for thousands of tokens.
+Marginals are never exp(alpha + beta - log Z), which loses all digits in float32.
 
 References:
     Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001.
@@ -290,9 +289,9 @@ def n_best(
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
     """Returns the n best labellings and their scores, in nats, best first; n is static.
 
-    The first is the result of `viterbi`. If there are fewer than n labellings, the
-    others have score -inf and label 0 everywhere. Forbidden labellings (with a score of
-    `FORBIDDEN`) do not count. Time is O(T·n·L² log(n·L)), memory O(T·n·L).
+    The first is the result of `viterbi`. If there are fewer than n labellings that are
+    not forbidden, the others have score -inf and label 0 everywhere. Time is
+    O(T·n·L² log(n·L)), memory O(T·n·L).
 
     Raises:
         ValueError: n is below 1.

@@ -1,7 +1,7 @@
 """Runs models on meshes with Explicit axes, the default of `jax.make_mesh`.
 
-On such axes, JAX needs the sharding of every gather. Models know no shardings, so they
-run with Auto axes, whose shardings the compiler chooses.
+There JAX needs the sharding of every gather. Models know no shardings, so they run with
+Auto axes, whose shardings the compiler chooses.
 """
 
 from __future__ import annotations

@@ -217,8 +217,8 @@ def by_blocks(
 class SelfAttention(nn.Module):
     """Multi-head self-attention whose output is appended to its input.
 
-    Memory is linear in T, forward and backward, unless the caller uses the weights. As
-    in the paper, there is no output projection, residual sum or dropout of the weights.
+    Memory is linear in T, unless the caller uses the weights. As in the paper, there is
+    no output projection, residual sum or dropout of the weights.
 
     Attributes:
         num_heads: Number of heads, m.
@@ -257,8 +257,7 @@ class SelfAttention(nn.Module):
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
         """Returns [x; C^1; …; C^m], H = D + m·d, zero under padding, and intermediates.
 
-        The intermediate `attention` holds the weights α^i, `[m, T, T]`: the row of a
-        token sums to 1 over the tokens; rows and columns under padding are zero.
+        The intermediate `attention` holds the weights α^i, `[m, T, T]`.
         """
         del train  # dropout is in the encoder below and in the head
         size = x.shape[1]

@@ -88,8 +88,7 @@ class RelativeAttention(_Attentive):
     The score of query i and key j is ((q_i + u) · k_j + (q_i + v) · r_{j-i}) / √k, with
     r = W_r R. There is no bias and no output projection. The paper's distance is i - j,
     and the authors' code adds 257 to every distance: both are ours with another W_r.
-    Memory is linear in T, forward and backward; a sentence of up to `WHOLE` tokens is
-    one block.
+    Memory is linear in T.
     """
 
     @nn.compact
@@ -209,8 +208,7 @@ class TwoStream(_Attentive):
 
     N - 1 plain layers on the words give h. One more such layer on h gives Hx; attention
     with queries from h and keys from the labels gives Hl. Both streams are first
-    projected to d. The authors' attention modules start as copies of one draw; ours are
-    drawn independently.
+    projected to d. The authors' attention modules start as copies of one draw.
 
     "code": Hl is the output of attention with its own parameters, without residual sum,
     normalisation or feed-forward network. "paper", literally eq. 7-8: all layers are
