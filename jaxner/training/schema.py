@@ -221,7 +221,7 @@ def _make(section: Section) -> None:
         if field.default is dataclasses.MISSING and field.name not in known
     }
     try:
-        section.module(**options.copied(values), **derived)
+        fields.check_fields(section.module(**options.copied(values), **derived))
     except ValueError as error:
         raise InputError(f"{section.flag()}: {error}") from None
 

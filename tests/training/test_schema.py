@@ -214,3 +214,17 @@ def test_sections_say_what_the_modules_say():
         own = {f.name: f.default for f in dataclasses.fields(module)}
         assert section == {option: own[option] for option in section}
         assert set(section) == set(own) - {"parent", "name", "num_labels"}
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "option", "value"),
+    [
+        ("grn", "model.representation.chars", "width", 2),
+        ("cross_bilstm", "model.encoder.then", "keep", ("x",)),
+        ("lan", "model.encoder", "num_heads", 7),
+        ("idcnn", "model.encoder", "dilations", ()),
+    ],
+)
+def test_the_options_of_a_module_are_checked_together(config, path, option, value):
+    with pytest.raises(ValueError, match=f"--config.{path}: "):
+        schema.check(with_value(config, path, option, value))
