@@ -185,12 +185,7 @@ def compare(
 
 
 def predictions_of(path: Path, split: str) -> Path:
-    """Returns the file of predictions; for a run folder, that of the split.
-
-    Raises:
-        FileNotFoundError: The file or run is missing.
-        InputError: The folder holds restarts, not a run.
-    """
+    """Returns the file of predictions; for a run folder, that of the split."""
     if not path.is_dir():
         return path
     from jaxner.runs import Workdir

@@ -151,9 +151,7 @@ def measure(
 def describe(
     prediction: Prediction, *, rounds: int = stats.ROUNDS, seed: int = 0
 ) -> Value:
-    """Returns what `measure` does, and all else that a page shows of labels.
-
-    These are groups, errors with examples, and the certainty of labels and entities.
+    """Returns what `measure` does, groups, errors with examples, and certainty.
 
     Example:
         >>> one = Prediction([["Rome"]], [["B-LOC"]], [["O"]], "BIO")
@@ -305,16 +303,10 @@ def compare(
     rounds: int = stats.TEST_ROUNDS,
     seed: int = 0,
 ) -> Value:
-    """Compares two systems, of one run or several, on the same sentences.
+    """Compares two systems, of one run or several; see `stats.compare`.
 
     Each run's labels are read, and its ill-formed labels counted, in its own scheme.
-
-    Returns:
-        `figures` (by name, as `stats.Difference`, fractions), `ill_formed` (of each
-        system), `numbers` of runs, `rounds` and `seed`.
-
-    Raises:
-        InputError: As `stats.compare`.
+    Figures by name are fractions.
     """
     sides = first, second
     types = sorted({kind for run in (*first, *second) for kind in run.scores.types})

@@ -405,12 +405,12 @@ class Scores:
 
         For tags, these are the defined accuracies.
         """
-        names = ("precision", "recall", "f1")
         if self.has_tags:
             names = ("accuracy", "known_accuracy", "oov_accuracy")
-        figures = percents({name: getattr(self, name) for name in names})
-        if self.has_tags:
+            figures = percents({name: getattr(self, name) for name in names})
             return {name: x for name, x in figures.items() if x is not None}
+        names = Averages._fields
+        figures = percents({name: getattr(self, name) for name in names})
         return figures | {"ill_formed": self.ill_formed}
 
     def to_dict(self) -> dict[str, Any]:

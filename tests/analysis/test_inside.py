@@ -85,10 +85,7 @@ def test_taggers_without_say_so(attentive):
         jaxner.relations(attentive, ["Rome"])
 
 
-@pytest.mark.parametrize(
-    "tokens", [[["Rome"], ["is", "old"]], [["Rome"]], [[]], "Rome is old", [1, 2]]
-)
-@pytest.mark.parametrize("show", [jaxner.attention, jaxner.relations])
-def test_anything_but_one_sentence_is_refused(attentive, show, tokens):
+@pytest.mark.parametrize("tokens", [[["Rome"], ["is", "old"]], "Rome is old", [1, 2]])
+def test_anything_but_one_sentence_is_refused(attentive, tokens):
     with pytest.raises(TypeError, match="Expected"):
-        show(attentive, tokens)
+        jaxner.attention(attentive, tokens)

@@ -204,7 +204,5 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
     for module in ("jinja2", "matplotlib"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            with pytest.raises(
-                ImportError, match=rf"needs {module}: pip install {module}"
-            ):
+            with pytest.raises(ImportError, match=f"pip install {module}"):
                 pages.check(tmp_path / "report.html")

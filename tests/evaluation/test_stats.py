@@ -43,9 +43,8 @@ def test_tags():
     how = {"scheme": "tags", "tokens": words, "known_words": {"a"}}
     found = stats.tally(gold, guess, **how).of_all
     scores = scoring.score(gold, guess, **how)
-    assert found["accuracy"] == pytest.approx(scores.accuracy)
-    assert found["oov accuracy"] == pytest.approx(scores.oov_accuracy)
-    assert found["known accuracy"] == pytest.approx(scores.known_accuracy)
+    for name in ("accuracy", "oov accuracy", "known accuracy"):
+        assert found[name] == pytest.approx(getattr(scores, name.replace(" ", "_")))
 
 
 def test_undefined_figures_stay_undefined():
