@@ -28,17 +28,8 @@ _OPTIONAL: Value = {
     **{"span_rule": None, "decoding": None, "inside_note": "", "best_epoch": None},
 }
 _ENOUGH = 10  # predictions that a bin needs to be drawn
-_TILES = {
-    "accuracy": "accuracy",
-    "known accuracy": "known words",
-    "oov accuracy": "out of vocabulary",
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "macro f1": "macro F1",
-    "exact match f1": "boundary F1",
-    "token accuracy": "token accuracy",
-}
+_TILES = ("accuracy", "known accuracy", "oov accuracy", "f1", "precision", "recall")
+_TILES += ("macro f1", "exact match f1", "token accuracy")
 """The headline figures of a run."""
 
 
@@ -115,11 +106,14 @@ def html(content: Value) -> str:
 
 def _tiles(run: Value) -> list[tuple[str, str, str]]:
     """Returns the headline figures of a run: name, value and bounds."""
-    shown = [(name, run["figures"].get(key)) for key, name in _TILES.items()]
     return [
-        (name, report.fixed(x["value"]), report.interval(x["low"], x["high"]))
-        for name, x in shown
-        if x
+        (
+            x.replace("f1", "F1"),
+            report.fixed(y["value"]),
+            report.interval(y["low"], y["high"]),
+        )
+        for x, y in run["figures"].items()
+        if x in _TILES
     ]
 
 

@@ -187,7 +187,7 @@ def test_tags_and_files_without_tokens_have_pages_too():
     found = describe(labelled, rounds=5)
     assert list(found["errors"]["largest"]) == ["VB as NN"]
     text = pages.html({"title": "t", "runs": [{"name": "x", **found}]})
-    assert "out of vocabulary" in text
+    assert "oov accuracy" in text
     assert "66.67" in text
     one = Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO")
     found = describe(one, rounds=5)
