@@ -421,8 +421,7 @@ def tag(
         TypeError: `tokens` has another type, or `documents` or `vectors` come with
             encoded sentences.
         InputError: A token has white space inside; the decoding is unknown, or needs a
-            key or a head with label probabilities; or the number of documents or
-            vectors is wrong; or vectors are missing, unexpected, or of another size.
+            key or a head with label probabilities; or documents or vectors do not fit.
 
     Example:
         >>> params = load("runs/grn")

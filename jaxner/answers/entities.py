@@ -159,12 +159,10 @@ def entities(
         tokeniser: The same, in the other spelling.
         split_sentences: Whether to split a raw text into sentences; otherwise it is one
             sentence.
-        decoding, constrained, vectors: As in `tag`. Each entity has its probability
-            under all labellings, whatever the decoding.
+        decoding, constrained, key, vectors: As in `tag`. Each entity has its
+            probability under all labellings, whatever the decoding.
         documents: As in `tag`. For a tagger that reads documents, each raw text is a
             document.
-        key: Draws the dropout masks; None: the seed of the config draws them. Also
-            draws for the decoding "sampled", which needs a key.
         num_samples: Number of passes with dropout, whose probabilities are averaged;
             None: the number in the tagger's config, 0 for most. Not for an ensemble,
             which averages over its members.
@@ -175,10 +173,8 @@ def entities(
 
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.
-        InputError: As `tag`; the tagger returns tags; `n_best` is below 1, or goes with
-            a decoding; `min_probability` is outside [0, 1]; a tokenizer is unknown, or
-            returns tokens that do not occur in the text; or `num_samples` is given for
-            an ensemble.
+        InputError: As `tag`; the tagger returns tags; an option is out of its range, or
+            does not go with another; or tokens do not occur in the text.
 
     Example:
         >>> from jaxner import load

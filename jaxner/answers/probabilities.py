@@ -30,9 +30,7 @@ from jaxner.types import Sentence
 class Labelling(NamedTuple):
     """A whole labelling of a sentence.
 
-    Attributes:
-        labels: The label of each token; label ids `[N, T]` for encoded sentences.
-        probability: Probability of the labelling, 0 to 1; `[N]` for encoded sentences.
+    For encoded sentences, `labels` are ids `[N, T]`, and `probability` is `[N]`.
     """
 
     labels: Any

@@ -398,10 +398,7 @@ def build(
     Returns:
         The vocabulary, and vectors aligned with it (None without vectors).
 
-    Raises:
-        TypeError: `sentences`, `types` or `vectors` has another type.
-        InputError: An option is wrong; "O" is among the types; or a tag equals the
-            label of separators.
+    Raises TypeError or InputError if an argument has another type or is wrong.
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")

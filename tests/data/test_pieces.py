@@ -178,8 +178,3 @@ def test_malformed_files_are_named(name, content, tmp_path):
     with pytest.raises(InputError) as error:
         pieces.read(tmp_path)
     assert str(error.value).startswith(str(tmp_path))
-
-
-def test_windows_need_three_pieces():
-    with pytest.raises(InputError, match="at least 3 pieces, got 2"):
-        make(max_length=2)

@@ -213,16 +213,6 @@ def test_unknown_characters_may_keep_their_type():
     assert plain.encode(["aZz7_é"]).chars[1].tolist() == [3, 1, 1, 1, 1, 1]
 
 
-def test_tokens_seen_before_are_forgotten_before_they_fill_the_memory(monkeypatch):
-    vocabulary, _ = build([["Rome", "is", "old"]])
-    before = vocabulary.encode(["Rome", "was", "OLD"])
-    monkeypatch.setattr(vocab, "_MOST_SEEN", 2)
-    for _ in range(2):
-        after = vocabulary.encode(["Rome", "was", "OLD"])
-        equal(after[:5], before[:5])
-    assert len(vocabulary._seen) <= 3
-
-
 # --- Labels --------------------------------------------------------------------------
 
 
