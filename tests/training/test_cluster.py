@@ -193,7 +193,7 @@ print(best.step, latest.step)
 def test_two_processes_save_two_series_at_the_same_time(tmp_path):
     """Orbax's processes meet by names, which two series must not share."""
     script = ["-c", SAVE_BOTH, free_port()]
-    both = [start([*script, number, tmp_path, 8]) for number in range(2)]
+    both = [start_on(1, [*script, number, tmp_path, 8]) for number in range(2)]
     for process in both:
         assert finish(process).splitlines()[-1] == "8 8"
 
