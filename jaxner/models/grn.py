@@ -7,7 +7,7 @@ are the paper's. Shape letters: `T` tokens, `D` input features, `H` features.
 Departures: relations are averaged over the real tokens of a sentence, and padding is
 zero in the convolutions. In the authors' code padding is a trained vector, which
 convolutions near the end of a shorter sentence see, so that a sentence's labels depend
-on its batch.
+on its batch. The two halves of a relation score, a token's each, stay within ±43.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class GRN(nn.Module):
         )
         count = jnp.maximum(jnp.sum(mask), 1)
         if self.relation == "gated":
-            total = gated_sum(from_i, to_j, x)
+            a, b = (jnp.clip(x, -_SATURATED, _SATURATED) for x in (from_i, to_j))
+            total = gated_sum(a, b, x)
         elif self.relation == "attention":
             total = jax.nn.sigmoid(from_i + to_j.T) @ x
         else:
@@ -93,47 +94,59 @@ class GRN(nn.Module):
         return total / count, {"relation_from": from_i, "relation_to": to_j}
 
 
+# Either half of a relation score alone decides the gate to rounding from here on, and
+# the product of both exponentials is still a float32.
+_SATURATED = 43.0
+
+
 @jax.custom_vjp
 def gated_sum(
     a: Float[Array, "T H"], b: Float[Array, "T H"], x: Float[Array, "T H"]
 ) -> Float[Array, "T H"]:
     """Returns Σ_j σ(a_i + b_j) ⊙ x_j for every i (eq. 6); x is zero under padding.
 
-    Forward and backward scan over the tokens: memory is O(T·H), while the plain form's
-    gradient takes O(T²·H). The gradient has no derivative of its own.
+    |a| and |b| are at most 43: σ(a_i + b_j) is 1 / (1 + e^(-a_i) e^(-b_j)), with T
+    exponentials instead of T². Forward and backward scan over the tokens: memory is
+    O(T·H), while the plain form's gradient takes O(T²·H). The gradient has no
+    derivative of its own.
     """
     return _forward(a, b, x)[0]
 
 
-def _zero(x):
-    # In bfloat16 a total of some hundred terms would lose what is added to it.
-    return jnp.zeros_like(x, jnp.promote_types(x.dtype, jnp.float32))
+def _exponentials(*arrays):
+    # In bfloat16, exponentials and totals of some hundred terms would be too coarse.
+    kind = jnp.promote_types(arrays[0].dtype, jnp.float32)
+    return [jnp.exp(-array.astype(kind)) for array in arrays]
 
 
 def _forward(a, b, x):
-    def add(total, inputs):
-        b_j, x_j = inputs
-        return total + jax.nn.sigmoid(a + b_j[None]) * x_j[None], None
+    left, right = _exponentials(a, b)
 
-    return jax.lax.scan(add, _zero(x), (b, x))[0].astype(x.dtype), (a, b, x)
+    def add(total, inputs):
+        right_j, x_j = inputs
+        return total + x_j[None] / (1 + left * right_j[None]), None
+
+    total, _ = jax.lax.scan(add, jnp.zeros_like(left), (right, x))
+    return total.astype(x.dtype), (a, b, x)
 
 
 def _backward(residuals, cotangent):
     a, b, x = residuals
+    left, right = _exponentials(a, b)
 
     # Step k adds token k both as receiver and as contributor. This computes each gate
     # twice, but needs no sum over an axis, which would have to store a slice of
     # products.
     def add(totals, inputs):
         grad_a, grad_b, grad_x = totals
-        a_k, b_k, x_k, cotangent_k = inputs
-        gates = jax.nn.sigmoid(a + b_k[None])
+        left_k, right_k, x_k, cotangent_k = inputs
+        gates = 1 / (1 + left * right_k[None])
         grad_a = grad_a + gates * (1 - gates) * x_k[None]
-        gates = jax.nn.sigmoid(a_k[None] + b)
+        gates = 1 / (1 + left_k[None] * right)
         by_x = gates * cotangent_k[None]
         return (grad_a, grad_b + by_x * (1 - gates), grad_x + by_x), None
 
-    zero, inputs = _zero(x), (a, b, x, cotangent)
+    zero, inputs = jnp.zeros_like(left), (left, right, x, cotangent)
     (grad_a, grad_b, grad_x), _ = jax.lax.scan(add, (zero, zero, zero), inputs)
     grads = grad_a * cotangent, grad_b * x, grad_x
     return tuple(grad.astype(x.dtype) for grad in grads)
