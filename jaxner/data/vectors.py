@@ -21,6 +21,7 @@ import contextlib
 import itertools
 import json
 import os
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -337,6 +338,7 @@ class _Arrays:
             raise FileNotFoundError(f"No file of vectors at {path}")
         if self._kind == ".npz":
             self._file: Any = np.load(path, allow_pickle=False)
+            weakref.finalize(self, self._file.close)
         elif self._kind == ".safetensors":
             self._file = _library(self._kind).safe_open(path, "np")
         else:
