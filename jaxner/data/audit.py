@@ -1,7 +1,6 @@
 """Finds errors and probable mistakes in labelled text, as `jaxner check` shows them.
 
-Examples are tokens that are not words, contradictory labels, and splits that share
-sentences. A run reports the gravest findings when it starts.
+A run reports the gravest findings when it starts.
 """
 
 from __future__ import annotations
@@ -34,15 +33,9 @@ _MOJIBAKE = ("Ã©", "Ã¨", "Ã¤", "Ã¶", "Ã¼", "Ã±", "â€", "Â ", "\u
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """An error or a probable mistake.
+    """An error or a probable mistake; `level` is one of `LEVELS`.
 
-    Attributes:
-        level: One of `LEVELS`.
-        check: Name of the check.
-        message: What is wrong, and what to do.
-        file: The file.
-        line: Line of the first case, from 1; None if it has none.
-        count: Number of cases.
+    `line` is that of the first of `count` cases, from 1; None if they have none.
     """
 
     level: str
@@ -375,11 +368,7 @@ def content(
 
 
 def page(values: Mapping[str, Any]) -> str:
-    """Returns the `content` as an HTML page; escapes all text from the data.
-
-    Raises:
-        ImportError: jinja2 is not installed.
-    """
+    """Returns the `content` as an HTML page, escaped; ImportError without jinja2."""
     try:
         import jinja2
     except ImportError:

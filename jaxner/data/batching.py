@@ -76,18 +76,15 @@ def merge(sentences: Sequence[Sentence]) -> tuple[list[bytes], list[np.ndarray]]
 def pad(
     sentences: Sequence[Sentence], shape: Shape | int, count: int | None = None
 ) -> Sentence:
-    """Returns one padded batch of sentences.
+    """Returns encoded sentences, without padding so far, as one padded batch.
 
-    Args:
-        sentences: Encoded sentences without padding, which must fit the shape.
-        shape: Padded size of a batch whose sentences share their distinct words; or the
-            padded number of tokens, and each sentence keeps its own words, so that a
-            plain `jax.vmap` maps over every field.
-        count: Padded number of sentences; extra sentences have no tokens.
+    They must fit `shape`: that of a batch whose sentences share their distinct words;
+    or the padded number of tokens, and each sentence keeps its own words, so that a
+    plain `jax.vmap` maps over every field. The batch has `count` sentences; extra ones
+    have no tokens.
 
-    Returns:
-        A `Sentence` of arrays [B, T], `chars` [U, C] or [B, U, C], `vectors` [B, T, S,
-        D] and pieces [B, W, P], [B, W, P], [B, T, Q].
+    The arrays are [B, T], `chars` [U, C] or [B, U, C], `vectors` [B, T, S, D] and
+    pieces [B, W, P], [B, W, P], [B, T, Q].
     """
     tokens = shape.tokens if isinstance(shape, Shape) else shape
     places = _filled([s.words for s in sentences], tokens, count)
@@ -331,13 +328,12 @@ def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
 class Batches:
     """A training corpus and its division into batches.
 
-    Every batch is a random draw from the whole corpus. The order depends only on the
-    seed and the epoch. For a training loop of your own, call `Batches.of`.
+    Every batch is a random draw from the whole corpus, in an order that depends only on
+    the seed and the epoch. For a training loop of your own, call `Batches.of`.
 
     Args:
-        sentences: Encoded sentences without padding.
-        labels: Label ids of each sentence.
-        batch_size: Sentences in a batch; the last batch of an epoch may have fewer.
+        sentences, labels: Encoded sentences without padding, and their label ids.
+        batch_size: Sentences in a batch; the last one of an epoch may have fewer.
         num_blocks: Blocks in a batch.
         num_shapes: Maximum number of padded sizes of blocks.
         chars: The rows of a block's characters: one per "distinct" word, one per
@@ -345,8 +341,8 @@ class Batches:
         parts: Number of devices that share a block, equally.
 
     Attributes:
-        words: Distinct words of the corpus, in the form of `merge`.
-        index: Indices of each sentence's tokens in `words`.
+        words, index: Distinct words of the corpus, and indices of each sentence's
+            tokens in them, as of `merge`.
         rows: Sentences in a block.
         shapes: Padded sizes of blocks, ascending; each is compiled once.
     """
@@ -390,12 +386,10 @@ class Batches:
         Args:
             vocabulary: What `build_vocabulary` returned.
             sentences, labels: Tokens of each sentence, and labels in its scheme.
-            batch_size, num_shapes: As for `Batches`.
             documents: Document of each sentence, for a vocabulary of documents; by
                 default, each sentence is a document.
 
         Raises:
-            TypeError: An argument has another type.
             InputError: A label is not in the vocabulary, or breaks its scheme; or the
                 numbers of documents, labels and sentences differ.
 
@@ -450,10 +444,7 @@ class Batches:
         return self.num_tokens / len(self.sentences) * self.batch_size
 
     def draw(self, seed: int, epoch: int, *, skip: int = 0) -> Iterator[np.ndarray]:
-        """Yields the indices of the sentences in each batch of an epoch.
-
-        A run that resumes skips the first `skip` batches.
-        """
+        """Yields the indices of each batch of an epoch, without the first `skip`."""
         order = np.random.default_rng((seed, epoch)).permutation(len(self.sentences))
         for start in range(skip * self.batch_size, len(order), self.batch_size):
             yield order[start : start + self.batch_size]

@@ -1,8 +1,7 @@
 """Corpora: splits of labelled sentences, and where the files of known corpora lie.
 
-A corpus is a folder with one file per split. This module lists columns, scheme and
-published sizes of known corpora, and compares loaded files with them. Any other folder
-with train, dev and test files works too.
+A corpus is a folder with one file per split: train, dev and test. Files of a known
+corpus are compared with its published scheme and sizes.
 """
 
 from __future__ import annotations
@@ -36,14 +35,12 @@ class Split:
     Attributes:
         name: Name of the corpus, or of its folder.
         split: `train`, `dev` or `test`.
-        path: The file.
         examples: Sentences, with the labels of the file; IO labels have the prefix I.
         scheme: The published scheme if the labels fit it, else the one they fit best;
             `schemes.TAGS` if they are tags.
         sha256: Checksum of the decompressed file.
         ill_formed: Number of labels that break the scheme.
-        notes: Ill-formed labels, what the reader changed, and differences from the
-            published corpus.
+        notes: Ill-formed labels, changes by the reader, differences from the published.
         vectors: Precomputed vectors of each sentence, or None.
         ill_formed_note: The one of `notes` that counts ill-formed labels, or None.
     """
@@ -119,14 +116,12 @@ def read(
     Args:
         path: The file, or a folder of brat or CoNLL-2012 files.
         name: Name of the corpus; None for the file's name.
-        split: Name of the split.
         scheme: Declared scheme of the labels; None to detect a scheme of spans.
             `schemes.TAGS` accepts any labels.
         **options: `format`, and those of `formats.Options`.
 
     Raises:
         InputError: A line or a label is malformed.
-        FileNotFoundError: The file is missing.
     """
     file = formats.read(path, tags=scheme == schemes.TAGS, **options)
     return split_of(file, name=name, split=split, scheme=scheme)
@@ -235,9 +230,7 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
 
     Takes whole documents if the file marks them, otherwise sentences; at least one. The
     draw depends only on seed, share and text. Both splits are in the order of the file.
-
-    Raises:
-        InputError: The share is not within (0, 1), or train is a single sentence.
+    `InputError`: the share is not within (0, 1), or train is a single sentence.
 
     Example:
         >>> train, dev = divide(load("sample", "train"), 0.1, seed=0)
@@ -407,10 +400,9 @@ def load(
 
 
 def find_vectors(name: str | os.PathLike[str]) -> Path:
-    """Returns the path of a vector file; raises FileNotFoundError if missing.
+    """Returns the path of a vector file, `.gz` or not; FileNotFoundError if missing.
 
-    `name` is a path, or the name of a file in `data_folder()` or in its folder
-    `vectors`; `.gz` is optional.
+    `name` is a path, or a file in `data_folder()` or in its folder `vectors`.
     """
     places = (Path(), data_folder() / "vectors", data_folder())
     tried = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]

@@ -1,9 +1,8 @@
 """Labelled text: sentences, and the formats of files that hold them.
 
-`read` returns the sentences of a file or folder, `write` writes them. A reader is a
-generator of sentences from a `File`, a writer one of lines; a format is an entry in
-`FORMATS`. Readers neither drop, cut nor repair tokens, labels or characters in silence:
-a bad line is an error with file and line.
+A reader is a generator of sentences from a `File`, a writer one of lines; a format is
+an entry in `FORMATS`. Readers neither drop, cut nor repair tokens, labels or characters
+in silence: a bad line is an error with file and line.
 """
 
 from __future__ import annotations
@@ -56,11 +55,9 @@ _ANNOTATION = re.compile(r"T\S+\t([^ \t]+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One sentence.
+    """One sentence, with tokens and labels as in the file.
 
     Attributes:
-        tokens: The tokens as in the file.
-        labels: The labels as in the file, one for each token.
         document: Number of documents begun before it, as by `-DOCSTART-` lines.
         lines: Number of each token's line, from 1.
         text: The text before tokenisation, if the file contains it.
@@ -237,9 +234,8 @@ def _sentences(
 ) -> Iterator[tuple[int, list[Row]]]:
     """Yields the document and the rows of each sentence; bad lines are errors.
 
-    Blank lines and those of the pattern `bound` end a sentence; if its group matches, a
-    document begins. Lines that start with `comments` are skipped before a sentence. A
-    row has `width` columns (or more if negative), and something at `places`.
+    A line of the pattern `bound` ends a sentence; if its group matches, a document
+    begins. A negative `width` is the least number of columns.
     """
     document = 0
     rows: list[Row] = []
@@ -634,11 +630,7 @@ def _fitted(
     document: int,
     line: int | None,
 ) -> Iterator[Example]:
-    """Yields the sentences of a text with BIO labels of its spans.
-
-    A span that begins or ends within a token, or overlaps a longer one, has no labels:
-    `options.unfit` says what becomes of it. A text without `line` is the whole file.
-    """
+    """Yields a text's sentences with BIO labels; without `line`, it is the file."""
     begins, ends, owners = [], [], []  # of each token: characters, sentence
     for owner, piece in enumerate(sentences):
         for start, end in piece.offsets or ():
@@ -709,7 +701,6 @@ def write_columns(
     r"""Writes sentences as columns, one token per line; `read` returns them.
 
     Args:
-        target: A path, or a text file open for writing.
         sentences: The rows of each sentence, of equally many cells.
         separator: `" "`, or `"\t"` if cells contain spaces.
         documents: `Example.document` of each sentence, which never decreases.
@@ -943,8 +934,7 @@ def read(
         path: A file, plain or gzipped; or a folder of brat or CoNLL-2012 files, read in
             the order of their names.
         format: One of `FORMATS`; None: what `guess` returns.
-        collect: Whether to collect errors, and leave out the bad lines; otherwise the
-            first one is raised.
+        collect: Whether to collect errors and leave out bad lines, or raise the first.
         **options: Those of `Options`; None is the default.
 
     Raises:
@@ -1021,7 +1011,6 @@ def write(
     Args:
         target: The file, compressed if its name ends with `.gz`, or an open text file;
             for brat, a new or empty folder.
-        examples: The sentences, with labels.
         format: One of `FORMATS`; None: what `guess` returns for a path.
         tags: Whether the labels are tags, not spans.
 

@@ -141,10 +141,7 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
 
 
 def _homes(ends: np.ndarray, chosen: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Returns the window whose nearer edge is farthest from each unit, in pieces.
-
-    The ends of the sentence do not count as edges.
-    """
+    """Returns the window whose nearer inner edge is farthest from each unit."""
     room = np.full((len(chosen), len(ends) - 1), -1.0)
     for row, (start, end) in zip(room, chosen, strict=True):
         left = ends[start:end] - ends[start] if start else np.inf

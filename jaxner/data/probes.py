@@ -29,11 +29,9 @@ _FILLERS = ("near", "again")  # two fillers, so that few sentences show all cont
 
 
 class Case(NamedTuple):
-    """One sentence of a probe, or one document of several sentences.
+    """One sentence of a probe, or one document of several sentences; labels are BIOES.
 
     Attributes:
-        tokens: Words.
-        labels: Right label of each word, in BIOES.
         scored: Positions of the tokens to score.
         breaks: Positions where further sentences begin.
     """
@@ -132,7 +130,6 @@ def cue(
         entity_length: Tokens of the entity, all of them scored.
         length: Tokens in each sentence.
         count: Sentences in train, and in test; even.
-        seed: Determines fillers and entity positions.
         apart: Whether cue and entity are in two sentences of one document, out of reach
             for an encoder of single sentences.
 

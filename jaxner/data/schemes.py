@@ -130,8 +130,7 @@ def to_labels(
 ) -> list[str]:
     """Returns well-formed labels of a sentence of `length` tokens: undoes `to_spans`.
 
-    Raises:
-        InputError: Spans overlap, are empty, exceed the sentence or have no type.
+    `InputError`: spans overlap, are empty, exceed the sentence or have no type.
 
     Example:
         >>> to_labels([Span(0, 2, "PER"), Span(3, 4, "LOC")], 4, "BIOES")

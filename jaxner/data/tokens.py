@@ -106,8 +106,6 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*\n|[\u2029\f]")
 def tokenise(text: str) -> list[Token]:
     """Splits raw text into tokens, by the rules in this module's docstring.
 
-    Together, the tokens contain all characters except white space and invisible ones.
-
     Example:
         >>> [t.text for t in tokenise("O'Neill didn't sell AT&T (in the U.S.).")]
         ["O'Neill", 'did', "n't", 'sell', 'AT&T', '(', 'in', 'the', 'U.S.', ')', '.']
@@ -194,9 +192,8 @@ def _ends(text: str, sentence: Sequence[Token], after: Token) -> bool:
 def located(text: str, made: Iterable[Any]) -> list[Token]:
     """Returns tokens, as strings or as pairs (start, end), with their offsets.
 
-    Raises:
-        ValueError: A string does not occur in the text after the previous one; or pairs
-            are empty, overlap or exceed the text.
+    `ValueError`: a string does not occur in the text after the previous one; or pairs
+    are empty, overlap or exceed the text.
 
     Example:
         >>> text = "New York"
@@ -241,10 +238,7 @@ def resolve(
     """Returns the tokenizer that a caller chose, by either spelling of the argument.
 
     It is a key of `TOKENIZERS` or a function from a text to its tokens; None: "words".
-
-    Raises:
-        InputError: The name is unknown.
-        TypeError: Both are set, or it is neither a name nor a function.
+    `InputError`: the name is unknown. `TypeError`: both are set, or it is neither.
     """
     if tokenizer is not None and tokeniser is not None:
         raise TypeError("tokenizer and tokeniser are two spellings: set one of them.")
@@ -269,8 +263,7 @@ def read(
 
     Args:
         text: Any string.
-        tokenizer: As in `resolve`. If it returns lists of tokens, these are the
-            sentences.
+        tokenizer: As in `resolve`. Lists of tokens, if it returns such, are sentences.
         tokeniser: The same, in the other spelling.
         split_sentences: Whether to split the text into sentences, by the rules of
             `sentences` whatever the tokenizer; otherwise it is one sentence.

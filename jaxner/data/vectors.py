@@ -1,11 +1,7 @@
 """Vectors that other programs computed: of words, and of tokens in their sentences.
 
-`read` reads the text formats of GloVe and word2vec: each line has a word and its
-numbers, separated by spaces; word2vec adds a first line with the numbers of words and
-dimensions.
-
-`read_contextual` reads files with one array for each sentence, named by its number from
-0 ("0", "1", …), `[T, D]` for one layer or `[S, T, D]` for several. AllenNLP's `elmo`
+Files for `read_contextual` have one array for each sentence, named by its number from 0
+("0", "1", …), `[T, D]` for one layer or `[S, T, D]` for several. AllenNLP's `elmo`
 command writes this layout (HDF5; Peters et al., 2018); `.npz` and `.safetensors` files
 have the same. A file must list its sentences, each as tokens joined by spaces: as
 `tokens`, an array of strings (in `.safetensors`, a JSON list in the metadata), or in
@@ -53,10 +49,11 @@ class Vectors:
 
 
 def read(path: str | os.PathLike[str]) -> Vectors:
-    r"""Returns the word vectors of a text file, plain or gzipped.
+    r"""Returns the word vectors of a text file in the format of GloVe or word2vec.
 
-    The last D fields of a row are numbers, and everything before them is the word:
-    GloVe 840B has words such as `. . .`. D comes from the header line, else from the
+    The file may be gzipped. The last D fields of a row, between spaces, are numbers,
+    and everything before them is the word: GloVe 840B has words such as `. . .`. D
+    comes from word2vec's first line (numbers of words and dimensions), else from the
     most frequent number of fields in the first 1,000 rows. A row is malformed if it has
     too few fields, no word, a field that is not a finite float32, or bytes that are not
     UTF-8. If several rows have the same word, the first counts.
@@ -64,7 +61,6 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     Raises:
         InputError: The file has another format, is damaged or empty, or less than nine
             tenths of its rows are usable.
-        FileNotFoundError: The file is missing.
 
     Example:
         >>> import tempfile
@@ -177,14 +173,10 @@ def read_contextual(
 ) -> Contextual:
     """Returns the vectors of a text, after checking that the file belongs to it.
 
-    The vectors themselves are read later.
-
-    Args:
-        path: File ending in `.hdf5`, `.h5`, `.npz` or `.safetensors`.
-        sentences: Tokens of each sentence of the text.
+    The vectors themselves are read later. The file ends in `.hdf5`, `.h5`, `.npz` or
+    `.safetensors`.
 
     Raises:
-        FileNotFoundError: The file is missing.
         ImportError: `h5py` or `safetensors` is not installed.
         InputError: The file belongs to another text, does not list its text, or is
             malformed.
@@ -236,11 +228,8 @@ def write_contextual(
 ) -> None:
     """Writes a file that `read_contextual` reads.
 
-    `vectors` are `[T, D]` or `[S, T, D]` for each sentence.
-
-    Raises:
-        InputError: The numbers of vectors and tokens differ, or the ending of the path
-            is unknown.
+    `vectors` are `[T, D]` or `[S, T, D]` for each sentence. `InputError`: the numbers
+    of vectors and tokens differ, or the ending of the path is unknown.
     """
     kind = _kind(Path(path))
     texts = [" ".join(tokens) for tokens in sentences]
@@ -271,10 +260,7 @@ def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) 
     """Returns the vectors of a sentence by token, [T, S, D], if they fit a tagger.
 
     `TokenVectors` stay in their file. `sizes` are S and D; None if the tagger takes no
-    vectors.
-
-    Raises:
-        InputError: Vectors are missing, unexpected, not finite, or of another size.
+    vectors. `InputError`: they are missing, unexpected, not finite, or of another size.
 
     Example:
         >>> fitting(np.zeros((3, 2, 5)), ["Old", "Rome"], (3, 5)).shape

@@ -71,10 +71,7 @@ def caps(token: str) -> Caps:
 
 
 def is_one_sentence(tokens: Any) -> bool:
-    """Returns whether tokens are one sentence (strings) or several (lists of strings).
-
-    Raises TypeError if they are neither.
-    """
+    """Returns whether tokens are strings, not lists of them; TypeError if neither."""
     is_one = _is_list(tokens) and any(isinstance(token, str) for token in tokens)
     for sentence in [tokens] if is_one or not _is_list(tokens) else tokens:
         if not _is_list(sentence) or not all(isinstance(x, str) for x in sentence):
@@ -246,20 +243,12 @@ class Vocabulary:
         return UNKNOWN if word is None else self._ids[0][word]
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
-        """Returns one encoded sentence, without padding.
+        """Returns one encoded sentence as NumPy arrays, without padding.
 
-        Args:
-            tokens: Words of the sentence; may be empty.
-            vectors: For a tagger with precomputed vectors: an array [T, D] or [S, T,
-                D], or `TokenVectors`, which are read when needed.
-
-        Returns:
-            NumPy arrays; `chars` [U, C] are those of the distinct words, where C is the
-            length of the longest (1 to `MAX_CHARACTERS`).
-
-        Raises:
-            TypeError: `tokens` is not a list of strings.
-            InputError: Vectors are missing, unexpected, or of another size.
+        `chars` [U, C] are those of the distinct words; C is the length of the longest,
+        1 to `MAX_CHARACTERS`. A tagger with precomputed vectors needs `vectors`: an
+        array [T, D] or [S, T, D], or `TokenVectors`, which are read when needed.
+        `InputError`: vectors are missing, unexpected, or of another size.
         """
         if not is_one_sentence(tokens) and len(tokens):
             raise TypeError("Expected one sentence (a list of strings), got several")
@@ -302,12 +291,7 @@ class Vocabulary:
         self._seen.clear()
 
     def label_ids(self, labels: Sequence[str]) -> np.ndarray:
-        """Returns the ids of labels, [T].
-
-        Raises:
-            TypeError: `labels` is not a list of strings.
-            InputError: A label is not in the label set.
-        """
+        """Returns the ids of labels, [T]; an unknown label is an InputError."""
         labels, ids = strings("labels", labels, "['B-LOC', 'O']"), self._ids[2]
         if unknown := [label for label in labels if label not in ids]:
             raise InputError(
@@ -317,11 +301,7 @@ class Vocabulary:
         return np.array([ids[label] for label in labels], np.int32)
 
     def decode(self, ids: Iterable[Any]) -> list[str]:
-        """Returns the labels of the ids of one sentence.
-
-        Raises:
-            InputError: Ids are not whole numbers from 0 to the number of labels.
-        """
+        """Returns the labels of one sentence's ids; `InputError`: an id is unknown."""
         names = self.label_names
         try:
             numbers = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
@@ -376,14 +356,14 @@ def build(
 ) -> tuple[Vocabulary, WordVectors | None]:
     """Returns a vocabulary of the training sentences and a vector file.
 
+    With `vectors`, also returns these aligned with the vocabulary, else None.
+
     Args:
         sentences: Tokens of the training split.
-        types: Entity types or tags of the training split; labels such as "B-LOC" and
-            "O" count as their types.
+        types: Its entity types or tags; labels ("B-LOC", "O") count as their types.
         scheme: Label scheme for training.
         vectors: Pretrained vectors; the vocabulary includes all their words.
-        lowercase: Whether to lower-case words before looking them up; characters keep
-            their case.
+        lowercase: Whether to lower-case words before looking them up; not characters.
         zero_digits: Whether to replace digits by 0 first.
         min_count: Rarer training words without a vector are unknown.
         train_words: Whether to train word vectors. If not, only the unknown word's
@@ -392,13 +372,7 @@ def build(
         documents: Whether to add the label of separators, for documents.
         unescape: Whether to undo treebank escapes first.
         lowercase_fallback: Whether an unknown word falls back to its lower case.
-        typed_unknowns: Whether an unknown character keeps its type, if it is one of
-            `CHAR_TYPES`.
-
-    Returns:
-        The vocabulary, and vectors aligned with it (None without vectors).
-
-    Raises TypeError or InputError if an argument has another type or is wrong.
+        typed_unknowns: Whether an unknown character in `CHAR_TYPES` keeps its type.
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")

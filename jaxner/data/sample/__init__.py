@@ -10,14 +10,7 @@ SPLITS = ("train", "dev", "test")
 
 
 def path(split: str) -> Path:
-    """Returns the path of a split's `.conll` file.
-
-    Args:
-        split: "train", "dev" or "test".
-
-    Raises:
-        ValueError: The split is unknown.
-    """
+    """Returns the path of a split's `.conll` file; ValueError: an unknown split."""
     if split not in SPLITS:
         raise ValueError(f"Unknown split {split!r}; known: {', '.join(SPLITS)}")
     return Path(__file__).with_name(f"{split}.conll")
