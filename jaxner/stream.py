@@ -1,11 +1,10 @@
 """Tags texts larger than memory, record by record, and resumes after a kill.
 
-A record is a line of text, a sentence in columns, or a JSON object. `records` reads
-them, `tag_file` labels them chunk by chunk, in order, and `Output` writes them. Results
-go to `OUTPUT.part`. A journal beside it records how many of its bytes are valid and how
-many input records they cover. After a kill, the next run truncates the file to the
-journal's size and continues there, so no record is lost or written twice. The finished
-file is renamed to `OUTPUT`.
+A record is a line of text, a sentence in columns, or a JSON object. Results go to
+`OUTPUT.part`, chunk by chunk; a journal beside it records how many of its bytes are
+valid and how many input records they cover. After a kill, the next run truncates the
+file to the journal's size and continues there, so no record is lost or written twice.
+The finished file is renamed to `OUTPUT`.
 """
 
 from __future__ import annotations
@@ -299,6 +298,7 @@ class Output:
     """A file that grows by chunks, with a journal of its valid part.
 
     A context manager: the file gets its name when the context ends without an error.
+    `done` is the progress of an interrupted run.
 
     Args:
         path: The file, compressed if it ends with `.gz`; or `-` for standard output,
@@ -306,9 +306,6 @@ class Output:
         identity: Facts about the run that must be the same when it resumes.
         rejects: File for bad records, as JSON lines; None: one ends the run.
         overwrite: Whether to start over, even if files exist.
-
-    Attributes:
-        done: The progress of an interrupted run.
 
     Raises:
         FileExistsError: The file exists, or a run with another identity started it, or
@@ -445,10 +442,7 @@ class _Chunk:
 
 
 def identity(params: Tagger) -> str:
-    """Returns a name for a tagger, which differs if its labels might.
-
-    So that a run does not continue with other weights than it began with.
-    """
+    """Returns a name that differs if labels might; a run resumes with one tagger."""
     checksum = 0
     for leaf in jax.tree.leaves(params.weights):
         checksum = zlib.crc32(np.asarray(leaf).tobytes(), checksum)
@@ -472,8 +466,6 @@ def tag_file(
 
     Args:
         params: What `jaxner.load` returned.
-        source: The records.
-        sink: Formats the labelled records.
         output: Where to write; may contain the results of an interrupted run.
         path: Name of the input, for errors.
         constrained, min_probability: As in `jaxner.entities`.

@@ -64,9 +64,8 @@ SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
 def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
     """Returns the sentences that a caller gave, and whether it was a single one.
 
-    Raises:
-        TypeError: They are neither a list of strings nor a list of such lists.
-        InputError: A token has white space inside.
+    `TypeError`: they are neither a list of strings nor a list of such lists.
+    `InputError`: a token has white space inside.
     """
     is_one = is_one_sentence(tokens)
     sentences = [list(tokens)] if is_one else [list(sentence) for sentence in tokens]
@@ -84,19 +83,13 @@ def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
 def encode(params: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentence:
     """Returns encoded tokens, for `tag` inside your own transformations.
 
-    Args:
-        params: What `load` returned.
-        sentences: One sentence (a list of strings) or several.
-        vectors: As in `tag`.
+    Takes one sentence or several. Arguments and errors are those of `tag`.
 
     Returns:
         Arrays for one sentence, or a batch padded to its longest sentence with a
-        leading batch axis on every field, so that a plain `jax.vmap` maps over it. A
-        tagger of documents adds a separator before and after the sentence, so T is two
-        more than the number of tokens.
-
-    Raises:
-        TypeError, InputError: As `tag`.
+            leading batch axis on every field, so that a plain `jax.vmap` maps over it.
+            A tagger of documents adds a separator before and after the sentence, so T
+            is two more than the number of tokens.
 
     Example:
         >>> params = load("runs/grn")
@@ -333,10 +326,8 @@ def _plan(
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
-    The longest sentences come first. The number of rows is a power of two; spare rows
-    take the next shorter sentences. `sizes` are the tokens of each sentence and the
-    characters of its longest word; `most` is the maximum number of positions in a batch
-    of several sentences, on each of `parts` devices.
+    `sizes` are tokens, and characters of the longest word. `most` is the maximum number
+    of positions in a batch of several sentences, on each of `parts` devices.
     """
     rounded = [round_up(*size) for size in sizes]
     keys = [(chars, tokens) for tokens, chars in rounded]
@@ -392,7 +383,8 @@ def tag(
 
     Strings go through the model in batches of similar length, padded to few shapes. No
     sentence is truncated, and neither padding nor batch changes a label. With encoded
-    arrays, the call works inside your own `jit`, `vmap` or `shard_map`.
+    arrays, the call works inside your own `jit`, `vmap` or `shard_map`; there, bind
+    `decoding` and `constrained` with `functools.partial`.
 
     Args:
         params: What `load` returned.
@@ -400,22 +392,20 @@ def tag(
             what `encode` returned. For raw texts, see `entities`.
         decoding: How labels are chosen: "viterbi" (the most probable labelling),
             "constrained" (the most probable well-formed one), "independent" (without
-            transitions), "max_marginal" (each token's most probable label) or
-            "sampled" (drawn with its probability). Under `jit`, bind it with
-            `functools.partial`.
-        constrained: Whether to exclude ill-formed labellings (tags have none), in any
-            decoding. A Python bool, to be bound like `decoding`.
+            transitions), "max_marginal" (each token's most probable label) or "sampled"
+            (drawn with its probability).
+        constrained: Exclude ill-formed labellings (tags have none), in any decoding.
         documents: Document of each sentence, for a tagger of documents; by default,
             each sentence is a document.
-        key: Draws the dropout masks, for a tagger with dropout passes; None for a key
-            from its config, the same in every call. Also draws for "sampled", which
-            needs a key.
+        key: Draws the labels for "sampled", which needs a key, and the masks of a
+            tagger with dropout passes (None: by a key from its config, the same in
+            every call).
         vectors: For a tagger with precomputed vectors: an array [T, D] or, with S
             layers, [S, T, D], for each sentence.
 
     Returns:
         A list of label strings, a list of such lists, or label ids of the shape of
-        `tokens.words`, 0 under padding.
+            `tokens.words`, 0 under padding.
 
     Raises:
         TypeError: `tokens` has another type, or `documents` or `vectors` come with
@@ -467,10 +457,7 @@ def label_ids(
 def label_split(
     params: Tagger, split: Split, **options: Any
 ) -> tuple[list[Sequence[str]], list[list[str]]]:
-    """Returns gold and predicted labels of a split, in the tagger's scheme.
-
-    `options` are `decoding`, `constrained` and `key` of `tag`.
-    """
+    """Returns gold labels of a split, and those of `tag`, in the tagger's scheme."""
     examples = split.to_scheme(params.vocabulary.scheme)
     return [e.labels or () for e in examples], tag(params, split, **options)
 

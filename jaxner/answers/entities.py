@@ -33,12 +33,10 @@ class Entity(NamedTuple):
 
     Attributes:
         text: The text of the entity, `text[start_char:end_char]`.
-        start: Index of its first token: in the sentence, or in all tokens of a raw
-            text.
-        end: Index of its last token plus one.
-        start_char: Its first character in the raw text; for tokens, in the tokens
-            joined by single spaces.
-        end_char: Its last character plus one.
+        start, end: Its first token, and its last plus one: in the sentence, or in all
+            tokens of a raw text.
+        start_char, end_char: Its first character, and its last plus one: in the raw
+            text; for tokens, in the tokens joined by single spaces.
         type: Its type, such as "PER".
         probability: Probability of exactly this entity, from 0 to 1: the sum over all
             labellings of the sentence that contain it.
@@ -61,11 +59,10 @@ class EntityArrays(NamedTuple):
     Attributes:
         labels: Label ids; 0 under padding.
         label_probability: Probability of each of these labels.
-        start: True at the first token of each entity.
-        end: Last token plus one, at the first token of each entity; 0 elsewhere.
-        type: Index of the type in `entity_types(tagger)`, at the first token; -1
-            elsewhere.
-        probability: Probability of the entity, at the first token; 0 elsewhere.
+        start: True at the first token of each entity, where the fields below are, too.
+        end: Last token plus one; 0 elsewhere.
+        type: Index of the type in `entity_types(tagger)`; -1 elsewhere.
+        probability: Probability of the entity; 0 elsewhere.
 
     Example:
         >>> import jaxner
@@ -96,8 +93,7 @@ class EntityArrays(NamedTuple):
 def entity_types(params: Tagger) -> tuple[str, ...]:
     """Returns the entity types of a tagger, in the order of their ids.
 
-    Raises:
-        InputError: The tagger returns tags, which are not spans.
+    `InputError`: the tagger returns tags, which are not spans.
 
     Example:
         >>> import jaxner
@@ -153,23 +149,21 @@ def entities(
             appears once, entities may overlap, and those of lower-ranked labellings may
             be more probable.
         raw: Whether the strings of a list are texts, even if none has white space.
-        tokenizer: For raw text, "words", "whitespace", or a function from a text to its
+        tokenizer: For raw text, "words" (the default, the rules of
+            `jaxner.data.tokens`), "whitespace", or a function from a text to its
             tokens, in order: substrings or pairs (start, end), or lists of these, one
-            for each sentence. None: "words", as `jaxner tag` and `jaxner.data.tokens`.
+            for each sentence.
         tokeniser: The same, in the other spelling.
-        split_sentences: Whether to split a raw text into sentences; otherwise it is one
-            sentence.
+        split_sentences: Whether to split a raw text into sentences, or take it as one.
         decoding, constrained, key, vectors: As in `tag`. Each entity has its
             probability under all labellings, whatever the decoding.
-        documents: As in `tag`. For a tagger that reads documents, each raw text is a
-            document.
+        documents: As in `tag`; each raw text is a document.
         num_samples: Number of passes with dropout, whose probabilities are averaged;
-            None: the number in the tagger's config, 0 for most. Not for an ensemble,
-            which averages over its members.
+            None: the number in the tagger's config, 0 for most. Not for an ensemble.
 
     Returns:
         A list of `Entity`, from left to right; a list of such lists for several texts
-        or sentences; `EntityArrays` for encoded sentences.
+            or sentences; `EntityArrays` for encoded sentences.
 
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.
@@ -306,10 +300,7 @@ def _with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
 
 
 def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_best):
-    """Computes `EntityArrays` of one sentence, `[T]` or, for n labellings, `[T, N]`.
-
-    In these, `end` is the entity's number of tokens; `_with_ends` replaces it.
-    """
+    """Computes `EntityArrays`, `[T]` or `[T, N]`; `end` is a width so far."""
     mask = sentence.mask
     types = types_of(params)
     spans = inference.LabelSpans(jnp.asarray(types.types), jnp.asarray(types.goes_on))
@@ -343,10 +334,7 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
 
 
 def read_spans(types: LabelTypes, answer: Any) -> dict[tuple[int, int, str], float]:
-    """Returns the probability of each entity of one sentence, from its `arrays`.
-
-    The keys are its first token, its last token plus one, and its type.
-    """
+    """Returns the probability of each (start, end, type) in one sentence's `arrays`."""
     chances: dict[tuple[int, int, str], float] = {}
     for where in np.argwhere(answer.start):
         at = tuple(where)

@@ -249,23 +249,18 @@ def sample(
     "Dropout as a Bayesian Approximation", ICML 2016.
 
     Args:
-        params: What `load` returned; not an ensemble.
-        tokens, documents, vectors: As in `tag`.
+        params: What `load` returned; an ensemble is an InputError.
+        tokens, documents, vectors: As in `tag`; so are type errors.
         key: Draws the masks. The masks of a sentence depend on the key and its words,
             not on its batch or padding.
-        num_samples: Number of passes, M; static under `jit`. Fewer passes are a prefix
-            of more passes.
+        num_samples: Number of passes, M, at least 1; static under `jit`. Fewer passes
+            are a prefix of more passes.
 
     Returns:
         Probabilities `[M, T, L]` (a CRF's marginals), zero under padding; a list of
-        such arrays for several sentences; `[B, M, T, L]` for an encoded batch.
-
-    Raises:
-        TypeError: `tokens` has another type.
-        InputError: `num_samples` is below 1, or `params` is an ensemble.
+            such arrays for several sentences; `[B, M, T, L]` for an encoded batch.
 
     Example:
-        >>> import jax
         >>> from jaxner import load
         >>> samples = sample(load("runs/grn"), ["Rome", "fell"], jax.random.key(0), 3)
         >>> samples.shape[:2]
@@ -294,10 +289,9 @@ def uncertainty(
 
     Returns:
         An `Uncertainty`, whose `labels` are strings if `tokens` are; a list of them for
-        several sentences; arrays with a leading batch axis for an encoded batch.
+            several sentences; arrays with a leading batch axis for an encoded batch.
 
     Example:
-        >>> import jax
         >>> from jaxner import load
         >>> answer = uncertainty(load("runs/grn"), ["Rome", "fell"], jax.random.key(0))
         >>> len(answer.labels), answer.entropy.shape
@@ -329,10 +323,7 @@ def _passes(function, params, tokens, key, num_samples, given) -> Any:
 
 
 def _probabilities(params, sentence, key, num_samples):
-    """Computes the probabilities `[M, T, L]` of all passes, without temperature.
-
-    A threshold of the uncertainty is chosen on the scores as they were trained.
-    """
+    """Computes `[M, T, L]` without temperature: thresholds are for raw scores."""
     keys = models.pass_keys(models.sentence_key(key, sentence), num_samples)
     drawn = models.sample(params.model, params.weights, sentence, keys)
     return models.probabilities(drawn, sentence.mask)

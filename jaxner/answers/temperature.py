@@ -78,10 +78,8 @@ def fit(params: Tagger, split: Split) -> Fit:
     tagger with Monte Carlo dropout.
 
     The split is one that training did not see, with gold labels in any scheme. The
-    tagger's own temperature is ignored.
-
-    Raises:
-        ValueError: No sentence has known labels; the head is autoregressive.
+    tagger's own temperature is ignored. `ValueError`: no sentence has known labels; the
+    head is autoregressive.
     """
     params = dataclasses.replace(params, temperature=1.0)
     known = set(params.vocabulary.label_names)
@@ -114,11 +112,7 @@ def fit(params: Tagger, split: Split) -> Fit:
 
 
 def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
-    """Returns the best temperature, and the loss at 1 and there.
-
-    A coarse grid over the logarithm of the temperature brackets the minimum, and
-    Brent's method finds it.
-    """
+    """Returns the best temperature, and the loss at 1 and there: a grid, then Brent."""
     from scipy import optimize  # imported here, because it takes a while
 
     def of_log(x: float) -> float:

@@ -58,9 +58,8 @@ def evaluate(
     by that library), `strict`, `idcnn` or `ncrfpp`. For part-of-speech
     taggers, the command reports accuracy; rule and chunks do not apply.
 
-    `--report` writes a page with errors, groups, calibration and a look
-    inside the model, and the same as .json and .csv. Several runs appear
-    side by side.
+    `--report` writes a page with errors, groups, calibration and a look inside
+    the model, and the same as .json and .csv; several runs appear side by side.
 
     `--decoding` selects how labels are chosen: `constrained`, `independent`
     (each token's best label by its own scores), `max_marginal` (each token's
@@ -86,16 +85,14 @@ def evaluate(
         rule: How ill-formed labels are read; default: the run's rule.
         constrained: Return only well-formed labels; default: the run's choice.
         decoding: How labels are chosen.
-        n: Labellings for --decoding=n_best, of which the nearest to the gold counts;
-            default: 10.
+        n: Labellings for --decoding=n_best; the nearest to gold counts; default: 10.
         seed: Seed of the draws of --decoding=sampled; default: 0.
         chunks: Add the recall of each chunk label.
         model: Option of the model to change: encoder.then.keep=hidden; lists are JSON.
         restart: For a folder of restarts: a seed, or all, to average them.
         processes: The processes of a cluster.
 
-    Returns:
-        The scores; with `report`, its content if there are several runs.
+    Returns the scores; with `report`, its content if there are several runs.
     """
     from jaxner import tagging
     from jaxner.analysis import describe

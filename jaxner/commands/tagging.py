@@ -45,14 +45,13 @@ def tag(
     are read as the run read its files, unless options differ. Texts are cut
     into sentences and tokens as by jaxner.entities; as JSON, they get their
     entities with offsets and probabilities. After a kill, the same command
-    continues where it stopped. A bad record ends the run,
-    unless --rejects names a file for bad records.
+    continues where it stopped. A bad record ends the run, unless --rejects
+    names a file for bad records.
 
     Args:
         workdir: Folder of the run.
         input: File to tag, or - for standard input.
-        output: File to write, or - for standard output; {shard} stands for the shard's
-            number.
+        output: File to write, or - for standard output; {shard}: the shard's number.
         from_: Format of the input; default: by its name.
         reading: How to read the input.
         to: Format of the output; default: by its name; for -, that of the input.

@@ -43,9 +43,6 @@ def calibrate(
         recall: Print the threshold that reaches this recall on dev, from 0 to 1.
         n_best: For the thresholds, take entities from N labellings.
         json: File to write all figures to, as JSON.
-
-    Returns:
-        The figures.
     """
     from jaxner import tagger
     from jaxner.answers import temperature
@@ -147,8 +144,7 @@ def sweep(
     Args:
         workdir: Folder of the run.
         split: Split to measure.
-        thresholds: Values of the threshold Γ in nats, between commas; default:
-            0,0.05,…,1.
+        thresholds: Values of Γ in nats, between commas; default: 0,0.05,…,1.
         samples: Numbers of passes M, between commas; default: 1,2,4,8,16.
         plot: File to write the plot to: .png, .pdf or .svg.
         json: File to write the figures to, as JSON.

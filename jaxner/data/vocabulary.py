@@ -243,7 +243,7 @@ class Vocabulary:
         return UNKNOWN if word is None else self._ids[0][word]
 
     def encode(self, tokens: Sequence[str], vectors: Any = None) -> Sentence:
-        """Returns one encoded sentence as NumPy arrays, without padding.
+        """Returns one sentence, maybe empty, as NumPy arrays without padding.
 
         `chars` [U, C] are those of the distinct words; C is the length of the longest,
         1 to `MAX_CHARACTERS`. A tagger with precomputed vectors needs `vectors`: an
