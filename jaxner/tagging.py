@@ -87,9 +87,9 @@ def encode(params: Tagger, sentences: Tokens, *, vectors: Any = None) -> Sentenc
 
     Returns:
         Arrays for one sentence, or a batch padded to its longest sentence with a
-            leading batch axis on every field, so that a plain `jax.vmap` maps over it.
-            A tagger of documents adds a separator before and after the sentence, so T
-            is two more than the number of tokens.
+        leading batch axis on every field, so that a plain `jax.vmap` maps over it. A
+        tagger of documents adds a separator before and after the sentence, so T is two
+        more than the number of tokens.
 
     Example:
         >>> params = load("runs/grn")
@@ -405,7 +405,7 @@ def tag(
 
     Returns:
         A list of label strings, a list of such lists, or label ids of the shape of
-            `tokens.words`, 0 under padding.
+        `tokens.words`, 0 under padding.
 
     Raises:
         TypeError: `tokens` has another type, or `documents` or `vectors` come with

@@ -163,7 +163,7 @@ def entities(
 
     Returns:
         A list of `Entity`, from left to right; a list of such lists for several texts
-            or sentences; `EntityArrays` for encoded sentences.
+        or sentences; `EntityArrays` for encoded sentences.
 
     Raises:
         TypeError: As `tag`; or documents or vectors are given for raw text.

@@ -258,7 +258,7 @@ def sample(
 
     Returns:
         Probabilities `[M, T, L]` (a CRF's marginals), zero under padding; a list of
-            such arrays for several sentences; `[B, M, T, L]` for an encoded batch.
+        such arrays for several sentences; `[B, M, T, L]` for an encoded batch.
 
     Example:
         >>> from jaxner import load
@@ -289,7 +289,7 @@ def uncertainty(
 
     Returns:
         An `Uncertainty`, whose `labels` are strings if `tokens` are; a list of them for
-            several sentences; arrays with a leading batch axis for an encoded batch.
+        several sentences; arrays with a leading batch axis for an encoded batch.
 
     Example:
         >>> from jaxner import load

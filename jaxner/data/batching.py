@@ -79,12 +79,10 @@ def pad(
     """Returns encoded sentences, without padding so far, as one padded batch.
 
     They must fit `shape`: that of a batch whose sentences share their distinct words;
-    or the padded number of tokens, and each sentence keeps its own words, so that a
-    plain `jax.vmap` maps over every field. The batch has `count` sentences; extra ones
-    have no tokens.
-
-    The arrays are [B, T], `chars` [U, C] or [B, U, C], `vectors` [B, T, S, D] and
-    pieces [B, W, P], [B, W, P], [B, T, Q].
+    or the number of tokens, and each sentence keeps its own words, so that a plain
+    `jax.vmap` maps over every field. Up to `count`, sentences without tokens follow.
+    Arrays are [B, T], `chars` [U, C] or [B, U, C], `vectors` [B, T, S, D] and pieces
+    [B, W, P], [B, W, P], [B, T, Q].
     """
     tokens = shape.tokens if isinstance(shape, Shape) else shape
     places = _filled([s.words for s in sentences], tokens, count)
@@ -341,8 +339,7 @@ class Batches:
         parts: Number of devices that share a block, equally.
 
     Attributes:
-        words, index: Distinct words of the corpus, and indices of each sentence's
-            tokens in them, as of `merge`.
+        words, index: Distinct words, and those of each sentence's tokens; see `merge`.
         rows: Sentences in a block.
         shapes: Padded sizes of blocks, ascending; each is compiled once.
     """
@@ -390,8 +387,7 @@ class Batches:
                 default, each sentence is a document.
 
         Raises:
-            InputError: A label is not in the vocabulary, or breaks its scheme; or the
-                numbers of documents, labels and sentences differ.
+            InputError: A label is unknown or breaks its scheme, or lengths differ.
 
         Example:
             >>> import jaxner

@@ -113,15 +113,10 @@ def read(
 ) -> Split:
     """Returns the sentences of one file, with the labels unchanged.
 
-    Args:
-        path: The file, or a folder of brat or CoNLL-2012 files.
-        name: Name of the corpus; None for the file's name.
-        scheme: Declared scheme of the labels; None to detect a scheme of spans.
-            `schemes.TAGS` accepts any labels.
-        **options: `format`, and those of `formats.Options`.
-
-    Raises:
-        InputError: A line or a label is malformed.
+    `path` may be a folder of brat or CoNLL-2012 files. `name` is that of the corpus, by
+    default of the file. `scheme` is the declared one: None to detect one of spans,
+    `schemes.TAGS` for any labels. `options` are `format`, and those of
+    `formats.Options`. `InputError`: a line or a label is malformed.
     """
     file = formats.read(path, tags=scheme == schemes.TAGS, **options)
     return split_of(file, name=name, split=split, scheme=scheme)
@@ -371,14 +366,10 @@ def load(
 ) -> Split:
     """Returns one split of a corpus, with the labels unchanged.
 
+    `name` is a key of `CORPORA`, or None for a corpus of your own. The files are in
+    `directory`, by default in `data_folder()` / name; `scheme` is the published one by
+    default. Other options are as in `read`, errors those of `read` and `find`.
     Differences from the published corpus are not errors; the notes list them.
-
-    Args:
-        name: A key of `CORPORA`; None for a corpus of your own.
-        split: `train`, `dev` or `test`.
-        directory: Folder of the files; None for `data_folder()` / name.
-        scheme: As in `read`; None for the corpus's.
-        **options: As in `read`; errors are those of `read` and `find`.
 
     Example:
         >>> load("sample", "dev").scheme

@@ -698,15 +698,11 @@ def write_columns(
     separator: str = " ",
     documents: Sequence[int] | None = None,
 ) -> None:
-    r"""Writes sentences as columns, one token per line; `read` returns them.
+    r"""Writes the rows of sentences, one per token, as columns; `read` returns them.
 
-    Args:
-        sentences: The rows of each sentence, of equally many cells.
-        separator: `" "`, or `"\t"` if cells contain spaces.
-        documents: `Example.document` of each sentence, which never decreases.
-
-    Raises:
-        InputError: A row or a cell could not be read back, or a sentence is empty.
+    Rows have equally many cells; the separator is `"\t"` if these contain spaces.
+    `documents`, the `Example.document` of each sentence, never decrease. `InputError`:
+    a row or a cell could not be read back, or a sentence is empty.
 
     Example:
         >>> import sys
@@ -930,12 +926,10 @@ def read(
 ) -> File:
     """Reads labelled sentences in any format.
 
-    Args:
-        path: A file, plain or gzipped; or a folder of brat or CoNLL-2012 files, read in
-            the order of their names.
-        format: One of `FORMATS`; None: what `guess` returns.
-        collect: Whether to collect errors and leave out bad lines, or raise the first.
-        **options: Those of `Options`; None is the default.
+    `path` is a file, plain or gzipped, or a folder of brat or CoNLL-2012 files, read in
+    the order of their names. `format` is one of `FORMATS`, by default what `guess`
+    returns; `options` are those of `Options`, None for defaults. With `collect`, bad
+    lines are left out and their errors collected; otherwise the first one is raised.
 
     Raises:
         InputError: A line is malformed, there are no tokens, or an option is unknown.
@@ -1008,11 +1002,9 @@ def write(
 ) -> None:
     """Writes labelled sentences in any format, atomically; `read` returns them.
 
-    Args:
-        target: The file, compressed if its name ends with `.gz`, or an open text file;
-            for brat, a new or empty folder.
-        format: One of `FORMATS`; None: what `guess` returns for a path.
-        tags: Whether the labels are tags, not spans.
+    `target` is a file, compressed if its name ends with `.gz`, or an open text file;
+    for brat, a new or empty folder. `format` is one of `FORMATS`, by default what
+    `guess` returns for a path; `tags` says that labels are tags, not spans.
 
     Raises:
         FileExistsError: The folder is not empty.

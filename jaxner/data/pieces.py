@@ -155,11 +155,8 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
 
     `tokenizer.json` has everything. Without it, `vocab.txt` has the pieces and
     `tokenizer_config.json` the normalisation. If no file says whether to lower-case
-    words, the reader does so if no piece has an upper-case letter.
-
-    Raises:
-        FileNotFoundError: Both files are missing.
-        InputError: The vocabulary is not for WordPiece, or a file is malformed.
+    words, the reader does so if no piece has an upper-case letter. `FileNotFoundError`:
+    both files are missing. `InputError`: one is malformed, or not for WordPiece.
     """
     path, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
     lower, chinese, max_chars = "lowercase", "handle_chinese_chars", 100

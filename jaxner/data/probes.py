@@ -128,13 +128,10 @@ def cue(
         distance: Tokens from the cue to the entity; 1 for neighbours.
         side: Side of the cue, one of `SIDES`.
         entity_length: Tokens of the entity, all of them scored.
-        length: Tokens in each sentence.
-        count: Sentences in train, and in test; even.
+        length: Tokens in each sentence; an InputError without room for both.
+        count: Sentences in train, and in test; even, else an InputError.
         apart: Whether cue and entity are in two sentences of one document, out of reach
             for an encoder of single sentences.
-
-    Raises:
-        InputError: The sentences are too short, the count is odd, or the side unknown.
 
     Example:
         >>> for case in cue(1, entity_length=3, length=5).test[:2]:

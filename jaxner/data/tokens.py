@@ -261,15 +261,9 @@ def read(
 ) -> list[list[Token]]:
     """Splits a raw text into sentences of tokens, with offsets in the text.
 
-    Args:
-        text: Any string.
-        tokenizer: As in `resolve`. Lists of tokens, if it returns such, are sentences.
-        tokeniser: The same, in the other spelling.
-        split_sentences: Whether to split the text into sentences, by the rules of
-            `sentences` whatever the tokenizer; otherwise it is one sentence.
-
-    Raises:
-        ValueError: As `located` and `resolve`.
+    The tokenizer, in either spelling, and errors are as in `resolve` and `located`. If
+    it returns lists of tokens, these are the sentences; else they follow the rules of
+    `sentences`, whatever the tokenizer. Without `split_sentences`, the text is one.
 
     Example:
         >>> [[t.text for t in s] for s in read("Rome fell. It rose.")]

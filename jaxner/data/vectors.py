@@ -56,11 +56,8 @@ def read(path: str | os.PathLike[str]) -> Vectors:
     comes from word2vec's first line (numbers of words and dimensions), else from the
     most frequent number of fields in the first 1,000 rows. A row is malformed if it has
     too few fields, no word, a field that is not a finite float32, or bytes that are not
-    UTF-8. If several rows have the same word, the first counts.
-
-    Raises:
-        InputError: The file has another format, is damaged or empty, or less than nine
-            tenths of its rows are usable.
+    UTF-8. If several rows have the same word, the first counts. `InputError`: the file
+    has another format, is damaged or empty, or has less than nine tenths usable rows.
 
     Example:
         >>> import tempfile
@@ -174,12 +171,8 @@ def read_contextual(
     """Returns the vectors of a text, after checking that the file belongs to it.
 
     The vectors themselves are read later. The file ends in `.hdf5`, `.h5`, `.npz` or
-    `.safetensors`.
-
-    Raises:
-        ImportError: `h5py` or `safetensors` is not installed.
-        InputError: The file belongs to another text, does not list its text, or is
-            malformed.
+    `.safetensors`. `ImportError`: `h5py` or `safetensors` is not installed.
+    `InputError`: the file is malformed, lists no text, or belongs to another one.
 
     Example:
         >>> import tempfile

@@ -126,16 +126,14 @@ def spell(words: Sequence[bytes], width: int, count: int = 0) -> np.ndarray:
 class Vocabulary:
     """The words, characters and labels of a tagger, and its rules for looking up words.
 
-    Compares and hashes by a fingerprint of its content, computed once, so that a
-    vocabulary of any size can be a static argument of `jax.jit`. The rules are those
-    of `build`.
+    Compares and hashes by a fingerprint of its content, computed once, so that it can
+    be a static argument of `jax.jit` at any size. The rules are those of `build`.
 
     Attributes:
         words: The word of each id; 0 is padding and 1 the unknown word.
         num_trained: Number of words with trained vectors, which come first.
         chars: The character of each id; 0 is padding and 1 the unknown character.
-        label_names: The label of each id; the last is `SEPARATOR` in a tagger of
-            documents.
+        label_names: The label of each id, last `SEPARATOR` in a tagger of documents.
         scheme: The label scheme, one of `schemes.SCHEMES`, or `schemes.TAGS`.
         singletons: First and last (exclusive) id of the words that occur once in the
             training text; see `Representation.singleton_dropout`.
