@@ -301,8 +301,7 @@ class Output:
     `done` is the progress of an interrupted run.
 
     Args:
-        path: The file, compressed if it ends with `.gz`; or `-` for standard output,
-            which cannot resume.
+        path: The file, compressed if it ends with `.gz`; or `-`, which cannot resume.
         identity: Facts about the run that must be the same when it resumes.
         rejects: File for bad records, as JSON lines; None: one ends the run.
         overwrite: Whether to start over, even if files exist.

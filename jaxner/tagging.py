@@ -5,8 +5,7 @@ encodes them, sorts them by length, pads batches to few shapes, computes each ba
 its distinct words read once, and returns one result per sentence, without padding.
 `tag`, `entities`, `marginals`, uncertainty and scoring all use it.
 
-Shape letters: `B` sentences, `T` tokens, `C` characters, `L` labels, `N` labellings,
-`M` passes.
+Shape letters: `B` sentences, `T` tokens, `L` labels, `N` labellings, `M` passes.
 """
 
 from __future__ import annotations
@@ -397,9 +396,8 @@ def tag(
         constrained: Exclude ill-formed labellings (tags have none), in any decoding.
         documents: Document of each sentence, for a tagger of documents; by default,
             each sentence is a document.
-        key: Draws the labels for "sampled", which needs a key, and the masks of a
-            tagger with dropout passes (None: by a key from its config, the same in
-            every call).
+        key: Draws the labels for "sampled", which needs a key, and the masks of dropout
+            passes (None: with a key from the config, the same in every call).
         vectors: For a tagger with precomputed vectors: an array [T, D] or, with S
             layers, [S, T, D], for each sentence.
 
@@ -408,8 +406,7 @@ def tag(
         `tokens.words`, 0 under padding.
 
     Raises:
-        TypeError: `tokens` has another type, or `documents` or `vectors` come with
-            encoded sentences.
+        TypeError: `tokens` is something else, or encoded with documents or vectors.
         InputError: A token has white space inside; the decoding is unknown, or needs a
             key or a head with label probabilities; or documents or vectors do not fit.
 

@@ -33,8 +33,8 @@ class Entity(NamedTuple):
 
     Attributes:
         text: The text of the entity, `text[start_char:end_char]`.
-        start, end: Its first token, and its last plus one: in the sentence, or in all
-            tokens of a raw text.
+        start, end: Index of its first token, and of its last plus one: in the sentence,
+            or in all tokens of a raw text.
         start_char, end_char: Its first character, and its last plus one: in the raw
             text; for tokens, in the tokens joined by single spaces.
         type: Its type, such as "PER".
@@ -146,13 +146,11 @@ def entities(
             A list of strings has texts if any has white space inside.
         min_probability: Minimum probability of the entities, from 0 to 1.
         n_best: Number of labellings to take entities from; static. Above 1, each entity
-            appears once, entities may overlap, and those of lower-ranked labellings may
-            be more probable.
+            appears once, some may overlap, and later labellings may have likelier ones.
         raw: Whether the strings of a list are texts, even if none has white space.
-        tokenizer: For raw text, "words" (the default, the rules of
-            `jaxner.data.tokens`), "whitespace", or a function from a text to its
-            tokens, in order: substrings or pairs (start, end), or lists of these, one
-            for each sentence.
+        tokenizer: For raw text, "words" (the default; see `jaxner.data.tokens`),
+            "whitespace", or a function from a text to its tokens, in order: substrings
+            or pairs (start, end), or lists of these, one for each sentence.
         tokeniser: The same, in the other spelling.
         split_sentences: Whether to split a raw text into sentences, or take it as one.
         decoding, constrained, key, vectors: As in `tag`. Each entity has its

@@ -46,10 +46,9 @@ def train(
         jaxner train --config grn --config.num_epochs=50
         jaxner train --config grn --help               # with all of its options
 
-    The text after the colon picks the data set and variant (each config's
-    docstring lists them), and with `encoder=`, `head=` and `chars=` another
-    part of the model; `--config.x=…` sets a value. The same command resumes a
-    stopped run.
+    The text after the colon picks data set and variant (each config's docstring
+    lists them), and with `encoder=`, `head=` and `chars=` another part of the
+    model; `--config.x=…` sets a value. The same command resumes a stopped run.
 
     Args:
         config: Name of a config that comes with jaxner, or file of your own; needed.

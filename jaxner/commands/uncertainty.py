@@ -32,9 +32,8 @@ def calibrate(
     from then on, `jaxner.load` uses it for probabilities. Labels by Viterbi
     do not change. The table shows the expected calibration error and the
     Brier score before and after, for predicted labels and predicted entities.
-    `--precision` and `--recall` print the threshold for
-    `jaxner.entities(…, min_probability=…)` that reaches this precision or
-    recall on dev.
+    `--precision` and `--recall` print the threshold that reaches them on dev,
+    for `jaxner.entities(…, min_probability=…)`.
 
     Args:
         workdir: Folder of the run.

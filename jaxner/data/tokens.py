@@ -17,8 +17,7 @@ Its rules need no model, and no word list except a few abbreviations:
    `@user` and `#tag`, are one token. Closing punctuation is not part of a link.
 7. Characters that look like one are never split: a character with its combining marks,
    variation selectors or skin tone; symbols joined by zero-width joiners, such as the
-   emoji of a family; the two letters of a flag. (Unicode, UAX #29, rules GB9, GB9a,
-   GB11 to GB13.)
+   emoji of a family; the two letters of a flag (UAX #29, GB9, GB9a, GB11 to GB13).
 
 In languages without white space between words, these rules give long tokens. Pass your
 own tokenizer instead: a function from a text to tokens.
