@@ -330,7 +330,8 @@ class Batches:
     the seed and the epoch. For a training loop of your own, call `Batches.of`.
 
     Args:
-        sentences, labels: Encoded sentences without padding, and their label ids.
+        sentences: Encoded sentences without padding.
+        labels: Label ids of each sentence.
         batch_size: Sentences in a batch; the last one of an epoch may have fewer.
         num_blocks: Blocks in a batch.
         num_shapes: Maximum number of padded sizes of blocks.
