@@ -32,10 +32,7 @@ def automatic(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def beside(like: Any, arrays: Any) -> Any:
-    """Shards the first axis of a tree's arrays as that of another on Explicit axes.
-
-    `jax.vmap` wants what it maps over together to be sharded alike.
-    """
+    """Shards the first axis of arrays as that of `like`, as `jax.vmap` demands."""
     mesh = _explicit_mesh(like)
     if mesh is None:
         return arrays

@@ -140,15 +140,12 @@ POOLS = ("first", "mean")
 
 
 class WordPieces(nn.Module):
-    """Features of tokens from their word pieces.
-
-    A sentence too long for one window is split into overlapping windows;
-    `Pieces.positions` holds the window and position to use for each token.
+    """Features of tokens from their word pieces, in windows as of `Pieces`.
 
     Attributes:
         encoder: Encodes each window.
-        pool: How the pieces of a token combine: "first" takes the first piece (Devlin
-            et al., section 5.3), "mean" their mean.
+        pool: A token's features: "first", those of its first piece (Devlin et al.,
+            section 5.3), or "mean", the mean over its pieces.
     """
 
     encoder: BERT

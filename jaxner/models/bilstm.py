@@ -28,23 +28,19 @@ STREAMS = {"sentence": "dropout", "batch": "shared"}
 class BiLSTM(nn.Module):
     """A bidirectional LSTM of one or more units and layers.
 
-    Dropout masks are constant over time and separate for each cell (Gal and Ghahramani,
-    2016).
+    Each cell has its own dropout masks, constant over time (Gal and Ghahramani, 2016).
 
     Attributes:
         hidden_dim: State size of one unit in one direction.
-        num_units: Independent units that read the same input (Žukov-Gregorič et al.,
-            2018).
+        num_units: Units that read the same input (Žukov-Gregorič et al., 2018).
         num_layers: Number of stacked layers.
         cross: Whether a cell above the first layer reads both directions of the layer
-            below (Cross-BiLSTM), or only its own, so that the two never mix
-            (Baseline-BiLSTM of Li, Fu and Ma, 2020).
+            below (Cross-BiLSTM), or only its own (Baseline-BiLSTM; Li et al., 2020).
         pool: How outputs of units combine: "concat" or "mean".
         input_dropout: Dropout rate on the inputs of every layer.
         state_dropout: Dropout rate on the state h of a cell.
         output_dropout: Dropout rate on the outputs of the last layer.
-        input_mask: "unit": each cell has its own input mask; "shared": one for all
-            cells of a layer.
+        input_mask: "unit": an input mask for each cell; "shared": one for a layer.
         dropout_scope: "sentence": each sentence has its own masks, from the stream
             "dropout"; "batch": all sentences share masks from the stream "shared".
         initializer: "glorot", for each gate separately; "glorot_fused", for all gates
@@ -70,10 +66,7 @@ class BiLSTM(nn.Module):
 
     @nn.compact
     def __call__(self, x: Features, mask: Mask, *, train: bool) -> Encoded:
-        """Returns the features of each token, zero under padding, and no intermediates.
-
-        The features of all forward cells come first, then those of all backward cells.
-        """
+        """Returns features, those of all forward cells first; zero under padding."""
 
         def drop(rate, x, is_shared=False):
             """Multiplies by one mask for all tokens, per cell or for all cells."""
@@ -140,10 +133,7 @@ class Chain(nn.Module):
 
 
 def candidate_kernels(params: Any) -> list[Float[Array, "K N N"]]:
-    """Returns the recurrent kernels to the candidates, per layer and direction.
-
-    These are the W_c of Žukov-Gregorič et al.'s (2018) orthogonality penalty.
-    """
+    """Returns W_c, the recurrent kernel to candidates, of each layer and direction."""
     leaves = jax.tree.leaves_with_path(params)
     cells = [leaf for path, leaf in leaves if path[-1].key == "recurrent"]
     return [side[:, :, layers.CANDIDATE] for cell in cells for side in cell]
@@ -218,18 +208,15 @@ class SelfAttention(nn.Module):
     """Multi-head self-attention whose output is appended to its input.
 
     Memory is linear in T, unless the caller uses the weights. As in the paper, there is
-    no output projection, residual sum or dropout of the weights.
+    no output projection, residual sum or dropout of the weights (Li, Fu and Ma,
+    "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Context for NER", 2019, arXiv
+    1908.11046; AAAI 2020 under another title).
 
     Attributes:
         num_heads: Number of heads, m.
         head_dim: Dimensions of each head, d; None for D / m, as in the paper.
-        keep: Parts of [H; C^1; …; C^m] to keep, with zeros for the others: "hidden",
-            "context" (all heads), "context1" to "context{m}"; None for all parts. It
-            changes no parameters.
-
-    References:
-        Li, Fu and Ma, "Remedying BiLSTM-CNN Deficiency in Modeling Cross-Context for
-        NER", 2019 (arXiv 1908.11046; AAAI 2020 under another title).
+        keep: Parts of [H; C^1; …; C^m] that are not zeroed: "hidden", "context" (all
+            heads), "context1" to "context{m}"; None for all. It changes no parameters.
     """
 
     num_heads: Size = 5

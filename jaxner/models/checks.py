@@ -69,10 +69,7 @@ def check_inputs(
 
 
 def check_labels(labels: Any, batch: Sentence, num_labels: int | None) -> None:
-    """Raises an error unless labels are ids, as many as a batch has tokens.
-
-    Their range is checked where they are known, outside `jit`.
-    """
+    """Raises an error unless labels fit a batch; checks ranges only outside `jit`."""
     shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
     is_whole = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
     if shape != batch.words.shape or not is_whole:

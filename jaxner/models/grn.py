@@ -134,9 +134,8 @@ def _backward(residuals, cotangent):
     a, b, x = residuals
     left, right = _exponentials(a, b)
 
-    # Step k adds token k both as receiver and as contributor. This computes each gate
-    # twice, but needs no sum over an axis, which would have to store a slice of
-    # products.
+    # Step k adds token k both as receiver and as contributor: each gate is computed
+    # twice, but no sum over an axis has to store a slice of products.
     def add(totals, inputs):
         grad_a, grad_b, grad_x = totals
         left_k, right_k, x_k, cotangent_k = inputs

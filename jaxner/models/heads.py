@@ -25,8 +25,7 @@ class Head(nn.Module):
 
     Attributes:
         transitions: Whether neighbouring labels depend on each other (a CRF).
-        boundaries: Whether a CRF has extra scores for the first and the last label;
-            Strubell et al.'s (2017) has none.
+        boundaries: Whether a CRF scores the first and last label (Strubell et al.: no).
         dropout: Probability of zeroing a feature on the way in.
         initializer: How the linear layer is drawn.
         bias: Initial bias of the linear layer.
@@ -87,9 +86,8 @@ class ScoresHead(nn.Module):
 class DirectionHead(nn.Module):
     """Two classifiers, one for each direction of a BiLSTM, averaged in probability.
 
-    The form of Chiu and Nichols (2016), which Li, Fu and Ma (2020) found worse than one
-    softmax of the summed scores. The two halves of the features are the directions only
-    if the encoder is a BiLSTM whose layers do not cross.
+    Chiu and Nichols's (2016) form; Li, Fu and Ma (2020) found one softmax of the summed
+    scores better. It needs a BiLSTM whose layers do not cross as the encoder.
 
     Attributes:
         dropout: Probability of zeroing a feature on the way in.

@@ -65,9 +65,8 @@ class IDCNN(nn.Module):
         dilations: Dilations of the block's convolutions. The paper's eq. 7 ends in 1.
         num_blocks: How often the block is applied; each application is a stage.
         share: Whether the applications share their weights ("noshare" if not).
-        initializer: How the block's kernels are drawn, one of `INITIALIZERS`. With the
-            paper's "identity" every tap but the centre starts at zero, and many blocks
-            learn slowly from the far end of their field; with "glorot" they do not.
+        initializer: How the block's kernels are drawn: "identity" (the paper's: only
+            centre taps are not zero; many blocks learn slowly from afar) or "glorot".
     """
 
     hidden_dim: Size = 300

@@ -126,9 +126,8 @@ def dropout(rate: float, x: Float[Array, "*T D"], train: bool) -> Float[Array, "
 class Dropout(nn.Module):
     """Dropout for arrays with padding on their first two axes.
 
-    The mask of an element depends on its indices, not on the array's size, so that a
-    pass with a given key does not depend on the padding. The masks are drawn from
-    `stream`; from "dropout" if it is missing.
+    The mask of an element depends on its indices, not on the array's size, and so not
+    on the padding. Masks are drawn from `stream`; from "dropout" if it is missing.
     """
 
     rate: Rate
@@ -182,9 +181,8 @@ class Convolution(nn.Module):
 def windows(x: Float[Array, "*B T D"], width: int, dilation: int = 1):
     """Returns the `width` neighbours of each position side by side, zeros outside.
 
-    The result is `[*B, T, width · D]`, the leftmost tap first. A convolution is then
-    one matrix product; on a CPU, the gradient of `conv_general_dilated` is slow inside
-    a loop.
+    The result is `[*B, T, width · D]`, the leftmost tap first: a convolution is one
+    product. On a CPU, the gradient of `conv_general_dilated` is slow inside a loop.
     """
     reach, length = dilation * (width // 2), x.shape[-2]
     padded = _pad(x, reach, reach)
@@ -207,12 +205,9 @@ def convolve(
     """Returns a sequence convolved with a kernel, with zeros outside and no bias.
 
     With `by_tiles`, a CPU takes Toom and Cook's algorithm for the width 3 where the
-    sizes suit it: an ID-CNN tags 2.1 and trains 1.6 times as fast; the rounding error
-    is 2 to 4 times as large.
-
-    References:
-        Winograd, "Arithmetic Complexity of Computations", 1980; Lavin and Gray, "Fast
-        Algorithms for Convolutional Neural Networks", CVPR 2016.
+    sizes suit it (Winograd, "Arithmetic Complexity of Computations", 1980; Lavin and
+    Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016): an ID-CNN
+    tags 2.1 and trains 1.6 times as fast; the rounding error is 2 to 4 times as large.
     """
 
     def whole(x, kernel):
@@ -341,12 +336,9 @@ def lstm_scan(
     `gates` is what the input adds to the gates before their activations, `M` = 4 N.
     Where `mask` is False, the cell keeps its carry and returns zero. `state_mask`, a
     draw without gradient, multiplies the state that enters each step, but neither
-    memory nor output. `jax.vmap` adds cells and sentences.
-
-    References:
-        Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997, with the forget gate
-        of Gers, Schmidhuber and Cummins (2000); Gal and Ghahramani, "A Theoretically
-        Grounded Application of Dropout in Recurrent Neural Networks", NIPS 2016.
+    memory nor output (Gal and Ghahramani, "A Theoretically Grounded Application of
+    Dropout in Recurrent Neural Networks", NIPS 2016). The cell is Hochreiter and
+    Schmidhuber's (1997) with the forget gate of Gers, Schmidhuber and Cummins (2000).
     """
     end, (outputs, _, _) = _steps(carry, gates, kernel, mask, state_mask)
     return outputs, end
@@ -375,11 +367,9 @@ def _cell(carry, gates, real):
 
 @lstm_scan.defjvp
 def _tangents(primals, tangents):
-    """Returns values and tangents; JAX transposes this linear recurrence.
-
-    The kernel's tangent enters before the loop, so its gradient is one product after
-    the backward loop: gradients take 0.6 of the time that a plain scan's take.
-    """
+    """Returns values and tangents; JAX transposes this linear recurrence."""
+    # The kernel's tangent enters before the loop, so its gradient is one product after
+    # the backward loop: gradients take 0.6 of the time that a plain scan's take.
     carry, gates, kernel, mask, state_mask = primals
     d_carry, d_gates, d_kernel, _, _ = tangents
     end, (outputs, before, gates) = _steps(carry, gates, kernel, mask, state_mask)
@@ -408,10 +398,9 @@ def bilstm(
 ) -> tuple[Float[Array, "T 2 K N"], Carry]:
     """Runs one layer over a sentence in both directions, one scan for each.
 
-    An axis of size 1 of x is shared by both directions, or by all units; `Cells` gives
-    the kernels; the carry is `[2, K, N]`, by default zero. Returns the outputs, zero
-    under padding, and the final carry: of forward cells after the last token, of
-    backward cells after the first.
+    An axis of size 1 of x is shared by both directions, or by all units; the carry is
+    `[2, K, N]`, by default zero. Returns the outputs, zero under padding, and the final
+    carry: of forward cells after the last token, of backward cells after the first.
     """
     units, size = kernel.shape[1:3]
     kind = jnp.result_type(x, input_kernel)

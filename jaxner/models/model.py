@@ -1,6 +1,5 @@
 """The model: three parts, and potentials as a pure function of one sentence.
 
-A tagger drafts labels in one pass, or in several with dropout (Monte Carlo dropout).
 Shape letters: `M` passes, `T` tokens, `D` features, `L` labels.
 """
 
@@ -55,19 +54,17 @@ class Keys(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class MCDropout:
-    """How a tagger drafts labels at prediction time: in one pass or several.
+    """How a tagger drafts labels: in one pass, or in several with dropout.
+
+    Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016; Gui et al.,
+    "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020.
 
     Attributes:
         num_samples: Number of passes with dropout, M; 0 for one pass without dropout.
         parts: Which of `PARTS` have dropout; parts before these are computed once.
-        average: One of `AVERAGES`. The code of Gui et al. (2020) chooses labels by mean
-            scores, eq. 4 by mean probabilities (for a CRF, mean marginals of each
-            token). The uncertainty comes from the probabilities in both cases.
+        average: Which means choose labels: "scores" (the code of Gui et al., 2020), or
+            "probabilities" (eq. 4; a CRF's marginals), as always for the uncertainty.
         seed: Seed of the masks if the caller gives no key; see `sentence_key`.
-
-    References:
-        Gal and Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016; Gui et
-        al., "Uncertainty-Aware Label Refinement for Sequence Labeling", EMNLP 2020.
     """
 
     num_samples: Passes = 0
@@ -93,11 +90,9 @@ class Model(nn.Module):
         representation: Maps a sentence to features of its tokens.
         encoder: Maps these to features of the tokens in context; a tuple of features if
             there are several stages, the final one last.
-        head: Maps these to potentials, for the last stage; for all stages if there are
-            no earlier heads.
+        head: Maps these to potentials; without earlier heads, those of all stages.
         earlier_heads: Heads of the stages before the last one.
-        refinement: Labels the sentence a second time, given the head's draft labels;
-            its potentials are an additional stage.
+        refinement: Labels the sentence again, given the draft, as an additional stage.
         mc_dropout: How the tagger drafts labels.
         separators: Whether the last label marks separators, in a tagger of documents.
             Training learns it; at prediction time separators are known.
@@ -200,12 +195,7 @@ def init(model: Model, key: Array) -> Weights:
 
     Example:
         >>> import jax, jaxner
-        >>> vocabulary, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])
-        >>> representation = {"words": {"dim": 8}, "chars": None}
-        >>> encoder, head = {"name": "grn", "hidden_dim": 16}, {"name": "crf"}
-        >>> model = jaxner.build(
-        ...     vocabulary, representation=representation, encoder=encoder, head=head
-        ... )
+        >>> model = jaxner.load("runs/grn").model
         >>> sorted(jaxner.init(model, jax.random.key(0)))
         ['frozen', 'params']
     """
@@ -310,10 +300,7 @@ def character_readers(model: Model) -> list[Any]:
 def apply_stages(
     model: Model, weights: Weights, sentence: Sentence, keys: Keys | None = None
 ) -> tuple[tuple[AnyPotentials, ...], dict[str, Array]]:
-    """Returns the potentials of every stage of one sentence, the final one last.
-
-    And the encoder's intermediates; `jit` removes unused ones.
-    """
+    """Returns each stage's potentials, the final one last, and intermediates."""
     rngs = {} if keys is None else keys.rngs()
     # Fields that are not mapped over may be NumPy arrays.
     sentence = jax.tree.map(jnp.asarray, sentence)
@@ -482,8 +469,7 @@ def predict(
 
     The draft's; with a refinement, log-probabilities: the refinement's where the
     entropy of the draft is above its threshold, the draft's elsewhere (Gui et al.,
-    2020, section 3.3). Without a key, the masks of the passes are drawn from
-    `mc_dropout.seed`.
+    2020, section 3.3). Without a key, masks are drawn from `mc_dropout.seed`.
     """
     x = represent(model, weights, sentence)
     first, chances = drafted(model, weights, sentence, key, x)

@@ -35,14 +35,10 @@ _RATES = {
 
 
 class Section(NamedTuple):
-    """A section of a config.
+    """A section of a config, at a path such as `model.encoder.first`.
 
-    Attributes:
-        path: Path of the section, such as `model.encoder.first`.
-        values: Values of its options, a mutable mapping.
-        fields: Its options, by name.
-        inner: Names of sections within it.
-        module: The class of the module that is built from it.
+    `values` is a mutable mapping; `fields` are its options, `inner` the names of the
+    sections within it, and `module` is the class that is built from it.
     """
 
     path: str
@@ -228,23 +224,21 @@ def build(
     """Returns a model with the sizes of the data and the choices of a config.
 
     `jaxner.build` takes sizes, `char_types` and `singletons` from a vocabulary.
+    `separators`, `dtype` and `remat` are those of `Model`.
 
     Args:
-        num_labels: Size of the label set, and so on.
         representation: `words`, `chars`, `caps`, `vectors` and `bert`, each a mapping
             or None, and the other attributes of `Representation`.
         encoder: `name`, one of `ENCODERS`, and its attributes; those of a "chain",
             `first` and `then`, are encoders themselves.
         head: `name`, one of `HEADS`, and its attributes; `per_stage`, whether each
-            stage of the encoder has its own head. Each of the three, and `chars`, may
-            also be a module of your own, or have its place as the name; see
-            `checks.CONTRACTS`.
+            stage has its own head. Each of the three, and `chars`, may also be a module
+            of your own, or have its place as the name; see `checks.CONTRACTS`.
         vector_sizes: Number of layers and dimensions of precomputed vectors.
         encoder_sizes: Attributes of the pretrained encoder, for `bert`.
         mc_dropout: Attributes of `MCDropout`.
         refinement: `own_representation`, `head`, and the attributes of `TwoStream` and
             `Refinement`; None for no refinement.
-        separators: See `Model`, as for `dtype` and `remat`.
 
     Raises:
         TypeError: A part is neither options nor a module.
@@ -357,10 +351,9 @@ def _make(kind: Any, path: str, options: Any, sizes: Mapping[str, Any]) -> Any:
 
 
 def describe(module: Any, known: Mapping[str, type]) -> Any:
-    """Returns class and fields of a module, as JSON values, for taggers without config.
+    """Returns class and fields of a module as JSON values, for taggers without config.
 
-    Raises:
-        TypeError: A class is not in `known`.
+    Raises TypeError for a class that is not `known`.
     """
     if isinstance(module, (list, tuple)):
         return [describe(part, known) for part in module]
@@ -382,11 +375,7 @@ def describe(module: Any, known: Mapping[str, type]) -> Any:
 
 
 def restore(description: Any, known: Mapping[str, type]) -> Any:
-    """Returns the module of a description by `describe`.
-
-    Raises:
-        ValueError: A class or a field is unknown.
-    """
+    """Returns a described module; ValueError if a class or a field is unknown."""
     if isinstance(description, list):
         return tuple(restore(part, known) for part in description)
     if not isinstance(description, dict):

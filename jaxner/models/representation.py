@@ -72,8 +72,7 @@ class Capitalisation(nn.Module):
     Attributes:
         rule: "shape" (Strubell et al., 2017) or "case" (Li, Fu and Ma, 2020).
         dim: Length of a learned vector; None: one-hot vectors.
-        unknown: Whether unknown words get a trained vector instead of their class's, as
-            in Li, Fu and Ma's code.
+        unknown: Whether unknown words have a trained vector instead (Li, Fu and Ma).
     """
 
     rule: Annotated[str, fields.OneOf(RULES)] = "shape"
@@ -104,10 +103,9 @@ LAYERS = ("top", "average", "mix")
 class Vectors(nn.Module):
     """Features from precomputed vectors of one or more layers.
 
-    "mix" is the learned sum of Peters et al. (2018), eq. 1: γ Σ_k softmax(w)_k h_k.
-
     Attributes:
-        layer: "top" (the last), "average", "mix", or a layer's number from 0.
+        layer: "top" (the last), "average", a layer's number from 0, or "mix", the
+            learned γ Σ_k softmax(w)_k h_k (Peters et al., 2018, eq. 1).
     """
 
     num_layers: fields.Derived
@@ -143,13 +141,10 @@ class Vectors(nn.Module):
 
 
 def _vectors_of(reader: Any, chars: Int[Array, "T C"], train: bool):
-    """Returns the vectors of characters, after dropout.
-
-    Ids from `num_chars` on are unknown characters of a known type; see
-    `Vocabulary.char_types`.
-    """
+    """Returns the vectors of characters, after dropout."""
     init = layers.TABLES[reader.table_initializer]
     table = reader.param("table", init, (reader.num_chars, reader.dim))
+    # Later ids are unknown characters of a known type; see `Vocabulary.char_types`.
     x = table[jnp.where(chars < reader.num_chars, chars, _UNKNOWN)]
     if getattr(reader, "types", None) is not None:
         # Type 0 (any other) has no element in the one-hot vector.
@@ -170,12 +165,10 @@ class CharacterCNN(nn.Module):
     """Features of words by a convolution over their characters and a maximum.
 
     By default there is no activation, as in the code of Chen et al. (2019). Padding is
-    zero in the convolution and excluded from the maximum; in their code it is a trained
-    vector in both, so that a word's features depend on the longest word in the batch.
-
-    With a `length`, as in Li, Fu and Ma (2020), every word is cut or padded to that
-    many characters; padding has a trained vector, filters stay within the word, and the
-    maximum is over all positions.
+    zero in the convolution and not in the maximum; in their code it is a trained vector
+    in both, so that features depend on the longest word in the batch. With a `length`
+    (Li, Fu and Ma, 2020), words are cut or padded to it; padding has a trained vector,
+    filters stay within the word, and the maximum is over all positions.
 
     Attributes:
         dim: Length of a character vector.
@@ -250,9 +243,8 @@ class CharacterLSTM(nn.Module):
     Attributes:
         dim: Length of a character vector.
         hidden_dim: State size of one direction; a word has twice as many features.
-        pool: "max", the states' maximum over the characters (Žukov-Gregorič et al.,
-            2018, section 3.3), or "last", the final state of each direction (Lample et
-            al., 2016; NCRF++).
+        pool: "max": the maximum over characters (Žukov-Gregorič et al., 2018, 3.3);
+            "last": the final state of each direction (Lample et al., 2016; NCRF++).
         initializer: How the kernels are drawn; see `BiLSTM`.
         table_initializer: How character vectors are drawn.
         forget_bias: Initial bias of the forget gates.
@@ -309,7 +301,9 @@ class IntNet(nn.Module):
 
     The first layer concatenates the ReLU of convolutions of several widths. Each block
     reduces all features so far to `growth` by a convolution over one character,
-    convolves these over the same widths, and appends the results.
+    convolves these over the same widths, and appends the results (Xin, Hart, Mahajan
+    and Ruvini, "Learning Better Internal Structure of Words for Sequence Labeling",
+    EMNLP 2018). Sizes are those of Hire-NER's code.
 
     Attributes:
         dim: Length of a character vector.
@@ -320,10 +314,6 @@ class IntNet(nn.Module):
         dropout: Probability of zeroing an element of a character vector.
         initializer: How filters are drawn.
         table_initializer: How character vectors are drawn.
-
-    References:
-        Xin, Hart, Mahajan and Ruvini, "Learning Better Internal Structure of Words for
-        Sequence Labeling", EMNLP 2018; sizes of Hire-NER's code.
     """
 
     num_chars: fields.Derived
@@ -355,8 +345,7 @@ class IntNet(nn.Module):
             narrow = convolve(x, 1, self.growth, f"block{block}_narrow")
             new = in_all_widths(narrow, self.growth, f"block{block}")
             x = jnp.concatenate([x, new], axis=2)
-        # Features are never negative, so the zeros of padding do not change the
-        # maximum.
+        # Features are never negative, so padding's zeros do not change the maximum.
         return jnp.max(x, axis=1, initial=0.0)
 
 
@@ -428,10 +417,8 @@ class Representation(nn.Module):
         return words
 
     def _read_characters(self, sentence: Sentence, train: bool):
-        """Returns character features, reading each distinct word once.
-
-        With dropout and no key of the batch, each token reads a copy of its row.
-        """
+        """Returns character features, reading each distinct word once if it can."""
+        # With dropout and no key of the batch, each token reads a copy of its row.
         is_drawn = train and getattr(self.chars, "dropout", 0)
         if is_drawn and not self.has_rng("chars"):
             return self.chars(sentence.chars[sentence.char_index], train=True)

@@ -26,12 +26,10 @@ class Seq2seqHead(nn.Module):
 
     With e(y) the vector of a label and e_0 that before the first token:
 
-    - "shared": s_t = LSTM([h_t; e(y_{t-1})], s_{t-1}), and the scores are U s_t + b:
-      words and tags share one state.
+    - "shared": s_t = LSTM([h_t; e(y_{t-1})], s_{t-1}), and the scores are U s_t + b.
     - "integrate": s_t = LSTM(e(y_{t-1}), s_{t-1}), which does not see the words, and
       the scores are W tanh(V [h_t; s_t] + b) + c.
-    - "joint": the LSTM does not see the words either, and the scores are W h_t + U s_t
-      + b: each scores the labels, and the decision is joint.
+    - "joint": s_t as of "integrate"; the scores are W h_t + U s_t + b.
 
     Training reads the gold labels. Dropout applies only to the features.
 

@@ -57,7 +57,7 @@ def shift(by_distance: Float[Array, "m n P"]) -> Float[Array, "m n T"]:
 
 
 class _Attentive(nn.Module):
-    """What modules with relative attention have in common: sizes, rates, parts.
+    """What modules with relative attention have in common.
 
     Attributes:
         num_heads: Number of heads.
@@ -86,9 +86,8 @@ class RelativeAttention(_Attentive):
     """Attention whose scores depend on content and on the distance between tokens.
 
     The score of query i and key j is ((q_i + u) · k_j + (q_i + v) · r_{j-i}) / √k, with
-    r = W_r R. There is no bias and no output projection. The paper's distance is i - j,
-    and the authors' code adds 257 to every distance: both are ours with another W_r.
-    Memory is linear in T.
+    r = W_r R; no bias, no output projection; memory linear in T. The paper's distance
+    is i - j; the authors' code adds 257 to it: both are ours with another W_r.
     """
 
     @nn.compact
@@ -152,9 +151,8 @@ class RelativeAttention(_Attentive):
 class RelativeLayer(_Attentive):
     """Attention and a feed-forward network, each with a residual sum.
 
-    With "code": h' = LN(attention(h) + h), and the output is LN(h' + FFN(h')). With
-    "paper", literally eq. 8: o = LN(Linear(attention(h)) + h), and the output is
-    FFN(o). FFN: d → 2 d → d, ReLU.
+    "code": h' = LN(attention(h) + h), and the output is LN(h' + FFN(h')). "paper" (eq.
+    8): o = LN(Linear(attention(h)) + h), and the output FFN(o). FFN: d → 2 d → d, ReLU.
     """
 
     form: str = "code"
@@ -163,10 +161,7 @@ class RelativeLayer(_Attentive):
     def __call__(
         self, x, mask: Bool[Array, " T"], *, train: bool, keys=None, position=None
     ) -> Float[Array, " T d"]:
-        """Returns new features of each token, zero under padding.
-
-        Tokens attend to `keys`, by default x, which are in the residual sum, too.
-        """
+        """Returns features; tokens attend to `keys`, the residual, by default x."""
         dim = self.num_heads * self.head_dim
         keys = x if keys is None else keys
         attention = self.attention("attention")
@@ -206,15 +201,14 @@ class RelativeTransformer(_Attentive):
 class TwoStream(_Attentive):
     """UANet's refinement: words attend to words and to the draft labels.
 
-    N - 1 plain layers on the words give h. One more such layer on h gives Hx; attention
-    with queries from h and keys from the labels gives Hl. Both streams are first
-    projected to d. The authors' attention modules start as copies of one draw.
+    Both streams are first projected to d. N - 1 plain layers on the words give h. One
+    more such layer on h gives Hx; attention with queries from h and keys from the
+    labels gives Hl. The authors' attention modules start as copies of one draw.
 
-    "code": Hl is the output of attention with its own parameters, without residual sum,
-    normalisation or feed-forward network. "paper", literally eq. 7-8: all layers are
-    `RelativeLayer`s with "paper"; Hl = FFN(LN(Linear(a_l) + labels)) has its own
-    parameters except for W_r, which both streams of the last layer share (the W_kR of
-    eq. 7).
+    "code": Hl is the output of attention alone, with its own parameters. "paper",
+    literally eq. 7-8: all layers are `RelativeLayer`s with "paper";
+    Hl = FFN(LN(Linear(a_l) + labels)) has its own parameters but W_r, which both
+    streams of the last layer share (the W_kR of eq. 7).
 
     Attributes:
         num_layers: Number of layers, N; the last one has two streams.
@@ -262,9 +256,8 @@ class Refinement(nn.Module):
     """Scores labels from two streams, one of words and one of draft labels.
 
     The input for a draft label is the mean of the label vectors under the draft's
-    probabilities, as in the authors' code, or the vector of the most probable label, as
-    in eq. 7 and 8. The vectors are drawn from U(±600), the code's default: next to
-    words of unit scale, the label stream is a hundred times as strong.
+    probabilities (code), or the vector of the most probable label (eq. 7, 8). The code
+    draws these from U(±600): the label stream is a hundred times as strong as words.
 
     Attributes:
         representation: Separate word features; None to share those of the draft.
