@@ -1,11 +1,10 @@
 """Inference over the label sequences of one sentence, for the output of any head.
 
 Each function takes `potentials`, scores in nats; `mask`, True at the tokens; `labels`,
-label ids, ignored under padding. `jax.vmap` adds the batch. Potentials without
-transitions skip all scans. Those of an autoregressive head (head 'seq2seq') have a beam
-search; functions that need sums or maxima over all labellings raise ValueError for
-them. Padding is on the right and changes no result. A sentence without tokens has one
-labelling, the empty one, with score 0.
+label ids, ignored under padding, which is on the right and changes no result.
+`jax.vmap` adds the batch. Potentials without transitions skip all scans. Those of the
+head 'seq2seq' have a beam search; functions that need sums or maxima over all
+labellings raise ValueError for them. The empty sentence has one labelling, of score 0.
 """
 
 from __future__ import annotations

@@ -2,12 +2,8 @@
 
 No sums over labellings are needed, since the label probabilities of a token sum to one.
 Exact maxima are not possible, since each history of labels has its own state; hence the
-beam search. Shape letters: `T` tokens, `L` labels, `N` state size, `K` hypotheses of
-the beam.
-
-References:
-    Zhang, Chen, Zhao, Liu and Yin, "Learning Tag Dependencies for Sequence Tagging",
-    IJCAI 2018.
+beam search. For the paper see `models.seq2seq`. Shape letters: `T` tokens, `L` labels,
+`N` state size, `K` hypotheses of the beam.
 """
 
 from __future__ import annotations
@@ -84,10 +80,9 @@ def constrain(potentials: Autoregressive, constraints: Constraints) -> Autoregre
 def viterbi(potentials: Autoregressive, mask: Mask) -> Int[Array, " T"]:
     """Returns a probable labelling, by beam search; 0 under padding.
 
-    With one hypothesis (the length of `beam`), the search takes the best label of each
-    token, given those before; with as many hypotheses as labellings, it is exact. It
-    avoids labels from which no allowed end is reachable, so constraints hold if any
-    labelling obeys them.
+    With one hypothesis (the length of `beam`) it is greedy; with as many as labellings,
+    exact. It avoids labels from which no allowed end is reachable, so constraints hold
+    if any labelling obeys them.
     """
     width = potentials.beam.shape[0]
     zeros = jnp.zeros((width, potentials.recurrent.shape[0]), potentials.words.dtype)

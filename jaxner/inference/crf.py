@@ -1,13 +1,13 @@
 """Inference over the labellings of one sentence: a CRF's, or of independent labels.
 
-Shape letters: `T` tokens, `L` labels, `N` labellings. For a CRF, every kernel is a scan
-that takes O(T·L²) time. Its messages are normalised at each token and the normalisers
-are summed once, at the end: float32 stays exact to rounding for thousands of tokens.
-Marginals are never exp(alpha + beta - log Z), which loses all digits in float32.
+Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001; Rabiner, "A
+Tutorial on Hidden Markov Models", Proc. IEEE 77(2), 1989. Shape letters: `T` tokens,
+`L` labels, `N` labellings.
 
-References:
-    Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001.
-    Rabiner, "A Tutorial on Hidden Markov Models", Proc. IEEE 77(2), 1989.
+For a CRF, every kernel is a scan that takes O(T·L²) time. Its messages are normalised
+at each token and the normalisers are summed once, at the end: float32 stays exact to
+rounding for thousands of tokens. Marginals are never exp(alpha + beta - log Z), which
+loses all digits in float32.
 """
 
 from __future__ import annotations
@@ -26,13 +26,7 @@ Mask = Bool[Array, " T"]
 
 
 class Constraints(NamedTuple):
-    """The constraints of a label scheme; True where allowed.
-
-    Attributes:
-        start: Whether a sentence may start with each label.
-        transitions: Whether label j (column) may follow label i (row).
-        end: Whether a sentence may end with each label.
-    """
+    """What a scheme allows: labels at start and end, and j after i, at `[i, j]`."""
 
     start: Bool[Array, " L"]
     transitions: Bool[Array, "L L"]
@@ -103,20 +97,14 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
 def at_temperature(
     potentials: Potentials, temperature: float | Float[Array, ""]
 ) -> Potentials:
-    """Returns all scores divided by a temperature (Guo et al., ICML 2017).
-
-    Probabilities become p(y)^(1/temperature), renormalised.
-    """
+    """Returns all scores divided by a temperature (Guo et al., ICML 2017)."""
     return jax.tree.map(lambda scores: scores / temperature, potentials)
 
 
 def score(
     potentials: Potentials, labels: Int[Array, " T"], mask: Mask
 ) -> Float[Array, ""]:
-    """Returns the unnormalised score of one labelling, in nats.
-
-    For an autoregressive head, the score is normalised: the log partition is 0.
-    """
+    """Returns the score of one labelling, in nats; normalised only for 'seq2seq'."""
     emissions, transitions, start, end = chain(potentials)
     chosen = jnp.take_along_axis(emissions, labels[:, None], axis=1)[:, 0]
     total = jnp.sum(chosen, where=mask)
@@ -150,11 +138,8 @@ def forward(potentials: Potentials, mask: Mask):
 
 
 def expected(potentials: Potentials, alphas: Float[Array, "T L"], mask: Mask):
-    """Returns the expected count of each potential, which is the gradient of log Z.
-
-    p(y_t) = Σ_j p(y_t | y_{t+1} = j, the past) p(y_{t+1} = j): a sum of products, in
-    which nothing cancels.
-    """
+    """Returns the expected count of each potential, which is the gradient of log Z."""
+    # p(y_t) = Σ_j p(y_t | y_{t+1} = j, the past) p(y_{t+1} = j): nothing cancels.
     _, transitions, _, end = chain(potentials)
 
     def back(carry, inputs):
@@ -223,10 +208,8 @@ def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
     """Returns the entropy of the distribution over whole labellings, in nats.
 
     At most the sum of the tokens' entropies, with equality for independent labels.
-
-    References:
-        Mann and McCallum, "Efficient Computation of Entropy Gradient for
-        Semi-Supervised Conditional Random Fields", NAACL 2007.
+    Method: Mann and McCallum, "Efficient Computation of Entropy Gradient for
+    Semi-Supervised Conditional Random Fields", NAACL 2007.
     """
     if not is_chain(potentials):
         logs = log_softmax(potentials.emissions)
@@ -251,7 +234,7 @@ def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
 def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
     """Returns the best labelling; 0 under padding, the lowest label id on ties.
 
-    For an autoregressive head, this uses beam search and may miss the best.
+    The beam search of an autoregressive head may miss the best.
     """
     emissions, transitions, start, end = chain(potentials)
     if not is_chain(potentials):
@@ -289,9 +272,10 @@ def n_best(
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
     """Returns the n best labellings and their scores, in nats, best first; n is static.
 
-    The first is the result of `viterbi`. If there are fewer than n labellings that are
-    not forbidden, the others have score -inf and label 0 everywhere. Time is
-    O(T·n·L² log(n·L)), memory O(T·n·L).
+    The first is that of `viterbi`. If fewer than n are not forbidden, the others have
+    score -inf and label 0 everywhere. Time is O(T·n·L² log(n·L)), memory O(T·n·L).
+    Method: Seshadri and Sundberg, "List Viterbi decoding algorithms with applications",
+    IEEE Trans. Communications 42, 1994: the parallel algorithm.
 
     Raises:
         ValueError: n is below 1.
@@ -300,10 +284,6 @@ def n_best(
         >>> potentials = Potentials(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
         >>> [array.tolist() for array in n_best(potentials, jnp.ones(2, bool), 2)]
         [[[0, 1], [0, 0]], [3.0, 2.0]]
-
-    References:
-        Seshadri and Sundberg, "List Viterbi decoding algorithms with applications",
-        IEEE Trans. Communications 42, 1994: the parallel algorithm.
     """
     if n < 1:
         raise ValueError(f"The number of labellings must be at least 1, got {n}")
@@ -343,11 +323,8 @@ def n_best(
 def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array, " T"]:
     """Returns a labelling drawn by its probability; 0 under padding.
 
-    `jax.vmap` over keys computes the messages once. The same key draws the same labels
-    for any padding.
-
-    References:
-        Scott, "Bayesian Methods for Hidden Markov Models", JASA 97(457), 2002.
+    `jax.vmap` over keys computes the messages once. Padding changes no draw. Method:
+    Scott, "Bayesian Methods for Hidden Markov Models", JASA 97(457), 2002.
     """
     emissions, transitions, _, end = chain(potentials)
 

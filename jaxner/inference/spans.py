@@ -1,10 +1,10 @@
 """Exact probabilities of spans: those of a labelling, given ones, or all.
 
 A span is an entity of a labelling if one begins at its first token, continues up to
-its last, and ends there. `LabelSpans` says whether a label continues the span of the
-label before it, so these functions know neither strings nor schemes. A probability is
-the sum over all labellings that contain this span, ill-formed ones included; one pass
-computes all of them.
+its last, and ends there; `LabelSpans` says which labels continue a span. A probability
+is the sum over all labellings that contain this span, ill-formed ones included; one
+pass computes all (the constrained forward-backward algorithm of Culotta and McCallum,
+"Confidence Estimation for Information Extraction", HLT-NAACL 2004).
 
 The distribution over labellings is a Markov chain from right to left,
 
@@ -15,10 +15,6 @@ and a span needs only the part of the chain within it. Nothing is divided or sub
 so float32 loses no digits. Shape letters: `T` tokens, `L` labels, `K` types, `N` spans,
 `W` widths. Time is O(T·L²) for the spans of one labelling, O(T·L²·N) for given spans
 and O(T·L²·W) for all; memory is O(T·L) times 1, N or W.
-
-References:
-    Culotta and McCallum, "Confidence Estimation for Information Extraction",
-    HLT-NAACL 2004: the constrained forward-backward algorithm.
 """
 
 from __future__ import annotations
@@ -132,8 +128,7 @@ def entity_probabilities(
 ) -> Float[Array, " T"]:
     """Returns the probability of each entity of a labelling, at its first token.
 
-    This is the total probability of all labellings with the same entity: same first
-    token, same last token and same type, with any labels. Zero at other tokens.
+    Zero at other tokens. The same entity has the same bounds and type, with any labels.
 
     Example:
         >>> bio = LabelSpans(  # O, B, I
@@ -215,8 +210,7 @@ def log_probability(
 ) -> Float[Array, ""]:
     """Returns the log-probability of one labelling, in nats.
 
-    This is `score` minus `log_partition`, more precise in float32. A forbidden
-    labelling has a large negative number.
+    More precise than `score` - `log_partition`; large and negative if forbidden.
     """
     _, transitions, _, end = crf.chain(potentials)
     steps = jnp.where(_next(mask)[:, None], transitions.T[_next(labels)], end[None])

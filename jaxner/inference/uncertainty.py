@@ -20,12 +20,10 @@ _RANKS = (2, 2, 1, 1)  # ranks of the potentials of one pass
 
 
 def each_pass(compute: Callable[[Potentials], Any], potentials: Potentials) -> Any:
-    """Returns what `compute` returns for each pass, with a leading axis `M`.
+    """Returns `compute`'s tree of arrays for each pass, with a leading axis `M`.
 
-    Args:
-        compute: Maps the potentials of one pass to a tree of arrays.
-        potentials: Potentials of all passes: emissions `[M, T, L]`; the other arrays
-            also have the leading axis, or are the same in all passes.
+    Emissions are `[M, T, L]`; the other potentials also have the leading axis, or are
+    the same in all passes.
 
     Example:
         >>> passes = Potentials(jnp.zeros((3, 5, 2)), jnp.zeros((2, 2)))
@@ -67,10 +65,8 @@ class Uncertainty(NamedTuple):
     Attributes:
         labels: The label with the highest mean probability.
         probabilities: Mean label probabilities over the passes.
-        entropy: Entropy of the mean probabilities: total uncertainty, in nats, from 0
-            to log L.
-        expected_entropy: Mean entropy of the passes: uncertainty in the data
-            (aleatoric), in nats.
+        entropy: Entropy of these means: total uncertainty, in nats, 0 to log L.
+        expected_entropy: Mean entropy of a pass: the data's uncertainty (aleatoric).
         mutual_information: Difference of the two: uncertainty in the weights
             (epistemic), in nats; 0 if all passes agree.
         vote_share: Share of the passes whose best label is that of `labels`, 0 to 1.
@@ -93,15 +89,13 @@ def entropy(probabilities: Float[Array, "*S L"]) -> Float[Array, "*S"]:
 def summarise(samples: Float[Array, "M T L"]) -> Uncertainty:
     """Returns a summary of the label probabilities in each pass; zero under padding.
 
+    For the mutual information see Houlsby, Huszár, Ghahramani and Lengyel, "Bayesian
+    Active Learning for Classification and Preference Learning", 2011 (arXiv 1112.5745).
+
     Example:
         >>> split = summarise(jnp.array([[[1.0, 0.0]], [[0.0, 1.0]]]))
         >>> round(float(split.mutual_information[0]), 4), float(split.vote_share[0])
         (0.6931, 0.5)
-
-    References:
-        Houlsby, Huszár, Ghahramani and Lengyel, "Bayesian Active Learning for
-        Classification and Preference Learning", 2011 (arXiv 1112.5745): the mutual
-        information of a label and the weights.
     """
     mean = jnp.mean(samples, axis=0)
     labels = jnp.argmax(mean, axis=-1).astype(jnp.int32)
