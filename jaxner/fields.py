@@ -1,8 +1,7 @@
 """Allowed values of options: ranges and choices, as annotations of fields.
 
-The annotation of a field, such as `dropout: Rate = 0.5`, is the only place that states
-its allowed values: models check themselves by it, configs their options, and public
-functions their arguments.
+An annotation such as `dropout: Rate = 0.5` is the only place that states them: models
+check themselves by it, configs their options, and public functions their arguments.
 """
 
 from __future__ import annotations
@@ -27,11 +26,10 @@ from jaxner.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The allowed numbers of an option; a bound of None is no bound.
+    """The allowed numbers of an option; `least` and `most` are allowed themselves.
 
-    `least` and `most` are inclusive, `above` and `below` exclusive. `step` is the
-    distance between the numbers, from `least` on; 0: any number. `note` is a hint for
-    the error.
+    `step` is the distance between allowed numbers, from `least` on, or 0 for any;
+    `note` is a hint for the error.
     """
 
     least: int | float | None = None
@@ -84,8 +82,7 @@ class Encodings(OneOf):
         return True
 
 
-DERIVED = "derived"
-"""Marks a field whose value comes from the data, so it is not an option."""
+DERIVED = "derived"  # marks a field whose value comes from the data: no option
 
 Derived = Annotated[int, DERIVED]
 Size = Annotated[int, Range(least=1)]
@@ -170,10 +167,7 @@ def names(module: type) -> list[str]:
 
 
 def check_fields(instance: Any) -> None:
-    """Checks the options of an instance of a dataclass or Linen module.
-
-    Each by itself, and then together by its method `check`, if there is one.
-    """
+    """Checks each option of a dataclass or Linen module, then all by its `check`."""
     kind = type(instance)
     for name, field in of(kind).items():
         check(name, getattr(instance, name), field.hint, f" of {kind.__name__}")
@@ -182,11 +176,7 @@ def check_fields(instance: Any) -> None:
 
 
 def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
-    """Checks the value of one option of this name; `whose` follows it in the error.
-
-    Raises:
-        InputError: The value is not allowed.
-    """
+    """Raises InputError, with `name` and `whose` in it, unless a value is allowed."""
     if wrong := _problem(value, hint, name, whose):
         raise InputError(wrong)
 

@@ -23,23 +23,15 @@ Weights = dict[str, Any]
 
 
 FORBIDDEN = -1e30
-"""Score of a forbidden label or pair.
-
-Finite, since -inf gives NaN gradients once a label is unreachable; low enough to
-outweigh scores of any model.
-"""
+"""Score of a forbidden label or pair; finite, since -inf would give NaN gradients."""
 
 
 class Pieces(NamedTuple):
     """The word pieces of a sentence, in windows that fit a pretrained encoder.
 
-    `W` windows of `S` pieces, with special pieces; `Q` pieces of the longest token.
-
-    Attributes:
-        windows: Piece ids; several windows overlap.
-        mask: False under padding.
-        positions: Positions of each token's pieces in the concatenated windows (window
-            · S + position in the window); -1 past the last piece of a token.
+    `W` overlapping windows of `S` piece ids, with special pieces; `Q` pieces of the
+    longest token. `positions` holds window · S + position in the window of each token's
+    pieces; -1 past the last.
     """
 
     windows: Int[AnyArray, " W S"]
@@ -62,7 +54,6 @@ class Sentence(NamedTuple):
         caps: Class of each word, one of `Caps`; None if the model does not use it, as
             for all that follows.
         vectors: Precomputed vectors of `S` layers; 0 under padding.
-        pieces: Word pieces.
     """
 
     words: Int[AnyArray, " T"]
@@ -77,8 +68,7 @@ class Sentence(NamedTuple):
 def batch_axes(batch: Sentence) -> Sentence:
     """Returns the axes over which `jax.vmap` maps the sentences of a batch.
 
-    `chars` may be `[B, U, C]`, or `[U, C]` if the sentences share their distinct words,
-    so that the model reads each once for the whole batch.
+    `chars` is `[B, U, C]`, or `[U, C]` for shared words, which are then read only once.
     """
     fields: Any = (None if field is None else 0 for field in batch)
     axes = Sentence(*fields)
@@ -115,12 +105,8 @@ class WordVectors(NamedTuple):
 class Potentials(NamedTuple):
     """Scores of label sequences of one sentence, in nats.
 
-    Attributes:
-        emissions: Score of each label at each token.
-        transitions: `transitions[i, j]` scores label `i` followed by label `j`. None if
-            labels are independent given the sentence, as are `start` and `end` then.
-        start: Score of each label at the first token.
-        end: Score of each label at the last token.
+    `transitions[i, j]` scores label i followed by label j; `start` and `end` score the
+    labels of the first and last token. All three are None for independent labels.
     """
 
     emissions: Float[Array, " T L"]
