@@ -6,9 +6,8 @@ r"""BERT-Softmax, BERT-CRF and BERT-UANet (the last rows of Gui et al.'s, 2020, 
 Published: entity F1 on CoNLL-2003 test 91.62, 91.71 and 92.02.
 
 `data.pretrained` is a local folder in Hugging Face's layout: config.json,
-model.safetensors and vocab.txt. The run starts from its weights and then needs the
-folder no more. A token's features come from its first word piece, or from the mean of
-its pieces; sentences too long for the encoder are split into overlapping windows.
+model.safetensors and vocab.txt; only the start of a run needs it. Sentences too long
+for the encoder are split into overlapping windows.
 
 Learning rates (`optimizer.parts.bert.learning_rate`, decay on all weights) and numbers
 of epochs are ours: neither the paper nor the authors' code gives them. UANet's draft is
@@ -21,7 +20,7 @@ After the colon: the data set, and
     model=softmax    a linear layer on BERT's vectors (the default)
     model=crf        the same under a CRF
     model=uanet      draft and refinement
-    pool=mean        a token is the mean of its word pieces
+    pool=mean        a token is the mean of its word pieces, not the first of them
 """
 
 from jaxner import configuration, families

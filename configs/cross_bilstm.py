@@ -4,11 +4,10 @@ r"""Cross- and Att-BiLSTM-CNN (Li, Fu and Ma, AAAI 2020), and their baseline.
     python train.py --config configs/cross_bilstm.py:wnut17
     python train.py --config configs/cross_bilstm.py:ontonotes5,model=cross
 
-The text that we have lacks the paper's tables. It says that the best system is 1.4
-points above the best comparable earlier system on OntoNotes 5 (86.99, if that is
-Strubell et al.'s Bi-LSTM-CRF) and .7 above the baseline; on WNUT-17 4.6 and 2.2. Best
-dev epoch of 400 (OntoNotes 5, GloVe vectors of 300 dimensions) or 1,600 (WNUT-17,
-Godin's Twitter vectors of 400).
+We lack the paper's tables. Its text says that the best system is 1.4 points above the
+best comparable earlier one on OntoNotes 5 (86.99, if that is Strubell et al.'s
+Bi-LSTM-CRF) and .7 above the baseline; on WNUT-17 4.6 and 2.2. Best dev epoch of 400
+(OntoNotes 5, GloVe vectors of 300) or 1,600 (WNUT-17, Godin's Twitter vectors of 400).
 
 As in the authors' code, vectors are frozen; all words without one share a trained
 vector; look-up is case-sensitive; the alphabet has 85 characters (other punctuation has
@@ -24,9 +23,8 @@ After the colon: the data set, and
     model=direction   the baseline with a softmax for each direction, probabilities
                       summed (Chiu and Nichols, 2016)
 
-To see what the parts of the attention model do (the paper's table of chunk recalls on
-OntoNotes 5 dev), evaluate without retraining, with `hidden`, `context` (all heads) or
-`context1` … `context5`:
+For the paper's table of chunk recalls by parts of the attention model (OntoNotes 5
+dev), evaluate with `hidden`, `context` (all heads) or `context1` … `context5`:
 
     python evaluate.py --workdir RUN --split dev --chunks \
         --model encoder.then.keep=hidden

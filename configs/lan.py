@@ -7,11 +7,9 @@ A baseline of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003
 90.77, on OntoNotes 5 88.16, accuracy on WSJ 97.58. Users report about 85 on OntoNotes 5
 with BIO labels.
 
-Three BiLSTMs; after each of the first two, tokens attend to vectors of the labels, and
-after the third, the attention scores are the scores of the labels. There is no CRF. An
-LSTM reads the characters; a word's features are the final states of both directions.
-Settings are as in the authors' README, but biases start at 0, where PyTorch draws them;
-training stops when the dev score has not risen for ten epochs.
+Three BiLSTMs with attention to label vectors (see `jaxner.models.lan`), no CRF; an LSTM
+reads the characters. Settings are as in the authors' README, but biases start at 0,
+where PyTorch draws them; training stops after ten epochs without a better dev score.
 
 After the colon: the data set, and
 

@@ -6,8 +6,8 @@ r"""Parallel recurrent networks (Žukov-Gregorič, Bachrach and Coope, ACL 2018)
 Published: entity F1 on CoNLL-2003 test 91.48 ± .22, Lample et al.'s (2016) vectors.
 About an hour on a CPU.
 
-16 BiLSTMs in parallel on the same input, each with an output of 64, that is a state of
-32 in each direction. The penalty compares the units of one direction.
+16 BiLSTMs read the same input, each with a state of 32 in each direction. The penalty
+compares the units of one direction.
 
 The paper does not give batch size, epochs and label scheme: we use 16 sentences, 50
 epochs, BIOES, digits as 0 (as in Lample et al.), and a loss that is the mean over
@@ -15,9 +15,8 @@ sentences of the sum over words. Forget gates' biases start at 1. Where the pape
 literal choice costs much, or is missing, we chose by measurement (docs/systems.md): the
 penalty is over pairs of units, vectors are frozen, gradients are clipped at 5, and a
 word that occurs once counts as unknown with a probability of .5. The paper's own:
---config.objective.orthogonality_form=identity
---config.data.train_words=True --config.optimizer.clip_norm=None
---config.model.representation.singleton_dropout=0.
+--config.objective.orthogonality_form=identity --config.data.train_words=True
+--config.optimizer.clip_norm=None --config.model.representation.singleton_dropout=0.
 
 After the colon: the data set, and
 

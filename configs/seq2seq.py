@@ -6,10 +6,9 @@ r"""BiLSTM-Seq2seq: labels that depend on all labels before them (Zhang et al., 
 A baseline of UANet (Gui et al., 2020). Published there: entity F1 on CoNLL-2003 test
 91.22, accuracy on WSJ 97.59.
 
-A BiLSTM reads the words, an LSTM the labels so far, joined in one of three ways. Since
-we only have the abstract (IJCAI 2018), the formulas and all sizes are ours (see
-`jaxner.models.seq2seq`); the other settings are those of NCRF++ with clipped gradients.
-Training reads the gold labels (teacher forcing).
+A BiLSTM reads the words, an LSTM the labels so far (in training, the gold labels). We
+only have the abstract (IJCAI 2018), so the formulas and all sizes are ours (see
+`jaxner.models.seq2seq`); other settings are those of NCRF++ with clipped gradients.
 
 After the colon: the data set, and
 

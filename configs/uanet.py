@@ -78,9 +78,8 @@ def get_config(config, arg):
     config.model.mc_dropout.average = "probabilities" if is_paper else "scores"
     if arg.dataset != "sample":
         return
-    # Faster learning, for 2,000 steps instead of 150,000. The gradient of label vectors
-    # from U(±600) is a hundred times that of the draft, so that the joint clip leaves
-    # almost no step for the draft.
+    # Faster learning, for 2,000 steps instead of 150,000: with label vectors from
+    # U(±600), the joint clip leaves almost no step for the draft.
     config.optimizer.learning_rate = 0.03
     if refinement:
         config.model.refinement.label_scale = 1.0
