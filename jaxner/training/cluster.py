@@ -26,8 +26,7 @@ DETERMINISTIC = (
     "--xla_gpu_deterministic_ops=true",
     "--xla_gpu_exclude_nondeterministic_ops=true",
 )
-"""XLA flags for sums in a fixed order: no atomic additions, only deterministic kernels.
-"""
+"""XLA flags for sums in a fixed order: no atomic additions, deterministic kernels."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,10 +108,7 @@ def _restart(sharding: NamedSharding | None) -> Any:
 
 
 def placement(num_devices: int | None = None, num_seeds: int = 1) -> Placement:
-    """Returns the placement of a run with restarts in one program.
-
-    The number of mesh rows divides both restarts and devices.
-    """
+    """Returns the placement of a run with restarts in one program."""
     chosen = chosen_devices(num_devices)
     if len(chosen) == 1:
         return ALONE

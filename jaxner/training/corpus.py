@@ -62,10 +62,7 @@ _SHARE = 0.25  # of a device's memory, which vectors may take unless they are as
 
 
 def load_split(options: Mapping[str, Any], name: str) -> Split:
-    """Loads "train", "dev" or "test" of the configured corpus, with its vectors.
-
-    With `split_dev`, that share of train is dev, drawn by `split_seed`.
-    """
+    """Loads "train", "dev" (or `split_dev` of train) or "test", with its vectors."""
     share = options.get("split_dev")
     if share and name in ("train", "dev"):
         with contextlib.suppress(FileNotFoundError):
@@ -91,8 +88,7 @@ def load_file(
 def reading_of(folder: str) -> dict[str, Any]:
     """Returns how a run reads its files, as keywords of `corpora.read`.
 
-    Without the format, which is that of its own files alone. Empty for a folder of
-    `jaxner.save`.
+    Without the format, its own files' alone. Empty for a folder of `jaxner.save`.
     """
     run = Workdir(folder)
     if not (run.path / "config.json").exists():
@@ -198,8 +194,7 @@ def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> 
 
     Raises:
         FileNotFoundError: A file is missing.
-        InputError: A file is malformed, or the vectors do not fit the model or the
-            corpus.
+        InputError: A file is malformed, or the vectors do not fit model or corpus.
     """
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     log(f"{train.summary()}\n{dev.summary()}")
@@ -484,20 +479,12 @@ def _at(array: Any, index: Array, mask: Bool[Array, "B T"], empty: Any = 0) -> A
 
 
 class Corpus:
-    """The training text on the devices, and its batches.
+    """The training text on the devices, and its batches; its sentences are not padded.
 
-    Args:
-        sentences: Encoded sentences without padding.
-        labels: Label ids of each sentence.
-        model: Reads the sentences.
-        vectors_on_device: Whether precomputed vectors lie on the device; None: if they
-            need at most a quarter of an accelerator's memory.
-        place: Placement of arrays.
-        **options: As of `Batches`: `batch_size`, `num_blocks`, `num_shapes`.
+    `vectors_on_device` None puts precomputed vectors there if they need at most a
+    quarter of an accelerator's memory. `options` are those of `Batches`.
 
     Attributes:
-        batches: The batches' sizes and order.
-        arrays: The text, placed.
         sizes: Padded sizes of blocks, by shape.
     """
 

@@ -58,11 +58,7 @@ def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def check_same_data(
     folder: Workdir, record: dict[str, Any], vocabulary: Vocabulary
 ) -> None:
-    """Checks that the data of a resumed run are those of `describe` and vocabulary now.
-
-    Raises:
-        ValueError: A file has changed, or jaxner reads it differently.
-    """
+    """Raises ValueError if a resumed run's data, or how they are read, have changed."""
     file = folder.path / "environment.json"
     if not file.exists():
         return

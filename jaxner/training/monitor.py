@@ -36,14 +36,7 @@ def waiting(console: Console, what: str) -> Iterator[None]:
 
 
 class Monitor:
-    """A context that shows the progress of a run.
-
-    Args:
-        console: Console to print to.
-        steps_per_epoch: Optimizer steps in an epoch.
-        num_epochs: Epochs in the run, for the remaining time.
-        num_programs: Programs to compile.
-        tensorboard: Folder for TensorBoard's scalars, or None.
+    """A context that shows the progress of a run; `num_programs` are those to compile.
 
     Attributes:
         first_loss: Mean loss of the first epoch, or of the first step in this process.

@@ -113,8 +113,7 @@ def orthogonality(
         ValueError: `kernels` is empty.
 
     References:
-        Žukov-Gregorič et al. (2018), eq. 1, without its outer sum, whose index does not
-        occur in it.
+        Žukov-Gregorič et al. (2018), eq. 1, without its outer sum over an unused index.
     """
     if not kernels:
         raise ValueError("objective.orthogonality needs an encoder with LSTMs")
@@ -155,12 +154,10 @@ def batch_loss(
     key: Array | None = None,
     objective: Objective = Objective(),
 ) -> Float[Array, ""]:
-    """Returns the loss of one batch, in nats; ignores sentences without tokens.
+    """Returns the loss of one batch, in nats.
 
     Args:
-        model: What `models.build` returned.
-        weights: Its weights.
-        batch: Sentences with a leading batch axis.
+        batch: Sentences with a leading axis; those without tokens are ignored.
         labels: Label ids; ignored under padding. On a mesh with Explicit axes they are
             moved to where the batch's sentences lie.
         key: Draws the dropout masks; None for no dropout.
@@ -210,8 +207,7 @@ def sentence_loss(
 ) -> Float[Array, ""]:
     """Returns the terms that are sums over sentences, for a batch or a part of it.
 
-    The arguments are those of `batch_loss`, and `rows`, the index of each sentence in
-    its batch, which determines its dropout masks.
+    `rows`, the index of each sentence in its batch, determines its dropout masks.
     """
     losses, gaps = _sentence_terms(model, weights, batch, labels, rows, key, objective)
     size = {"sum": 1, "token": sizes.tokens, "sentence": sizes.sentences}

@@ -34,8 +34,7 @@ def adam_eps_hat(
     1e-6 are for the form here.
 
     References:
-        Kingma and Ba, "Adam", ICLR 2015, end of section 2 (ε̂); TensorFlow's operation
-        `ApplyAdam`.
+        Kingma and Ba, "Adam", ICLR 2015, section 2, end (ε̂); TensorFlow's `ApplyAdam`.
 
     Example:
         >>> tx = adam_eps_hat(0.1, b1=0.0, b2=0.75, eps=1.0)
@@ -107,13 +106,11 @@ class Options:
 
     Attributes:
         learning_rate: Initial rate; with a warm-up, the highest rate.
-        decay: Decay of the rate over epochs; the rate of an epoch (from 0) is
-            learning_rate / (1 + decay · epoch).
-        warmup: Share of the steps in which the rate rises linearly, before it falls
-            linearly to zero.
+        decay: The rate of an epoch (from 0) is learning_rate / (1 + decay · epoch).
+        warmup: Share of the steps in which the rate rises, before it falls to zero,
+            both linearly.
         clip_norm: Maximum norm of the gradient; 0 for no limit.
-        clip: One of `CLIPS`: clip all parts of the optimizer together (the
-            default), or each part separately.
+        clip: One of `CLIPS`: clip all parts together (the default), or each alone.
         weight_decay: Weight of the parameters added to the clipped gradient; for
             "adamw", added to the step.
         momentum: Momentum of "sgd".
@@ -171,11 +168,9 @@ def build(
 ) -> optax.GradientTransformation:
     """Returns the optimizer of a config's options; equal options give the same object.
 
-    Args:
-        options: `name`, those of `Options`, and `parts`, such options for the
-            parameters below a path ("refinement", "bert"). All parts share `clip_norm`.
-        steps_per_epoch: Number of batches.
-        num_epochs: Epochs of the run; needed for `warmup`.
+    The options are `name`, those of `Options`, and `parts`: such options for the
+    parameters below a path ("refinement", "bert"). All parts share `clip_norm`. A
+    `warmup` needs `num_epochs`.
 
     Raises:
         ValueError: The name or an option is unknown; or, from `init`, a part has no
@@ -242,8 +237,7 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
 def part_of_each(params: Any, paths: Sequence[str]) -> Any:
     """Returns the part of every parameter: the longest path above it, or `REST`.
 
-    A path may begin anywhere in the tree: "bert" matches the representation's, and that
-    of a refinement with its own representation.
+    A path may begin anywhere in the tree: "bert" also matches a refinement's own.
     """
     used = set()
 

@@ -56,15 +56,11 @@ def fit(
     their field, since all taps on the way are zero.
 
     Args:
-        probe: One of `jaxner.data.probes`, or your own.
         encoder: Options or your own module, as for `models.build`; so are `head` and
             `representation`.
         objective: Options of `Objective`.
-        steps: Number of steps.
         learning_rate: Adam's initial rate, which falls linearly to zero.
-        seed: Seed of the initial weights.
-        documents: Whether to read the sentences of a document as one sequence with
-            separators, or separately.
+        documents: Whether to read a document as one sequence, with separators.
 
     Raises:
         ValueError: An option is unknown.

@@ -87,12 +87,10 @@ class Data:
         zero_digits: Whether all digits are 0.
         unescape: Whether -LRB- is a bracket, as in treebanks.
         alphabet: The known characters; None: those of train.
-        typed_unknowns: Whether ASCII characters beyond the alphabet keep their type
-            (upper, digit, …).
+        typed_unknowns: Whether unknown ASCII characters keep a type (upper, digit, …).
         train_words: Whether to train all word vectors; if not, only the unknown word's.
         min_count: Rarer training words without a vector are unknown.
-        min_count_without_vectors: The same if there is no file of vectors; None: as
-            `min_count`.
+        min_count_without_vectors: The same without `vectors`; None: as `min_count`.
         vectors: File of word vectors, or its name among the data.
         standardise_vectors: Whether to divide vectors by their standard deviation.
         min_vector_match: Smallest share of the distinct training words with a vector.
@@ -193,8 +191,7 @@ def check(config: Mapping[str, Any]) -> None:
     """Checks all values of a config, each by itself and then together.
 
     Raises:
-        ValueError: An option is unknown; or a value is out of range, not among the
-            choices, of another type, or can not be beside another one.
+        ValueError: An option is unknown, or its value wrong alone or beside another.
     """
     for section in sections(config):
         known = section.fields

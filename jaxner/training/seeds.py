@@ -40,11 +40,10 @@ def configs_of(config: Any) -> list[Any]:
 def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     """Returns a summary of the `result.json` of each seed.
 
-    Returns:
-        `seeds`: best epoch and main figures of each seed; `figure`: "f1" or "accuracy";
-        and for each split the `mean`, the sample standard deviation `std`, `min`,
-        `max`, and `interval`, the bootstrap interval of the mean over seeds at `LEVEL`.
-        Figures are in percent; an undefined one (no entities) counts as 0.
+    It has `seeds`, best epoch and main figures of each; `figure`, "f1" or "accuracy";
+    and by split, `mean`, `min`, `max`, the sample standard deviation `std`, and
+    `interval`, the bootstrap interval of the mean over seeds at `LEVEL`. Figures are in
+    percent; an undefined one (no entities) counts as 0.
 
     Example:
         >>> dev = [{"best_epoch": 3, "dev": {"f1": f1}} for f1 in (90.0, 92.0)]

@@ -68,10 +68,7 @@ def loss_and_gradient(
     rows: Int[Array, " B"],
     key: Array,
 ):
-    """Returns the loss of a block of a batch, and the gradient.
-
-    Without the terms that depend on the weights alone, which `update` adds.
-    """
+    """Returns a block's loss and gradient, without the terms of the weights alone."""
     model, _, objective, sizes, _ = recipe
 
     def loss_of(params):
@@ -102,15 +99,9 @@ def update(recipe: Recipe, state: State, loss: Any, grads: Any) -> State:
 class Step:
     """Takes the steps of a run, or of several restarts at once.
 
-    Args:
-        recipe: Model, optimizer and objective.
-        frozen: The frozen weights, with an axis of restarts unless they are shared.
-        arrays: The corpus, on the devices.
-        keys: Key of each restart, `[K]`.
-        place: Placement of arrays.
-        is_shared: Whether the frozen weights are the same for all restarts.
-        compiling: Returns a context for the call of a program, by the padded size of
-            its block; None for that of the update.
+    `frozen` has an axis of restarts unless `is_shared`; `keys` are `[K]`. `compiling`
+    returns a context for the call of a program, by the padded size of its block, None
+    for the update's.
     """
 
     def __init__(

@@ -44,11 +44,8 @@ def main_run(
 ) -> dict[str, Any]:
     """Trains or resumes the run of a config, and scores its best checkpoint.
 
-    Args:
-        config: What a config file returned; with `num_seeds` above 1, all restarts from
-            `seed` on are trained.
-        workdir: The run folder; for restarts, the folder above theirs.
-        name: Name of the config, for the screen.
+    With `num_seeds` above 1, all restarts from `seed` on are trained, in folders below
+    `workdir`. `name` is the config's, for the screen.
 
     Returns:
         The content of `result.json`; for restarts, what `seeds.summarise` returned.
@@ -56,8 +53,8 @@ def main_run(
     Raises:
         FloatingPointError: The loss is not finite, or a thousand times its first.
         SystemExit: A signal (Ctrl-C, SIGTERM) stopped the run, which can be resumed.
-        ValueError: An option is unknown or wrong, or the folder has a run with another
-            config or other data.
+        ValueError: An option is wrong, or the folder has a run of another config or
+            with other data.
     """
     schema.check(config.to_dict())
     console.quiet = not cluster.is_writer()
@@ -99,14 +96,11 @@ def _restarts(config: Any, top: Workdir, name: str | None) -> dict[str, Any]:
 def train(
     configs: Sequence[Any], folders: Sequence[Workdir], top: Workdir, name: str | None
 ) -> list[dict[str, Any]]:
-    """Trains one run, or several restarts in one program, each until it would stop.
+    """Trains a run, or restarts in one program; returns the best checkpoints' results.
 
     A restart that has stopped still takes part in the steps until the last one stops,
     but is no longer scored or written. `top` is the folder with the checkpoint to
     resume from: the run's own, or that above the restarts'.
-
-    Returns:
-        The results of the best checkpoints.
     """
     config, is_single = configs[0], len(configs) == 1
 
@@ -354,10 +348,6 @@ def _resumed(
 
     Each epoch saves both checkpoints, and finishes before the next saves begin. So if a
     kill interrupted only the best one's save, the latest has the same weights.
-
-    Raises:
-        DamagedFileError: A checkpoint is damaged, or belongs to another run.
-        InputError: The run has more epochs already than are wanted.
     """
     is_single = len(best) == 1
     for series in (latest, *best):
@@ -438,11 +428,10 @@ def final_scores(
     task: Task,
     place: cluster.Placement,
 ) -> dict[str, Any]:
-    """Scores splits with the best checkpoint of a run; returns `result.json`, percent.
+    """Scores splits with a run's best checkpoint; writes and returns `result.json`.
 
-    Also writes `result.json`, and the labels as `predictions-dev.conll` and `-test`.
-    The figures follow the run's rule; if that is "strict", `by_conlleval` is F1 by
-    conlleval's rule.
+    Also writes `predictions-dev.conll` and `-test`. The figures, in percent, follow the
+    run's rule; under "strict", `by_conlleval` is F1 by conlleval's.
     """
     params = place.tagger(tagging.load(folder.path))
     with Checkpoints(folder.part("best"), read_only=True) as best:
