@@ -30,14 +30,12 @@ class Calibration(NamedTuple):
     """How well probabilities match outcomes; nan without predictions.
 
     Attributes:
-        reliability: Confidence and accuracy by bin.
         error: Expected calibration error, 0 to 1: the mean over the bins, weighted by
             their counts, of the difference between confidence and accuracy (Naeini,
             Cooper and Hauskrecht, AAAI 2015).
         largest_error: Maximum calibration error: the largest difference in any bin.
         brier: Brier score: mean squared difference between the probability and the
             outcome (0 or 1); 0 at best, 0.25 if all probabilities are 0.5.
-        mean: Mean probability.
         share: Share of correct predictions.
     """
 

@@ -113,10 +113,8 @@ def heat_maps(
     """Draws matrices with words on both axes; white is 0, darker is larger.
 
     `maps` has matrices `[rows, columns]` by title, with values from 0 up. All share one
-    scale, shown by a colour bar with a label.
-
-    References:
-        Chen et al. (2019), Figure 4; Li et al. (2020), the attention heat maps.
+    scale, shown by a colour bar with a label. As Chen et al. (2019), Figure 4, and the
+    attention heat maps of Li et al. (2020).
     """
     across = min(len(maps), 3)
     down = -(-len(maps) // across)
@@ -184,10 +182,7 @@ def _drawn(
     across: int = 1,
     path: str | None = None,
 ) -> str:
-    """Returns what a function plots as an SVG element, or writes it to a file.
-
-    An element has unique ids and the page's colours.
-    """
+    """Returns what a function plots as SVG with unique ids, or writes it to a file."""
     require("A drawing")
     import matplotlib
 

@@ -64,12 +64,7 @@ class Pair(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The error in words, with its types.
-
-        Example:
-            >>> Pair(0, Span(0, 2, "A"), Span(0, 1, "B")).name
-            'boundary and type: A as B'
-        """
+        """The error in words, with its types, such as "boundary and type: A as B"."""
         types = dict.fromkeys(span.type for span in self.spans)
         return f"{self.kind}: {' as '.join(types)}"
 
@@ -100,10 +95,8 @@ def pairs(
 ) -> list[Pair]:
     """Pairs the spans of both sides, each once, from left to right.
 
-    The rule is one of `scoring.WITH_LENGTHS`.
-
     Raises:
-        InputError: As `scoring.score`; or the rule has spans without a length.
+        InputError: As `scoring.score`; or the rule is not in `scoring.WITH_LENGTHS`.
 
     Example:
         >>> found = pairs([["S-A", "O", "S-B"]], [["S-B", "S-A", "O"]])
@@ -256,15 +249,12 @@ def mentions(tokens: Labels, labels: Labels) -> Counter[str]:
 
 
 def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Counts]:
-    """Counts tokens by the prefix of their label; the types do not matter.
+    """Counts tokens by the prefix of their label (Li et al., 2020, "Entity-Chunking").
 
     Example:
         >>> found = chunk_recall([["B-PER", "E-PER", "O"]], [["B-LOC", "O", "O"]])
         >>> {prefix: counts.recall for prefix, counts in found.items()}
         {'O': 1.0, 'B': 1.0, 'E': 0.0}
-
-    References:
-        Li, Fu and Ma (2020), section "Entity-Chunking".
     """
     scoring.check_labels(gold, predicted)
     sides = [[label[0] for label in chain(*side)] for side in (gold, predicted)]

@@ -54,17 +54,13 @@ class Training:
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """Gold and predicted labels of a text.
+    """Gold and predicted labels of a text; what is unknown is None.
 
     Attributes:
-        tokens: The tokens of each sentence; None if unknown.
-        gold: The gold labels of each sentence.
-        predicted: The predicted labels of each sentence.
         scheme: Scheme of the labels, or `schemes.TAGS`.
         rule: One of `scoring.RULES`.
         certainty: Probability of each predicted label, by sentence and token.
         entity_certainty: Probability by sentence, start, end and type.
-        training: Facts about the training text, if known.
     """
 
     tokens: Labels | None
@@ -121,10 +117,9 @@ def measure(
 ) -> Value:
     """Computes all figures of a prediction, with intervals by the bootstrap.
 
-    Returns:
-        `scores` (see `Scores.to_dict`), `figures` (by name: value, low and high),
-        `intervals` (rounds, level and seed), `types` (a row for each, and for means),
-        and for spans `by_rule` (figures under each rule that reads the scheme).
+    Keys: `scores` (see `Scores.to_dict`), `figures` (by name: value, low and high),
+    `intervals` (rounds, level and seed), `types` (a row for each, and for means), and
+    for spans `by_rule` (figures under each rule that reads the scheme).
 
     Example:
         >>> found = measure(Prediction(None, [["B-A", "O"]], [["I-A", "O"]], "BIO"))
@@ -427,13 +422,9 @@ def table(
 ) -> Table:
     """Returns a table of rows by column; a cell that a row lacks stays empty.
 
-    Args:
-        rows: Numbers, texts, or None where undefined.
-        columns: Keys of the rows, in a list or between spaces; those that the first row
-            lacks are left out. "low" stands for the bounds "low" and "high".
-        note: Text below the table.
-        title: Text above the table.
-        heads: Names of columns that differ from their keys.
+    `columns` are keys of the rows, in a list or between spaces; those that the first
+    row lacks are left out. "low" stands for the bounds "low" and "high". `note` goes
+    below the table; `heads` are names of columns that differ from their keys.
 
     Example:
         >>> table([{"type": "LOC", "f1": 0.5}, {"type": "PER"}], "type f1").rows
@@ -524,11 +515,7 @@ def types_of(run: Value) -> list[Value]:
 
 
 def types_table(run: Value, title: str = "") -> Table:
-    """Returns figures per type, over all types and as means; with intervals if known.
-
-    `run` has `scores`, and `figures` if known. The note names the rule and the number
-    of ill-formed labels; for tags, accuracies follow the title.
-    """
+    """Returns the table of `types_of`, with the rule or, above it, tags' accuracies."""
     scores = run["scores"]
     columns = f"type {PRF} low {NUMBERS}"
     if scores["scheme"] == TAGS:

@@ -445,13 +445,11 @@ def score(
     With `conlleval`, the two sides may have different schemes.
 
     Args:
-        gold: The gold labels of each sentence.
-        predicted: The predicted labels of each sentence.
         rule: One of `RULES`; or "seqeval", which reads and counts the spans by that
             library: a slower second opinion on "conlleval". Unused for tags.
         scheme: Scheme of the predictions, for counting ill-formed labels; by default,
             detected from `gold`. `schemes.TAGS`: the labels are tags.
-        tokens: The words of each sentence, to separate known and unknown words of tags.
+        tokens: The words, to score tags of known and unknown words separately.
         known_words: The distinct words of the training text.
 
     Raises:

@@ -68,11 +68,7 @@ class Tally:
         return np.stack([*self.ratios.values()], axis=1).astype(np.float64)
 
     def figures(self, totals: np.ndarray) -> dict[str, Any]:
-        """Computes the figures from counts summed over sentences, `[..., F, 2]`.
-
-        Returns:
-            Fractions by name, `[...]`; nan where undefined.
-        """
+        """Returns figures by name, `[...]`, of counts `[..., F, 2]`; nan: undefined."""
         part, whole = np.moveaxis(totals, -1, 0)
         shares = np.moveaxis(_share(part, whole), -1, 0)
         figures = dict(zip(self.ratios, shares, strict=True))
@@ -200,12 +196,8 @@ def bootstrap(
 ) -> dict[str, Interval]:
     """Computes an interval for each figure of a tally, by the bootstrap.
 
-    `level` is the share of the rounds whose figure lies within the bounds; equal seeds
-    give equal bounds.
-
-    Returns:
-        By name, the figure over all sentences and its bounds. Rounds in which a figure
-        is undefined do not count for it.
+    `level` is the share of the rounds whose figure lies within the bounds; rounds in
+    which it is undefined do not count. Equal seeds give equal bounds.
 
     Example:
         >>> counts = tally([["B-A"], ["O"]] * 50, [["B-A"], ["B-A"]] * 50)
@@ -265,15 +257,10 @@ def _defined(value: Any) -> float | None:
 class Difference(NamedTuple):
     """The difference of a figure, a fraction; None where undefined.
 
-    Attributes:
-        first: The first system's figure; the mean of several runs.
-        second: The second system's figure.
-        difference: First minus second.
-        low: Lower bound of the difference, by the bootstrap.
-        high: Upper bound of the difference.
-        bootstrap: Two-sided p-value; the null hypothesis is no difference.
-        permutation: Two-sided p-value by the permutation test.
-        welch: Two-sided p-value by Welch's t-test; None with a single run on a side.
+    `first` and `second` are figures of the systems, means of several runs; `difference`
+    is first minus second, and `low` and `high` are its bounds by the bootstrap.
+    `bootstrap`, `permutation` and `welch` (None with a single run on a side) are
+    two-sided p-values; the null hypothesis is no difference.
     """
 
     first: float | None
@@ -296,12 +283,8 @@ def compare(
 ) -> dict[str, Difference]:
     """Compares two systems, figure by figure; returns the differences by name.
 
-    Args:
-        first: The tally of each run of the first system.
-        second: Those of the second system, for the same sentences and types.
-        rounds: Rounds of the bootstrap and of the permutation test.
-        level: Confidence level of the bounds, from 0 to 1.
-        seed: Seed of all draws.
+    A side is the tally of each run, of the same sentences and types on both sides.
+    `rounds` are those of the bootstrap and of the permutation test.
 
     Raises:
         InputError: A side has no run; or gold spans or tokens differ; or `rounds` or
@@ -414,10 +397,7 @@ def _swapped(first: Tally, second: Tally, rounds: int, seed: int) -> np.ndarray:
 
 
 def _exchanged(figures: np.ndarray, count: int, rounds: int, seed: int) -> np.ndarray:
-    """Returns differences of means with other runs on the first side, `[R, F]`.
-
-    Uses all divisions of the runs if there are at most `rounds`, else random ones.
-    """
+    """Returns differences with runs exchanged in all ways, or random ones, `[R, F]`."""
     size = len(figures)
     if math.comb(size, count) <= rounds:
         # The first is the observed division; `_beyond` counts it.
