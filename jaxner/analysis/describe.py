@@ -1,10 +1,7 @@
 """Scores and reports of trained taggers, and labels that they consider improbable.
 
 `evaluation.report` describes labels. This module adds a tagger's probabilities, its
-run, and, if the model has them, the papers' pictures: relations (Chen et al., 2019,
-Figure 4); attention, and chunk recall with parts of it zeroed (Li et al., 2020); Γ and
-M, and draft, refined label and uncertainty of each token (Gui et al., 2020, Figure 4
-and Table 7).
+run, and, if the model has them, the papers' pictures, by `inside` and `refinement`.
 """
 
 from __future__ import annotations
@@ -414,9 +411,8 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
         ValueError: The head has no marginal probabilities.
 
     Example:
-        >>> from jaxner import load
         >>> from jaxner.data import corpora
-        >>> found = suspects(load("runs/grn"), corpora.load("sample", "dev"))
+        >>> found = suspects(tagging.load("runs/grn"), corpora.load("sample", "dev"))
         >>> found[0].probability <= found[-1].probability
         True
     """

@@ -31,26 +31,17 @@ WHOLE = "all"
 def relations(
     params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "T T"]:
-    """Returns how strongly each token relates to each other token.
+    """Returns how strongly each token relates to each (Chen et al., 2019, Figure 4).
 
-    Args:
-        params: A tagger whose encoder is a GRN with a relation layer.
-        tokens: One sentence.
-        vectors: Vectors of the tokens, if the tagger needs them; as in `tag`.
-
-    Returns:
-        For tokens i (row) and j, how much j contributes to the features of i, from 0 to
-        1; see `models.relation_scores`.
+    For tokens i (row) and j: how much j contributes to the features of i, from 0 to 1;
+    see `models.relation_scores`. `vectors` are as in `tag`.
 
     Raises:
-        InputError: The encoder has no relation layer.
+        InputError: The encoder is no GRN with a relation layer.
 
     Example:
         >>> relations(tagging.load("runs/grn"), ["Rome", "is", "old"]).shape
         (3, 3)
-
-    References:
-        Chen et al. (2019), Figure 4.
     """
     if (scores := maps(params, tokens, vectors=vectors).get("relations")) is None:
         raise InputError(
@@ -63,14 +54,10 @@ def relations(
 def attention(
     params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "M T T"]:
-    """Returns the attention weights of each of `M` heads.
+    """Returns the weights of each of `M` heads of self-attention (Li, Fu and Ma, 2020).
 
-    Takes what `relations` takes, of a tagger whose encoder has a layer of
-    self-attention.
-
-    Returns:
-        For each head, how much of token i's (row) context comes from token j; each row
-        sums to 1.
+    For each head, how much of token i's (row) context comes from token j; each row sums
+    to 1. Takes what `relations` takes.
 
     Raises:
         InputError: The encoder has no attention.
@@ -78,9 +65,6 @@ def attention(
     Example:
         >>> attention(tagging.load("runs/att"), ["Rome", "is", "old"]).shape
         (5, 3, 3)
-
-    References:
-        Li, Fu and Ma (2020), the attention heat maps.
     """
     if (weights := maps(params, tokens, vectors=vectors).get("attention")) is None:
         raise InputError(
@@ -93,10 +77,7 @@ def attention(
 def maps(
     params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> dict[str, np.ndarray]:
-    """Returns the maps that a tagger's encoder has of a sentence, by name.
-
-    The names are "relations" `[T, T]` and "attention" `[M, T, T]`.
-    """
+    """Returns the maps of a sentence: "relations" `[T, T]`, "attention" `[M, T, T]`."""
     arrays = _maps(params, tagging.encode_one(params, tokens, vectors))
     size = len(tokens)
     return {name: np.asarray(x)[..., :size, :size] for name, x in arrays.items()}
@@ -127,10 +108,8 @@ def is_attentive(params: Tagger) -> bool:
 def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Counts]]:
     """Returns the tokens of each chunk label, with each part of the attention alone.
 
-    All other parts are zero vectors. The parts are `hidden`, `context`, `context1`, ….
-
-    Returns:
-        Counts by part, then by chunk label; the whole tagger (`WHOLE`) first.
+    All other parts are zero vectors. The parts are `hidden`, `context`, `context1`, …;
+    the whole tagger (`WHOLE`) is first.
 
     Raises:
         InputError: The encoder does not end in attention.

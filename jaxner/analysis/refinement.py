@@ -66,10 +66,7 @@ def _mixed(draft: Any, refined: Any, entropy: Any, gamma: float) -> list[str]:
 
 
 class Point(NamedTuple):
-    """The scores of one setting of M and Γ, in percent: F1, or accuracy for tags.
-
-    They are of the draft alone, of the refinement alone, and mixed by Γ.
-    """
+    """The scores of one setting of M and Γ, in percent: F1, or accuracy for tags."""
 
     samples: int
     threshold: float
@@ -107,10 +104,9 @@ def sweep(
     contributes its marginals, as in tagging.
 
     Example:
-        >>> from jaxner import load
         >>> from jaxner.data import corpora
         >>> dev = corpora.load("sample", "dev")
-        >>> found = sweep(load("runs/grn"), dev, samples=[1, 4])
+        >>> found = sweep(tagging.load("runs/grn"), dev, samples=[1, 4])
         >>> [point.samples for point in found.by_samples]
         [1, 4]
     """
@@ -206,11 +202,7 @@ def table(
 
 
 def read(params: Tagger, split: Split, counts: Sequence[int]) -> list[Reading]:
-    """Returns draft and refinement of each sentence, for each number of passes.
-
-    `counts` are the numbers; 0 is one pass without dropout. A key from
-    `mc_dropout.seed` draws the dropout masks.
-    """
+    """Returns the readings of each sentence, for each number of passes; see `sweep`."""
     key = jax.random.key(params.model.mc_dropout.seed)
 
     def compute(batch):
@@ -326,16 +318,13 @@ def traces(params: Tagger, split: Split) -> list[Trace]:
 
 
 def table1(gold: Labels, traced: Sequence[Trace]) -> Table1:
-    """Returns the tokens that the refinement corrects and breaks.
+    """Returns the tokens that a refinement corrects and breaks (Gui et al., Table 1).
 
     Example:
         >>> trace = Trace(["A", "A"], ["B", "B"], [0.1, 0.9], ["A", "B"])
         >>> table = table1([["A", "B"]], [trace])
         >>> (table.changes.mended, table.changes.broken), table.final[:2]
         ((1, 1), (1, 0))
-
-    References:
-        Gui et al. (2020), Table 1.
     """
     drafts = [trace.draft for trace in traced]
     entropy = _joined([trace.uncertainty for trace in traced])
