@@ -31,7 +31,7 @@ WHOLE = "all"
 def relations(
     params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> Float[np.ndarray, "T T"]:
-    """Returns how strongly each token relates to each (Chen et al., 2019, Figure 4).
+    """Returns how strongly tokens relate to each other (Chen et al., 2019, Figure 4).
 
     For tokens i (row) and j: how much j contributes to the features of i, from 0 to 1;
     see `models.relation_scores`. `vectors` are as in `tag`.
