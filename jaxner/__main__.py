@@ -9,11 +9,9 @@ import sys
 
 
 def main(arguments: "list[str] | None" = None, command: str = "") -> None:
-    """Runs the command line.
+    """Runs the command line; by default, with the arguments of the script.
 
-    Args:
-        arguments: By default, those of the script.
-        command: The command, if it is not the first of the arguments.
+    `command` is the command if it is not the first of the arguments.
     """
     if arguments is None:
         arguments = sys.argv[1:]

@@ -30,7 +30,6 @@ class Checkpoints:
     """A series of checkpoints that keeps only the newest.
 
     Args:
-        path: Folder of the series.
         read_only: Whether to write nothing. A writer removes half-written files of a
             killed process; a reader must not, since another process may be writing.
         about: What the arrays belong to, as JSON: stored and compared, unless None.
@@ -142,8 +141,7 @@ class Checkpoints:
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
         """Returns arrays and progress of the newest checkpoint; call `check` first.
 
-        Args:
-            like: A pytree of the same structure, shapes and dtypes.
+        `like` is a pytree of the same structure, shapes and dtypes.
 
         Raises:
             DamagedFileError: The checkpoint is missing, or has other arrays, or

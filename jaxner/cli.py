@@ -224,15 +224,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser_of(function: Callable) -> Parser:
-    """Returns the parser of a command.
+    """Returns the parser of a command, a function.
 
-    Args:
-        function: Its parameters are annotated by what `jaxner.fields` can check, a
-            `Literal`, `bool`, `Path`, `Folder`, `Output`; a tuple of these is typed
-            between commas, a list by repeating the option. A parameter `**overrides`
-            receives `--config.x=…`. A dataclass holds several options; a dictionary
-            annotated by a dataclass and names, those of these options that are set.
-            The docstring explains each under `Args`, a dataclass's under `Attributes`.
+    Its parameters are annotated by what `jaxner.fields` can check, a `Literal`, `bool`,
+    `Path`, `Folder`, `Output`; a tuple of these is typed between commas, a list by
+    repeating the option. A parameter `**overrides` receives `--config.x=…`. A dataclass
+    holds several options; a dictionary annotated by a dataclass and names, those of
+    these options that are set. The docstring explains each under `Args`, a dataclass's
+    under `Attributes`.
     """
     docstring = inspect.getdoc(function) or ""
     meanings = fields.meanings(docstring, "Args")

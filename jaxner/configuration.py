@@ -83,10 +83,7 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
 
 
 def _parsed(text: str, arguments: dict[str, Any]) -> Any:
-    """Returns the values in `--config file.py:ARG`: `name=value` between commas.
-
-    The first may be the data set without a name; a switch needs no value to be True.
-    """
+    """Returns the values after a colon, of which the first may be only the data set."""
     values = {
         name: value[0] if isinstance(value, tuple) else value
         for name, value in arguments.items()
@@ -262,11 +259,8 @@ def _not_run(error: Exception, file: Path) -> InputError:
 def override(config: Any, name: str, text: str) -> None:
     """Sets one option of a config, in place.
 
-    Args:
-        config: What `load` returned.
-        name: Path of the option, such as `optimizer.learning_rate`; hyphens are
-            underscores.
-        text: The value, as typed; "None" is None, and several values have commas.
+    The name is a path, such as `optimizer.learning_rate`; hyphens are underscores. The
+    text is the value, as typed; "None" is None, and several values have commas.
 
     Raises:
         InputError: There is no such option, or the value is not allowed.

@@ -37,9 +37,7 @@ def platform_of(weights: Any) -> str:
 def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
     """Returns which parts of an array the devices of this process hold.
 
-    Args:
-        mesh: The devices.
-        axis: The axis of the mesh that splits the array; None for all axes.
+    `axis` is the axis of the mesh that splits the array; None for all axes.
     """
     places = mesh.devices.reshape(-1, 1)
     if axis is not None:

@@ -96,11 +96,8 @@ def warm_adamw(**values: Any) -> dict[str, Any]:
 def refine(config: Any, arg: Any, learning_rate: float = 0.015, **values: Any) -> None:
     """Sets UANet on a variational LSTM: the draft, and what refines its labels.
 
-    Args:
-        config: The sections of a run.
-        arg: The arguments of the config.
-        learning_rate: Of the draft, under SGD.
-        **values: Of the refinement; none for the draft alone.
+    The learning rate is the draft's, under SGD; `values` are the refinement's, none for
+    the draft alone.
     """
     rates = {"input_dropout": 0.01, "output_dropout": 0.25}
     config.model.encoder = {**torch_bilstm(hidden_dim=200), **rates}
@@ -126,10 +123,7 @@ def table(text: str) -> dict[str, Any]:
 
     These are `rate`, `b2` and `eps` of Adam; dropout of `inputs`, `features` and
     `words`; `batch`, its size; `clip`, the largest norm of the gradient; `penalty`, the
-    weight of the dropout regulariser; and others.
-
-    Returns:
-        The settings of each line, by its first cell.
+    weight of the dropout regulariser; and others. The first cell is the key.
     """
     (_, *columns), *rows = (line.split() for line in text.strip().splitlines())
     return {
@@ -148,10 +142,8 @@ def strubell(config: Any, arg: Any, row: Any) -> None:
     while optax and PyTorch add it after; the authors' 1e-4 and 1e-6 thus damp the first
     steps much more. `--config.optimizer.name=adam` selects the other form.
 
-    Args:
-        config: The sections of a run.
-        arg: The arguments `document`, `crf` and `dr` (the dropout regulariser).
-        row: A line of the `table`.
+    `arg` has `document`, `crf` and `dr` (the dropout regulariser); `row` is a line of
+    the `table`.
     """
     is_sample = config.data.name == "sample"  # more and longer steps, fewer of them
     config.num_epochs = 30 if is_sample else 100

@@ -43,12 +43,10 @@ _SHORT = len("sha256:") + 16  # characters of a line's checksum
 
 
 class Workdir:
-    """Reads and writes the folder of a run.
+    """Reads and writes the folder of a run; the first write creates it.
 
-    Args:
-        path: The folder, such as "~/runs/grn"; created on the first write.
-        writes: Whether this process writes files; among several that share a run, one
-            does. All of them save checkpoints.
+    `writes` is whether this process writes files; among several that share a run, one
+    does. All of them save checkpoints. In the path, "~" is your home.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True):
@@ -57,12 +55,7 @@ class Workdir:
     # --- Files
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Returns the content of a JSON file in the folder.
-
-        Raises:
-            DamagedFileError: The file is not a JSON object, or was changed.
-            FileNotFoundError: It is missing.
-        """
+        """Returns the content of a JSON file in the folder; raises as `read_json`."""
         return read_json(self._present(name))
 
     def _present(self, name: str) -> Path:
@@ -82,12 +75,7 @@ class Workdir:
             disk.write_text(self.path / name, text)
 
     def vocabulary(self) -> Vocabulary:
-        """Returns the vocabulary.
-
-        Raises:
-            DamagedFileError: The file is not a vocabulary.
-            FileNotFoundError: It is missing.
-        """
+        """Returns the vocabulary; raises as `read_json`."""
         file = self._present("vocabulary.json")
         with using(file):
             return Vocabulary.from_json(file.read_bytes().decode())
@@ -230,6 +218,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
     Raises:
         DamagedFileError: The content is not a JSON object, or was changed.
+        FileNotFoundError: There is no file.
     """
     try:
         return _opened(path.read_bytes())
@@ -284,14 +273,8 @@ def seal(folder: Path, about: Mapping[str, Any]) -> None:
 def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
     """Compares a folder of a run's arrays with its checksums, and what they belong to.
 
-    Args:
-        folder: A folder below that of the run.
-        run: The folder of the run.
-        about: What the arrays belong to: what they were saved with must be in it. None
-            to compare nothing.
-
-    Returns:
-        Whether there are checksums; a killed process may not have written them.
+    What the arrays were saved with must be in `about`; None compares nothing. Returns
+    whether there are checksums; a killed process may not have written them.
 
     Raises:
         DamagedFileError: A file is missing, cut, changed or added, or of another run.

@@ -160,8 +160,7 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
         A Linen module that compares and hashes by value: a static argument of `jit`.
 
     Raises:
-        TypeError: An argument, or what your own module takes or returns, has another
-            type.
+        TypeError: An argument, or what your module takes or returns, has another type.
         ValueError: A part is missing, a name or an option is unknown, or your head
             scores another number of labels.
 
@@ -261,7 +260,6 @@ def save(workdir: str | os.PathLike[str], tagger: Tagger) -> None:
 
     Args:
         workdir: A folder that is empty or does not exist; "~" is your home.
-        tagger: Weights, model and vocabulary.
 
     Raises:
         FileExistsError, NotADirectoryError: It is a file, or not empty.
@@ -316,6 +314,8 @@ def load(
 ) -> Tagger:
     """Returns the tagger in a folder: a run's best checkpoint, or what `save` saved.
 
+    It lies on the default device.
+
     Args:
         workdir: Folder written by `jaxner train` or `save`; "~" is your home.
         changes: Model options to change from the run's config, such as
@@ -324,9 +324,6 @@ def load(
         model: The model, if it has your own modules.
         seed: For a folder of restarts (`--config.num_seeds`): the seed of one of them,
             or "all" for an `Ensemble`.
-
-    Returns:
-        The tagger, on the default device.
 
     Raises:
         DamagedFileError: A file is damaged, the folder has no checkpoint (yet), or
