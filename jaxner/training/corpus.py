@@ -392,7 +392,6 @@ class Arrays(NamedTuple):
     Attributes:
         text: Words, capitalisation, perhaps vectors and word pieces of all sentences;
             `chars` are those of the distinct words, row 0 has none.
-        labels: Label ids.
         tokens: First token of each sentence, and their number. The last sentence, which
             pads blocks, has none.
         windows: The same of windows of word pieces.

@@ -1,9 +1,8 @@
 """The options of a config, their allowed values, and the checks of a whole config.
 
-Each option is declared once. The options of a part are the fields of its module, those
-of the optimizer and the objective are fields of theirs, and this module declares the
-rest. Configs have a flag for each option (`jaxner.configuration`), and `check` checks
-each value before a run reads or writes anything.
+Each option is declared once: as a field of a part's module, of the optimizer's or the
+objective's, or here. Each has a flag (`jaxner.configuration`), and `check` checks all
+values before a run reads or writes anything.
 """
 
 from __future__ import annotations
