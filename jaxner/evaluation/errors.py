@@ -38,10 +38,7 @@ SENTENCES = (7, 15, 22, 30)
 
 
 class Pair(NamedTuple):
-    """A gold span and its predicted partner, in a sentence counted from 0.
-
-    One of them may be None: the predicted span is spurious, or the gold span missed.
-    """
+    """A gold span (None: spurious) and a predicted one (None: missed) of a sentence."""
 
     sentence: int
     gold: Span | None

@@ -494,10 +494,7 @@ def interval_line(run: Value) -> str:
 
 
 def types_of(run: Value) -> list[Value]:
-    """Returns figures and counts of each type, of all types and of the means.
-
-    `run` has `scores`, and `figures` if intervals are known.
-    """
+    """Returns a row for each type, all types and the means; with intervals if known."""
     scores = run["scores"]
     rows = [
         {"type": kind, "figure": f"f1 {kind}", **values}

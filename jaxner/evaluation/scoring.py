@@ -166,12 +166,6 @@ class Counts(NamedTuple):
 
     The figures are fractions from 0 to 1, None where undefined: precision without
     predictions, recall without gold spans, F1 without either. `+` adds the counts.
-
-    Example:
-        >>> (Counts(1, 2, 3) + Counts(2, 2, 3)).precision
-        0.75
-        >>> Counts(0, 0, 3).precision, Counts(0, 0, 3).f1
-        (None, 0.0)
     """
 
     correct: int = 0
@@ -229,8 +223,7 @@ def count(
 ) -> np.ndarray:
     """Returns correct, predicted and gold spans, `[sentences, types, 3]`.
 
-    Takes what `score` takes, and the types in order; by default, those of the labels,
-    sorted.
+    Takes what `score` takes, and the types in order; by default the labels', sorted.
 
     Example:
         >>> gold, predicted = [["B-PER", "E-PER"]], [["B-PER", "E-LOC"]]
@@ -274,8 +267,7 @@ def check_labels(
     """Checks the labels of both sides, and returns their types, sorted.
 
     Raises:
-        InputError: The sides differ in their numbers of sentences or tokens, or a label
-            is malformed and no tag.
+        InputError: As `score`, for the labels.
     """
     if len(gold) != len(predicted):
         raise InputError(
@@ -401,10 +393,7 @@ class Scores:
         return ratio(right, self.tokens - self.oov_tokens)
 
     def figures(self) -> dict[str, Any]:
-        """Returns the main figures in percent, and the number of ill-formed labels.
-
-        For tags, these are the defined accuracies.
-        """
+        """Returns main figures in percent and `ill_formed`; of tags, accuracies."""
         if self.has_tags:
             names = ("accuracy", "known_accuracy", "oov_accuracy")
             figures = percents({name: getattr(self, name) for name in names})
@@ -453,8 +442,8 @@ def score(
         known_words: The distinct words of the training text.
 
     Raises:
-        InputError: The two sides differ in their number of sentences or tokens, a label
-            is malformed, rule or scheme is unknown, or the rule cannot read the labels.
+        InputError: The sides differ in their numbers of sentences or tokens, a label is
+            malformed and no tag, or rule or scheme is unknown or unfit for the labels.
 
     Example:
         >>> scores = score([["B-PER", "I-PER", "O"]], [["I-PER", "I-PER", "O"]])

@@ -1,8 +1,7 @@
 """Intervals and paired tests of figures that are functions of counts per sentence.
 
 Every figure is a ratio of counts summed over sentences, so one matrix product resamples
-sentences, or swaps them between two systems. Some rounds are computed at a time, so
-memory stays bounded for large texts.
+sentences, or swaps them between systems: some rounds at a time, to bound the memory.
 
 With one run on each side, sentences are the units: the bootstrap resamples them, and
 the permutation test swaps the predictions of the two systems. This says nothing about
@@ -53,10 +52,6 @@ class Tally:
         ratios: By name, part and whole in each sentence, `[S, 2]`.
         types: Entity types with ratios of their own, such as "f1 PER"; with them, there
             are two more figures, "macro f1" and "weighted f1".
-
-    Example:
-        >>> Tally({"precision": np.array([[1, 1], [0, 1]])}).of_all
-        {'precision': 0.5}
     """
 
     ratios: dict[str, np.ndarray]
@@ -99,10 +94,7 @@ def _share(part: Any, whole: Any) -> Any:
 
 
 def of_spans(counts: np.ndarray, before: str = "", after: str = "") -> Tally:
-    """Returns precision, recall and F1 of correct, predicted and gold spans, `[S, 3]`.
-
-    The texts are put before and after their names.
-    """
+    """Returns precision, recall and F1 of right, predicted, gold spans, `[S, 3]`."""
     correct, predicted, gold = counts.T
     sides = {
         "precision": (correct, predicted),
