@@ -46,10 +46,7 @@ LAN_SAMPLES = 8
 
 
 class Reading(NamedTuple):
-    """Label ids of a sentence's draft and refinement, and the draft's entropy in nats.
-
-    Without a refinement, it is the draft.
-    """
+    """Label ids of draft and refinement (without one, the draft), and entropy, nats."""
 
     draft: Int[AnyArray, "T N"]
     refined: Int[AnyArray, "T N"]
