@@ -2,8 +2,7 @@
 
 A config is a nested `ml_collections.ConfigDict` with the sections `data`, `model`,
 `objective`, `optimizer` and `evaluation`. `jaxner.training.schema` declares the options
-of each, with their ranges: for a part of a model, they are the fields of its module. A
-config file says what differs from the defaults.
+of each. A config file says what differs from the defaults.
 """
 
 from __future__ import annotations
@@ -41,15 +40,11 @@ _SWITCHES = ("crf", "softmax")  # of configs, which mean `head=crf` and `head=so
 def options(**arguments: Any) -> Callable[[Callable], Callable]:
     """Makes a `get_config` from what sets the options of a system.
 
-    Args:
-        **arguments: The system's own arguments after the colon: their defaults, or the
-            words they may be, of which the first is the default. Every system has three
-            more: `encoder`, `head` and `chars` name a part that stands in the place of
-            the system's own. It has its own defaults, but keeps dropout and the way
-            weights are drawn where it can.
-
-    Returns:
-        A decorator of a function that gets the sections of a run, and the arguments.
+    The result decorates a function of the sections of a run and the arguments after the
+    colon. Each argument here is its default, or the words it may be, the default first.
+    Every system has three more: `encoder`, `head` and `chars` name a part in the place
+    of the system's own. It has its own defaults, but keeps dropout and the way weights
+    are drawn where it can.
 
     Example:
         >>> @options(wide=False)

@@ -35,10 +35,7 @@ def platform_of(weights: Any) -> str:
 
 
 def own_parts(mesh: Mesh, axis: str | None = None) -> frozenset[int]:
-    """Returns which parts of an array the devices of this process hold.
-
-    `axis` is the axis of the mesh that splits the array; None for all axes.
-    """
+    """Returns which parts along an axis (None: all) this process's devices hold."""
     places = mesh.devices.reshape(-1, 1)
     if axis is not None:
         along = np.moveaxis(mesh.devices, mesh.axis_names.index(axis), 0)

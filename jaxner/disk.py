@@ -24,8 +24,7 @@ def check(
 
     Args:
         path: The file; None or "" if none is wanted.
-        sources: Files that the work reads, which it must not replace; a folder, or a
-            name without a file, is none.
+        sources: What the work reads; it must not replace a file among these.
 
     Raises:
         OSError: It is a folder or read-only, or its folder is missing or read-only.

@@ -9,10 +9,7 @@ from ml_collections import ConfigDict
 
 
 def sgd(learning_rate: float, decay: float, **values: Any) -> dict[str, Any]:
-    """Returns the section of SGD, whose rate at an epoch is rate / (1 + decay · epoch).
-
-    Gradients are clipped at a norm of 5, unless `clip_norm` is another.
-    """
+    """Returns the section of SGD; gradients are clipped at a norm of 5 by default."""
     rates = {"learning_rate": learning_rate, "decay": decay}
     return {"name": "sgd", "clip_norm": 5.0, **rates, **values}
 

@@ -150,14 +150,13 @@ def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
 def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
     """Builds a model for a vocabulary from choices of its parts.
 
+    The Linen module compares and hashes by value: a static argument of `jit`.
+
     Args:
         vocabulary: What `build_vocabulary` returned; gives the sizes.
         **parts: `representation`, `encoder` and `head`, each the name of a choice and
             its options, or a Linen module of your own; and what else `models.build`
             takes (`mc_dropout`, `refinement`, `dtype`, `remat`).
-
-    Returns:
-        A Linen module that compares and hashes by value: a static argument of `jit`.
 
     Raises:
         TypeError: An argument, or what your module takes or returns, has another type.
