@@ -467,7 +467,8 @@ def tag_file(
         params: What `jaxner.load` returned.
         output: Where to write; may contain the results of an interrupted run.
         path: Name of the input, for errors.
-        constrained, min_probability: As in `jaxner.entities`.
+        constrained: As in `jaxner.entities`.
+        min_probability: As in `jaxner.entities`.
         shard: Index of this process and number of processes, n; each takes every n-th
             record (every n-th document for a tagger that reads documents).
         chunk: Minimum number of tokens to tag and write together.

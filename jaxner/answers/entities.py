@@ -139,6 +139,8 @@ def entities(
 
     These are the entities of the labelling that `tag` returns, or of the n best ones.
     For an ensemble, a probability is the mean of the members' exact probabilities.
+    `decoding`, `constrained`, `key` and `vectors` are as in `tag`; each entity has its
+    probability under all labellings, whatever the decoding.
 
     Args:
         params: What `load` returned: a tagger, or the ensemble of a folder of restarts.
@@ -153,8 +155,6 @@ def entities(
             or pairs (start, end), or lists of these, one for each sentence.
         tokeniser: The same, in the other spelling.
         split_sentences: Whether to split a raw text into sentences, or take it as one.
-        decoding, constrained, key, vectors: As in `tag`. Each entity has its
-            probability under all labellings, whatever the decoding.
         documents: As in `tag`; each raw text is a document.
         num_samples: Number of passes with dropout, whose probabilities are averaged;
             None: the number in the tagger's config, 0 for most. Not for an ensemble.

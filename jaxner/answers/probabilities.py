@@ -250,7 +250,7 @@ def sample(
 
     Args:
         params: What `load` returned; an ensemble is an InputError.
-        tokens, documents, vectors: As in `tag`; so are type errors.
+        tokens: As in `tag`, like `documents`, `vectors` and type errors.
         key: Draws the masks. The masks of a sentence depend on the key and its words,
             not on its batch or padding.
         num_samples: Number of passes, M, at least 1; static under `jit`. Fewer passes

@@ -383,7 +383,8 @@ class Batches:
 
         Args:
             vocabulary: What `build_vocabulary` returned.
-            sentences, labels: Tokens of each sentence, and labels in its scheme.
+            sentences: Tokens of each sentence.
+            labels: Labels of each sentence, in the scheme of the vocabulary.
             documents: Document of each sentence, for a vocabulary of documents; by
                 default, each sentence is a document.
 
