@@ -31,7 +31,8 @@ def test_the_site_builds_without_warnings(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    assert "probability of each label at each token" in (tmp_path / "api" / "index.html").read_text("utf-8")
+    page = (tmp_path / "api" / "index.html").read_text("utf-8")
+    assert "probability of each label at each token" in page
 
 
 def test_every_page_is_in_the_navigation():
