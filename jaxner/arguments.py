@@ -11,14 +11,7 @@ from jaxner.wording import shown as shown
 
 
 def check_tagger(params: Any) -> None:
-    """Raises TypeError unless a value is a tagger.
-
-    Example:
-        >>> check_tagger("runs/grn")
-        Traceback (most recent call last):
-        ...
-        TypeError: Expected a tagger, got str 'runs/grn': call jaxner.load('runs/grn').
-    """
+    """Raises TypeError unless a value is a tagger."""
     if isinstance(params, (str, os.PathLike)):
         raise TypeError(
             f"Expected a tagger, got {shown(params)}: call "

@@ -27,13 +27,9 @@ def folder() -> Path:
 def use(choice: str | None = None) -> None:
     """Makes JAX keep compiled programs; each command and `jaxner.load` call this.
 
-    Args:
-        choice: A folder, or "off". None for the folder that JAX already has or that of
-            `JAX_COMPILATION_CACHE_DIR`, else `folder()`; if that is not writable,
-            nothing is stored.
-
-    Raises:
-        OSError: The chosen folder cannot be created.
+    In the chosen folder, or "off". None for the folder that JAX already has or that of
+    `JAX_COMPILATION_CACHE_DIR`, else `folder()`; if that is not writable, nothing is
+    stored.
     """
     if choice == "off":
         _set_jax("jax_enable_compilation_cache", False)

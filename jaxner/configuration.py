@@ -186,14 +186,7 @@ def names() -> list[str]:
 
 
 def split(text: str) -> tuple[str, str]:
-    r"""Returns file or name, and the argument after it, from a value of `--config`.
-
-    Example:
-        >>> split("grn:conll2003,elmo"), split("configs/grn.py")
-        (('grn', 'conll2003,elmo'), ('configs/grn.py', ''))
-        >>> split(r"C:\mine\grn.py:sample")[1]  # the first colon is a drive's
-        'sample'
-    """
+    r"""Returns file or name, and the argument after it, from a value of `--config`."""
     file, suffix, arg = text.partition(".py:")
     if suffix or text.endswith(".py"):
         return file + suffix.rstrip(":"), arg
@@ -204,14 +197,8 @@ def split(text: str) -> tuple[str, str]:
 def load(text: str) -> Any:
     """Returns the config of a path or name, with an argument after a colon.
 
-    A file of your own may import modules that lie beside it.
-
-    Raises:
-        InputError: It is unknown, cannot be run, or does not accept the argument.
-
-    Example:
-        >>> load("grn:wnut17").data.name
-        'wnut17'
+    A file of your own may import modules that lie beside it. `InputError`: it is
+    unknown, cannot be run, or does not accept the argument.
     """
     return _loaded(text)[1]
 
@@ -252,19 +239,9 @@ def _not_run(error: Exception, file: Path) -> InputError:
 
 
 def override(config: Any, name: str, text: str) -> None:
-    """Sets one option of a config, in place.
+    """Sets one option of a config, in place, from the text that a user typed.
 
-    The name is a path, such as `optimizer.learning_rate`; hyphens are underscores. The
-    text is the value, as typed; "None" is None, and several values have commas.
-
-    Raises:
-        InputError: There is no such option, or the value is not allowed.
-
-    Example:
-        >>> config = load("grn")
-        >>> override(config, "num-epochs", "3")
-        >>> config.num_epochs
-        3
+    The name is a path, such as `optimizer.learning_rate`; hyphens are underscores.
     """
     path, _, option = name.replace("-", "_").rpartition(".")
     for section in schema.sections(config):
@@ -288,12 +265,7 @@ def override(config: Any, name: str, text: str) -> None:
 
 
 def meant(config: Any, name: str, text: str = "") -> str:
-    """Returns a question with the options that an unknown name may mean, or "".
-
-    Example:
-        >>> meant(load("grn"), "lr", "0.1")
-        '. Did you mean --config.optimizer.learning_rate=0.1?'
-    """
+    """Returns a question with the options that an unknown name may mean, or ""."""
     flag, ends = "--config." + name.replace("-", "_"), {}
     for section in schema.sections(config):
         for option in (*section.fields, *section.inner):
@@ -344,11 +316,7 @@ def _is_several(hint: Any) -> bool:
 
 
 def describe(text: str) -> str:
-    """Returns a config's docstring, and each option: default, meaning, allowed values.
-
-    Raises:
-        InputError: As `load`.
-    """
+    """Returns a config's docstring, and of each option default, meaning and values."""
     module, config = _loaded(text)
     lines = [(module.__doc__ or "").strip(), ""]
     for section in schema.sections(config):
@@ -363,12 +331,7 @@ _WORDS = {bool: "true or false", int: "whole number", float: "number", str: "tex
 
 
 def allowed(hint: Any) -> str:
-    """Describes the allowed values of an annotation.
-
-    Example:
-        >>> allowed(fields.Rate | None)
-        'number at least 0 and below 1 or None'
-    """
+    """Describes the allowed values of an annotation."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         for rule in inner[1:]:

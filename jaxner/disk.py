@@ -22,19 +22,7 @@ def check(
 ) -> None:
     """Checks, before any other work, that a file can be written.
 
-    Args:
-        path: The file; None or "" if none is wanted.
-        sources: What the work reads; it must not replace a file among these.
-
-    Raises:
-        OSError: It is a folder or read-only, or its folder is missing or read-only.
-        ValueError: It is one of the sources.
-
-    Example:
-        >>> check("/", "corpus.conll")
-        Traceback (most recent call last):
-            ...
-        IsADirectoryError: Expected a file to write, got the folder /
+    None or "" is no file. It must not replace one of the sources, which the work reads.
     """
     if not path:
         return

@@ -51,11 +51,6 @@ class MissingFileError(DamagedFileError, FileNotFoundError):
 
 
 def needs(what: str, *packages: str) -> ImportError:
-    """Returns the error that something needs packages that are not installed.
-
-    Example:
-        >>> str(needs("A report", "matplotlib", "jinja2"))
-        'A report needs matplotlib and jinja2: pip install matplotlib jinja2'
-    """
+    """Returns the error that something needs packages that are not installed."""
     listed = " and ".join(packages)
     return ImportError(f"{what} needs {listed}: pip install {' '.join(packages)}")

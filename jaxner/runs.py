@@ -114,11 +114,7 @@ class Workdir:
             disk.append_line(self.path / "metrics.jsonl", line)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Returns the lines of `metrics.jsonl`, without a last line cut off by a kill.
-
-        Raises:
-            DamagedFileError: A line is damaged.
-        """
+        """Returns the lines of `metrics.jsonl`, without one that a kill cut off."""
         file = self.path / "metrics.jsonl"
         if not file.exists():
             return []
@@ -172,8 +168,7 @@ class Workdir:
     def locked(self) -> Iterator[None]:
         """Keeps others from training in the folder; leaves an unused one as it was.
 
-        Raises:
-            BlockingIOError: Another process is training in the folder.
+        `BlockingIOError`: another process is training in the folder.
         """
         if not self.writes:  # the process that does holds the lock
             yield
@@ -216,9 +211,7 @@ class Workdir:
 def read_json(path: Path) -> dict[str, Any]:
     """Returns the JSON object in a file, after checking the checksum inside.
 
-    Raises:
-        DamagedFileError: The content is not a JSON object, or was changed.
-        FileNotFoundError: There is no file.
+    `DamagedFileError`: the content is not a JSON object, or was changed.
     """
     try:
         return _opened(path.read_bytes())
@@ -275,9 +268,6 @@ def check(folder: Path, run: Path, about: Mapping[str, Any] | None) -> bool:
 
     What the arrays were saved with must be in `about`; None compares nothing. Returns
     whether there are checksums; a killed process may not have written them.
-
-    Raises:
-        DamagedFileError: A file is missing, cut, changed or added, or of another run.
     """
     names = _names(folder)
     if not names:

@@ -298,18 +298,9 @@ class Output:
     """A file that grows by chunks, with a journal of its valid part.
 
     A context manager: the file gets its name when the context ends without an error.
-    `done` is the progress of an interrupted run.
-
-    Args:
-        path: The file, compressed if it ends with `.gz`; or `-`, which cannot resume.
-        identity: Facts about the run that must be the same when it resumes.
-        rejects: File for bad records, as JSON lines; None: one ends the run.
-        overwrite: Whether to start over, even if files exist.
-
-    Raises:
-        FileExistsError: The file exists, or a run with another identity started it, or
-            another process is writing it.
-        InputError: The journal is damaged, or the file is shorter than it says.
+    `done` is the progress of an interrupted run, whose `identity`, facts about the run,
+    must be the same. A file that ends with `.gz` is compressed; `-` cannot resume. Bad
+    records go to `rejects` as JSON lines; None: one ends the run.
     """
 
     def __init__(
@@ -463,20 +454,14 @@ def tag_file(
 ) -> Progress:
     """Tags all records of a stream, in order, and returns the progress at the end.
 
-    Args:
-        params: What `jaxner.load` returned.
-        output: Where to write; may contain the results of an interrupted run.
-        path: Name of the input, for errors.
-        constrained: As in `jaxner.entities`.
-        min_probability: As in `jaxner.entities`.
-        shard: Index of this process and number of processes, n; each takes every n-th
-            record (every n-th document for a tagger that reads documents).
-        chunk: Minimum number of tokens to tag and write together.
-        log: Receives the progress after each chunk.
+    The output may contain the results of an interrupted run. `path` names the input in
+    errors, `chunk` is the minimum number of tokens to tag and write together, and `log`
+    receives the progress after each. `shard` is the index of this process and the
+    number n of processes; each takes every n-th record (for a tagger that reads
+    documents, every n-th of these).
 
-    Raises:
-        InputError: A record is bad (the records before it are written); or the input
-            differs from that of the interrupted run.
+    `InputError`: a record is bad (the records before it are written); or the input
+    differs from that of the interrupted run.
     """
     fields.check("min_probability", min_probability, fields.Share)
     has_chances = not sink.has_tags and not isinstance(

@@ -156,19 +156,14 @@ def over(
 ) -> Any:
     """Maps a function of one encoded sentence over tokens in any form.
 
-    Arguments that are not listed, and errors, are those of `tag`.
+    `function` maps `(params, sentence, key=key, **options)` to a tree of arrays `[T,
+    …]`, options static. It must be a module-level function: each new function compiles
+    again. `passes`, per sentence in one call, reduce the batch size. Sentences may also
+    be a list of what `Vocabulary.encode` returned; else arguments are those of `tag`.
 
-    Args:
-        function: Maps `(params, sentence, key=key, **options)` to a tree of arrays `[T,
-            …]`. It must be a module-level function: each new function compiles again.
-        sentences: What `tag` takes, or a list of what `Vocabulary.encode` returned.
-        passes: Number of passes per sentence in one call, for the batch size.
-        **options: Static arguments of the function.
-
-    Returns:
-        For one sentence, a tree of NumPy arrays without padding; a list of trees for
-        several; JAX arrays `[T, …]` or `[B, T, …]` for what `encode` returned, inside
-        the caller's `jit`, `vmap` or `shard_map`.
+    Returns, for one sentence, a tree of NumPy arrays without padding; a list of trees
+    for several; JAX arrays `[T, …]` or `[B, T, …]` for what `encode` returned, inside
+    the caller's `jit`, `vmap` or `shard_map`.
     """
     check_tagger(params)
     if key is not None:
@@ -348,10 +343,6 @@ def round_up(tokens: int, chars: int) -> tuple[int, int]:
 
     Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24 (most words are short), 128, 256,
     …, or 1 if the model reads no characters.
-
-    Example:
-        >>> round_up(17, 9)
-        (24, 24)
     """
     padded = max(8, _next_power(tokens))
     if padded > 16 and tokens <= 3 * padded // 4:

@@ -6,22 +6,12 @@ from typing import Any
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Returns a number with its noun, in the singular or plural.
-
-    Example:
-        >>> counted(1, "shape"), counted(2000, "batch", "batches")
-        ('1 shape', '2,000 batches')
-    """
+    """Returns a number with its noun, in the singular or plural."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def shown(value: Any) -> str:
-    """Describes a value by its type and, if short, its content.
-
-    Example:
-        >>> shown(3), shown(None), shown("runs/grn")
-        ('int 3', 'None', "str 'runs/grn'")
-    """
+    """Describes a value by its type and, if short, its content."""
     if value is None:
         return "None"
     text, kind = repr(value), type(value).__name__

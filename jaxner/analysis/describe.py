@@ -48,10 +48,9 @@ def score(
 ) -> tuple[Scores, list[Sequence[str]]]:
     """Returns the scores of a tagger on a split, and its labels in its scheme.
 
-    The split's labels may be in any scheme. Rule and known words are those of
-    `scoring.score`; decoding and `constrained` those of `jaxner.tag`. "n_best" chooses
-    of the n best labellings of each sentence the one that is nearest to the gold one
-    (an oracle's choice). `seed` is that of the draws for "sampled".
+    Arguments as of `scoring.score` and `jaxner.tag`. "n_best" chooses of the n best
+    labellings of a sentence the one that is nearest to the gold one; `seed` is that of
+    the draws for "sampled".
     """
     how: Value = {"constrained": constrained}
     if decoding == "n_best":
@@ -73,14 +72,7 @@ def predict(
     training: Training | None = None,
     **how: Any,
 ) -> Prediction:
-    """Labels a split, with exact probabilities if the head has any.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> found = predict(tagging.load("runs/grn"), corpora.load("sample", "dev"))
-        >>> all(0 <= p <= 1 for p in found.entity_certainty.values())
-        True
-    """
+    """Labels a split, with exact probabilities if the head has any."""
     scheme, tokens = params.vocabulary.scheme, [list(e.tokens) for e in split.examples]
     gold = [list(e.labels or ()) for e in split.to_scheme(scheme)]
     facts: Value = {"rule": rule, "training": training}
@@ -120,13 +112,6 @@ def describe(
 
     Takes what `score` does, the training text, if available, whether words outside it
     may have vectors, and the rounds of the bootstrap.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> dev = corpora.load("sample", "dev")
-        >>> found, _ = describe(tagging.load("runs/grn"), dev, rounds=10)
-        >>> sorted(found["calibration"])
-        ['entities', 'tokens']
     """
     key = jax.random.key(seed) if decoding == "sampled" else None
     how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
@@ -303,10 +288,7 @@ class Run(NamedTuple):
 def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value:
     """Writes the report of some runs as a page, JSON and CSV; returns its content.
 
-    `log` gets a line for the user.
-
-    Raises:
-        InputError: The runs are scored on different sentences.
+    `InputError`: the runs are scored on different sentences.
     """
     page.check(path)
     values, predictions, title = [], [], ""
@@ -404,17 +386,7 @@ class Suspect(NamedTuple):
 def suspects(params: Tagger, split: Split) -> list[Suspect]:
     """Returns likely annotation errors, the most probable first.
 
-    A tagger has also learnt the errors of its training sentences, so use others. The
-    probabilities are at the tagger's temperature.
-
-    Raises:
-        ValueError: The head has no marginal probabilities.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> found = suspects(tagging.load("runs/grn"), corpora.load("sample", "dev"))
-        >>> found[0].probability <= found[-1].probability
-        True
+    A tagger has also learnt the errors of its training sentences, so use others.
     """
     vocabulary = params.vocabulary
     known = {label: i for i, label in enumerate(vocabulary.label_names)}

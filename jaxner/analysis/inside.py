@@ -94,12 +94,7 @@ def _maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
 
 
 def is_attentive(params: Tagger) -> bool:
-    """Returns whether a tagger's encoder ends in attention.
-
-    Example:
-        >>> is_attentive(tagging.load("runs/grn"))
-        False
-    """
+    """Returns whether a tagger's encoder ends in attention."""
     encoder: Any = params.model.encoder
     last = encoder.then if isinstance(encoder, Chain) else encoder
     return isinstance(last, SelfAttention)
@@ -110,16 +105,6 @@ def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Counts]]:
 
     All other parts are zero vectors. The parts are `hidden`, `context`, `context1`, …;
     the whole tagger (`WHOLE`) is first.
-
-    Raises:
-        InputError: The encoder does not end in attention.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> dev = corpora.load("sample", "dev")
-        >>> found = chunk_recalls(tagging.load("runs/att"), dev)
-        >>> list(found)[:3], list(found["all"])
-        (['all', 'hidden', 'context'], ['O', 'S', 'B', 'I', 'E'])
     """
     if not is_attentive(params):
         raise InputError(

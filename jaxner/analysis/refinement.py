@@ -95,17 +95,9 @@ def sweep(
     """Returns the scores of a split for many thresholds and numbers of passes.
 
     Varies the threshold Γ (nats) at the run's own number of passes M, and M at the
-    run's own threshold, without retraining. For a run without dropout passes the number
-    is 0, one pass without dropout. Fewer passes are a prefix of more passes. Decoding
-    is unconstrained. Without a refinement, only the draft is scored; with one, a CRF
-    contributes its marginals, as in tagging.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> dev = corpora.load("sample", "dev")
-        >>> found = sweep(tagging.load("runs/grn"), dev, samples=[1, 4])
-        >>> [point.samples for point in found.by_samples]
-        [1, 4]
+    run's own threshold, without retraining; 0 is one pass without dropout. Fewer passes
+    are a prefix of more. Without a refinement, only the draft is scored; with one, a
+    CRF contributes its marginals, as in tagging.
     """
     model: Any = params.model
     passes = model.mc_dropout.num_samples
@@ -281,16 +273,7 @@ def has_drafts(params: Tagger) -> bool:
 def traces(params: Tagger, split: Split) -> list[Trace]:
     """Returns draft, refined label and uncertainty of each token of a split.
 
-    A key from `mc_dropout.seed` draws the dropout masks.
-
-    Raises:
-        InputError: The tagger has no draft.
-
-    Example:
-        >>> from jaxner.data import corpora
-        >>> found = traces(tagging.load("runs/uanet"), corpora.load("sample", "dev"))
-        >>> len(found[0].draft) == len(found[0].uncertainty)
-        True
+    `InputError`: the tagger has no draft.
     """
     model: Any = params.model
     passes = model.mc_dropout.num_samples
@@ -315,14 +298,7 @@ def traces(params: Tagger, split: Split) -> list[Trace]:
 
 
 def table1(gold: Labels, traced: Sequence[Trace]) -> Table1:
-    """Returns the tokens that a refinement corrects and breaks (Gui et al., Table 1).
-
-    Example:
-        >>> trace = Trace(["A", "A"], ["B", "B"], [0.1, 0.9], ["A", "B"])
-        >>> table = table1([["A", "B"]], [trace])
-        >>> (table.changes.mended, table.changes.broken), table.final[:2]
-        ((1, 1), (1, 0))
-    """
+    """Returns the tokens that a refinement corrects and breaks: the paper's Table 1."""
     drafts = [trace.draft for trace in traced]
     entropy = _joined([trace.uncertainty for trace in traced])
     return Table1(

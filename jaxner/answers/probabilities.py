@@ -206,9 +206,8 @@ def oracle_split(
 ) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
     """Returns gold labels of a split, and the best of the n best labellings.
 
-    The best labelling of a sentence has the highest F1 of entities (for tags, the most
-    correct tags); ties go to the more probable one. The score of this choice is an
-    upper bound for any choice among n labellings.
+    The best one has the highest F1 of entities, or the most correct tags: an upper
+    bound for any choice among n labellings. Ties go to the more probable one.
     """
     scheme = params.vocabulary.scheme
     examples = split.to_scheme(scheme)

@@ -81,8 +81,6 @@ def pad(
     They must fit `shape`: that of a batch whose sentences share their distinct words;
     or the number of tokens, and each sentence keeps its own words, so that a plain
     `jax.vmap` maps over every field. Up to `count`, sentences without tokens follow.
-    Arrays are [B, T], `chars` [U, C] or [B, U, C], `vectors` [B, T, S, D] and pieces
-    [B, W, P], [B, W, P], [B, T, Q].
     """
     tokens = shape.tokens if isinstance(shape, Shape) else shape
     places = _filled([s.words for s in sentences], tokens, count)
@@ -108,9 +106,8 @@ def pad_labels(
 def join(sentences: Sequence[Sentence]) -> Sentence:
     """Returns the encoded sentences of one document as one, with separators.
 
-    Separators are before, between and after the sentences, as in the code of Strubell
-    et al. (2017). A separator is a token whose ids are all 0. Its label is trained, but
-    no word ever gets it. Word pieces of each sentence keep their own windows.
+    As in the code of Strubell et al. (2017), these stand before, between and after the
+    sentences. Their label is trained, but no word ever gets it.
     """
     words, index = merge(sentences)
     places = _between([s.words for s in sentences])
@@ -257,7 +254,6 @@ def without_far_vectors(
     """Returns a batch's sentences; vectors in files are read for this process only.
 
     `parts` devices share `count` rows; this process has those of `near` (None: all).
-    The vectors of other rows, if they are still in a file, become zeros.
     """
     batch = list(sentences)
     for row, sentence in enumerate(sentences):

@@ -113,10 +113,8 @@ def read(
 ) -> Split:
     """Returns the sentences of one file, with the labels unchanged.
 
-    `path` may be a folder of brat or CoNLL-2012 files. `name` is that of the corpus, by
-    default of the file. `scheme` is the declared one: None to detect one of spans,
-    `schemes.TAGS` for any labels. `options` are `format`, and those of
-    `formats.Options`. `InputError`: a line or a label is malformed.
+    `name` is that of the corpus, by default of the file; `scheme` the declared one,
+    None to detect one of spans. `options` are those of `formats.read`.
     """
     file = formats.read(path, tags=scheme == schemes.TAGS, **options)
     return split_of(file, name=name, split=split, scheme=scheme)
@@ -223,14 +221,8 @@ def is_invisible(char: str) -> bool:
 def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     """Takes a random dev split out of the training split.
 
-    Takes whole documents if the file marks them, otherwise sentences; at least one. The
-    draw depends only on seed, share and text. Both splits are in the order of the file.
-    `InputError`: the share is not within (0, 1), or train is a single sentence.
-
-    Example:
-        >>> train, dev = divide(load("sample", "train"), 0.1, seed=0)
-        >>> len(train.examples) + len(dev.examples)
-        1500
+    Takes whole documents if the file marks them, else sentences. The draw depends only
+    on seed, share and text. `InputError`: train is a single sentence.
     """
     if not 0 < share < 1:
         raise InputError(f"Expected a share within (0, 1) for dev, got {share}")
@@ -346,10 +338,8 @@ def data_folder() -> Path:
 def find(name_or_dir: str | os.PathLike[str], split: str) -> Path:
     """Returns the file of one split.
 
-    `name_or_dir` is a key of `CORPORA` or a folder, in which splits are files named as
-    `dev.conll`, `valid.txt.gz` or `de_gsd-ud-train.conllu`, or folders of brat or
-    CoNLL-2012 files. If none is there, the FileNotFoundError says where to get it;
-    several are an InputError, as is an unknown name.
+    `name_or_dir` is a key of `CORPORA` or a folder. If no file is there, the
+    FileNotFoundError says where to get it; several are an InputError.
     """
     is_folder = str(name_or_dir) not in CORPORA and Path(name_or_dir).is_dir()
     place = (None, name_or_dir) if is_folder else (str(name_or_dir), None)

@@ -366,10 +366,8 @@ def conllu(file: File) -> Iterator[Example]:
 def conll2012(file: File) -> Iterator[Example]:
     """Reads CoNLL-2012, the format of OntoNotes 5: 12 columns or more.
 
-    Entities are in column 10, from 0, as `(GPE*`, `*`, `*)` or `(GPE)`.
-    `#begin document` precedes each document (or part of one).
-
-    Source: https://conll.cemantix.org/2012/data.html, "CoNLL format".
+    Entities are in column 10, from 0, as `(GPE*`, `*`, `*)` or `(GPE)`. Source:
+    https://conll.cemantix.org/2012/data.html, "CoNLL format".
     """
     label, lines = file.options.label_column, file.lines()
     if label is None:
@@ -700,16 +698,8 @@ def write_columns(
 ) -> None:
     r"""Writes the rows of sentences, one per token, as columns; `read` returns them.
 
-    Rows have equally many cells; the separator is `"\t"` if these contain spaces.
-    `documents`, the `Example.document` of each sentence, never decrease. `InputError`:
-    a row or a cell could not be read back, or a sentence is empty.
-
-    Example:
-        >>> import sys
-        >>> write_columns(sys.stdout, [zip(["EU", "rejects"], ["I-ORG", "O"])])
-        EU I-ORG
-        rejects O
-        <BLANKLINE>
+    Rows have equally many cells; the separator is a tab if these contain spaces.
+    `documents`, the `Example.document` of each sentence, never decrease.
     """
     write_text(target, "".join(_columns(sentences, separator, documents)))
 
@@ -872,10 +862,6 @@ def guess(path: str | os.PathLike[str]) -> str:
 
     An existing `.tsv` file is `tsv` if it has a header, else `conll`. A folder with
     `.ann` files is `brat`, other folders are `conll2012`.
-
-    Example:
-        >>> guess("train.conllu.gz"), guess("cctv.v4_gold_conll"), guess("test.txt")
-        ('conllu', 'conll2012', 'conll')
     """
     path = Path(path)
     if path.is_dir():
@@ -924,20 +910,11 @@ def read(
     collect: bool = False,
     **options: Any,
 ) -> File:
-    """Reads labelled sentences in any format.
+    """Reads labelled sentences in any format, from a file or a folder of files.
 
-    `path` is a file, plain or gzipped, or a folder of brat or CoNLL-2012 files, read in
-    the order of their names. `format` is one of `FORMATS`, by default what `guess`
-    returns; `options` are those of `Options`, None for defaults. With `collect`, bad
-    lines are left out and their errors collected; otherwise the first one is raised.
-
-    Raises:
-        InputError: A line is malformed, there are no tokens, or an option is unknown.
-        OSError: The file is missing, or the folder has no files of the format.
-
-    Example:
-        >>> len(read(Path(__file__).parent / "sample" / "dev.conll").examples)
-        352
+    `format` is one of `FORMATS`, by default what `guess` returns; `options` are those
+    of `Options`, None for defaults. With `collect`, bad lines are left out and their
+    errors collected; otherwise the first one is raised.
     """
     path = Path(path)
     if not path.is_dir():
@@ -1005,15 +982,6 @@ def write(
     `target` is a file, compressed if its name ends with `.gz`, or an open text file;
     for brat, a new or empty folder. `format` is one of `FORMATS`, by default what
     `guess` returns for a path; `tags` says that labels are tags, not spans.
-
-    Raises:
-        FileExistsError: The folder is not empty.
-        InputError: The format is unknown, or cannot hold tags, a token or a label.
-
-    Example:
-        >>> import sys
-        >>> write(sys.stdout, [Example(("Rome", "wins"), ("B-LOC", "O"))], "jsonl")
-        {"tokens": ["Rome", "wins"], "labels": ["B-LOC", "O"]}
     """
     is_path = isinstance(target, str | os.PathLike)
     if format is None and is_path:

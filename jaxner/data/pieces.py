@@ -123,10 +123,6 @@ def windows(lengths: Sequence[int], capacity: int) -> list[tuple[int, int]]:
     A window begins about half a window after the previous one and holds as many units
     as fit; the last window reaches back as far as possible. `lengths` are the pieces of
     each unit, at most `capacity`.
-
-    Example:
-        >>> windows([1, 1, 1, 1, 1, 1, 1], 4)
-        [(0, 4), (2, 6), (3, 7)]
     """
     ends = np.cumsum([0, *lengths])
     # The first unit from which the rest fits in one window.
@@ -153,10 +149,9 @@ def _homes(ends: np.ndarray, chosen: Sequence[tuple[int, int]]) -> np.ndarray:
 def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
     """Returns the vocabulary of a local Hugging Face folder.
 
-    `tokenizer.json` has everything. Without it, `vocab.txt` has the pieces and
+    `tokenizer.json` has everything; without it, `vocab.txt` has the pieces and
     `tokenizer_config.json` the normalisation. If no file says whether to lower-case
-    words, the reader does so if no piece has an upper-case letter. `FileNotFoundError`:
-    both files are missing. `InputError`: one is malformed, or not for WordPiece.
+    words, the reader does so if no piece has an upper-case letter.
     """
     path, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
     lower, chinese, max_chars = "lowercase", "handle_chinese_chars", 100

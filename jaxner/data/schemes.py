@@ -56,12 +56,7 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def parse(label: str) -> tuple[str, str]:
-    """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`.
-
-    Example:
-        >>> parse("B-PER-x")
-        ('B', 'PER-x')
-    """
+    """Returns prefix and type, split at the first hyphen; `("O", "")` for `O`."""
     if label == "O":
         return "O", ""
     prefix, _, kind = label.partition("-") if isinstance(label, str) else ("", "", "")
@@ -131,10 +126,6 @@ def to_labels(
     """Returns well-formed labels of a sentence of `length` tokens: undoes `to_spans`.
 
     `InputError`: spans overlap, are empty, exceed the sentence or have no type.
-
-    Example:
-        >>> to_labels([Span(0, 2, "PER"), Span(3, 4, "LOC")], 4, "BIOES")
-        ['B-PER', 'E-PER', 'O', 'S-LOC']
     """
     _check_scheme(scheme, has_spans=True)
     labels = ["O"] * length
@@ -181,14 +172,9 @@ def violations(labels: Sequence[str], scheme: str) -> list[int]:
     - IOE1: it follows an E and is no I or E of that type;
     - IOE2: it follows an I and is no I or E of that type;
     - BIOES, BILOU: it is an I or E (I or L) that does not follow a B or I of its own
-      type; or it follows a B or I and is no I or E (I or L) of that type.
-
-    A label on the last token also breaks the grammar if another label must follow: B or
-    I in BIOES and BILOU, E in IOE1, I in IOE2. Tags never break their scheme.
-
-    Example:
-        >>> violations(["B-PER", "O", "B-LOC"], "BIOES")
-        [1, 2]
+      type; or it follows a B or I and is no I or E (I or L) of that type;
+    - it is the last, and another must follow: after B or I in BIOES and BILOU, E in
+      IOE1, I in IOE2.
     """
     _check_scheme(scheme)
     if scheme == TAGS:
@@ -206,11 +192,6 @@ def allowed(
 
     Boolean arrays over label ids, True where `violations` allows it: `start` [L],
     `transitions` [L, L] from row to column, `end` [L].
-
-    Example:
-        >>> start, transitions, end = allowed(("O", "B-PER", "I-PER"), "BIO")
-        >>> start.tolist(), transitions[0].tolist(), end.tolist()
-        ([True, True, False], [True, True, False], [True, True, True])
     """
     _check_scheme(scheme)
     size = len(label_names)

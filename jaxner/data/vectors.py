@@ -51,21 +51,12 @@ class Vectors:
 def read(path: str | os.PathLike[str]) -> Vectors:
     r"""Returns the word vectors of a text file in the format of GloVe or word2vec.
 
-    The file may be gzipped. The last D fields of a row, between spaces, are numbers,
-    and everything before them is the word: GloVe 840B has words such as `. . .`. D
-    comes from word2vec's first line (numbers of words and dimensions), else from the
-    most frequent number of fields in the first 1,000 rows. A row is malformed if it has
-    too few fields, no word, a field that is not a finite float32, or bytes that are not
-    UTF-8. If several rows have the same word, the first counts. `InputError`: the file
-    has another format, is damaged or empty, or has less than nine tenths usable rows.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with open(f"{folder}/vectors.txt", "w") as file:
-        ...         _ = file.write("the 0.5 -1\n, 0.25 2\n. . . 1 1\n")
-        ...     read(file.name).words
-        ('the', ',', '. . .')
+    The last D fields of a row, between spaces, are numbers, and everything before them
+    is the word: GloVe 840B has words such as `. . .`. D comes from word2vec's first
+    line (numbers of words and dimensions), else from the most frequent number of fields
+    in the first 1,000 rows. A row is malformed if it has too few fields, no word, a
+    field that is not a finite float32, or bytes that are not UTF-8; more than a tenth
+    of these is an InputError. If several rows have the same word, the first counts.
     """
     try:
         with open_binary(path) as file:
@@ -171,15 +162,7 @@ def read_contextual(
     """Returns the vectors of a text, after checking that the file belongs to it.
 
     The vectors themselves are read later. The file ends in `.hdf5`, `.h5`, `.npz` or
-    `.safetensors`. `ImportError`: `h5py` or `safetensors` is not installed.
-    `InputError`: the file is malformed, lists no text, or belongs to another one.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp(), "vectors.npz")
-        >>> write_contextual(path, [np.zeros((2, 5))], [["Old", "Rome"]])
-        >>> np.asarray(read_contextual(path, [["Old", "Rome"]])[0]).shape
-        (2, 1, 5)
+    `.safetensors`.
     """
     path, vectors = Path(path), Contextual()
     with _reading(path):
@@ -253,11 +236,7 @@ def fitting(vectors: Any, tokens: Sequence[str], sizes: tuple[int, int] | None) 
     """Returns the vectors of a sentence by token, [T, S, D], if they fit a tagger.
 
     `TokenVectors` stay in their file. `sizes` are S and D; None if the tagger takes no
-    vectors. `InputError`: they are missing, unexpected, not finite, or of another size.
-
-    Example:
-        >>> fitting(np.zeros((3, 2, 5)), ["Old", "Rome"], (3, 5)).shape
-        (2, 3, 5)
+    vectors.
     """
     if sizes is None:
         if vectors is not None:

@@ -51,12 +51,7 @@ _ESCAPES = {
 
 
 def caps(token: str) -> Caps:
-    """Returns the capitalisation class of a token.
-
-    Example:
-        >>> [caps(token).name for token in ("EU", "U.N.", "Rome", "eBay", "1996")]
-        ['ALL', 'ALL_FIRST', 'FIRST', 'LATER', 'UNCASED']
-    """
+    """Returns the capitalisation class of a token."""
     if not token:
         return Caps.NONE
     if all(char.isupper() for char in token):

@@ -32,12 +32,7 @@ Lines = Mapping[str, Sequence[Sequence[Any]]]
 
 
 def check(path: str) -> None:
-    """Checks, before any other work, that a plot can be written.
-
-    Raises:
-        InputError: The file has an unknown suffix.
-        ImportError: matplotlib is not installed.
-    """
+    """Checks, before any other work, that a plot can be written."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise InputError(
             f"Expected a plot with the suffix {', '.join(SUFFIXES)}, got {path!r}"

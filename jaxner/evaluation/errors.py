@@ -67,13 +67,7 @@ class Pair(NamedTuple):
 
 
 def align(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Span | None]:
-    """Returns the gold partner of each predicted span of a sentence; None without one.
-
-    Example:
-        >>> spans = [Span(0, 2, "A"), Span(4, 5, "A")]
-        >>> align(spans, [Span(1, 3, "A"), Span(4, 5, "B"), Span(6, 7, "B")])
-        [Span(start=0, end=2, type='A'), Span(start=4, end=5, type='A'), None]
-    """
+    """Returns the gold partner of each predicted span, or None, of a sentence."""
     free = {span[:2]: span for span in gold}
     partners = [free.pop(span[:2], None) for span in predicted]
     for same_type in (True, False):
@@ -133,10 +127,6 @@ def confusion(paired: Iterable[Pair], types: Sequence[str]) -> np.ndarray:
     """Counts pairs by gold type (row) and predicted type; boundaries may differ.
 
     The last column counts missed spans, the last row spurious ones.
-
-    Example:
-        >>> confusion([Pair(0, Span(0, 1, "A"), None)], ["A"]).tolist()
-        [[0, 1], [0, 0]]
     """
     places = {kind: i for i, kind in enumerate(types)}
     table = np.zeros((len(types) + 1, len(types) + 1), np.int64)
@@ -179,12 +169,7 @@ def by_group(
 ) -> dict[str, Counts]:
     """Counts entities by group, a function of a sentence's index and a span.
 
-    Precision counts the group's predicted entities, recall its gold entities. A correct
-    entity is in the same group on both sides. `order` has the groups.
-
-    Example:
-        >>> by_group([Pair(0, Span(0, 2, "A"), None)], "A", lambda i, span: span.type)
-        {'A': Counts(correct=0, predicted=0, gold=1)}
+    Precision counts the group's predicted entities, recall its gold entities.
     """
     numbers = {name: [0, 0, 0] for name in order}
     for pair in paired:
@@ -203,13 +188,7 @@ def by_range(
     number: Callable[[int, Span], int],
     least: int = 1,
 ) -> dict[str, Counts]:
-    """Counts entities by a number, such as a length, in ranges up to each bound.
-
-    Example:
-        >>> pairs = [Pair(0, Span(0, 3, "A"), None)]
-        >>> list(by_range(pairs, [1, 4], lambda i, span: span.end - span.start))
-        ['1', '2–4', '5+']
-    """
+    """Counts entities by a number, such as a length, in ranges up to each bound."""
     firsts = [least, *(bound + 1 for bound in bounds)]
     names = [
         str(first) if first == last else f"{first}–{last}"
@@ -246,13 +225,7 @@ def mentions(tokens: Labels, labels: Labels) -> Counter[str]:
 
 
 def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Counts]:
-    """Counts tokens by the prefix of their label (Li et al., 2020, "Entity-Chunking").
-
-    Example:
-        >>> found = chunk_recall([["B-PER", "E-PER", "O"]], [["B-LOC", "O", "O"]])
-        >>> {prefix: counts.recall for prefix, counts in found.items()}
-        {'O': 1.0, 'B': 1.0, 'E': 0.0}
-    """
+    """Counts tokens by the prefix of their label (Li et al., "Entity-Chunking")."""
     scoring.check_labels(gold, predicted)
     sides = [[label[0] for label in chain(*side)] for side in (gold, predicted)]
     right, guessed = map(Counter, sides)
@@ -277,13 +250,7 @@ class Changes(NamedTuple):
 def changes(
     gold: Labels, before: Labels, after: Labels, uncertainty: np.ndarray
 ) -> Changes:
-    """Returns the changes between two labellings; uncertainty is of tokens, `[N]`.
-
-    Example:
-        >>> gold, before, after = ["ABC"], ["ACB"], ["BBA"]
-        >>> changes(gold, before, after, np.array([0.1, 0.9, 0.5]))[:3]
-        (1, 1, 1)
-    """
+    """Returns the changes between two labellings; uncertainty is of tokens, `[N]`."""
     right, old, new = (
         np.array(list(chain(*side)), object) for side in (gold, before, after)
     )

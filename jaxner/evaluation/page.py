@@ -36,11 +36,7 @@ _TILES += ("macro f1", "exact match f1", "token accuracy")
 def check(path: str | os.PathLike[str], *others: str | os.PathLike[str] | None) -> None:
     """Checks, before any other work, that a report can be written.
 
-    Raises:
-        ImportError: matplotlib or jinja2 is missing.
-        OSError: One of the files cannot be written; see `jaxner.disk.check`.
-        InputError: The name does not end with `.html`, or the report would replace one
-            of the others, which are read or written beside it.
+    It must not replace one of the others, which are read or written beside it.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")

@@ -46,10 +46,6 @@ def read(path: str | os.PathLike[str], **options: Any) -> tuple[Labels, Labels]:
 def examples(path: str | os.PathLike[str], **options: Any) -> Sequence[Example]:
     """Reads predictions of any tagger, with the gold labels as tokens.
 
-    The file's last two columns are gold and predicted labels; `comments` and `encoding`
-    are options as in `formats.read`.
-
-    Raises:
-        InputError: The file is malformed.
+    The last two columns are gold and predicted labels; options as of `formats.read`.
     """
     return formats.read(path, "conll", token_column=-2, **options).examples

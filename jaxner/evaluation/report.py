@@ -120,11 +120,6 @@ def measure(
     Keys: `scores` (see `Scores.to_dict`), `figures` (by name: value, low and high),
     `intervals` (rounds, level and seed), `types` (a row for each, and for means), and
     for spans `by_rule` (figures under each rule that reads the scheme).
-
-    Example:
-        >>> found = measure(Prediction(None, [["B-A", "O"]], [["I-A", "O"]], "BIO"))
-        >>> [found["by_rule"][rule]["f1"] for rule in ("conlleval", "strict")]
-        [100.0, 0.0]
     """
     scores, scheme = prediction.scores, prediction.scheme
     sides = prediction.gold, prediction.predicted
@@ -423,12 +418,8 @@ def table(
     """Returns a table of rows by column; a cell that a row lacks stays empty.
 
     `columns` are keys of the rows, in a list or between spaces; those that the first
-    row lacks are left out. "low" stands for the bounds "low" and "high". `note` goes
-    below the table; `heads` are names of columns that differ from their keys.
-
-    Example:
-        >>> table([{"type": "LOC", "f1": 0.5}, {"type": "PER"}], "type f1").rows
-        [['LOC', '0.50'], ['PER', '']]
+    row lacks are left out. "low" stands for the bounds "low" and "high". `heads` are
+    names of columns that differ from their keys.
     """
     listed = list(rows)
     keys = columns.split() if isinstance(columns, str) else columns
@@ -470,12 +461,7 @@ def main_figure(run: Value) -> str:
 
 
 def short_line(scores: Scores) -> str:
-    """Returns the overall figures in half a line, in percent, without the rule.
-
-    Example:
-        >>> short_line(scoring.score([["B-PER"], ["O"]], [["I-PER"], ["O"]]))
-        'P 100.00 R 100.00 F1 100.00  1 ill-formed'
-    """
+    """Returns the overall figures in half a line, in percent, without the rule."""
     values = scores.figures()
     if scores.has_tags:
         names = {"known_accuracy": "known", "oov_accuracy": "new"}

@@ -135,13 +135,7 @@ def reads(rule: str, scheme: str) -> bool:
 def reader(rule: str, scheme: str) -> Rule:
     """Returns the function that reads the spans of a sentence, by a rule.
 
-    Raises:
-        InputError: The rule is unknown, or cannot read labels of the scheme.
-
-    Example:
-        >>> labels = ["B-PER", "O", "E-LOC"]
-        >>> [(span.start, span.end) for span in reader("conlleval", "BIOES")(labels)]
-        [(0, 1), (2, 3)]
+    `InputError`: the rule is unknown, or cannot read labels of the scheme.
     """
     if rule not in RULES:
         raise InputError(f"Unknown rule {rule!r}; known: {', '.join(RULES)}")
@@ -224,11 +218,6 @@ def count(
     """Returns correct, predicted and gold spans, `[sentences, types, 3]`.
 
     Takes what `score` takes, and the types in order; by default the labels', sorted.
-
-    Example:
-        >>> gold, predicted = [["B-PER", "E-PER"]], [["B-PER", "E-LOC"]]
-        >>> [int(count(gold, predicted, rule)[..., 0].sum()) for rule in RULES]
-        [0, 0, 0, 1]
     """
     read = reader(rule, scheme)
     kinds = check_labels(gold, predicted, scheme) if types is None else types
@@ -264,11 +253,7 @@ def total(counts: np.ndarray) -> Counts:
 def check_labels(
     gold: Labels, predicted: Labels, scheme: str | None = None
 ) -> tuple[str, ...]:
-    """Checks the labels of both sides, and returns their types, sorted.
-
-    Raises:
-        InputError: As `score`, for the labels.
-    """
+    """Checks the labels of both sides, and returns their types, sorted."""
     if len(gold) != len(predicted):
         raise InputError(
             f"Expected as many predicted as gold sentences, got {len(gold)} gold and "
