@@ -294,8 +294,8 @@ def _read(text: str, hint: Any) -> Any:
             if not _is_several(kind) or text[:1] in ("(", "[") or "," in text
         ]
         fitting = [value for value, kind in readings if fields.fits(value, kind)]
-        others = [value for value, _ in readings if value != text]
-        return [*fitting, *others, text][0]
+        conversions = [value for value, _ in readings if value != text]
+        return [*fitting, *conversions, text][0]
     if _is_several(hint):
         parts = [part.strip(" '\"") for part in text.strip("()[] ").split(",")]
         return tuple(_read(part, inner[0]) for part in parts if part)

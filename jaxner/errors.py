@@ -50,7 +50,7 @@ class MissingFileError(DamagedFileError, FileNotFoundError):
     __str__ = InputError.__str__
 
 
-def needs(what: str, *packages: str) -> ImportError:
+def needs(feature: str, *packages: str) -> ImportError:
     """Returns the error that something needs packages that are not installed."""
     listed = " and ".join(packages)
-    return ImportError(f"{what} needs {listed}: pip install {' '.join(packages)}")
+    return ImportError(f"{feature} needs {listed}: pip install {' '.join(packages)}")

@@ -175,9 +175,9 @@ def check_fields(instance: Any) -> None:
         instance.check()
 
 
-def check(name: str, value: Any, hint: Any, whose: str = "") -> None:
-    """Raises InputError, with `name` and `whose` in it, unless a value is allowed."""
-    if wrong := _problem(value, hint, name, whose):
+def check(name: str, value: Any, hint: Any, owner: str = "") -> None:
+    """Raises InputError, with `name` and `owner` in it, unless a value is allowed."""
+    if wrong := _problem(value, hint, name, owner):
         raise InputError(wrong)
 
 
@@ -250,7 +250,7 @@ def checked(function: _Function) -> _Function:
     return call  # pyright: ignore[reportReturnType]
 
 
-def _problem(value: Any, hint: Any, name: str = "", whose: str = "") -> str | None:
+def _problem(value: Any, hint: Any, name: str = "", owner: str = "") -> str | None:
     """Returns the message about a value; None if it is allowed."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     note = ""
@@ -258,25 +258,25 @@ def _problem(value: Any, hint: Any, name: str = "", whose: str = "") -> str | No
         rule = inner[-1]
         if isinstance(rule, OneOf):
             known = "; ".join(filter(None, (", ".join(rule.known), rule.note)))
-            unknown = f"Unknown {name} {value!r}{whose}; known: {known}"
+            unknown = f"Unknown {name} {value!r}{owner}; known: {known}"
             return None if value in rule else unknown
-        wrong = _problem(value, inner[0], name, whose)
+        wrong = _problem(value, inner[0], name, owner)
         if wrong or not isinstance(rule, Range) or value in rule:
             return wrong
         is_said = math.isfinite(value) or rule == Range(note=rule.note)
         text = f"{'' if is_said else 'finite and '}{rule}"
         note = rule.note and f": {rule.note}"
     elif origin in _UNIONS:
-        problems = [_problem(value, each, name, whose) for each in inner]
+        problems = [_problem(value, each, name, owner) for each in inner]
         # The problem of the type that the value has says most.
         of_type = [not _problem(value, _kind(each)) for each in inner]
         told = problems[of_type.index(True) if True in of_type else 0]
         return None if None in problems else told
     elif origin in _SEQUENCES:
-        if wrong := _problem(value, tuple, name, whose):
+        if wrong := _problem(value, tuple, name, owner):
             return wrong
         if len(value) <= _MOST_VALUES:
-            each = (_problem(x, inner[0], name, whose) for x in value)
+            each = (_problem(x, inner[0], name, owner) for x in value)
             return next(filter(None, each), None)
         text, value = f"at most {_MOST_VALUES} values", len(value)
     else:
@@ -284,7 +284,7 @@ def _problem(value: Any, hint: Any, name: str = "", whose: str = "") -> str | No
         is_other = isinstance(value, bool) and hint in (int, float)
         if isinstance(value, wanted) and not is_other:
             return None
-    return f"{name}{whose} must be {text}, got {value!r}{note}"
+    return f"{name}{owner} must be {text}, got {value!r}{note}"
 
 
 def _kind(hint: Any) -> type:

@@ -290,8 +290,8 @@ class Progress:
         seconds = max(time.perf_counter() - self._start, 1e-9)
         speed = (self.tokens - self._before) / seconds
         bad = f", {counted(self.bad, 'bad record')}" if self.bad else ""
-        what = counted(self.tokens, "token"), counted(self.sentences, "sentence")
-        return f"{' in '.join(what)}, {speed:,.0f} tokens/s{bad}"
+        sizes = counted(self.tokens, "token"), counted(self.sentences, "sentence")
+        return f"{' in '.join(sizes)}, {speed:,.0f} tokens/s{bad}"
 
 
 class Output:

@@ -106,8 +106,8 @@ class Ensemble(Tagger):
 
     Example:
         >>> tagger = load("runs/grn")
-        >>> both = ensemble([tagger, tagger])
-        >>> len(both), type(both.member(1)).__name__
+        >>> pair = ensemble([tagger, tagger])
+        >>> len(pair), type(pair.member(1)).__name__
         (2, 'Tagger')
     """
 

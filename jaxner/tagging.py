@@ -201,17 +201,17 @@ def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key)
     def whole(params: Tagger, sentence: Sentence, key: Any) -> Any:
         return function(params, sentence, key=key)
 
-    def one(sentence: Sentence) -> Any:
+    def run(sentence: Sentence) -> Any:
         return models.automatic(whole, params, sentence, key)
 
     arrays = jax.tree.map(jnp.asarray, arrays)
-    return one(arrays) if rank == 1 else jax.vmap(one, (batch_axes(arrays),))(arrays)
+    return run(arrays) if rank == 1 else jax.vmap(run, (batch_axes(arrays),))(arrays)
 
 
 @functools.partial(jax.jit, static_argnames=("function", "options"))
 def _batch(params, batch, key, *, function, options):
-    one = functools.partial(function, params, key=key, **dict(options))
-    return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+    compute = functools.partial(function, params, key=key, **dict(options))
+    return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
 
 
 def _is_encoded(sentences: Any) -> bool:
@@ -425,7 +425,7 @@ def label_ids(
     decoding: Decoding = "viterbi",
     constrained: bool = False,
     key: Array | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Any:
     """Returns label ids as `tag` returns labels; takes what `over` takes."""
     check_tagger(params)
@@ -438,7 +438,7 @@ def label_ids(
         passes=params.model.mc_dropout.num_samples,
         decoding=decoding,
         constrained=constrained,
-        **given,
+        **options,
     )
 
 
@@ -619,10 +619,10 @@ def best_labellings(
         exists = jnp.isfinite(scores)
 
     def chances_of(potentials):
-        def one(y):
+        def log_chance(y):
             return inference.log_probability(potentials, y, mask)
 
-        return jnp.exp(jax.vmap(one)(labels))
+        return jnp.exp(jax.vmap(log_chance)(labels))
 
     chances = jnp.where(exists, predicted.mean(chances_of), 0.0)
     if predicted.passes is None:

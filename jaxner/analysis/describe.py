@@ -214,7 +214,7 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
     names = {"relations": ("Relations of the GRN", "strength")}
     names["attention"] = ("Attention", "weight")
     pictures = []
-    for name, (title, what) in names.items():
+    for name, (title, unit) in names.items():
         if name in maps:
             heads = {f"head {i + 1}": x for i, x in enumerate(maps[name][:_MAPS])}
             pictures.append(
@@ -222,11 +222,11 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
                     "kind": "heat maps",
                     "title": title,
                     "note": f"Row i, column j: how much of token i's context is token "
-                    f"j's ({what}, 0 to 1).",
+                    f"j's ({unit}, 0 to 1).",
                     "maps": {"": maps[name]} if maps[name].ndim == 2 else heads,
                     "rows": words,
                     "columns": words,
-                    "label": what,
+                    "label": unit,
                 }
             )
     return pictures

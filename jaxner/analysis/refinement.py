@@ -130,12 +130,13 @@ def sweep(
         draft, refined = scores
         return Point(count, float(gamma), draft, refined, percent(mixed), changes)
 
-    own = np.inf if model.refinement is None else float(model.refinement.threshold)
-    tried = () if model.refinement is None else thresholds
+    refinement = model.refinement
+    threshold = np.inf if refinement is None else float(refinement.threshold)
+    tried = () if refinement is None else thresholds
     labels, entropy, _ = of_passes(passes)
     return Sweep(
         [point(passes, gamma) for gamma in tried],
-        [point(count, own) for count in samples],
+        [point(count, threshold) for count in samples],
         _detected(gold, labels[0], _joined(entropy)),
         task.main_figure,
     )
@@ -202,7 +203,7 @@ def read(params: Tagger, split: Split, counts: Sequence[int]) -> list[Reading]:
 
 @functools.partial(jax.jit, static_argnames="counts")
 def _read(params, batch, key, *, counts):
-    def one(sentence):
+    def read_sentence(sentence):
         model, weights = params.model, params.weights
         keys = models.pass_keys(models.sentence_key(key, sentence), max(counts))
         x = models.represent(model, weights, sentence)
@@ -219,7 +220,7 @@ def _read(params, batch, key, *, counts):
             each.append(_read_one(params, sentence, x, draft, chances))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
 
-    return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+    return jax.vmap(read_sentence, in_axes=(batch_axes(batch),))(batch)
 
 
 def _read_one(params, sentence, x, draft, chances):
@@ -322,7 +323,7 @@ def read_lan(params: Tagger, split: Split, samples: int) -> list[Reading]:
 def _read_lan(params, batch, key, *, samples):
     model, weights = params.model, params.weights
 
-    def one(sentence):
+    def read_sentence(sentence):
         drawn = functools.partial(_pass, model, weights, sentence)
         if samples:
             keys = models.pass_keys(models.sentence_key(key, sentence), samples)
@@ -336,7 +337,7 @@ def _read_lan(params, batch, key, *, samples):
         reading = Reading(draft, refined, inference.entropy(chances))
         return jax.tree.map(lambda array: array[:, None], reading)
 
-    return jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+    return jax.vmap(read_sentence, in_axes=(batch_axes(batch),))(batch)
 
 
 def _pass(model, weights, sentence, rngs):

@@ -220,29 +220,29 @@ def entities(
         placed = [[_joined(words)] for words in sentences]
     lists, rest, types = [], iter(answers), types_of(params)
     for text, parts in zip(texts, placed, strict=True):
-        found, before = [], 0
+        mentions, before = [], 0
         for part in parts:
             spans = sorted(read_spans(types, next(rest)).items())
             for (start, end, kind), chance in spans:
                 if chance >= min_probability:
                     first, last = part[start].start, part[end - 1].end
                     place = (start + before, end + before, first, last)
-                    found.append(Entity(text[first:last], *place, kind, chance))
+                    mentions.append(Entity(text[first:last], *place, kind, chance))
             before += len(part)
-        lists.append(found)
+        lists.append(mentions)
     return lists[0] if is_one else lists
 
 
-def _texts(given: Any, raw: bool) -> list[str] | None:
+def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
     """Returns raw texts, or None for tokens."""
-    if isinstance(given, str):
-        return [given]
-    is_list = isinstance(given, list | tuple)
-    is_text = is_list and all(isinstance(text, str) for text in given)
+    if isinstance(text_or_tokens, str):
+        return [text_or_tokens]
+    is_list = isinstance(text_or_tokens, list | tuple)
+    is_text = is_list and all(isinstance(text, str) for text in text_or_tokens)
     if raw and not is_text:
         raise TypeError("Expected a text or a list of texts (raw=True).")
-    has_space = is_text and any(map(tagging.SEVERAL_WORDS.search, given))
-    return list(given) if raw or has_space else None
+    has_space = is_text and any(map(tagging.SEVERAL_WORDS.search, text_or_tokens))
+    return list(text_or_tokens) if raw or has_space else None
 
 
 def _joined(words: Sequence[str]) -> list[Token]:
@@ -263,7 +263,7 @@ def arrays(
     constrained: bool = False,
     key: Array | None = None,
     num_samples: int | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Any:
     """Returns `EntityArrays` `[T]` or, for n labellings, `[T, N]`, for strings, too.
 
@@ -280,7 +280,7 @@ def arrays(
         decoding=decoding,
         constrained=constrained or decoding == "constrained",
         n_best=n_best,
-        **given,
+        **options,
     )
     axis = -1 if n_best == 1 else -2
     if isinstance(answer, list):

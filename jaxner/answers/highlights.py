@@ -26,13 +26,13 @@ pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
 """
 
 
-def highlighted(text: str, found: Sequence[Entity], types: Sequence[str]) -> Text:
+def highlighted(text: str, entities: Sequence[Entity], types: Sequence[str]) -> Text:
     """Returns a text with its coloured entities, each with type and probability.
 
     They come from left to right, without overlaps; `types` determine the colours.
     """
     shown, end = Text(), 0
-    for entity in found:
+    for entity in entities:
         colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]
         shown.append(_printable(text[end : entity.start_char]))
         shown.append(_printable(entity.text), style=f"bold #000000 on {colour}")

@@ -265,8 +265,8 @@ def sample(
         >>> samples.shape[:2]
         (3, 2)
     """
-    given = {"documents": documents, "vectors": vectors}
-    answer = _passes(_samples, params, tokens, key, num_samples, given)
+    context = {"documents": documents, "vectors": vectors}
+    answer = _passes(_samples, params, tokens, key, num_samples, context)
     # `over` needs tokens on the first axis. Results for strings are on the host.
     library = jnp if isinstance(tokens, Sentence) else np
     return jax.tree.map(lambda array: library.moveaxis(array, -2, -3), answer)
@@ -296,8 +296,8 @@ def uncertainty(
         >>> len(answer.labels), answer.entropy.shape
         (2, (2,))
     """
-    given = {"documents": documents, "vectors": vectors}
-    answer = _passes(_summary, params, tokens, key, num_samples, given)
+    context = {"documents": documents, "vectors": vectors}
+    answer = _passes(_summary, params, tokens, key, num_samples, context)
     if isinstance(tokens, Sentence):
         return answer
 
@@ -308,7 +308,7 @@ def uncertainty(
     return [named(s) for s in answer] if isinstance(answer, list) else named(answer)
 
 
-def _passes(function, params, tokens, key, num_samples, given) -> Any:
+def _passes(function, params, tokens, key, num_samples, context) -> Any:
     check_key(key)
     check_static("num_samples", num_samples, _Samples)
     if isinstance(params, Ensemble):
@@ -317,7 +317,7 @@ def _passes(function, params, tokens, key, num_samples, given) -> Any:
             "ensemble.member(0). jaxner.marginals(ensemble, tokens) averages over the "
             "members."
         )
-    options = {"passes": num_samples, "num_samples": num_samples, **given}
+    options = {"passes": num_samples, "num_samples": num_samples, **context}
     return tagging.over(function, params, tokens, key, **options)
 
 

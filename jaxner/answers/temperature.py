@@ -133,8 +133,8 @@ def _minimised(loss: Callable[[float], float]) -> tuple[float, float, float]:
 def _predicted(params, batch, labels) -> _Block:
     # Neither padding nor the separators of documents are words.
     is_word = batch.mask & (batch.words > 0)
-    one = functools.partial(tagging.predict, params)
-    predicted = jax.vmap(one, in_axes=(batch_axes(batch),))(batch)
+    predict = functools.partial(tagging.predict, params)
+    predicted = jax.vmap(predict, in_axes=(batch_axes(batch),))(batch)
     return _Block(predicted, labels, batch.mask, is_word)
 
 
@@ -142,14 +142,14 @@ def _predicted(params, batch, labels) -> _Block:
 def _block_loss(block: _Block, temperature):
     """Sums the negative log-likelihood, in nats."""
 
-    def one(predicted, labels, mask, is_word):
+    def loss(predicted, labels, mask, is_word):
         cooled = predicted.map(lambda p: inference.at_temperature(p, temperature))
         chances = cooled.mean(lambda p: inference.marginals(p, mask))
         gold = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
         logs = jnp.log(jnp.maximum(gold, jnp.finfo(gold.dtype).tiny))
         return -jnp.sum(jnp.where(is_word, logs, 0.0))
 
-    return jnp.sum(jax.vmap(one)(*block))
+    return jnp.sum(jax.vmap(loss)(*block))
 
 
 def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
@@ -167,10 +167,10 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     ]
     names, gold_labels = vocabulary.label_names, [e.labels or () for e in examples]
     right = [
-        [names[i] == y for i, y in zip(one.labels, labels, strict=True)]
-        for one, labels in zip(best, gold_labels, strict=True)
+        [names[i] == y for i, y in zip(answer.labels, labels, strict=True)]
+        for answer, labels in zip(best, gold_labels, strict=True)
     ]
-    chances = np.minimum(_joined([one.label_probability for one in best]), 1.0)
+    chances = np.minimum(_joined([answer.label_probability for answer in best]), 1.0)
     tokens = calibration(chances, _joined(right))
     if vocabulary.scheme == schemes.TAGS:
         return Measured(tokens, None, None)
@@ -194,7 +194,7 @@ def table(
     rows = [
         [
             split,
-            what,
+            unit,
             number(int(figures.reliability.counts.sum())),
             fixed(100 * figures.share),
             fixed(degrees, 3),
@@ -203,9 +203,9 @@ def table(
             fixed(figures.brier, 4),
         ]
         for split, (before, after) in measured.items()
-        for what in ("tokens", "entities")
+        for unit in ("tokens", "entities")
         for degrees, side in ((1.0, before), (temperature, after))
-        if (figures := getattr(side, what)) is not None
+        if (figures := getattr(side, unit)) is not None
     ]
     columns = ["split", "of", "number", "right", "T", "probability", "ECE", "Brier"]
     note = (

@@ -154,11 +154,11 @@ def evaluate(
         elif member is not None:
             name += f", restart {member}"
             folder = str(Workdir(folder).seed(member).path)
-        own = config["evaluation"]
-        of_run = "conlleval" if has_tags else own.get("rule")
+        run = config["evaluation"]
+        of_run = "conlleval" if has_tags else run.get("rule")
         chosen = (rule or of_run or "conlleval").replace("seqeval", "conlleval")
         how = {"decoding": decoding, "seed": seed or 0}
-        how["constrained"] = own["constrained"] if constrained is None else constrained
+        how["constrained"] = run["constrained"] if constrained is None else constrained
         return describe.Run(name, folder, params, scored, chosen, how)
 
     names = names_of([*map(str, workdir)])

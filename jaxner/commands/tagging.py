@@ -185,13 +185,13 @@ def show(
     params = tagger.load(str(workdir))
     text = _read(file)
     cut: Any = functools.partial(_by_line, tokenizer)
-    found = entities(
+    answer = entities(
         params,
         text,
         min_probability=min_probability,
         tokenizer=cut if one_sentence_a_line else tokenizer,
     )
-    shown = highlights.highlighted(text, found, entity_types(params))
+    shown = highlights.highlighted(text, answer, entity_types(params))
     if html:
         disk.write_text(html, highlights.page(shown))
         print(f"The page is in {html}")

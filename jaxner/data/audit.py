@@ -128,21 +128,21 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
         if name == "train":
             continue
         long = [example for example in split.examples if len(example.tokens) > 3]
-        if both := [example for example in long if example.tokens in known]:
-            share = len(both) / len(long)
-            what = f"{counted(len(both), 'sentence')} of {name} ({share:.1%} of those"
-            what += " with 4 tokens or more) also in train"
+        if copies := [example for example in long if example.tokens in known]:
+            count, share = len(copies), len(copies) / len(long)
+            text = f"{counted(count, 'sentence')} of {name} ({share:.1%} of those"
+            text += " with 4 tokens or more) also in train"
             level = "warning" if share > 0.05 else "note"
-            result.append(_at(split, (both[0], 0), "overlap", what, len(both), level))
+            result.append(_at(split, (copies[0], 0), "overlap", text, count, level))
         file = str(split.path)
         if missing := sorted(set(split.types()) - set(train.types())):
-            what = f"train lacks {counted(len(missing), 'type')} of {name}: "
-            what += ", ".join(missing)
-            result.append(Finding("warning", "unseen types", what, file))
+            text = f"train lacks {counted(len(missing), 'type')} of {name}: "
+            text += ", ".join(missing)
+            result.append(Finding("warning", "unseen types", text, file))
         tokens = [token for example in split.examples for token in example.tokens]
         share = sum(token not in words for token in tokens) / max(len(tokens), 1)
-        what = f"{share:.1%} of the tokens of {name} are not in train"
-        result.append(Finding("note", "out of vocabulary", what, file))
+        text = f"{share:.1%} of the tokens of {name} are not in train"
+        result.append(Finding("note", "out of vocabulary", text, file))
     return result
 
 
@@ -214,12 +214,12 @@ def _odd_tokens(split: Split) -> Iterator[Finding]:
         for position, token in enumerate(example.tokens):
             if kind := _oddity(token):
                 kinds[kind].append((example, position))
-    for (kind, what), cases in kinds.items():
+    for (kind, flaw), cases in kinds.items():
         shown = ", ".join(
             f"{example.tokens[position][:30]!r} in line {example.lines[position]}"
             for example, position in cases[:_SHOWN]
         )
-        message = f"{counted(len(cases), 'token')} {what}: {shown}"
+        message = f"{counted(len(cases), 'token')} {flaw}: {shown}"
         yield _at(split, cases[0], f"{kind} tokens", message, len(cases))
 
 
@@ -255,9 +255,9 @@ def _similar_types(split: Split) -> Iterator[Finding]:
         closer = [n for n in cases if n != name and len(cases[n]) >= 20 * count]
         same = [n for n in closer if n.casefold() == name.casefold()]
         similar = difflib.get_close_matches(name, closer, 1, 0.8) if count < 3 else []
-        for other in (same or similar)[:1]:
-            message = f"the type {name!r} ({count:,}) looks like {other!r} "
-            message += f"({len(cases[other]):,}); is it a misspelling?"
+        for twin in (same or similar)[:1]:
+            message = f"the type {name!r} ({count:,}) looks like {twin!r} "
+            message += f"({len(cases[twin]):,}); is it a misspelling?"
             yield _at(split, places[0], "similar types", message)
 
 

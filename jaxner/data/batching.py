@@ -244,8 +244,8 @@ def piece_shape(pieces: Sequence[Pieces], *, few: bool = False) -> PieceShape:
 
 def without_characters(sentence: Sentence) -> Sentence:
     """Returns a sentence for a model that reads no characters."""
-    none = np.zeros((1, 1), np.int32)
-    return sentence._replace(chars=none, char_index=np.zeros_like(sentence.char_index))
+    chars = np.zeros((1, 1), np.int32)
+    return sentence._replace(chars=chars, char_index=np.zeros_like(sentence.char_index))
 
 
 def without_far_vectors(

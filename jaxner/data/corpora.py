@@ -62,8 +62,8 @@ class Split:
         Tags are no spans: converting one to the other is an InputError.
         """
         if (scheme == schemes.TAGS) != (self.scheme == schemes.TAGS):
-            what = "tags" if self.scheme == schemes.TAGS else f"spans ({self.scheme})"
-            message = f"the labels are {what} and cannot be converted to {scheme}; for "
+            kind = "tags" if self.scheme == schemes.TAGS else f"spans ({self.scheme})"
+            message = f"the labels are {kind} and cannot be converted to {scheme}; for "
             message += "tags, train and tag with --config.data.scheme=tags"
             raise InputError(message, self.path)
         if scheme == schemes.TAGS:
@@ -95,11 +95,11 @@ class Split:
     def summary(self) -> str:
         """Returns a line about the split's content, and a line for each note."""
         pairs = zip(self.sizes(), COUNTED, strict=False)  # tags: no entities
-        what = ", ".join(counted(number, *nouns) for number, nouns in pairs)
+        sizes = ", ".join(counted(number, *nouns) for number, nouns in pairs)
         has_tags = self.scheme == schemes.TAGS
         kinds = counted(len(self.types()), "tag" if has_tags else "type")
         kinds += "" if has_tags else f", {self.scheme}"
-        line = f"{f'{self.name} {self.split}'.strip()}: {what} of {kinds}"
+        line = f"{f'{self.name} {self.split}'.strip()}: {sizes} of {kinds}"
         return "\n  ".join([line, *self.notes])
 
 
@@ -228,7 +228,7 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
         raise InputError(f"Expected a share within (0, 1) for dev, got {share}")
     documents = [example.document for example in train.examples]
     has_documents = len(set(documents)) > 1
-    what = "documents" if has_documents else "sentences"
+    unit = "documents" if has_documents else "sentences"
     groups = batching.groups(documents if has_documents else [*range(len(documents))])
     if len(groups) < 2:
         raise InputError("expected several sentences, to take dev from", train.path)
@@ -237,7 +237,7 @@ def divide(train: Split, share: float, seed: int) -> tuple[Split, Split]:
     chosen = {i for group in drawn for i in groups[group]}
     dev = tuple(e for i, e in enumerate(train.examples) if i in chosen)
     rest = tuple(e for i, e in enumerate(train.examples) if i not in chosen)
-    note = f"{count:,} of {len(groups):,} {what} of {train.path.name}, seed {seed}"
+    note = f"{count:,} of {len(groups):,} {unit} of {train.path.name}, seed {seed}"
     notes = (*train.notes, f"without {note}")
     train = dataclasses.replace(train, examples=rest, notes=notes)
     return train, dataclasses.replace(train, split="dev", examples=dev, notes=(note,))
@@ -373,8 +373,8 @@ def load(
     # Not strict: tags have no count of entities.
     for nouns, expected, size in zip(COUNTED, known, sizes, strict=False):
         if expected != size:
-            what = counted(expected, *nouns)
-            notes.append(f"expected {what} as published, got {size:,}")
+            amount = counted(expected, *nouns)
+            notes.append(f"expected {amount} as published, got {size:,}")
     if corpus.name == "sample" and split == "test" and directory is None:
         notes.append("other genres than train and dev, so scores are lower")
     return dataclasses.replace(loaded, notes=tuple(notes))
@@ -440,7 +440,7 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
     )
 
 
-def _unknown(what: str, name: str | None, known: Iterable[str]) -> str:
+def _unknown(kind: str, name: str | None, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name).lower(), known, 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"Unknown {what} {name!r}; {hint}known: {', '.join(known)}"
+    return f"Unknown {kind} {name!r}; {hint}known: {', '.join(known)}"

@@ -157,9 +157,9 @@ class File:
         message += "" if text is None else f": {_shown(text)}"
         self.errors.append(InputError(message, self.path, line))
 
-    def unfit(self, span: CharSpan, text: str, what: str, whole: str = "") -> bool:
+    def unfit(self, span: CharSpan, text: str, problem: str, whole: str = "") -> bool:
         """Reports a span that differs from tokens; returns whether to widen it."""
-        message = f"the {span.type} {span.start}:{span.end} {what}"
+        message = f"the {span.type} {span.start}:{span.end} {problem}"
         text = text[span.start : span.end]
         if self.options.unfit == "error":
             message += "; unfit=widen extends it to whole tokens, drop leaves it out"
@@ -269,11 +269,12 @@ def _places(
     """Returns the columns, from 0: those of the options, else the format's own."""
     options = file.options
     pairs = (options.token_column, token), (options.label_column, label)
-    both = [default if option is None else option for option, default in pairs]
+    columns = [default if option is None else option for option, default in pairs]
     known = range(-width, width)
-    places = [place % width for place in both if place is not None and place in known]
+    places = [x % width for x in columns if x is not None and x in known]
     if len({*places}) < 2:
-        message = f"expected columns of tokens and labels ({both[0]} and {both[1]}) of "
+        message = "expected columns of tokens and labels "
+        message += f"({columns[0]} and {columns[1]}) of "
         message += f"{width}; set token_column and label_column"
         raise InputError(message, file.path, line)
     return places[0], places[1]
@@ -607,15 +608,15 @@ def brat(file: File) -> Iterator[Example]:
         there = " ".join(text[start:end] for start, end in fragments)
         span = CharSpan(fragments[0][0], fragments[-1][1], kind, number)
         whole = text[span.start : span.end]
-        what = f"has {len(fragments)} fragments"
+        problem = f"has {len(fragments)} fragments"
         if re.sub(r"[\r\n]", " ", there).strip() != wanted.strip():
             message = f"expected {wanted!r} at characters {places} of the text, got"
             file.fail(number, message, there)
-        elif len(fragments) == 1 or file.unfit(span, text, what, whole):
+        elif len(fragments) == 1 or file.unfit(span, text, problem, whole):
             spans.append(span)
     if left_out:
-        what = counted(left_out, "annotation")
-        file.notes.append(f"{file.path}: left out {what} that are no entities")
+        count = counted(left_out, "annotation")
+        file.notes.append(f"{file.path}: left out {count} that are no entities")
     for example in _fitted(file, text, spans, sentences, 1, None):
         yield dataclasses.replace(example, path=str(texts))
 
@@ -648,9 +649,9 @@ def _fitted(
             file.unfit(span, text, "overlaps another span")
         else:
             whole = text[begins[first] : ends[last]]
-            what = f"does not match the tokens of {whole!r}"
+            problem = f"does not match the tokens of {whole!r}"
             fits = (begins[first], ends[last]) == (span.start, span.end)
-            if fits or file.unfit(span, text, what, whole):
+            if fits or file.unfit(span, text, problem, whole):
                 labels[first] = f"B-{span.type}"
                 labels[first + 1 : last + 1] = [f"I-{span.type}"] * (last - first)
     rest = iter(labels)
@@ -923,7 +924,7 @@ def read(
     fields.check("format", format, Name)
     kind = FORMATS[format]
     options = {k: value for k, value in options.items() if value not in (None, ())}
-    special = {name for other in FORMATS.values() for name in other.options}
+    special = {name for form in FORMATS.values() for name in form.options}
     for name in sorted(options.keys() & special - {*kind.options}):
         raise InputError(f"{name} is set, but {format} has none", path)
     root = path if path.is_dir() else path.parent if format == "brat" else None
@@ -957,8 +958,8 @@ def _members(path: Path, format: str) -> list[Path]:
     if format == "brat":
         if not path.is_dir():
             return [path.with_suffix(".ann")]
-        both = (p for ending in ("ann", "txt") for p in path.rglob(f"*.{ending}"))
-        return sorted({Path(f"{p.with_suffix('')}.ann") for p in both})
+        files = (p for ending in ("ann", "txt") for p in path.rglob(f"*.{ending}"))
+        return sorted({Path(f"{p.with_suffix('')}.ann") for p in files})
     if not path.is_dir():
         return [path]
     members = sorted(p for p in path.rglob("*_conll*") if guess(p) == "conll2012")
@@ -991,7 +992,7 @@ def write(
     fields.check("format", format, Name)
     kind = FORMATS[format]
     if tags and kind.has_spans:
-        known = ", ".join(n for n, other in FORMATS.items() if not other.has_spans)
+        known = ", ".join(n for n, form in FORMATS.items() if not form.has_spans)
         message = f"{format} holds spans, and these labels are tags; known for tags: "
         raise InputError(message + known)
     if kind.write is None:

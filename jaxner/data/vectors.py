@@ -92,11 +92,11 @@ def _read(file: Any, path: str | os.PathLike[str]) -> Vectors:
             numbers.frombytes(values.tobytes())
     count, notes = len(words) + duplicates + malformed, []
     if malformed:
-        which = "; ".join(quotes)
-        notes.append(f"{malformed:,} of {count:,} rows are malformed: {which}")
+        listed = "; ".join(quotes)
+        notes.append(f"{malformed:,} of {count:,} rows are malformed: {listed}")
     if not words or malformed > _BEARABLE * count:
-        what = notes[0] if notes else "found none"
-        raise InputError(f"expected rows of a word and its numbers; {what}", path)
+        problem = notes[0] if notes else "found none"
+        raise InputError(f"expected rows of a word and its numbers; {problem}", path)
     if header and header[0] != count:
         notes.append(
             f"the header announces {header[0]:,} rows, but the file has {count:,}"
@@ -188,9 +188,9 @@ def read_contextual(
     return vectors
 
 
-def _another(path: Path, what: str) -> InputError:
+def _another(path: Path, problem: str) -> InputError:
     return InputError(
-        f"belongs to another text: {what}. Compute the vectors again from exactly "
+        f"belongs to another text: {problem}. Compute the vectors again from exactly "
         "these tokens: one sentence per line, in the order of the file, spaces between "
         "tokens, no line -DOCSTART-.",
         path,

@@ -70,10 +70,10 @@ def calibration(
     A probability on an edge falls into the lower bin; 0 into the first.
 
     Example:
-        >>> found = calibration([0.9, 0.8, 0.1], [True, False, False], num_bins=2)
-        >>> found.reliability.counts.tolist(), found.reliability.accuracy.tolist()
+        >>> scores = calibration([0.9, 0.8, 0.1], [True, False, False], num_bins=2)
+        >>> scores.reliability.counts.tolist(), scores.reliability.accuracy.tolist()
         ([1, 2], [0.0, 0.5])
-        >>> round(found.error, 4)
+        >>> round(scores.error, 4)
         0.2667
     """
     chances, came_true = _checked(probabilities, correct)
@@ -199,8 +199,8 @@ def detect(uncertainty: np.ndarray, wrong: np.ndarray) -> Detection:
     """Returns how well uncertainty detects wrong tokens, `[N]` each.
 
     Example:
-        >>> found = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
-        >>> round(found.ratio, 2), found.auroc
+        >>> quality = detect(np.array([0.9, 0.1, 0.2]), np.array([True, False, False]))
+        >>> round(quality.ratio, 2), quality.auroc
         (6.0, 1.0)
     """
     num_wrong, num_right = int(wrong.sum()), int((~wrong).sum())

@@ -40,12 +40,12 @@ def check(path: str) -> None:
     require("A plot")
 
 
-def require(what: str) -> None:
+def require(feature: str) -> None:
     """Raises ImportError if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise errors.needs(what, "matplotlib") from None
+        raise errors.needs(feature, "matplotlib") from None
 
 
 def curves(

@@ -73,10 +73,10 @@ def align(gold: Sequence[Span], predicted: Sequence[Span]) -> list[Span | None]:
     for same_type in (True, False):
         for i, span in enumerate(predicted):
             if partners[i] is None:
-                for other in free.values():
-                    overlaps = other.start < span.end and span.start < other.end
-                    if overlaps and (span.type == other.type or not same_type):
-                        partners[i] = free.pop(other[:2])
+                for candidate in free.values():
+                    overlaps = candidate.start < span.end and span.start < candidate.end
+                    if overlaps and (span.type == candidate.type or not same_type):
+                        partners[i] = free.pop(candidate[:2])
                         break
     return partners
 
@@ -90,8 +90,8 @@ def pairs(
         InputError: As `scoring.score`; or the rule is not in `scoring.WITH_LENGTHS`.
 
     Example:
-        >>> found = pairs([["S-A", "O", "S-B"]], [["S-B", "S-A", "O"]])
-        >>> [pair.name for pair in found]
+        >>> matches = pairs([["S-A", "O", "S-B"]], [["S-B", "S-A", "O"]])
+        >>> [pair.name for pair in matches]
         ['type: A as B', 'spurious: A', 'missed: B']
     """
     if rule not in scoring.WITH_LENGTHS:
@@ -229,8 +229,8 @@ def chunk_recall(gold: Labels, predicted: Labels) -> dict[str, Counts]:
     scoring.check_labels(gold, predicted)
     sides = [[label[0] for label in chain(*side)] for side in (gold, predicted)]
     right, guessed = map(Counter, sides)
-    both = Counter(a for a, b in zip(*sides, strict=True) if a == b)
-    return {x: Counts(both[x], guessed[x], right[x]) for x in "OSUBIEL" if right[x]}
+    correct = Counter(a for a, b in zip(*sides, strict=True) if a == b)
+    return {x: Counts(correct[x], guessed[x], right[x]) for x in "OSUBIEL" if right[x]}
 
 
 class Changes(NamedTuple):

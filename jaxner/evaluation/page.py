@@ -33,19 +33,19 @@ _TILES += ("macro f1", "exact match f1", "token accuracy")
 """The headline figures of a run."""
 
 
-def check(path: str | os.PathLike[str], *others: str | os.PathLike[str] | None) -> None:
+def check(path: str | os.PathLike[str], *paths: str | os.PathLike[str] | None) -> None:
     """Checks, before any other work, that a report can be written.
 
-    It must not replace one of the others, which are read or written beside it.
+    It must not replace one of `paths`, which are read or written beside it.
     """
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"Expected a report with the suffix .html, got {str(path)!r}")
     for file in _files(path):
-        if file.absolute() in [Path(other).absolute() for other in others if other]:
+        if file.absolute() in [Path(p).absolute() for p in paths if p]:
             raise InputError(
                 f"Expected two files, got {file} twice: it is the report's"
             )
-        disk.check(file, *others)
+        disk.check(file, *paths)
     drawings.require("A report")
     _jinja2()
 
@@ -58,8 +58,8 @@ def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
 
     Example:
         >>> import tempfile
-        >>> one = report.Prediction([["Rome"]], [["B-LOC"]], [["O"]], "BIO")
-        >>> run = {"name": "mine", **report.describe(one, rounds=5)}
+        >>> labels = report.Prediction([["Rome"]], [["B-LOC"]], [["O"]], "BIO")
+        >>> run = {"name": "mine", **report.describe(labels, rounds=5)}
         >>> path = Path(tempfile.mkdtemp(), "report.html")
         >>> [file.name for file in write(path, {"title": "Mine", "runs": [run]})]
         ['report.html', 'report.json', 'report.csv']

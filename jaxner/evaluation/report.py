@@ -144,8 +144,8 @@ def describe(
     """Returns what `measure` does, groups, errors with examples, and certainty.
 
     Example:
-        >>> one = Prediction([["Rome"]], [["B-LOC"]], [["O"]], "BIO")
-        >>> describe(one, rounds=5)["errors"]["counts"]["missed"]
+        >>> prediction = Prediction([["Rome"]], [["B-LOC"]], [["O"]], "BIO")
+        >>> describe(prediction, rounds=5)["errors"]["counts"]["missed"]
         1
     """
     run = measure(prediction, rounds=rounds, seed=seed) | calibrated(prediction)

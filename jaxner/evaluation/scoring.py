@@ -223,11 +223,11 @@ def count(
     kinds = check_labels(gold, predicted, scheme) if types is None else types
     if rule == "strict" and scheme != TAGS:
         prefixes = {name[0] for name in schemes.label_names(["x"], scheme)}
-        others = {label[0] for label in set(chain(*gold, *predicted))} - prefixes
-        if others:
+        strangers = {label[0] for label in set(chain(*gold, *predicted))} - prefixes
+        if strangers:
             raise InputError(
                 f"Rule 'strict' reads gold and predicted labels as {scheme}, which has "
-                f"no label {min(others)}-…; convert the labels, or name their scheme"
+                f"no label {min(strangers)}-…; convert the labels, or name their scheme"
             )
     column = {kind: i for i, kind in enumerate(kinds)}
     width = max(len(column), 1)

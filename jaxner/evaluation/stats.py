@@ -132,9 +132,9 @@ def tally(
     scheme = schemes.detect(gold) if scheme is None else scheme
     lengths = [len(labels) for labels in gold]
     right = np.fromiter(map(operator.eq, chain(*gold), chain(*predicted)), bool)
-    every = np.ones(len(right), bool)
+    all_tokens = np.ones(len(right), bool)
     if scheme == TAGS:
-        masks = {"accuracy": every}
+        masks = {"accuracy": all_tokens}
         if tokens is not None and known_words is not None:
             words = chain(*tokens)
             new = np.array([word not in known_words for word in words], bool)
@@ -151,7 +151,7 @@ def tally(
         ratios |= of_spans(spans[:, i], after=f" {kind}").ratios
     for name, counts in errors.matches(pairs, len(gold)).items():
         ratios |= of_spans(counts, before=f"{name} match ").ratios
-    ratios["token accuracy"] = _tokens(lengths, right, every)
+    ratios["token accuracy"] = _tokens(lengths, right, all_tokens)
     first, second = (
         np.array([label[0] for label in chain(*side)], "U1")
         for side in (gold, predicted)
@@ -193,8 +193,8 @@ def bootstrap(
 
     Example:
         >>> counts = tally([["B-A"], ["O"]] * 50, [["B-A"], ["B-A"]] * 50)
-        >>> found = bootstrap(counts)["precision"]
-        >>> found.value, round(found.low, 1), round(found.high, 1)
+        >>> precision = bootstrap(counts)["precision"]
+        >>> precision.value, round(precision.low, 1), round(precision.high, 1)
         (0.5, 0.4, 0.6)
     """
     _check(rounds, level)
@@ -283,10 +283,10 @@ def compare(
             `level` is out of range.
 
     Example:
-        >>> gold, none = [["B-A"], ["O"]] * 20, [["O"], ["O"]] * 20
-        >>> sides = [tally(gold, x, types=["A"]) for x in (gold, none)]
-        >>> found = compare(sides[:1], sides[1:], rounds=1000)["f1"]
-        >>> found.difference, found.bootstrap, round(found.permutation, 3)
+        >>> gold, misses = [["B-A"], ["O"]] * 20, [["O"], ["O"]] * 20
+        >>> sides = [tally(gold, x, types=["A"]) for x in (gold, misses)]
+        >>> gap = compare(sides[:1], sides[1:], rounds=1000)["f1"]
+        >>> gap.difference, gap.bootstrap, round(gap.permutation, 3)
         (1.0, 0.001, 0.001)
     """
     if not (first and second):
@@ -342,12 +342,12 @@ def _check_same(runs: Sequence[Tally]) -> None:
             for run in runs[1:]:
                 if name not in run.ratios:
                     raise InputError(f"Only one of the systems has the figure {name!r}")
-                others = run.ratios[name][:, 1]
-                for i in np.flatnonzero(counts[:, 1] != others):
-                    what = "gold spans" if name.startswith("recall") else "tokens"
+                totals = run.ratios[name][:, 1]
+                for i in np.flatnonzero(counts[:, 1] != totals):
+                    unit = "gold spans" if name.startswith("recall") else "tokens"
                     raise InputError(
                         f"Expected systems on the same sentences, but sentence {i} "
-                        f"(counted from 0) has {counts[i, 1]} and {others[i]} {what}"
+                        f"(counted from 0) has {counts[i, 1]} and {totals[i]} {unit}"
                     )
 
 
@@ -364,8 +364,8 @@ def _resampled(sides: Sequence[list[Tally]], rounds: int, seed: int) -> np.ndarr
         means = []
         for side in sides:
             runs = np.stack([_row(x, np.tensordot(drawn, x.counts, 1)) for x in side])
-            which = generator.integers(len(side), size=(len(side), len(drawn)))
-            means.append(runs[which, np.arange(len(drawn))].mean(0))
+            rows = generator.integers(len(side), size=(len(side), len(drawn)))
+            means.append(runs[rows, np.arange(len(drawn))].mean(0))
         differences.append(means[0] - means[1])
     return np.concatenate(differences)
 

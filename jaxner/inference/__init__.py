@@ -35,19 +35,19 @@ def _of_any_head(
 ) -> Callable[Concatenate[AnyPotentials, P], R]:
     """Returns a function that calls the kernel of this name for its potentials."""
     name = kernel.__name__
-    other: Any = getattr(autoregressive, name, None)
+    counterpart: Any = getattr(autoregressive, name, None)
 
     @functools.wraps(kernel)
     def choose(potentials: AnyPotentials, /, *args: P.args, **options: P.kwargs) -> R:
         if not isinstance(potentials, Autoregressive):
             return kernel(potentials, *args, **options)
-        if other is None:
+        if counterpart is None:
             raise ValueError(
                 f"{name} needs sums or maxima over all L^T labellings, which have no "
                 "closed form for an autoregressive head (head 'seq2seq'). Use head "
                 "'softmax' or 'crf'."
             )
-        return other(potentials, *args, **options)
+        return counterpart(potentials, *args, **options)
 
     return choose
 

@@ -43,8 +43,8 @@ def score(
 ) -> Float[Array, ""]:
     """Returns the log-probability of one labelling, in nats, whatever is allowed."""
     zero = jnp.zeros(potentials.recurrent.shape[0], potentials.words.dtype)
-    none = jnp.array([potentials.previous.shape[0] - 1], labels.dtype)
-    gates = potentials.previous[jnp.concatenate([none, labels])[:-1]]
+    begin = jnp.array([potentials.previous.shape[0] - 1], labels.dtype)
+    gates = potentials.previous[jnp.concatenate([begin, labels])[:-1]]
     if potentials.word_gates is not None:
         gates = gates + potentials.word_gates
 
@@ -86,8 +86,8 @@ def viterbi(potentials: Autoregressive, mask: Mask) -> Int[Array, " T"]:
     """
     width = potentials.beam.shape[0]
     zeros = jnp.zeros((width, potentials.recurrent.shape[0]), potentials.words.dtype)
-    none = jnp.full(width, potentials.previous.shape[0] - 1, jnp.int32)
-    begin = varying((potentials.beam, none, (zeros, zeros)), potentials.words, mask)
+    begin = jnp.full(width, potentials.previous.shape[0] - 1, jnp.int32)
+    begin = varying((potentials.beam, begin, (zeros, zeros)), potentials.words, mask)
     inputs = (potentials.words, potentials.word_gates, _hopeful(potentials, mask), mask)
     _, (parents, labels) = jax.lax.scan(
         lambda beam, inputs: _extend(potentials, beam, inputs), begin, inputs

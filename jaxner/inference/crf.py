@@ -79,10 +79,10 @@ def constrain(potentials: Potentials, constraints: Constraints) -> Potentials:
 
     Example:
         >>> independent = Potentials(jnp.array([[0.0, 4.0], [0.0, 5.0]]))
-        >>> both = jnp.array([True, True])
+        >>> edges = jnp.array([True, True])
         >>> may_follow = jnp.array([[True, True], [True, False]])
-        >>> no_repeat = Constraints(both, may_follow, both)
-        >>> viterbi(constrain(independent, no_repeat), both).tolist()
+        >>> no_repeat = Constraints(edges, may_follow, edges)
+        >>> viterbi(constrain(independent, no_repeat), edges).tolist()
         [0, 1]
     """
     emissions, transitions, start, end = chain(potentials)
@@ -329,8 +329,8 @@ def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array
     emissions, transitions, _, end = chain(potentials)
 
     def gumbel(t):  # argmax(scores + noise) is a draw from their softmax
-        own = jax.random.fold_in(key, t)
-        return jax.random.gumbel(own, emissions.shape[1:], emissions.dtype)
+        token_key = jax.random.fold_in(key, t)
+        return jax.random.gumbel(token_key, emissions.shape[1:], emissions.dtype)
 
     noise = jax.vmap(gumbel)(jnp.arange(len(mask)))
     if not is_chain(potentials):

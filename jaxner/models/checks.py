@@ -55,12 +55,12 @@ def check_inputs(
             "Expected the weights of a model, a dictionary with 'params' and 'frozen' "
             f"as jaxner.init returns it, got {shown(weights)}."
         )
-    what, wanted = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
+    kind, wanted = ("batch", "[B, T]") if is_batch else ("sentence", "[T]")
     shape = jnp.shape(sentence.words) if isinstance(sentence, Sentence) else None
     if shape is None or len(shape) != 1 + is_batch:
         got = shown(sentence) if shape is None else list(shape)
         raise TypeError(
-            f"Expected an encoded {what}, words of shape {wanted}, got {got}: call "
+            f"Expected an encoded {kind}, words of shape {wanted}, got {got}: call "
             f"jaxner.encode(params, {'[tokens]' if is_batch else 'tokens'}), and map "
             "over batches with jax.vmap."
         )

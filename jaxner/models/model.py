@@ -278,9 +278,9 @@ def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
     old, drawn = named(source), []
 
     def take(name, leaf):
-        other = old.get(name)
-        if other is not None and other.shape == leaf.shape:
-            return other
+        candidate = old.get(name)
+        if candidate is not None and candidate.shape == leaf.shape:
+            return candidate
         drawn.append(name)
         return leaf
 
@@ -385,7 +385,7 @@ def sample(
     """
     parts = model.mc_dropout.parts
 
-    def one(key):
+    def run(key):
         keys = Keys.of(key)
         if "representation" not in parts:
             keys = keys._replace(words=None)
@@ -398,7 +398,7 @@ def sample(
         return potentials.emissions, potentials._replace(emissions=None)
 
     # Fields without dropout have no pass axis.
-    emissions, rest = jax.vmap(one, out_axes=(0, None))(keys)
+    emissions, rest = jax.vmap(run, out_axes=(0, None))(keys)
     return rest._replace(emissions=emissions)
 
 

@@ -75,7 +75,7 @@ class Part(NamedTuple):
 def parts() -> dict[str, Part]:
     """Returns the parts of a model, by name."""
     rate = Field(Rate | None, None, "Rate in BERT; None: that of its config.json.")
-    own = Field(
+    switch = Field(
         bool, True, "Whether the refinement has its own word and character features."
     )
     stages = Field(bool, False, "Whether each stage of the encoder has its own head.")
@@ -86,7 +86,7 @@ def parts() -> dict[str, Part]:
         "chars": Part(models.CHARACTERS, "cnn"),
         "bert": Part(WordPieces, more=dict.fromkeys(_RATES, rate)),
     }
-    streams = {"own_representation": own, **fields.of(TwoStream)}
+    streams = {"own_representation": switch, **fields.of(TwoStream)}
     return {
         "representation": Part(Representation, inner=features),
         "encoder": Part(models.ENCODERS),

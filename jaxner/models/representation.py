@@ -50,8 +50,8 @@ class Words(nn.Module):
             return vectors
         shape = (self.num_frozen, self.dim)
         frozen = self.variable("frozen", "vectors", jnp.zeros, shape).value
-        others = frozen[jnp.maximum(words - self.num_trained, 0)]
-        return jnp.where((words < self.num_trained)[:, None], vectors, others)
+        constants = frozen[jnp.maximum(words - self.num_trained, 0)]
+        return jnp.where((words < self.num_trained)[:, None], vectors, constants)
 
 
 # The class of each of `Caps`; 0 is no class.

@@ -127,19 +127,19 @@ def chosen_devices(count: int | None) -> Sequence[Any]:
     Raises:
         InputError: JAX has fewer devices, or some process would get none.
     """
-    every = jax.devices()
+    devices = jax.devices()
     is_alone = jax.process_count() == 1
     if count is None:
-        return every[:1] if is_alone and every[0].platform == "cpu" else every
-    least = 1 if is_alone else len(every)  # no process without one
-    if not least <= count <= len(every):
+        return devices[:1] if is_alone and devices[0].platform == "cpu" else devices
+    least = 1 if is_alone else len(devices)  # no process without one
+    if not least <= count <= len(devices):
         raise InputError(
-            f"--config.num_devices must be from {least} to {len(every)} (the devices "
+            f"--config.num_devices must be from {least} to {len(devices)} (the devices "
             f"that JAX sees), got {count}. On a CPU, "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={count} simulates this "
             "number."
         )
-    return every[:count]
+    return devices[:count]
 
 
 def blocks_of(config: Any) -> int:

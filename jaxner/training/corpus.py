@@ -199,9 +199,9 @@ def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> 
     train, dev = (load_split(options, name) for name in ("train", "dev"))
     log(f"{train.summary()}\n{dev.summary()}")
     if len(train.types()) < 1 + (train.scheme == schemes.TAGS):
-        what = "only one tag" if train.types() else "no entities: all its labels are O"
+        flaw = "only one tag" if train.types() else "no entities: all its labels are O"
         hint = "Is --config.data.label_column right?"
-        raise InputError(f"has {what}. {hint}", train.path)
+        raise InputError(f"has {flaw}. {hint}", train.path)
     for finding in (*audit.at_start(train), *audit.at_start(dev)):
         log(f"WARNING  {escape(str(finding))}")
 
@@ -245,13 +245,13 @@ def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> 
 
 def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
     """Logs types of entities, or tags, of a split that do not occur in training."""
-    names, what = set(vocabulary.label_names), "tags"
+    names, noun = set(vocabulary.label_names), "tags"
     if vocabulary.scheme != schemes.TAGS:
         # Separators of documents have a label without a type.
-        names, what = {name.partition("-")[2] for name in names}, "types"
+        names, noun = {name.partition("-")[2] for name in names}, "types"
     if unseen := sorted({*split.types()} - names):
         name, listed = split.split or split.name, ", ".join(unseen)
-        log(f"{name} has {what} that train lacks, which the tagger will miss: {listed}")
+        log(f"{name} has {noun} that train lacks, which the tagger will miss: {listed}")
 
 
 def build_vocabulary(
@@ -314,10 +314,10 @@ def build_vocabulary(
         sizes = pretrained.sizes(folder)
         cut = pieces.read(folder, sizes["max_position_embeddings"])
         count, most = len(cut.vocab), sizes["vocab_size"]
-        what = f"{count:,} {'lower-cased' if cut.lowercase else 'cased'} word pieces"
+        size = f"{count:,} {'lower-cased' if cut.lowercase else 'cased'} word pieces"
         if count > most:
-            raise InputError(f"has {what}, config.json says {most:,}", folder)
-        log(f"{folder}: BERT, {what}")
+            raise InputError(f"has {size}, config.json says {most:,}", folder)
+        log(f"{folder}: BERT, {size}")
         attributes = tuple(sorted(sizes.items()))
         vocabulary = dataclasses.replace(
             vocabulary, pieces=cut, encoder_sizes=attributes
@@ -375,8 +375,8 @@ def start_from(
     if old.label_names != vocabulary.label_names:
         params = {k: v for k, v in source["params"].items() if "head" not in k}
         source = {**source, "params": params}
-    merged, other = models.transfer(weights, source)
-    drawn = [name for name in other if name.startswith("params/")]
+    merged, names = models.transfer(weights, source)
+    drawn = [name for name in names if name.startswith("params/")]
     if len(drawn) == len(jax.tree.leaves(weights["params"])):
         raise InputError("No weights of the run in --config.init_from fit this model")
     log(f"Started from trained weights; freshly drawn: {', '.join(drawn) or 'none'}")

@@ -71,10 +71,10 @@ def check_same_data(
         if name in old and old[name] != new[name]["sha256"]
     ]
     if changed or folder.vocabulary() != vocabulary:
-        what = ", ".join(changed) or "how this version of jaxner reads the data"
+        difference = ", ".join(changed) or "how this version of jaxner reads the data"
         raise ValueError(
             f"Cannot resume the run in {folder.path}: since its start, this has "
-            f"changed: {what}. Choose another --workdir, or remove this folder."
+            f"changed: {difference}. Choose another --workdir, or remove this folder."
         )
 
 

@@ -25,13 +25,13 @@ _DIVERGED, _SMALL = 1000.0, 1e-3  # times the first loss, or this in nats
 
 
 @contextlib.contextmanager
-def waiting(console: Console, what: str) -> Iterator[None]:
+def waiting(console: Console, task: str) -> Iterator[None]:
     """Shows that a task is running: by a spinner on a terminal, else by a line."""
     if console.is_terminal:
-        with console.status(f"{what} …"):
+        with console.status(f"{task} …"):
             yield
     else:
-        console.print(f"{what} …")
+        console.print(f"{task} …")
         yield
 
 
@@ -90,9 +90,9 @@ class Monitor:
         self._tokens, self._since, self._shown = 0, time.perf_counter(), 0.0
 
     @contextlib.contextmanager
-    def doing(self, what: str) -> Iterator[None]:
+    def doing(self, task: str) -> Iterator[None]:
         """Shows something else than steps."""
-        self._bar.update(self._task, description=what)
+        self._bar.update(self._task, description=task)
         yield
         self._bar.update(self._task, description=self._name)
 

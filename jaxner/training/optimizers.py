@@ -205,9 +205,9 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
 
     tx = of_part("optimizer", options)
     if parts:
-        others = {p: of_part(f"optimizer.parts.{p}", dict(o)) for p, o in parts.items()}
+        txs = {p: of_part(f"optimizer.parts.{p}", dict(o)) for p, o in parts.items()}
         choose = functools.partial(part_of_each, paths=tuple(parts))
-        tx = optax.partition({**others, REST: tx}, choose)
+        tx = optax.partition({**txs, REST: tx}, choose)
     return tx if is_separate or not clip_norm else optax.chain(clip, tx)
 
 

@@ -162,8 +162,8 @@ def _fit(
     frozen = weights["frozen"]
 
     def loss_of(params):
-        given = {"params": params, "frozen": frozen}
-        return objectives.batch_loss(model, given, batch, labels, None, objective)
+        weights = {"params": params, "frozen": frozen}
+        return objectives.batch_loss(model, weights, batch, labels, None, objective)
 
     def step(_, state):
         params, opt_state = state
@@ -174,7 +174,7 @@ def _fit(
     params, _ = jax.lax.fori_loop(0, steps, step, state)
 
     def best(sentence):
-        given = {"params": params, "frozen": frozen}
-        return inference.viterbi(models.apply(model, given, sentence), sentence.mask)
+        weights = {"params": params, "frozen": frozen}
+        return inference.viterbi(models.apply(model, weights, sentence), sentence.mask)
 
     return jax.vmap(best)(test)

@@ -51,9 +51,9 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         >>> summary["mean"], round(summary["std"], 3), summary["interval"]
         (91.0, 1.414, [90.0, 92.0])
     """
-    every = list(results.values())
-    splits = [name for name in ("dev", "test") if all(name in r for r in every)]
-    figure = "f1" if "f1" in every[0]["dev"] else "accuracy"
+    runs = list(results.values())
+    splits = [name for name in ("dev", "test") if all(name in r for r in runs)]
+    figure = "f1" if "f1" in runs[0]["dev"] else "accuracy"
     seeds = {
         str(seed): {"best_epoch": result["best_epoch"]}
         | {name: result[name][figure] or 0.0 for name in splits}
@@ -93,9 +93,9 @@ def table_of(summary: Mapping[str, Any]) -> Table:
     table = Table(title=f"{counted(count, 'seed')}, {figure} in percent")
     for name in ("seed", "best epoch", *splits):
         table.add_column(name, justify="right")
-    for seed, own in summary["seeds"].items():
-        figures = [f"{own[name]:.2f}" for name in splits]
-        table.add_row(seed, str(own["best_epoch"]), *figures)
+    for seed, run in summary["seeds"].items():
+        figures = [f"{run[name]:.2f}" for name in splits]
+        table.add_row(seed, str(run["best_epoch"]), *figures)
     table.add_section()
     for label, form in (
         ("mean ± std", "{mean:.2f} ± {std:.2f}"),

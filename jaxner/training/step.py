@@ -156,13 +156,13 @@ def _programs(recipe: Recipe, place: Placement, is_shared: bool):
     def end(state, sums):
         return update(recipe, state, *sums), jax.tree.map(jnp.zeros_like, sums)
 
-    def add_all(size, *given):
+    def add_all(size, *operands):
         axes = (0, 0, 0, 0, None if is_shared else 0, None, 0)
-        if len(given[1]) > 1:
+        if len(operands[1]) > 1:
             mapped = jax.vmap(functools.partial(add, size), axes, **place.restarts)
-            return mapped(*given)
+            return mapped(*operands)
         # On a CPU, products with an axis of size 1 take a tenth longer.
-        pairs = zip(given, axes, strict=True)
+        pairs = zip(operands, axes, strict=True)
         single = (
             tree if axis is None else jax.tree.map(lambda leaf: leaf[0], tree)
             for tree, axis in pairs

@@ -188,8 +188,8 @@ def train(
             fresh = {"epoch": 0, "best_score": -1.0, "best_epoch": 0}
             progress = [dict(fresh) for _ in configs]
         _write_records(configs, folders, top, data, frozen, about)
-        for folder, own in zip(folders, progress, strict=True):
-            folder.forget_after(own["epoch"])
+        for folder, run in zip(folders, progress, strict=True):
+            folder.forget_after(run["epoch"])
         total = begun = latest.step or 0
         state = place.state(state)
         take_step = step.Step(
@@ -205,9 +205,9 @@ def train(
         show.first_loss = max(first, default=None)
 
         # --- Steps
-        epoch = max(own["epoch"] for own in progress)
+        epoch = max(run["epoch"] for run in progress)
         while epoch < config.num_epochs:
-            active = [i for i, own in enumerate(progress) if _goes_on(config, own)]
+            active = [i for i, run in enumerate(progress) if _goes_on(config, run)]
             if not active:
                 console.print(_stopped(progress, task))
                 break
@@ -356,7 +356,7 @@ def _resumed(
     like = jax.eval_shape(lambda state: _stored(state, cluster.ALONE, is_single), state)
     tree, saved = latest.restore(like)
     progress = [saved] if is_single else saved["seeds"]
-    epoch = max(own["epoch"] for own in progress)
+    epoch = max(run["epoch"] for run in progress)
     if epoch > config.num_epochs:
         raise InputError(
             f"{top.path} has trained {epoch} epochs, more than --config.num_epochs="
@@ -364,20 +364,20 @@ def _resumed(
         )
     state = _from_stored(tree, is_single)
     console.print(f"Resumed at step {latest.step:,}")
-    for i, (own, series) in enumerate(zip(progress, best, strict=True)):
-        epoch = own["epoch"]
+    for i, (run, series) in enumerate(zip(progress, best, strict=True)):
+        epoch = run["epoch"]
         if series.step is not None:
             series.seal()
-        elif own["best_epoch"] < epoch:
+        elif run["best_epoch"] < epoch:
             console.print(
-                f"The best checkpoint (epoch {own['best_epoch']}) is missing: the "
+                f"The best checkpoint (epoch {run['best_epoch']}) is missing: the "
                 f"latest one (epoch {epoch}) replaces it until a later epoch is better"
             )
-            progress[i] = own = {**own, "best_score": -1.0, "best_epoch": epoch}
+            progress[i] = run = {**run, "best_score": -1.0, "best_epoch": epoch}
         there = 0 if series.step is None else series.progress()["epoch"]
-        if there < own["best_epoch"]:
+        if there < run["best_epoch"]:
             params = cluster.ALONE.restart(state.params, i)
-            series.save(latest.step, params, {"epoch": own["best_epoch"]})
+            series.save(latest.step, params, {"epoch": run["best_epoch"]})
     return state, progress
 
 
@@ -413,11 +413,11 @@ def _goes_on(config: Any, progress: dict[str, Any]) -> bool:
 
 
 def _stopped(progress: Sequence[dict[str, Any]], task: Task) -> str:
-    own = max(progress, key=lambda each: each["best_epoch"])
-    epochs = counted(own["epoch"] - own["best_epoch"], "epoch")
+    best = max(progress, key=lambda each: each["best_epoch"])
+    epochs = counted(best["epoch"] - best["best_epoch"], "epoch")
     return (
         f"Stopped: dev {'accuracy' if task.has_tags else 'F1'} has not improved for "
-        f"{epochs} (best: {own['best_score']:.2f}, epoch {own['best_epoch']})"
+        f"{epochs} (best: {best['best_score']:.2f}, epoch {best['best_epoch']})"
     )
 
 
