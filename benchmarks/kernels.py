@@ -118,10 +118,10 @@ def our_lstm(x, into, across, bias):
     """Returns our LSTM's outputs of a batch, [B, T, 2, K, N]."""
     mask, ones = jnp.ones(x.shape[1], bool), jnp.ones((*bias.shape[:2], bias.shape[3]))
 
-    def one(x):
+    def run(x):
         return layers.bilstm(x[:, None, None], mask, into, across, bias, ones)[0]
 
-    return jax.vmap(one)(x)
+    return jax.vmap(run)(x)
 
 
 def plain_lstm(x, into, across, bias):
@@ -140,12 +140,12 @@ def plain_lstm(x, into, across, bias):
         zero = jnp.zeros((len(bias), bias.shape[2]))
         return jax.lax.scan(step, (zero, zero), x)[1]
 
-    def one(x):
+    def run(x):
         forward = cell(x, into[0], across[0], bias[0])
         backward = cell(x[::-1], into[1], across[1], bias[1])[::-1]
         return jnp.stack([forward, backward], axis=1)
 
-    return jax.vmap(one)(x)
+    return jax.vmap(run)(x)
 
 
 def bilstm(quick: bool) -> Iterator[Case]:
@@ -220,8 +220,10 @@ def convolution(quick: bool) -> Iterator[Case]:
         reach = dilation * (width // 2)
 
         def ours(x, kernel, width=width, dilation=dilation):
-            one = functools.partial(layers.convolve, width=width, dilation=dilation)
-            return jax.vmap(functools.partial(one, by_tiles=True), (0, None))(x, kernel)
+            layer = functools.partial(layers.convolve, width=width, dilation=dilation)
+            return jax.vmap(functools.partial(layer, by_tiles=True), (0, None))(
+                x, kernel
+            )
 
         def plain(x, kernel, width=width, dilation=dilation, reach=reach):
             taps = kernel.reshape(width, x.shape[2], kernel.shape[1])
@@ -280,10 +282,10 @@ KERNELS: dict[str, Callable[[bool], Iterator[Case]]] = {
 }
 
 
-def check(name: str, ours: Any, others: Any, tolerance: float = 3e-3) -> None:
+def check(name: str, ours: Any, rivals: Any, tolerance: float = 3e-3) -> None:
     """Raises AssertionError if two forms differ."""
     for left, right in zip(
-        jax.tree.leaves(ours), jax.tree.leaves(others), strict=False
+        jax.tree.leaves(ours), jax.tree.leaves(rivals), strict=False
     ):
         left, right = np.asarray(left), np.asarray(right)
         scale = tolerance * max(float(np.abs(right).max(initial=0.0)), 1e-3)

@@ -133,7 +133,7 @@ def rows(
             Systems of another checkout add a column.
     """
     has_before = any(name.endswith(BEFORE) for name in timings)
-    found = []
+    table = []
     for name, timing in timings.items():
         row: dict[str, Any] = {
             "system": name,
@@ -146,8 +146,8 @@ def rows(
         if has_before:
             before = timings.get(f"{name}{BEFORE}")
             row["× before"] = before and timing.speedup(before)
-        found.append(row)
-    return found
+        table.append(row)
+    return table
 
 
 class Worker:

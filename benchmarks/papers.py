@@ -172,11 +172,11 @@ def grn_table(train: Sentences, sentences: Any, options: Any) -> list[dict[str, 
     tagged = measure.compare(tags, options.rounds)
     return [
         {
-            "GRN": what,
+            "GRN": task,
             f"× {GRN_RIVAL}": timings["GRN"].speedup(timings[GRN_RIVAL]),
-            "published": GRN_6[what],
+            "published": GRN_6[task],
         }
-        for what, timings in (("training", trained), ("tagging", tagged))
+        for task, timings in (("training", trained), ("tagging", tagged))
     ]
 
 

@@ -252,9 +252,9 @@ class Flair(TorchPeer):
         self.optimizer = self.torch.optim.SGD(self.net.parameters(), lr=0.1)
         super().__init__(self.net, sorted(map(self._sentence, train), key=len))
 
-    def _sentence(self, given: tuple[Sequence[str], Sequence[str]]) -> Any:
-        sentence, start = self.data.Sentence(list(given[0])), 0
-        for i, label in enumerate(given[1]):
+    def _sentence(self, example: tuple[Sequence[str], Sequence[str]]) -> Any:
+        sentence, start = self.data.Sentence(list(example[0])), 0
+        for i, label in enumerate(example[1]):
             if label[0] in "BS":
                 start = i
             if label[0] in "ES":

@@ -113,10 +113,10 @@ def main(argv: Sequence[str] | None = None) -> None:
                     "label": ["", "-c", LABEL, str(run), *SENTENCE],
                     "epoch": ["epoch ", *training(folder / "corpus", text, small)],
                 }
-                for what, arguments in starts.items():
-                    cache = folder / f"{what} {system}{suffix}"
+                for event, arguments in starts.items():
+                    cache = folder / f"{event} {system}{suffix}"
                     start = functools.partial(until, tree, cache, *arguments)
-                    title = f"{system}, first {what}"
+                    title = f"{system}, first {event}"
                     cold = functools.partial(emptied, cache, start)
                     runs[f"{title}, cold{suffix}"] = cold
                     runs[f"{title}, warm{suffix}"] = start

@@ -82,9 +82,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 for worker in ours.values():
                     worker.close()
         rows = measure.rows(timings, tokens, "tokens", [*rivals, SAME_SIZE])
-        what = f"batch {batch}" if batch else "the whole corpus"
+        size = f"batch {batch}" if batch else "the whole corpus"
         about = f"{options.dataset} dev, {len(dev):,} sentences, {tokens:,} tokens"
-        report.table(f"tagging, {what}: {about}", rows)
+        report.table(f"tagging, {size}: {about}", rows)
 
 
 if __name__ == "__main__":

@@ -75,14 +75,14 @@ def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
     return jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
 
 
-def train(wait: Callable[[], None], done: Callable[[], None], given: Any) -> None:
+def train(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None:
     """Trains; each epoch is a turn."""
-    options = {**given["options"], "seed": 0, "num_epochs": 10_000, "patience": 0}
-    options |= {"data.dir": given["corpus"], "data.vectors": ""}
+    options = {**task["options"], "seed": 0, "num_epochs": 10_000, "patience": 0}
+    options |= {"data.dir": task["corpus"], "data.vectors": ""}
     options |= {"data.train_words": True, "data.min_count": 1}
-    if given["quick"]:
-        options = quick_options(given["config"]) | options
-    name, _, argument = given["config"].partition(":")
+    if task["quick"]:
+        options = quick_options(task["config"]) | options
+    name, _, argument = task["config"].partition(":")
     flags = [f"--config.{key}={value}" for key, value in options.items()]
 
     class Turns:
@@ -104,26 +104,26 @@ def train(wait: Callable[[], None], done: Callable[[], None], given: Any) -> Non
 
     sys.stdout = Turns()
     sys.argv = ["train.py", "--config", f"configs/{name}.py:{argument}", *flags]
-    sys.argv += ["--workdir", given["workdir"]]
+    sys.argv += ["--workdir", task["workdir"]]
     wait()
     runpy.run_path("train.py", run_name="__main__")
 
 
-def tag(wait: Callable[[], None], done: Callable[[], None], given: Any) -> None:
+def tag(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None:
     """Tags; a turn tags all sentences, in calls of some number of them."""
-    options = quick_options(given["config"]) if given["quick"] else {}
-    config = config_of(given["config"], {**options, **given["options"]})
+    options = quick_options(task["config"]) if task["quick"] else {}
+    config = config_of(task["config"], {**options, **task["options"]})
     wait()
     import jaxner
 
-    tagger = build(config, given["train"], given["types"])
-    sentences = given["sentences"]
+    tagger = build(config, task["train"], task["types"])
+    sentences = task["sentences"]
     # Each turn is a new text for a vocabulary that remembers looked-up tokens.
     forget = getattr(tagger.vocabulary, "forget", lambda: None)
     while True:
         forget()
-        for start in range(0, len(sentences), given["batch"] or len(sentences)):
-            stop = start + (given["batch"] or len(sentences))
+        for start in range(0, len(sentences), task["batch"] or len(sentences)):
+            stop = start + (task["batch"] or len(sentences))
             jaxner.tag(tagger, sentences[start:stop])
         done()
         wait()
@@ -142,10 +142,10 @@ def main() -> None:
         answers.flush()
 
     mode = {"train": train, "tag": tag}[sys.argv[1]]
-    given = json.loads(sys.argv[2])
-    if "file" in given:  # too long for a command line
-        given |= json.loads(Path(given["file"]).read_text("utf-8"))
-    mode(wait, done, given)
+    task = json.loads(sys.argv[2])
+    if "file" in task:  # too long for a command line
+        task |= json.loads(Path(task["file"]).read_text("utf-8"))
+    mode(wait, done, task)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ from jaxner.types import Potentials
 def loss(params, logits, labels, mask):
     """Returns -log p(labels) of each sentence of a batch, in nats: [B]."""
 
-    def one(logits, labels, mask):
+    def sentence_loss(logits, labels, mask):
         potentials = Potentials(logits, **params)
         gold = inference.score(potentials, labels, mask)
         return inference.log_partition(potentials, mask) - gold
 
-    return jax.vmap(one)(logits, labels, mask)
+    return jax.vmap(sentence_loss)(logits, labels, mask)
 
 
 def main():

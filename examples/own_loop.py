@@ -44,8 +44,8 @@ def main(folder: str, num_epochs: int = 5) -> list[str]:
     params, key = weights["params"], jax.random.key(1)
     for epoch in range(num_epochs):
         for batch, ids in batches.epoch(seed=0, epoch=epoch):
-            key, own = jax.random.split(key)
-            params, opt_state, loss = step(params, opt_state, batch, ids, own)
+            key, step_key = jax.random.split(key)
+            params, opt_state, loss = step(params, opt_state, batch, ids, step_key)
         print(f"epoch {epoch + 1}: loss of the last batch {float(loss):.3f}")
 
     jaxner.save(folder, jaxner.Tagger({**weights, "params": params}, model, vocabulary))

@@ -80,12 +80,12 @@ class Published(NamedTuple):
         return [cell for cell in self.cells.values() if cell.table == table]
 
 
-def known(what: str, name: str, names: Iterable[str]) -> str:
+def known(kind: str, name: str, names: Iterable[str]) -> str:
     """Returns `name` if it is in `names`; else raises InputError with similar names."""
     names = list(names)
     if name not in names:
         close = difflib.get_close_matches(name, names, 4, 0.4) or names[:8]
-        raise InputError(f"Unknown {what} {name!r}; known are {', '.join(close)} …")
+        raise InputError(f"Unknown {kind} {name!r}; known are {', '.join(close)} …")
     return name
 
 

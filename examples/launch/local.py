@@ -17,9 +17,9 @@ import time
 
 def free_port() -> int:
     """Returns a port of the loopback interface that nothing listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
 
 
 def main(count: int, arguments: list[str]) -> int:
@@ -64,5 +64,5 @@ def parsed() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    given = parsed()
-    raise SystemExit(main(given.count, [given.command, *given.options]))
+    arguments = parsed()
+    raise SystemExit(main(arguments.count, [arguments.command, *arguments.options]))
