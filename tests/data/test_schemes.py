@@ -59,17 +59,9 @@ def test_labels_give_back_their_spans_and_are_well_formed(scheme, sentence):
     assert schemes.to_spans(labels) == spans
     assert schemes.violations(labels, scheme) == []
     assert {*labels} <= {*schemes.label_names(TYPES, scheme)}
-
-
-@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(SCHEMES, 2)))
-@given(sentence=sentences())
-@settings(max_examples=30)
-def test_converting_there_and_back_changes_nothing(one, other, sentence):
-    length, spans = sentence
-    labels = schemes.to_labels(spans, length, one)
-    there = schemes.convert(labels, other)
-    assert schemes.to_spans(there) == spans
-    assert schemes.convert(there, one) == labels
+    for other in SCHEMES:
+        converted = schemes.to_labels(spans, length, other)
+        assert schemes.convert(labels, other) == converted
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -136,18 +128,15 @@ def test_walking_along_the_arrays_reads_the_spans(labels):
     assert spans == schemes.to_spans(labels)
 
 
-@pytest.mark.parametrize("span", [(1, 3, "B"), (2, 4, "A"), (2, 2, "A"), (2, 3, "")])
-def test_spans_that_no_labels_can_write_are_refused(span):
-    with pytest.raises(InputError):
-        schemes.to_labels([(0, 2, "A"), span], 3, "BIO")
-
-
-@pytest.mark.parametrize("scheme", ["IOB2", schemes.TAGS])
-def test_unknown_schemes_and_tags_have_no_spans(scheme):
-    with pytest.raises(InputError):
-        schemes.to_labels([], 1, scheme)
-    with pytest.raises(InputError):
-        schemes.convert(["O"], scheme)
+def test_what_no_labels_can_write_is_refused():
+    for span in ((1, 3, "B"), (2, 4, "A"), (2, 2, "A"), (2, 3, "")):
+        with pytest.raises(InputError):
+            schemes.to_labels([(0, 2, "A"), span], 3, "BIO")
+    for scheme in ("IOB2", schemes.TAGS):
+        with pytest.raises(InputError):
+            schemes.to_labels([], 1, scheme)
+        with pytest.raises(InputError):
+            schemes.convert(["O"], scheme)
     with pytest.raises(InputError):
         schemes.violations(["O"], "IOB2")
 
