@@ -220,10 +220,8 @@ def convolution(quick: bool) -> Iterator[Case]:
         reach = dilation * (width // 2)
 
         def ours(x, kernel, width=width, dilation=dilation):
-            layer = functools.partial(layers.convolve, width=width, dilation=dilation)
-            return jax.vmap(functools.partial(layer, by_tiles=True), (0, None))(
-                x, kernel
-            )
+            run = functools.partial(layers.convolve, width=width, dilation=dilation)
+            return jax.vmap(functools.partial(run, by_tiles=True), (0, None))(x, kernel)
 
         def plain(x, kernel, width=width, dilation=dilation, reach=reach):
             taps = kernel.reshape(width, x.shape[2], kernel.shape[1])

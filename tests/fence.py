@@ -161,33 +161,33 @@ def unpack(name, folder):
 
 def answers(tagger, texts, vectors=None):
     """Returns what a tagger says about sentences, as JSON values."""
-    given = {} if vectors is None else {"vectors": vectors}
-    found = {"labels": [" ".join(s) for s in jaxner.tag(tagger, texts, **given)]}
-    found["strict"] = [
-        " ".join(s) for s in jaxner.tag(tagger, texts, constrained=True, **given)
+    options = {} if vectors is None else {"vectors": vectors}
+    record = {"labels": [" ".join(s) for s in jaxner.tag(tagger, texts, **options)]}
+    record["strict"] = [
+        " ".join(s) for s in jaxner.tag(tagger, texts, constrained=True, **options)
     ]
     if type(tagger.model.head).__name__ == "Seq2seqHead":
-        return found
-    found["entities"] = [
+        return record
+    record["entities"] = [
         [[e.start, e.end, e.type, _rounded(e.probability)] for e in entities]
-        for entities in jaxner.entities(tagger, texts, **given)
+        for entities in jaxner.entities(tagger, texts, **options)
     ]
-    found["marginals"] = [
+    record["marginals"] = [
         [_rounded(p) for p in np.max(np.asarray(rows), axis=1)]
-        for rows in jaxner.marginals(tagger, texts, **given)
+        for rows in jaxner.marginals(tagger, texts, **options)
     ]
     if tagger.model.mc_dropout.num_samples:
         key = jax.random.key(1)
-        passes = jaxner.uncertainty(tagger, texts, key, 4, **given)
-        found["uncertainty"] = [
+        passes = jaxner.uncertainty(tagger, texts, key, 4, **options)
+        record["uncertainty"] = [
             [_rounded(h) for h in np.asarray(each.entropy)] for each in passes
         ]
     elif getattr(tagger.model.head, "transitions", False):
-        found["n_best"] = [
+        record["n_best"] = [
             [[" ".join(each.labels), _rounded(each.probability)] for each in best]
-            for best in jaxner.n_best(tagger, texts, 3, **given)
+            for best in jaxner.n_best(tagger, texts, 3, **options)
         ]
-    return found
+    return record
 
 
 def vectors(tagger, texts):
@@ -204,22 +204,22 @@ def _rounded(value):
     return float(f"{float(value):.7g}")
 
 
-def same(found, golden, relative=1e-4, absolute=1e-5):
+def same(value, golden, relative=1e-4, absolute=1e-5):
     """Asserts that JSON values are equal, and numbers nearly."""
     if isinstance(golden, dict):
-        assert found.keys() == golden.keys()
+        assert value.keys() == golden.keys()
         for name in golden:
-            same(found[name], golden[name], relative, absolute)
+            same(value[name], golden[name], relative, absolute)
     elif isinstance(golden, list):
-        assert len(found) == len(golden)
-        for one, other in zip(found, golden, strict=True):
-            same(one, other, relative, absolute)
+        assert len(value) == len(golden)
+        for left, right in zip(value, golden, strict=True):
+            same(left, right, relative, absolute)
     elif isinstance(golden, float):
-        assert math.isclose(found, golden, rel_tol=relative, abs_tol=absolute), (
-            f"{found} is not {golden}"
+        assert math.isclose(value, golden, rel_tol=relative, abs_tol=absolute), (
+            f"{value} is not {golden}"
         )
     else:
-        assert found == golden
+        assert value == golden
 
 
 # --- Doors ----------------------------------------------------------------------------
@@ -238,5 +238,5 @@ def options_of(command):
         text=True,
         check=True,
     )
-    found = re.findall(r"--(?:\[no-?\])?([a-z][\w-]*)(?![\w.-])", done.stdout)
-    return sorted({name.replace("_", "-") for name in found})
+    names = re.findall(r"--(?:\[no-?\])?([a-z][\w-]*)(?![\w.-])", done.stdout)
+    return sorted({name.replace("_", "-") for name in names})

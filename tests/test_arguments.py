@@ -148,12 +148,12 @@ def test_a_model_is_built_of_parts():
     seq2seq = {**PARTS, "head": {"name": "seq2seq"}}
     fails(jaxner.build, VOCABULARY, **seq2seq, refinement={})
     for part in PARTS:
-        others = {name: x for name, x in PARTS.items() if name != part}
-        fails(jaxner.build, VOCABULARY, **others)
+        rest = {name: x for name, x in PARTS.items() if name != part}
+        fails(jaxner.build, VOCABULARY, **rest)
 
 
 def test_a_model_takes_weights_sentences_and_keys(params):
-    one, batch = (jaxner.encode(params, x) for x in (WORDS, [WORDS]))
+    sentence, batch = (jaxner.encode(params, x) for x in (WORDS, [WORDS]))
     weights, model, gold = params.weights, params.model, jnp.zeros((1, 2), int)
     fail_by(
         jaxner.apply,
@@ -163,14 +163,14 @@ def test_a_model_takes_weights_sentences_and_keys(params):
             "sentence": (None, 3, "x", batch),
             "key": (0, "x", NAN),
         },
-        **{"model": model, "weights": weights, "sentence": one},
+        **{"model": model, "weights": weights, "sentence": sentence},
     )
     fail_by(
         jaxner.loss,
         {
             "model": (None, 3, "x"),
             "weights": (None, 3, {}, weights["params"]),
-            "batch": (one,),
+            "batch": (sentence,),
             "labels": (None, 3, ["O"], jnp.zeros((1, 3), int), jnp.zeros((1, 2))),
             "key": (0, "x", NAN),
             "objective": (3,),

@@ -33,7 +33,7 @@ def jaxner(*arguments, **options):
 
 def everything(
     file: Path,
-    other: Path | None = None,
+    second: Path | None = None,
     /,
     *,
     needed: str,
@@ -52,7 +52,7 @@ def everything(
 
     Args:
         file: A file.
-        other: Another file.
+        second: Another file.
         needed: A text.
         number: A number.
         numbers: Some numbers.
@@ -102,8 +102,8 @@ def test_values_of_options(arguments, expected):
 
 def test_positional_arguments_and_what_follows_two_hyphens():
     assert parsed()[0] == [Path("f"), None]
-    given = ["--needed=x", "--", "--number"]
-    assert cli.parser_of(everything).parse(given)[0] == [Path("--number"), None]
+    arguments = ["--needed=x", "--", "--number"]
+    assert cli.parser_of(everything).parse(arguments)[0] == [Path("--number"), None]
 
 
 @pytest.mark.parametrize(

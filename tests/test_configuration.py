@@ -86,10 +86,10 @@ def test_combinations_have_weights(arg):
     ],
 )
 def test_an_argument_means_what_the_configs_own_option_means(argument, switch):
-    ours, own = load(argument), load(switch)
+    ours, expected = load(argument), load(switch)
     if "baseline" not in switch and "direction" in switch:
-        own.model.encoder = ours.model.encoder  # model= picks the encoder, too
-    assert ours.to_dict() == own.to_dict()
+        expected.model.encoder = ours.model.encoder  # model= picks the encoder, too
+    assert ours.to_dict() == expected.to_dict()
 
 
 def test_a_part_keeps_dropout_and_how_weights_are_drawn():

@@ -82,8 +82,8 @@ def test_decodings_equal_enumeration(name, temperature, request):
     decode = params.vocabulary.decode
     names = params.vocabulary.label_names
 
-    def tag(which):
-        return jaxner.tag(params, tokens, decoding=which)
+    def tag(decoding):
+        return jaxner.tag(params, tokens, decoding=decoding)
 
     best = labellings[int(chances.argmax())]
     assert tag("viterbi") == jaxner.tag(params, tokens) == decode(best)
@@ -102,11 +102,11 @@ def test_decodings_equal_enumeration(name, temperature, request):
     assert tag("max_marginal") == decode(expected.argmax(axis=1))
     np.testing.assert_allclose(jaxner.marginals(params, tokens), expected, atol=2e-6)
     order = np.argsort(-chances)
-    found = jaxner.n_best(params, tokens, 100)
-    assert len(found) == 100
-    assert found[0].labels == decode(labellings[order[0]])
+    answers = jaxner.n_best(params, tokens, 100)
+    assert len(answers) == 100
+    assert answers[0].labels == decode(labellings[order[0]])
     np.testing.assert_allclose(
-        [one.probability for one in found], chances[order[:100]], rtol=1e-3
+        [answer.probability for answer in answers], chances[order[:100]], rtol=1e-3
     )
     share = chances[legal].sum()
     first = jaxner.n_best(params, tokens, 2, constrained=True)[0]
@@ -120,8 +120,8 @@ def test_decodings_equal_enumeration(name, temperature, request):
         sum(legal_marginals[t][y] for t, y in enumerate(labellings[i])) for i in legal
     ]
     most = labellings[legal[int(np.argmax(hits))]]
-    found = jaxner.tag(params, tokens, decoding="max_marginal", constrained=True)
-    assert found == decode(most)
+    labels = jaxner.tag(params, tokens, decoding="max_marginal", constrained=True)
+    assert labels == decode(most)
 
 
 def test_draws_come_as_often_as_they_are_probable(crf):
@@ -131,22 +131,22 @@ def test_draws_come_as_often_as_they_are_probable(crf):
     drawn = jax.jit(jax.vmap(lambda key: draw(key=key)))(
         jax.random.split(jax.random.key(2), 4000)
     )
-    found = {
+    shares = {
         tuple(y): n / 4000
         for y, n in zip(*np.unique(drawn, axis=0, return_counts=True), strict=True)
     }
     for y, chance in zip(labellings, chances, strict=True):
         error = 4.5 * np.sqrt(chance * (1 - chance) / 4000) + 1e-3
-        assert abs(found.get(y, 0.0) - chance) < error
+        assert abs(shares.get(y, 0.0) - chance) < error
 
 
-@pytest.mark.parametrize("which", DECODINGS)
-def test_batch_mates_padding_and_jit_change_nothing(crf, which):
+@pytest.mark.parametrize("decoding", DECODINGS)
+def test_batch_mates_padding_and_jit_change_nothing(crf, decoding):
     key = jax.random.key(3)
-    together = jaxner.tag(crf, SENTENCES, decoding=which, key=key)
-    alone = [jaxner.tag(crf, s, decoding=which, key=key) for s in SENTENCES]
+    together = jaxner.tag(crf, SENTENCES, decoding=decoding, key=key)
+    alone = [jaxner.tag(crf, s, decoding=decoding, key=key) for s in SENTENCES]
     assert together == alone
-    tag = functools.partial(jaxner.tag, decoding=which, key=key)
+    tag = functools.partial(jaxner.tag, decoding=decoding, key=key)
     batch = jaxner.encode(crf, SENTENCES)
     ids = jax.jit(tag)(crf, batch)
     assert [len(row) for row in ids] == [9] * 4
@@ -156,22 +156,22 @@ def test_batch_mates_padding_and_jit_change_nothing(crf, which):
 
 
 def test_n_best_of_all_doors(crf):
-    found = jaxner.n_best(crf, SENTENCES, 3)
-    assert [len(one) for one in found] == [3, 1, 3, 3]
-    assert found[1] == [jaxner.Labelling([], 1.0)]
-    assert jaxner.n_best(crf, SENTENCES[2], 3)[0].labels == found[2][0].labels
+    lists = jaxner.n_best(crf, SENTENCES, 3)
+    assert [len(best) for best in lists] == [3, 1, 3, 3]
+    assert lists[1] == [jaxner.Labelling([], 1.0)]
+    assert jaxner.n_best(crf, SENTENCES[2], 3)[0].labels == lists[2][0].labels
     batch = jaxner.encode(crf, SENTENCES)
     arrays = jax.jit(functools.partial(jaxner.n_best, n=3))(crf, batch)
     assert arrays.labels.shape == (4, 3, 9)
     for i in (0, 2, 3):
-        expected = [one.probability for one in found[i]]
+        expected = [answer.probability for answer in lists[i]]
         np.testing.assert_allclose(arrays.probability[i], expected, rtol=1e-4)
         ids = arrays.labels[i, 0, : len(SENTENCES[i])].tolist()
-        assert crf.vocabulary.decode(ids) == found[i][0].labels
-    one = jaxner.n_best(crf, jaxner.encode(crf, ["Rome"]), 7)
-    assert one.labels.shape == (7, 1)
-    assert (one.probability[:5] > 0).all()  # as many labellings as labels
-    assert not one.probability[5:].any()
+        assert crf.vocabulary.decode(ids) == lists[i][0].labels
+    word = jaxner.n_best(crf, jaxner.encode(crf, ["Rome"]), 7)
+    assert word.labels.shape == (7, 1)
+    assert (word.probability[:5] > 0).all()  # as many labellings as labels
+    assert not word.probability[5:].any()
     nothing = jaxner.n_best(crf, crf.vocabulary.encode([]), 2)
     assert nothing.labels.shape == (2, 0)
     assert nothing.probability.tolist() == [1.0, 0.0]
@@ -185,19 +185,19 @@ def test_passes_are_averaged(head):
     tokens, key = SENTENCES[0], jax.random.key(5)
     sentence = jaxner.encode(params, tokens)
     sampled = jaxner.sample(params, sentence, key, 3)
-    found = jaxner.marginals(params, tokens, key=key)
-    np.testing.assert_allclose(found, sampled.mean(axis=0), atol=1e-6)
+    marginals = jaxner.marginals(params, tokens, key=key)
+    np.testing.assert_allclose(marginals, sampled.mean(axis=0), atol=1e-6)
     more = jaxner.marginals(params, tokens, key=key, num_samples=5)
-    assert np.abs(more - found).max() > 1e-4
+    assert np.abs(more - marginals).max() > 1e-4
     single = jaxner.marginals(params, tokens, num_samples=0)
-    assert np.abs(single - found).max() > 1e-4
+    assert np.abs(single - marginals).max() > 1e-4
     predictive = tagging.predict(params, sentence, key)
     each = [inference.one_pass(predictive.passes, i) for i in range(3)]
-    for one in jaxner.n_best(params, tokens, 4, key=key):
-        ids = jnp.array(params.vocabulary.label_ids(one.labels))
+    for answer in jaxner.n_best(params, tokens, 4, key=key):
+        ids = jnp.array(params.vocabulary.label_ids(answer.labels))
         logs = [inference.log_probability(p, ids, sentence.mask) for p in each]
-        assert one.probability == pytest.approx(np.mean(np.exp(logs)), rel=1e-4)
-    best = params.vocabulary.decode(found.argmax(axis=1))
+        assert answer.probability == pytest.approx(np.mean(np.exp(logs)), rel=1e-4)
+    best = params.vocabulary.decode(marginals.argmax(axis=1))
     assert jaxner.tag(params, tokens, decoding="max_marginal", key=key) == best
     draw = functools.partial(jaxner.tag, params, sentence, decoding="sampled")
     keys = jax.random.split(key, 2)

@@ -68,8 +68,8 @@ def test_no_command_replaces_what_it_reads(
     names = {"file": file, "folder": tmp_path, "run": finished, "json": json}
     names["dev"] = corpus / "dev.conll"
     kept = [names[name].read_bytes() for name in ("file", "json", "dev")]
-    given = [argument.format(**names) for argument in arguments]
+    command = [argument.format(**names) for argument in arguments]
     with pytest.raises(SystemExit):
-        __main__.main([*given, "--cache=off"])
+        __main__.main([*command, "--cache=off"])
     assert "Expected two files" in capsys.readouterr().err
     assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept

@@ -98,13 +98,13 @@ def blocks_of(page):
 
 def pages_with(language, is_slow):
     """The pages that have blocks to run, those that train marked as slow."""
-    found = {
+    texts = {
         page: "".join(b.text for b in blocks_of(page) if b.language == language)
         for page in PAGES
     }
     return [
         pytest.param(page, marks=[pytest.mark.slow] if is_slow(text) else [])
-        for page, text in found.items()
+        for page, text in texts.items()
         if text
     ]
 

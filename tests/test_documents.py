@@ -49,10 +49,10 @@ def tagger(head, *, seed=None, scheme="BIO", reads_documents=True, size=6, chars
 def potentials(params, sentences):
     """The potentials of a document of sentences, as arrays."""
     joined = batching.join([params.vocabulary.encode(s) for s in sentences])
-    found = models.apply(
+    scores = models.apply(
         params.model, params.weights, jax.tree.map(jnp.asarray, joined)
     )
-    return [None if part is None else np.asarray(part, np.float64) for part in found]
+    return [None if part is None else np.asarray(part, np.float64) for part in scores]
 
 
 def some_sentences(count, seed=0):
@@ -92,18 +92,18 @@ def test_no_word_is_a_separator(head, constrained):
     params = tagger(head, seed=1)
     wishes = np.zeros(len(params.vocabulary.label_names), np.float32)
     wishes[-1] = 1e6  # the model would have every word be a separator
-    own = params.weights["params"]["head"]
-    own["emissions"]["bias"] = jnp.asarray(wishes)
+    weights = params.weights["params"]["head"]
+    weights["emissions"]["bias"] = jnp.asarray(wishes)
     if head["name"] == "crf":
-        own["transitions"] = jnp.tile(wishes, (len(wishes), 1))
+        weights["transitions"] = jnp.tile(wishes, (len(wishes), 1))
     sentences = some_sentences(6)
     for numbers in ([0, 0, 0, 0, 0, 0], None):
-        found = jaxner.tag(
+        labels = jaxner.tag(
             params, sentences, documents=numbers, constrained=constrained
         )
-        assert [len(row) for row in found] == [len(s) for s in sentences]
-        assert {label for row in found for label in row} <= {"O", "B-A", "I-A"}
-        assert not (constrained and any(schemes.violations(y, "BIO") for y in found))
+        assert [len(row) for row in labels] == [len(s) for s in sentences]
+        assert {label for row in labels for label in row} <= {"O", "B-A", "I-A"}
+        assert not (constrained and any(schemes.violations(y, "BIO") for y in labels))
 
 
 @pytest.mark.parametrize("constrained", [False, True])
@@ -111,7 +111,7 @@ def test_no_word_is_a_separator(head, constrained):
 def test_labels_are_the_best_of_all(head, constrained):
     """Compares with all labellings of a document whose separators have their label."""
     sentences = [["cue", "y"], ["x"], ["y", "x"]]
-    found, lengths = [], [2, 1, 2]
+    outputs, lengths = [], [2, 1, 2]
     for seed in range(4):
         params = tagger(head, seed=seed)
         names = params.vocabulary.label_names
@@ -131,8 +131,8 @@ def test_labels_are_the_best_of_all(head, constrained):
             params, sentences, documents=[0, 0, 0], constrained=constrained
         )
         assert labels == best
-        found += labels
-    assert len({label for row in found for label in row}) > 1
+        outputs += labels
+    assert len({label for row in outputs for label in row}) > 1
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def wild():
 def test_answers_are_in_the_order_of_the_sentences(wild):
     sentences = some_sentences(14, seed=2)
     numbers = [5, 0, 5, "b", 0, 5, "b", "b", 1, 5, 1, 0, (2, 3), 1]
-    found = jaxner.tag(wild, sentences, documents=numbers)
+    labels = jaxner.tag(wild, sentences, documents=numbers)
     expected = [None] * len(sentences)
     for members in batching.groups(numbers):
         group = [sentences[i] for i in members]
@@ -151,9 +151,9 @@ def test_answers_are_in_the_order_of_the_sentences(wild):
             members, jaxner.tag(wild, group, documents=[0] * len(group)), strict=True
         ):
             expected[i] = row
-    assert found == expected
-    assert found != jaxner.tag(wild, sentences)  # context matters here
-    assert found == jaxner.tag(wild, sentences, documents=tuple(numbers))
+    assert labels == expected
+    assert labels != jaxner.tag(wild, sentences)  # context matters here
+    assert labels == jaxner.tag(wild, sentences, documents=tuple(numbers))
 
 
 def test_encoded_sentences_stand_between_separators(wild):
@@ -161,12 +161,12 @@ def test_encoded_sentences_stand_between_separators(wild):
     expected = jaxner.tag(wild, sentences)
     assert expected == [jaxner.tag(wild, sentence) for sentence in sentences]
     assert expected == jaxner.tag(wild, sentences, documents=list("abcde"))
-    one = jaxner.encode(wild, sentences[0])
-    assert one.words[0] == one.words[-1] == 0
-    assert one.mask.all()
+    text = jaxner.encode(wild, sentences[0])
+    assert text.words[0] == text.words[-1] == 0
+    assert text.mask.all()
     batch = jaxner.encode(wild, sentences)
     ids = jax.jit(jaxner.tag)(wild, batch)
-    np.testing.assert_array_equal(jaxner.tag(wild, one), ids[0, : len(one.words)])
+    np.testing.assert_array_equal(jaxner.tag(wild, text), ids[0, : len(text.words)])
     for row, tokens, labels in zip(ids, sentences, expected, strict=True):
         length = len(tokens) + 2
         got = wild.vocabulary.decode(row[:length].tolist())
@@ -178,8 +178,8 @@ def test_empty_sentences_and_documents(wild):
     assert jaxner.tag(wild, []) == []
     assert jaxner.tag(wild, [], documents=[]) == []
     assert jaxner.tag(wild, [[]]) == [[]]
-    found = jaxner.tag(wild, [[], ["x"], []], documents=[0, 0, 1])
-    assert [len(row) for row in found] == [0, 1, 0]
+    labels = jaxner.tag(wild, [[], ["x"], []], documents=[0, 0, 1])
+    assert [len(row) for row in labels] == [0, 1, 0]
 
 
 def test_the_wrong_number_of_documents_is_an_error(wild):
@@ -218,8 +218,8 @@ def test_documents_of_a_file(cued, mark, tmp_path):
     """Without marks, each sentence of a file is a document."""
     text = f"{mark}cue S-A\n\nx S-A\n\n{mark}x O\n"
     (tmp_path / "a.conll").write_text(text, encoding="utf-8")
-    found = tagging.label_split(cued, corpora.read(tmp_path / "a.conll"))[1]
-    assert found == [["S-A"], ["S-A" if mark else "O"], ["O"]]
+    labels = tagging.label_split(cued, corpora.read(tmp_path / "a.conll"))[1]
+    assert labels == [["S-A"], ["S-A" if mark else "O"], ["O"]]
 
 
 # --- Training ------------------------------------------------------------------------
@@ -278,12 +278,12 @@ def test_a_run_on_documents(document_run, marked, evaluated, tmp_path):
     assert {k: json.loads(json.dumps(scores[k])) for k in result} == result
     test = corpora.load(None, "test", directory=marked)
     assert result["gold"] == test.sizes()[2]
-    found, gold = formats.read(predicted).examples, test.examples
-    assert [e.document for e in found] == [e.document for e in gold]
+    examples, gold = formats.read(predicted).examples, test.examples
+    assert [e.document for e in examples] == [e.document for e in gold]
     labels = jaxner.tag(
         params, [e.tokens for e in gold], documents=[e.document for e in gold]
     )
-    written = [list(e.labels) for e in found]
+    written = [list(e.labels) for e in examples]
     assert written == [schemes.convert(row, "BIO") for row in labels]
 
 

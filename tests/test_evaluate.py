@@ -40,13 +40,13 @@ def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):
     examples = corpora.load(None, "dev", directory=corpus).to_scheme("IOB1")
     rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
     formats.write_columns(tmp_path / "iob1.conll", rows)
-    found = [
+    scores = [
         describe.score(params, corpora.read(path), rule="seqeval", constrained=False)
         for path in (tmp_path / "iob1.conll", corpus / "dev.conll")
     ]
-    assert found[0][0].to_dict() == found[1][0].to_dict()
-    assert found[0][1] == found[1][1]
-    assert found[0][0].overall.gold > 0
+    assert scores[0][0].to_dict() == scores[1][0].to_dict()
+    assert scores[0][1] == scores[1][1]
+    assert scores[0][0].overall.gold > 0
 
 
 def test_strict_counts_no_more_than_seqeval(params, corpus):

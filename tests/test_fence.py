@@ -79,8 +79,8 @@ def texts():
 )
 def test_a_stored_run_answers_as_on_the_day_it_was_saved(name, texts, tmp_path):
     tagger = jaxner.load(fence.unpack(name, tmp_path / name))
-    found = fence.answers(tagger, texts, fence.vectors(tagger, texts))
-    fence.same(found, ANSWERS[name])
+    answers = fence.answers(tagger, texts, fence.vectors(tagger, texts))
+    fence.same(answers, ANSWERS[name])
 
 
 # One of each way to label; the others have nothing of their own here.

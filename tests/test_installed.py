@@ -93,8 +93,8 @@ def test_the_commands_run_away_from_the_clone(installed, corpus, tmp_path):
         "import flax.linen as nn\nfrom jaxner.fields import Size\n"
         "class Mine(nn.Module):\n    depth: Size = 7\n"
     )
-    own = run(installed / "jaxner", "options", "grn:sample,encoder=mine:Mine", **away)
-    assert "--config.model.encoder.depth=7" in own
+    text = run(installed / "jaxner", "options", "grn:sample,encoder=mine:Mine", **away)
+    assert "--config.model.encoder.depth=7" in text
     small = [f"--config.{name}={value}" for name, value in tiny.SMALL.items()]
     train = ["train", "--config", "grn", "--config.num_epochs=1", *small]
     out = run(

@@ -162,22 +162,22 @@ def test_a_model_of_another_vocabulary_is_refused():
     )
     with pytest.raises(ValueError, match="of another vocabulary: Words has num_train"):
         jaxner.Tagger(tagger.weights, tagger.model, more_words)
-    other = dataclasses.replace(VOCABULARY, label_names=("O", "B-A", "I-A"))
+    vocabulary = dataclasses.replace(VOCABULARY, label_names=("O", "B-A", "I-A"))
     with pytest.raises(ValueError, match=r"num_labels=.*, the vocabulary has 3"):
-        dataclasses.replace(tagger, vocabulary=other)
+        dataclasses.replace(tagger, vocabulary=vocabulary)
     # Modules of one's own have no sizes to compare.
-    own = random_tagger(representation=Ids())
-    assert jaxner.tag(own, ["Rome"])
+    custom = random_tagger(representation=Ids())
+    assert jaxner.tag(custom, ["Rome"])
 
 
 def test_an_ensemble_is_saved_by_its_members(tmp_path):
-    one = random_tagger()
-    both = tagger_module.ensemble([one, one])
+    tagger = random_tagger()
+    pair = tagger_module.ensemble([tagger, tagger])
     with pytest.raises(TypeError, match="Save each member"):
-        jaxner.save(tmp_path / "both", both)
+        jaxner.save(tmp_path / "both", pair)
     assert not (tmp_path / "both").exists()
-    jaxner.save(tmp_path / "one", both.member(1))
-    assert jaxner.tag(jaxner.load(tmp_path / "one"), TEXT) == jaxner.tag(one, TEXT)
+    jaxner.save(tmp_path / "one", pair.member(1))
+    assert jaxner.tag(jaxner.load(tmp_path / "one"), TEXT) == jaxner.tag(tagger, TEXT)
 
 
 def test_the_loss_of_no_tokens_is_zero():

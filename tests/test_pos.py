@@ -75,10 +75,10 @@ def test_a_run_is_scored_by_accuracy(finished, treebank):
     train_words = {t for e in gold_of(treebank, "train") for t in e.tokens}
     for split in ("dev", "test"):
         examples = gold_of(treebank, split)
-        found = jaxner.tag(params, [list(e.tokens) for e in examples])
+        labels = jaxner.tag(params, [list(e.tokens) for e in examples])
         right = [
             (token in train_words, tag == guess)
-            for e, row in zip(examples, found, strict=True)
+            for e, row in zip(examples, labels, strict=True)
             for token, tag, guess in zip(e.tokens, e.labels, row, strict=True)
         ]
         scores = result[split]

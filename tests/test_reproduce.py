@@ -204,8 +204,8 @@ def test_two_queues_do_not_train_the_same_run(tmp_path):
     inner = Fake()
 
     def trainer(job, flags, folder, *rest):
-        other, said = queue_of(tmp_path, inner)
-        other.work([job])
+        rival, said = queue_of(tmp_path, inner)
+        rival.work([job])
         assert any("another process" in line for line in said)
         finish(folder)
         return 0, ""

@@ -150,8 +150,8 @@ def test_files_of_another_run_are_refused(run, params):
     parts = json.loads(config.read_text())["model"] | {
         "encoder": {"name": "grn", "hidden_dim": 16}
     }
-    other = jaxner.build(params.vocabulary, **parts)
-    refused(run, arrays, model=other)
+    model = jaxner.build(params.vocabulary, **parts)
+    refused(run, arrays, model=model)
 
 
 def test_weights_that_are_not_numbers_are_refused(tmp_path, params):
@@ -246,11 +246,11 @@ def test_what_a_kill_cut_off_is_no_damage(tmp_path):
     run.log({"epoch": 1})
     whole = file.read_bytes()
     run.log({"epoch": 2})
-    both = file.read_bytes()
-    for size in range(len(whole), len(both) - 1):
-        file.write_bytes(both[:size])
+    lines = file.read_bytes()
+    for size in range(len(whole), len(lines) - 1):
+        file.write_bytes(lines[:size])
         assert run.metrics() == [{"epoch": 1}]
-    file.write_bytes(both)
+    file.write_bytes(lines)
     run.forget_after(1)
     assert file.read_bytes() == whole
 

@@ -45,12 +45,12 @@ def written(text, format, to, **options):
 
 
 def test_lines_of_text_are_cut_as_entities_cuts_them():
-    found = records("Rome wins. Ajax too.\n\n  Yes\r\n", "text")
-    assert [(r.line, r.source) for r in found] == [
+    lines = records("Rome wins. Ajax too.\n\n  Yes\r\n", "text")
+    assert [(r.line, r.source) for r in lines] == [
         (1, "Rome wins. Ajax too."),
         (3, "  Yes"),
     ]
-    assert [(p.start, p.tokens) for p in found[0].pieces] == [
+    assert [(p.start, p.tokens) for p in lines[0].pieces] == [
         (0, ("Rome", "wins", ".")),
         (11, ("Ajax", "too", ".")),
     ]
@@ -62,8 +62,8 @@ def test_what_becomes_of_text():
     text = "Ada Preston  left. Yes, he did."
     line = json.loads(written(text, "text", "jsonl"))
     assert line["text"] == text
-    found = [s["text"] for s in line["spans"]]
-    assert found == ["Preston", "left", ".", ",", "he", "did", "."]
+    words = [s["text"] for s in line["spans"]]
+    assert words == ["Preston", "left", ".", ",", "he", "did", "."]
     for span in line["spans"]:
         assert text[span["start"] : span["end"]] == span["text"]
     assert written("A B", "text", "conll") == "A\tO\nB\tB-X\n\n"
@@ -335,8 +335,8 @@ def test_killed_at_random_moments(tmp_path, name):
 
 def test_other_weights_are_another_tagger(params):
     trained = jax.tree.map(lambda leaf: leaf + 1, params.weights)
-    other = dataclasses.replace(params, weights=trained)
-    assert stream.identity(params) != stream.identity(other)
+    fresh = dataclasses.replace(params, weights=trained)
+    assert stream.identity(params) != stream.identity(fresh)
 
 
 # --- The command ---------------------------------------------------------------------
@@ -371,18 +371,18 @@ def test_the_command_writes_the_entities_of_texts(finished, params, tmp_path, le
     tag(finished, source, output, f"--min-probability={least}")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [line["text"] for line in lines] == texts
-    found = jaxner.entities(params, texts, min_probability=least)
-    for line, entities in zip(lines, found, strict=True):
+    lists = jaxner.entities(params, texts, min_probability=least)
+    for line, entities in zip(lines, lists, strict=True):
         for span, entity in zip(line["spans"], entities, strict=True):
             probability = span.pop("probability")
             assert probability == pytest.approx(entity.probability, abs=1e-4)
             place = {"start": entity.start_char, "end": entity.end_char}
             assert span == {**place, "label": entity.type, "text": entity.text}
     if not least:
-        assert any(found)
+        assert any(lists)
         read = formats.read(output).examples  # as any other file of spans
         assert sum(label[0] in "BS" for e in read for label in e.labels) == sum(
-            map(len, found)
+            map(len, lists)
         )
 
 

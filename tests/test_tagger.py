@@ -119,11 +119,11 @@ def test_a_tagger_answers_by_methods(params):
 
 def test_members_of_an_ensemble_keep_their_temperatures(params):
     warm = dataclasses.replace(params, temperature=2.0)
-    both = tagger.ensemble([params, warm])
-    assert both.temperature.tolist() == [1, 2]
-    assert [float(both.member(i).temperature) for i in (0, 1)] == [1, 2]
-    each = [jaxner.marginals(one, TOKENS) for one in (params, warm)]
-    mean = jaxner.marginals(both, TOKENS)
+    pair = tagger.ensemble([params, warm])
+    assert pair.temperature.tolist() == [1, 2]
+    assert [float(pair.member(i).temperature) for i in (0, 1)] == [1, 2]
+    each = [jaxner.marginals(member, TOKENS) for member in (params, warm)]
+    mean = jaxner.marginals(pair, TOKENS)
     np.testing.assert_allclose(mean, np.mean(each, axis=0), atol=1e-6)
     for wrong in ([], [params, "runs/grn"], "runs/grn"):
         with pytest.raises((TypeError, ValueError)):

@@ -70,9 +70,9 @@ def test_batch_mates_and_order_change_nothing(params, sentences, labels):
 def test_nothing_is_truncated(params, sentences, labels):
     long = [token for sentence in sentences for token in sentence] * 4
     assert len(long) > 2000
-    found = jaxner.tag(params, [long, sentences[0]])
-    assert len(found[0]) == len(long)
-    assert found[1] == labels[0]
+    rows = jaxner.tag(params, [long, sentences[0]])
+    assert len(rows[0]) == len(long)
+    assert rows[1] == labels[0]
     # The last character that is read counts, and no further one does.
     for before, counts in ((vocab.MAX_CHARACTERS - 1, True), (5000, False)):
         ids = [params.vocabulary.encode(["x" * before + end]).chars for end in "ab"]
@@ -80,15 +80,15 @@ def test_nothing_is_truncated(params, sentences, labels):
 
 
 def test_encoded_arrays_in_ids_out(params, sentences, labels):
-    one = jaxner.encode(params, sentences[0])
-    found = jaxner.tag(params, one)
-    assert found.shape == one.words.shape
-    assert params.vocabulary.decode(found.tolist()) == labels[0]
+    sentence = jaxner.encode(params, sentences[0])
+    ids = jaxner.tag(params, sentence)
+    assert ids.shape == sentence.words.shape
+    assert params.vocabulary.decode(ids.tolist()) == labels[0]
     batch = jaxner.encode(params, sentences)
-    found = jaxner.tag(params, batch)
-    assert found.shape == batch.words.shape
-    assert not found[~batch.mask].any()
-    for row, expected in zip(found, labels, strict=True):
+    ids = jaxner.tag(params, batch)
+    assert ids.shape == batch.words.shape
+    assert not ids[~batch.mask].any()
+    for row, expected in zip(ids, labels, strict=True):
         assert params.vocabulary.decode(row[: len(expected)].tolist()) == expected
 
 
@@ -143,7 +143,7 @@ def test_params_are_a_pytree(params, sentences, labels):
 
 def test_loading_twice_traces_once(params, finished):
     """A second load is equal and compiles nothing again."""
-    other = jaxner.load(finished)
+    again = jaxner.load(finished)
     batch = jaxner.encode(params, [["Rome", "wins"]])
     traces = []
 
@@ -153,7 +153,7 @@ def test_loading_twice_traces_once(params, finished):
         return jaxner.tag(params, batch)
 
     run(params, batch)
-    run(other, batch)
+    run(again, batch)
     assert len(traces) == 1
 
 
@@ -163,8 +163,8 @@ def test_constrained_output_is_well_formed(params, sentences):
     wild = jax.tree.map(lambda leaf: jax.random.normal(next(keys), leaf.shape), params)
     ill_formed = 0
     for constrained in (False, True):
-        found = jaxner.tag(wild, sentences, constrained=constrained)
-        ill_formed = sum(len(schemes.violations(row, "BIOES")) for row in found)
+        rows = jaxner.tag(wild, sentences, constrained=constrained)
+        ill_formed = sum(len(schemes.violations(row, "BIOES")) for row in rows)
         assert bool(ill_formed) is not constrained
 
 
@@ -264,9 +264,9 @@ def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences):
     params = dataclasses.replace(params, model=model)
     text = [["Rome", "Rome", "Rome", "Rome"], *sentences[:2]]
     together = jaxner.sample(params, text, jax.random.key(0), 2)
-    for tokens, found in zip(text, together, strict=True):
+    for tokens, passes in zip(text, together, strict=True):
         alone = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
-        np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(passes, alone, rtol=1e-4, atol=1e-6)
 
 
 @pytest.fixture
@@ -328,6 +328,6 @@ def test_few_batches_are_in_flight_at_once(params, count, monkeypatch):
     monkeypatch.setattr(tagging, "_TOKENS", {"cpu": 8})  # a batch is one sentence
     chars = np.ones((4, 1), np.int32)
     text = [spelled(i + np.arange(4), chars, chars[:, 0] > 0) for i in range(count)]
-    found = tagging.over_batches(lambda batch: Computed(batch.words), params, text)
-    assert [row.tolist() for row in found] == [s.words.tolist() for s in text]
+    rows = tagging.over_batches(lambda batch: Computed(batch.words), params, text)
+    assert [row.tolist() for row in rows] == [s.words.tolist() for s in text]
     assert (Computed.there, Computed.most) == (0, min(count, tagging._PENDING))

@@ -79,9 +79,9 @@ def shown_by(command):
 def test_a_run_moves_and_its_lines_fit(corpus, tmp_path):
     values = {**tiny.SMALL, "optimizer.learning_rate": 1e-9, "patience": 1}
     values |= {"data.dir": corpus, "num_epochs": 3}
-    given = [f"--config.{name}={value}" for name, value in values.items()]
+    flags = [f"--config.{name}={value}" for name, value in values.items()]
     workdir = tmp_path / "/".join(["a-long-path"] * 9)
-    command = [sys.executable, "-m", "jaxner", "train", "--config=grn", *given]
+    command = [sys.executable, "-m", "jaxner", "train", "--config=grn", *flags]
     status, lines = shown_by([*command, f"--workdir={workdir}"])
     text = "\n".join(lines)
     assert status == 0, text

@@ -31,14 +31,14 @@ def dev(corpus):
 def test_labels_are_those_of_tag_with_their_probabilities(how, params, dev):
     if how.get("decoding") == "sampled":
         how = {**how, "key": jax.random.key(1)}
-    found = describe.predict(params, dev, **how)
+    prediction = describe.predict(params, dev, **how)
     _, labels = tagging.label_split(params, dev, **how)
-    assert found.predicted == list(map(list, labels))
+    assert prediction.predicted == list(map(list, labels))
     spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
-    assert sorted(found.entity_certainty) == sorted(spans)
-    assert all(0 <= chance <= 1 for chance in found.entity_certainty.values())
-    assert all(0 < chance <= 1 for row in found.certainty for chance in row)
-    assert [len(row) for row in found.certainty] == [len(row) for row in labels]
+    assert sorted(prediction.entity_certainty) == sorted(spans)
+    assert all(0 <= chance <= 1 for chance in prediction.entity_certainty.values())
+    assert all(0 < chance <= 1 for row in prediction.certainty for chance in row)
+    assert [len(row) for row in prediction.certainty] == [len(row) for row in labels]
 
 
 def test_report_of_a_run(finished, evaluated, tmp_path):
@@ -137,33 +137,33 @@ def test_the_report_of_restarts(finished, evaluated, tmp_path):
 
 @pytest.mark.slow
 def test_several_runs_side_by_side(finished, evaluated, tmp_path):
-    other = tmp_path / "other"
-    shutil.copytree(finished, other)
+    copy = tmp_path / "other"
+    shutil.copytree(finished, copy)
     page = tmp_path / "report.html"
-    report = evaluated(f"--workdir={finished},{other}", f"--report={page}")
+    report = evaluated(f"--workdir={finished},{copy}", f"--report={page}")
     assert [run["name"] for run in report["runs"]] == [finished.name, "other"]
-    (one,) = report["comparisons"]
-    its = one["figures"]["f1"]
-    assert (its["difference"], its["permutation"]) == (0.0, 1.0)
+    (comparison,) = report["comparisons"]
+    f1 = comparison["figures"]["f1"]
+    assert (f1["difference"], f1["permutation"]) == (0.0, 1.0)
     assert "Side by side" in page.read_text("utf-8")
 
 
 @pytest.mark.slow
 def test_attention_is_shown(attending, dev):
-    found, _ = describe.describe(jaxner.load(attending), dev, rounds=5)
-    (picture,) = found["pictures"]
+    run, _ = describe.describe(jaxner.load(attending), dev, rounds=5)
+    (picture,) = run["pictures"]
     assert picture["title"] == "Attention"
     assert len(picture["maps"]) > 1
-    (table,) = found["tables"]
+    (table,) = run["tables"]
     assert [row[0] for row in table["rows"]][:3] == ["all", "hidden", "context"]
 
 
 def test_drafts_are_shown(refining, dev):
-    found, _ = describe.describe(jaxner.load(refining), dev, rounds=5)
-    assert [x["across"] for x in found["pictures"]] == [
+    run, _ = describe.describe(jaxner.load(refining), dev, rounds=5)
+    assert [x["across"] for x in run["pictures"]] == [
         "threshold Γ (nats)",
         "passes M",
     ]
-    titles = [table["title"] for table in found["tables"]]
+    titles = [table["title"] for table in run["tables"]]
     assert titles[0] == "What refining changes"
     assert all(title.startswith("Token by token") for title in titles[1:])

@@ -34,17 +34,17 @@ def score_of(params, dev):
 def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     """Loads the run again with a changed option."""
     params = jaxner.load(refining)
-    found = refinement.sweep(params, dev, thresholds=(0.0, 0.3, 5.0), samples=(1, 3, 8))
-    for point in (found.by_threshold[1], found.by_samples[1]):
+    sweep = refinement.sweep(params, dev, thresholds=(0.0, 0.3, 5.0), samples=(1, 3, 8))
+    for point in (sweep.by_threshold[1], sweep.by_samples[1]):
         changes = {
             "refinement.threshold": point.threshold,
             "mc_dropout.num_samples": point.samples,
         }
         loaded = jaxner.load(refining, changes)
         assert point.score == pytest.approx(score_of(loaded, dev))
-    settings = [(p.samples, p.threshold) for p in found.by_threshold + found.by_samples]
+    settings = [(p.samples, p.threshold) for p in sweep.by_threshold + sweep.by_samples]
     assert settings == [(8, 0.0), (8, 0.3), (8, 5.0), (1, 0.3), (3, 0.3), (8, 0.3)]
-    everywhere, _, nowhere = found.by_threshold
+    everywhere, _, nowhere = sweep.by_threshold
     assert everywhere.score == everywhere.refined  # entropy is positive everywhere
     assert everywhere.changes.mended + everywhere.changes.broken > 0
     assert nowhere.score == nowhere.draft == everywhere.draft
@@ -53,7 +53,7 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     tokens = [e.tokens for e in dev.to_scheme("BIOES")]
     each = jaxner.uncertainty(params, tokens, key, 8)
     entropy = np.concatenate([u.entropy for u in each])
-    detection = found.detection
+    detection = sweep.detection
     assert detection.wrong + detection.right == len(entropy)
     total = detection.wrong * detection.mean_wrong
     total += detection.right * detection.mean_right
@@ -63,9 +63,9 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
 
 @pytest.mark.slow
 def test_a_tagger_without_refinement_has_passes_alone(finished, dev):
-    found = refinement.sweep(jaxner.load(finished), dev, samples=(1, 2))
-    assert not found.by_threshold
-    for point in found.by_samples:
+    sweep = refinement.sweep(jaxner.load(finished), dev, samples=(1, 2))
+    assert not sweep.by_threshold
+    for point in sweep.by_samples:
         assert point.score == point.draft == point.refined
         assert point.threshold == np.inf
 
@@ -105,8 +105,8 @@ def drawn(dev, documents=False, head="softmax", **options):
 def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
     """With CRFs, without passes, and in documents, whose separators are known."""
     params = drawn(dev, documents, head, **options)
-    found = refinement.sweep(params, dev, thresholds=(2.2,), samples=(1,))
-    (point,) = found.by_threshold
+    sweep = refinement.sweep(params, dev, thresholds=(2.2,), samples=(1,))
+    (point,) = sweep.by_threshold
     assert point.score == pytest.approx(score_of(params, dev))
     assert point.samples == options["num_samples"]
     assert point.changes.mended + point.changes.broken + point.changes.moved > 0
@@ -137,8 +137,8 @@ def test_the_command_prints_tables_and_writes_plot_and_figures(
     assert read["by_threshold"][0]["changes"]["mended"] >= 0
     assert read["figure"] == "f1"
     assert read["split"] == "dev"
-    its = read["detection"]
-    assert read["ratio"] == pytest.approx(its["mean_wrong"] / its["mean_right"])
+    means = read["detection"]
+    assert read["ratio"] == pytest.approx(means["mean_wrong"] / means["mean_right"])
 
 
 # --- Drafts -----------------------------------------------------------------------
@@ -146,8 +146,8 @@ def test_the_command_prints_tables_and_writes_plot_and_figures(
 
 @pytest.fixture(scope="module")
 def split():
-    found = corpora.load("sample", "dev")
-    return dataclasses.replace(found, examples=found.examples[:3])
+    dev = corpora.load("sample", "dev")
+    return dataclasses.replace(dev, examples=dev.examples[:3])
 
 
 @pytest.fixture(scope="module")

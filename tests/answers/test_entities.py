@@ -36,7 +36,7 @@ def members(params):
 
 
 @pytest.fixture(scope="module")
-def both(members):
+def pair(members):
     return ensemble(members)
 
 
@@ -49,10 +49,10 @@ def mixture(members, sentence):
 
 def found_in(arrays, names, length):
     """The probabilities of the entities in arrays of one sentence."""
-    one = jax.tree.map(lambda a: np.asarray(a).reshape(-1, length), arrays)
+    rows = jax.tree.map(lambda a: np.asarray(a).reshape(-1, length), arrays)
     return {
-        (s, int(one.end[n, s]), names[one.type[n, s]]): float(one.probability[n, s])
-        for n, s in np.argwhere(one.start)
+        (s, int(rows.end[n, s]), names[rows.type[n, s]]): float(rows.probability[n, s])
+        for n, s in np.argwhere(rows.start)
     }
 
 
@@ -63,65 +63,65 @@ def same(left, right):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_probabilities_are_those_of_enumeration(members, both, count):
-    tagger, members = (members[0], members[:1]) if count == 1 else (both, members)
+def test_probabilities_are_those_of_enumeration(members, pair, count):
+    tagger, members = (members[0], members[:1]) if count == 1 else (pair, members)
     total = 0
     for sentence in (SENTENCES[0], SENTENCES[2], ["Rome"]):
         expected = {}
         for labels, chance in mixture(members, sentence).items():
             for span in schemes.to_spans(labels):
                 expected[span] = expected.get(span, 0.0) + chance
-        found = jaxner.entities(tagger, sentence)
+        entities = jaxner.entities(tagger, sentence)
         spans = schemes.to_spans(jaxner.tag(tagger, sentence))
-        assert [(e.start, e.end, e.type) for e in found] == spans
-        total += len(found)
+        assert [(e.start, e.end, e.type) for e in entities] == spans
+        total += len(entities)
         many = jaxner.entities(tagger, sentence, n_best=50)
-        assert len({e[:7] for e in many}) == len(many) > len(found)
-        for e in [*found, *many]:
+        assert len({e[:7] for e in many}) == len(many) > len(entities)
+        for e in [*entities, *many]:
             chance = expected[e.start, e.end, e.type]
             assert e.probability == pytest.approx(chance, rel=1e-3)
-        assert {e[:6] for e in found} <= {e[:6] for e in many}
+        assert {e[:6] for e in entities} <= {e[:6] for e in many}
     assert total > 1
     likely = jaxner.entities(tagger, ["Rome"], n_best=50, min_probability=0.2)
     assert likely == [e for e in many if e.probability >= 0.2]
 
 
-def test_the_best_labellings_are_those_of_the_mixture(members, both):
+def test_the_best_labellings_are_those_of_the_mixture(members, pair):
     right = mixture(members, SENTENCES[2])
-    whole = jaxner.n_best(both, SENTENCES[2], len(right) + 3)
-    assert {tuple(one.labels) for one in whole} == set(right)
+    whole = jaxner.n_best(pair, SENTENCES[2], len(right) + 3)
+    assert {tuple(answer.labels) for answer in whole} == set(right)
     assert len(whole) == len(right)
-    for one in whole:
-        chance = right[tuple(one.labels)]
-        assert one.probability == pytest.approx(chance, rel=1e-3, abs=1e-6)
-    found = [one.probability for one in jaxner.n_best(both, SENTENCES[2], 3)]
-    np.testing.assert_allclose(found, sorted(right.values())[:-4:-1], rtol=1e-3)
-    for one in jaxner.n_best(both, SENTENCES[2], 5, constrained=True):
-        assert not schemes.violations(one.labels, "BIO")
+    for answer in whole:
+        chance = right[tuple(answer.labels)]
+        assert answer.probability == pytest.approx(chance, rel=1e-3, abs=1e-6)
+    chances = [answer.probability for answer in jaxner.n_best(pair, SENTENCES[2], 3)]
+    np.testing.assert_allclose(chances, sorted(right.values())[:-4:-1], rtol=1e-3)
+    for answer in jaxner.n_best(pair, SENTENCES[2], 5, constrained=True):
+        assert not schemes.violations(answer.labels, "BIO")
 
 
-def test_marginals_are_the_mean_of_the_members(members, both):
+def test_marginals_are_the_mean_of_the_members(members, pair):
     tokens = SENTENCES[0]
     each = [jaxner.marginals(member, tokens) for member in members]
-    found = jaxner.marginals(both, tokens)
-    np.testing.assert_allclose(found, np.mean(each, axis=0), rtol=1e-4)
+    marginals = jaxner.marginals(pair, tokens)
+    np.testing.assert_allclose(marginals, np.mean(each, axis=0), rtol=1e-4)
     for number, member in enumerate(members):
-        assert both.member(number).temperature == member.temperature
-        own = jaxner.marginals(both.member(number), tokens)
-        np.testing.assert_allclose(own, each[number])
+        assert pair.member(number).temperature == member.temperature
+        expected = jaxner.marginals(pair.member(number), tokens)
+        np.testing.assert_allclose(expected, each[number])
 
 
 def test_raw_text_keeps_its_offsets(params):
-    found = jaxner.entities(params, TEXT)
+    entities = jaxner.entities(params, TEXT)
     flat, parts = tokens.tokenise(TEXT), tokens.read(TEXT)
     assert len(parts) == 3
     before, expected = 0, []
     for part in parts:
-        own = jaxner.entities(params, [t.text for t in part])
-        expected += [(e.start + before, e.end + before, e.type) for e in own]
+        alone = jaxner.entities(params, [t.text for t in part])
+        expected += [(e.start + before, e.end + before, e.type) for e in alone]
         before += len(part)
-    assert [(e.start, e.end, e.type) for e in found] == expected
-    for e in found:
+    assert [(e.start, e.end, e.type) for e in entities] == expected
+    for e in entities:
         assert TEXT[e.start_char : e.end_char] == e.text
         assert e.start_char == flat[e.start].start
     whole = jaxner.entities(params, TEXT, split_sentences=False)
@@ -149,21 +149,21 @@ def test_offsets_hold_for_any_text(params, text):
 
 def test_several_texts_and_sentences(params):
     texts = [TEXT, "", "Rome", " \n"]
-    found = jaxner.entities(params, texts)
-    assert [len(one) > 0 for one in found][1::2] == [False, False]
-    assert same(found[0], jaxner.entities(params, TEXT))
-    assert same(found[2], jaxner.entities(params, "Rome"))
-    assert found == jaxner.entities(params, tuple(texts), raw=True)
+    lists = jaxner.entities(params, texts)
+    assert [len(entities) > 0 for entities in lists][1::2] == [False, False]
+    assert same(lists[0], jaxner.entities(params, TEXT))
+    assert same(lists[2], jaxner.entities(params, "Rome"))
+    assert lists == jaxner.entities(params, tuple(texts), raw=True)
     assert len(jaxner.entities(params, ["Rome"], raw=True)) == 1
     many = jaxner.entities(params, SENTENCES)
-    for sentence, own in zip(SENTENCES, many, strict=True):
-        assert same(own, jaxner.entities(params, sentence))
+    for sentence, entities in zip(SENTENCES, many, strict=True):
+        assert same(entities, jaxner.entities(params, sentence))
     assert jaxner.entities(params, "") == []
     assert jaxner.entities(params, []) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "n_best"), [("params", 4), ("both", 1), *slow(("params", 1))]
+    ("name", "n_best"), [("params", 4), ("pair", 1), *slow(("params", 1))]
 )
 def test_arrays_under_jit_and_vmap(request, name, n_best):
     tagger = request.getfixturevalue(name)
@@ -177,16 +177,16 @@ def test_arrays_under_jit_and_vmap(request, name, n_best):
     )
     names = jaxner.entity_types(tagger)
     several = jaxner.entities(tagger, SENTENCES, n_best=n_best)
-    for i, (sentence, own) in enumerate(zip(SENTENCES, several, strict=True)):
-        found = found_in(jax.tree.map(lambda a, i=i: a[i], arrays), names, 9)
-        expected = {(e.start, e.end, e.type): e.probability for e in own}
-        assert found == pytest.approx(expected, rel=1e-4)
+    for i, (sentence, entities) in enumerate(zip(SENTENCES, several, strict=True)):
+        chances = found_in(jax.tree.map(lambda a, i=i: a[i], arrays), names, 9)
+        expected = {(e.start, e.end, e.type): e.probability for e in entities}
+        assert chances == pytest.approx(expected, rel=1e-4)
         if n_best == 1 and sentence:
             marginals = np.asarray(jaxner.marginals(tagger, sentence))
             chosen = marginals[range(len(marginals)), arrays.labels[i, : len(sentence)]]
-            given = arrays.label_probability[i]
-            np.testing.assert_allclose(given[: len(sentence)], chosen, rtol=1e-4)
-            assert not given[len(sentence) :].any()
+            chances = arrays.label_probability[i]
+            np.testing.assert_allclose(chances[: len(sentence)], chosen, rtol=1e-4)
+            assert not chances[len(sentence) :].any()
     few = jaxner.entities(tagger, batch, min_probability=0.9)
     assert not (few.start & (few.probability < 0.9)).any()
     assert (few.type[~few.start] == -1).all()
@@ -195,25 +195,25 @@ def test_arrays_under_jit_and_vmap(request, name, n_best):
 
 def test_means_over_passes(params):
     key = jax.random.key(0)
-    found = jaxner.entities(params, SENTENCES[0], num_samples=6, key=key, n_best=9)
+    entities = jaxner.entities(params, SENTENCES[0], num_samples=6, key=key, n_best=9)
     plain = jaxner.entities(params, SENTENCES[0], n_best=9)
-    assert [e[:6] for e in found] == [e[:6] for e in plain]
-    assert found != plain
+    assert [e[:6] for e in entities] == [e[:6] for e in plain]
+    assert entities != plain
 
 
 def test_documents():
     """A tagger of documents reads a raw text as one, and tokens as they are grouped."""
     tagger = tiny("crf", documents=True)
     text = "Rome beat Milan. Milan lost. Rome won."
-    found = jaxner.entities(tagger, text)
-    assert found
-    assert all(text[e.start_char : e.end_char] == e.text for e in found)
+    entities = jaxner.entities(tagger, text)
+    assert entities
+    assert all(text[e.start_char : e.end_char] == e.text for e in entities)
     sentences = [[t.text for t in part] for part in tokens.read(text)]
     grouped = jaxner.entities(tagger, sentences, documents=[0, 0, 0])
-    assert sum(map(len, grouped)) == len(found)
-    assert any(e.start >= len(sentences[0]) for e in found)
-    for own, sentence in zip(grouped, sentences, strict=True):
-        assert all(e.text == " ".join(sentence[e.start : e.end]) for e in own)
+    assert sum(map(len, grouped)) == len(entities)
+    assert any(e.start >= len(sentences[0]) for e in entities)
+    for row, sentence in zip(grouped, sentences, strict=True):
+        assert all(e.text == " ".join(sentence[e.start : e.end]) for e in row)
     ids = jaxner.encode(tagger, sentences[1])  # separators stand around it
     arrays = jaxner.entities(tagger, ids)
     alone = jaxner.entities(tagger, sentences[1])
@@ -241,7 +241,7 @@ def test_static_arguments_name_what_jit_needs(params):
             jax.jit(call)(2)
 
 
-def test_wrong_options_are_refused(params, both):
+def test_wrong_options_are_refused(params, pair):
     tagger = tiny("softmax", ("NOUN", "VERB"), scheme="tags")
     with pytest.raises(ValueError, match="a tag"):
         jaxner.entities(tagger, "Rome fell")
@@ -260,6 +260,6 @@ def test_wrong_options_are_refused(params, both):
         with pytest.raises(kind):
             jaxner.entities(params, text, **options)
     with pytest.raises(ValueError, match=r"member\(0\)"):
-        jaxner.entities(both, "Rome fell", num_samples=3)
+        jaxner.entities(pair, "Rome fell", num_samples=3)
     with pytest.raises(ValueError, match=r"member\(0\)"):
-        jaxner.uncertainty(both, ["Rome"], jax.random.key(0))
+        jaxner.uncertainty(pair, ["Rome"], jax.random.key(0))

@@ -27,10 +27,10 @@ def test_samples_of_strings_are_probabilities(request, tagger):
     for sample in samples[:2]:
         np.testing.assert_allclose(sample.sum(axis=2), 1, rtol=1e-5)
         assert np.ptp(sample, axis=0).max() > 1e-4  # the passes differ
-    one = jaxner.sample(params, SENTENCES[1], KEY, 3)
-    np.testing.assert_allclose(one, samples[1], atol=1e-5)  # whatever its batch mates
+    alone = jaxner.sample(params, SENTENCES[1], KEY, 3)
+    np.testing.assert_allclose(alone, samples[1], atol=1e-5)  # whatever its batch mates
     few = jaxner.sample(params, SENTENCES[1], KEY, 2)
-    np.testing.assert_allclose(few, one[:2], atol=1e-5)
+    np.testing.assert_allclose(few, alone[:2], atol=1e-5)
 
 
 def test_arrays_under_jit_give_what_strings_give(refined):
@@ -41,14 +41,14 @@ def test_arrays_under_jit_give_what_strings_give(refined):
     samples = jaxner.sample(refined, batch, KEY, 3)
     assert samples.shape[:3] == (2, 3, 4)
     assert arrays.entropy.shape == (2, 4)
-    for i, found in enumerate(strings):
+    for i, summary in enumerate(strings):
         length = len(SENTENCES[i])
-        assert found.labels == refined.vocabulary.decode(
+        assert summary.labels == refined.vocabulary.decode(
             arrays.labels[i][:length].tolist()
         )
         for name in ("entropy", "expected_entropy", "mutual_information", "vote_share"):
             np.testing.assert_allclose(
-                getattr(arrays, name)[i][:length], getattr(found, name), atol=1e-5
+                getattr(arrays, name)[i][:length], getattr(summary, name), atol=1e-5
             )
             assert not np.asarray(getattr(arrays, name)[i][length:]).any()
 
@@ -56,10 +56,10 @@ def test_arrays_under_jit_give_what_strings_give(refined):
 def test_a_run_without_sampling_has_no_mutual_information_without_dropout(finished):
     changes = {"head.dropout": 0.0, "representation.dropout": 0.0}
     quiet = jaxner.load(finished, changes)
-    found = jaxner.uncertainty(quiet, SENTENCES[0], KEY, 3)
-    np.testing.assert_allclose(found.mutual_information, 0, atol=1e-5)
-    assert (found.entropy > 0).all()
-    assert (found.vote_share == 1).all()
+    summary = jaxner.uncertainty(quiet, SENTENCES[0], KEY, 3)
+    np.testing.assert_allclose(summary.mutual_information, 0, atol=1e-5)
+    assert (summary.entropy > 0).all()
+    assert (summary.vote_share == 1).all()
 
 
 @pytest.mark.parametrize("constrained", [False, True])
@@ -73,14 +73,14 @@ def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined, constrained
 
 def test_thresholds_at_the_ends_are_the_draft_and_the_refinement(refining):
     dev = [e.tokens for e in corpora.load("sample", "dev").examples[:40]]
-    found = {
+    runs = {
         threshold: jaxner.tag(
             jaxner.load(refining, {"refinement.threshold": threshold}), dev
         )
         for threshold in (-1.0, 0.3, 99.0)
     }
-    assert found[-1.0] != found[99.0]
-    for refined, mixed, draft in zip(found[-1.0], found[0.3], found[99.0], strict=True):
+    assert runs[-1.0] != runs[99.0]
+    for refined, mixed, draft in zip(runs[-1.0], runs[0.3], runs[99.0], strict=True):
         for a, b, c in zip(refined, mixed, draft, strict=True):
             assert b in (a, c)
 
@@ -89,17 +89,17 @@ def test_wrong_tokens_are_more_uncertain_than_right_ones(refined):
     """On the embedded corpus, text that training has not seen."""
     dev = corpora.load("sample", "dev")
     gold = dev.to_scheme(refined.vocabulary.scheme)
-    found = jaxner.uncertainty(refined, [e.tokens for e in gold], KEY, 8)
+    summaries = jaxner.uncertainty(refined, [e.tokens for e in gold], KEY, 8)
     wrong = np.array(
         [
-            one != other
-            for e, u in zip(gold, found, strict=True)
-            for one, other in zip(e.labels, u.labels, strict=True)
+            label != guess
+            for e, u in zip(gold, summaries, strict=True)
+            for label, guess in zip(e.labels, u.labels, strict=True)
         ]
     )
     assert 100 < wrong.sum() < len(wrong) - 100
     for name in ("entropy", "mutual_information"):
-        values = np.concatenate([getattr(u, name) for u in found])
+        values = np.concatenate([getattr(u, name) for u in summaries])
         found_by = calibration.detect(values, wrong)
         assert found_by.ratio > 1.5, name
         assert found_by.auroc > 0.7, name

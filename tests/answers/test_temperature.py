@@ -43,11 +43,11 @@ def test_the_temperature_of_the_truth_is_found(head, temperature, tmp_path):
     """Tags, since `to_scheme` would make ill-formed spans well-formed."""
     params = tiny(head, ("A", "B", "C"), scheme="tags")
     split = drawn_split(params, temperature, tmp_path)
-    found = fit(params, split)
-    assert found.temperature == pytest.approx(temperature, rel=0.15)
-    assert found.after < found.before
-    assert (found.sentences, found.left_out) == (400, 0)
-    fitted = dataclasses.replace(params, temperature=found.temperature)
+    result = fit(params, split)
+    assert result.temperature == pytest.approx(temperature, rel=0.15)
+    assert result.after < result.before
+    assert (result.sentences, result.left_out) == (400, 0)
+    fitted = dataclasses.replace(params, temperature=result.temperature)
     before, after = (measure(p, split) for p in (params, fitted))
     assert after.tokens.error < before.tokens.error
     assert after.tokens.error < 0.05
@@ -63,7 +63,7 @@ def test_the_likelihood_is_exact(options, tmp_path):
     """Under one distribution, and under the mixture of several passes."""
     params = tiny("crf", ("A", "B"), scheme="tags", mc_dropout=options)
     split = drawn_split(params, 1.0, tmp_path, count=5)
-    found = fit(params, split)
+    result = fit(params, split)
 
     def loss(temperature):
         tagger, total = dataclasses.replace(params, temperature=temperature), 0.0
@@ -73,10 +73,10 @@ def test_the_likelihood_is_exact(options, tmp_path):
             total -= np.log(chances[range(len(ids)), ids]).sum()
         return total / sum(len(e.tokens) for e in split.examples)
 
-    assert found.before == pytest.approx(loss(1.0), rel=1e-3)
-    assert found.after == pytest.approx(loss(found.temperature), rel=1e-3)
+    assert result.before == pytest.approx(loss(1.0), rel=1e-3)
+    assert result.after == pytest.approx(loss(result.temperature), rel=1e-3)
     for factor in (0.97, 1.03):
-        assert loss(found.temperature * factor) >= found.after - 1e-6
+        assert loss(result.temperature * factor) >= result.after - 1e-6
 
 
 def test_documents_are_fitted_as_one(tmp_path):
@@ -104,30 +104,30 @@ def test_documents_are_fitted_as_one(tmp_path):
 @pytest.mark.slow
 def test_entities_are_measured(params, corpus):
     split = corpora.load(None, "dev", directory=corpus)
-    found = measure(params, split)
+    result = measure(params, split)
     predicted = jaxner.entities(params, [list(e.tokens) for e in split.examples])
     gold = [set(schemes.to_spans(e.labels)) for e in split.to_scheme("BIOES")]
     pairs = [
         (e.probability, (e.start, e.end, e.type) in right)
-        for own, right in zip(predicted, gold, strict=True)
-        for e in own
+        for entities, right in zip(predicted, gold, strict=True)
+        for e in entities
     ]
-    assert found.entities.reliability.counts.sum() == len(pairs)
+    assert result.entities.reliability.counts.sum() == len(pairs)
     brier = np.mean([(p - right) ** 2 for p, right in pairs])
-    assert found.entities.brier == pytest.approx(brier, rel=1e-5)
-    assert found.entities.share == np.mean([right for _, right in pairs])
-    assert found.curve.kept[-1] == len(pairs)
+    assert result.entities.brier == pytest.approx(brier, rel=1e-5)
+    assert result.entities.share == np.mean([right for _, right in pairs])
+    assert result.curve.kept[-1] == len(pairs)
     right = sum(right for _, right in pairs)
-    assert found.curve.recall[-1] == pytest.approx(right / sum(map(len, gold)))
+    assert result.curve.recall[-1] == pytest.approx(right / sum(map(len, gold)))
     wider = measure(params, split, n_best=8)
-    assert wider.curve.recall[-1] >= found.curve.recall[-1]
-    assert wider.tokens.brier == pytest.approx(found.tokens.brier)
+    assert wider.curve.recall[-1] >= result.curve.recall[-1]
+    assert wider.tokens.brier == pytest.approx(result.tokens.brier)
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
     (tmp_path / "new.conll").write_text("Rome B-DRAGON\nfell O\n\nRome B-LOC\n")
-    found = fit(params, corpora.read(tmp_path / "new.conll"))
-    assert (found.sentences, found.left_out) == (1, 1)
+    result = fit(params, corpora.read(tmp_path / "new.conll"))
+    assert (result.sentences, result.left_out) == (1, 1)
     (tmp_path / "none.conll").write_text("Rome B-DRAGON\n")
     with pytest.raises(ValueError, match="nothing to fit a temperature on"):
         fit(params, corpora.read(tmp_path / "none.conll"))

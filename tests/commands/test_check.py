@@ -106,8 +106,8 @@ def test_a_tagger_lists_probable_errors(finished, params, tmp_path, check):
     pairs = zip(sentences, predicted, strict=True)
     rows = [list(zip(*pair, strict=True)) for pair in pairs]
     word, label = rows[7][0]
-    other = "S-LOC" if label != "S-LOC" else "S-PER"
-    rows[7][0] = (word, other)
+    wrong = "S-LOC" if label != "S-LOC" else "S-PER"
+    rows[7][0] = (word, wrong)
     path = tmp_path / "a.conll"
     formats.write_columns(path, rows)
     status, shown = check("--workdir", finished, path, "--json", tmp_path / "a.json")
@@ -115,16 +115,16 @@ def test_a_tagger_lists_probable_errors(finished, params, tmp_path, check):
     assert "that the tagger labels otherwise, best first" in shown
     suspects = json.loads((tmp_path / "a.json").read_text())["suspects"]
     line = 1 + sum(len(row) + 1 for row in rows[:7])
-    (changed,) = [s for s in suspects if s["line"] == line and s["labels"][0] == other]
-    column = params.vocabulary.label_names.index(other)
+    (changed,) = [s for s in suspects if s["line"] == line and s["labels"][0] == wrong]
+    column = params.vocabulary.label_names.index(wrong)
     chance = jaxner.marginals(params, sentences[7:8])[0][0, column]
     assert changed["probability"] == pytest.approx(float(chance), rel=1e-3)
-    assert changed["predicted"][0] != other
+    assert changed["predicted"][0] != wrong
     chances = [s["probability"] for s in suspects]
     assert chances == sorted(chances)
     split = corpora.read(path, scheme="BIOES")
-    both = jaxner.tagger.ensemble([params, params])
-    assert len(describe.suspects(both, split)) == len(suspects)
+    ensemble = jaxner.tagger.ensemble([params, params])
+    assert len(describe.suspects(ensemble, split)) == len(suspects)
 
 
 def test_the_run_says_what_is_read_and_how(finished, tmp_path, check):

@@ -38,13 +38,13 @@ def test_score(files, capsys):
     out = files / "scores.json"
     run("score", files / "a.conll", "--rule", "strict", "--rounds", 50, "--json", out)
     text = capsys.readouterr().out
-    found = json.loads(out.read_text())
-    assert found["rule"] == "strict"
-    assert f"strict rule; {found['ill_formed']} ill-formed labels in" in text
+    scores = json.loads(out.read_text())
+    assert scores["rule"] == "strict"
+    assert f"strict rule; {scores['ill_formed']} ill-formed labels in" in text
     for rule in ("conlleval", "strict", "idcnn", "ncrfpp"):
-        assert f"{found['by_rule'][rule]['f1']:.2f}" in text
-    its = found["figures"]["f1"]
-    assert its["low"] <= its["value"] == found["f1"] <= its["high"]
+        assert f"{scores['by_rule'][rule]['f1']:.2f}" in text
+    f1 = scores["figures"]["f1"]
+    assert f1["low"] <= f1["value"] == scores["f1"] <= f1["high"]
     assert "partial match F1" in text
     assert "chunk recall B" in text
 
@@ -55,8 +55,8 @@ def test_report_of_a_file_with_and_without_tokens(files, capsys):
     assert "100.00" in capsys.readouterr().out
     assert "100.00" in page.read_text("utf-8")
     run("score", files / "a.conll", "--rounds", 5, "--report", page)
-    (found,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
-    examples = [x for some in found["examples"].values() for x in some]
+    (scores,) = json.loads(page.with_suffix(".json").read_text("utf-8"))["runs"]
+    examples = [x for some in scores["examples"].values() for x in some]
     assert examples
     assert all(p["text"].strip("w ") == "" for x in examples for p in x["gold"])
     assert "Errors in context" in page.read_text("utf-8")
@@ -83,16 +83,16 @@ def test_score_of_tags(tmp_path, capsys):
 
 def test_compare(files, capsys):
     out = files / "compared.json"
-    given = (files / "b.conll", files / "a.conll")
-    run("compare", *given, "--rounds", 200, "--json", out)
+    paths = (files / "b.conll", files / "a.conll")
+    run("compare", *paths, "--rounds", 200, "--json", out)
     text = capsys.readouterr().out
     assert "conlleval rule; ill-formed labels: 0 and" in text
-    found = json.loads(out.read_text())["figures"]["f1"]
-    assert found["first"] == 1.0
-    assert found["bootstrap"] <= 0.005
-    other = files / "other.conll"
-    other.write_bytes(given[1].read_bytes())
-    run("compare", f"{given[1]},{other}", given[0], "--rounds", 50)
+    f1 = json.loads(out.read_text())["figures"]["f1"]
+    assert f1["first"] == 1.0
+    assert f1["bootstrap"] <= 0.005
+    copy = files / "other.conll"
+    copy.write_bytes(paths[1].read_bytes())
+    run("compare", f"{paths[1]},{copy}", paths[0], "--rounds", 50)
     assert "(runs: 2 and 1)" in capsys.readouterr().out
 
 

@@ -177,7 +177,7 @@ def test_a_shape_must_save_and_rare_long_words_widen_few():
 
 def contents(batches, number=0):
     """The (words, characters) of every sentence of an epoch, after a look at labels."""
-    found = []
+    sentences = []
     for (words, chars, index, mask, *_), labels in batches.epoch(0, number):
         assert not words[~mask].any()
         assert not labels[~mask].any()
@@ -187,8 +187,8 @@ def contents(batches, number=0):
         for ids, rows, real in zip(words, index, mask, strict=True):
             if real.any():
                 spelling = [tuple(row[row > 0]) for row in chars[rows[real]]]
-                found.append((tuple(ids[real].tolist()), tuple(spelling)))
-    return found
+                sentences.append((tuple(ids[real].tolist()), tuple(spelling)))
+    return sentences
 
 
 CASES = (

@@ -146,8 +146,8 @@ def test_dev_is_taken_from_train_by_documents_or_sentences():
     examples = tuple(dataclasses.replace(e, document=0) for e in train.examples[:20])
     rest, dev = corpora.divide(dataclasses.replace(train, examples=examples), 0.1, 0)
     assert (len(rest.examples), len(dev.examples)) == (18, 2)
-    one = dataclasses.replace(train, examples=examples[:1])
-    for split, share in ((one, 0.5), (train, 0.0), (train, 1.0), (train, -0.1)):
+    sentence = dataclasses.replace(train, examples=examples[:1])
+    for split, share in ((sentence, 0.5), (train, 0.0), (train, 1.0), (train, -0.1)):
         with pytest.raises(InputError):
             corpora.divide(split, share, 0)
 

@@ -213,11 +213,11 @@ READ = [
 @pytest.mark.parametrize("case", READ, ids=range(len(READ)))
 def test_what_is_read(file, case):
     name, content, options, *expected = case
-    found = [
+    sentences = [
         f"{document}:{number} " + " ".join(map("/".join, zip(*row, strict=True)))
         for document, number, *row in rows_of(file(content, name), **options)
     ]
-    assert found == [sentence.replace("·", " ") for sentence in expected]
+    assert sentences == [sentence.replace("·", " ") for sentence in expected]
 
 
 def test_tokens_of_texts_keep_their_offsets(file):

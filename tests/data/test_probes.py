@@ -32,18 +32,18 @@ def test_xor_needs_both_neighbours():
 def test_pairs_differ_in_the_cue_alone(draw):
     check(draw())
     for cases in (draw().train, draw().test):
-        for one, other in zip(cases[::2], cases[1::2], strict=True):
+        for first, second in zip(cases[::2], cases[1::2], strict=True):
             differing = [
                 i
-                for i, pair in enumerate(zip(one.tokens, other.tokens, strict=True))
+                for i, pair in enumerate(zip(first.tokens, second.tokens, strict=True))
                 if len(set(pair)) > 1
             ]
             assert len(differing) == 1
-            assert not set(differing) & set(one.scored)
-            assert one.scored == other.scored
-            for i in one.scored:
-                assert one.labels[i] != other.labels[i]
-                assert one.tokens[i] == other.tokens[i]
+            assert not set(differing) & set(first.scored)
+            assert first.scored == second.scored
+            for i in first.scored:
+                assert first.labels[i] != second.labels[i]
+                assert first.tokens[i] == second.tokens[i]
     assert draw(seed=1) == draw(seed=1) != draw(seed=2)
     assert len(draw(count=6).train) == len(draw(count=6).test) == 6
 

@@ -59,9 +59,9 @@ def test_labels_give_back_their_spans_and_are_well_formed(scheme, sentence):
     assert schemes.to_spans(labels) == spans
     assert schemes.violations(labels, scheme) == []
     assert {*labels} <= {*schemes.label_names(TYPES, scheme)}
-    for other in SCHEMES:
-        converted = schemes.to_labels(spans, length, other)
-        assert schemes.convert(labels, other) == converted
+    for target in SCHEMES:
+        converted = schemes.to_labels(spans, length, target)
+        assert schemes.convert(labels, target) == converted
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -104,8 +104,8 @@ def test_malformed_labels_are_named_with_their_position(bad):
 def test_labels_without_prefixes_are_known_from_other_columns():
     assert schemes.is_io(["O", "PER", "PERSON-NAME", "O"])
     assert schemes.from_io(["PER", "O"]) == ["I-PER", "O"]
-    for other in ("B-PER", "B_PER", "PER-B", "X-PER", "o", "B-"):
-        assert not schemes.is_io(["O", "PER", other])
+    for label in ("B-PER", "B_PER", "PER-B", "X-PER", "o", "B-"):
+        assert not schemes.is_io(["O", "PER", label])
     assert not schemes.is_io(["NNP", "VBZ"])
     assert not schemes.is_io(["O"])
     assert not schemes.is_io(["O", *map(str, range(100, 200))])

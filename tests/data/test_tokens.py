@@ -77,9 +77,9 @@ def _cuts(text, at):
     before = at - 1
     while before and is_upon(text[before]):
         before -= 1
-    both = text[before] + text[at]
-    are_symbols = [unicodedata.category(c) for c in both] == ["So", "So"]
-    is_joined = text[at - 1] == "\u200d" and not any(map(is_of_flag, both))
+    pair = text[before] + text[at]
+    are_symbols = [unicodedata.category(c) for c in pair] == ["So", "So"]
+    is_joined = text[at - 1] == "\u200d" and not any(map(is_of_flag, pair))
     flags = 0
     while flags < at and is_of_flag(text[at - 1 - flags]):
         flags += 1

@@ -153,18 +153,18 @@ def test_what_is_written_is_read(suffix, leading, tmp_path):
 
 
 def test_a_repeated_sentence_has_its_last_number_in_the_index(tmp_path):
-    one, two, three = ["a", "b"], ["c", "d"], ["e", "f"]
-    for text, others in (
-        # Numbers: one 2, two 1.
-        ([one, two, one], ([one, one, two], [two, one, one], [three, two, one])),
-        # One 1, two 3: at 2 there may be two, which comes later, but not one.
-        ([one, one, two, two], ([one, one, one, two], [one, one, three, two])),
+    a, b, c = ["a", "b"], ["c", "d"], ["e", "f"]
+    for text, texts in (
+        # Numbers: a 2, b 1.
+        ([a, b, a], ([a, a, b], [b, a, a], [c, b, a])),
+        # Numbers: a 1, b 3. At 2 there may be b, which comes later, but not a.
+        ([a, a, b, b], ([a, a, a, b], [a, a, c, b])),
     ):
         path = elmo(tmp_path / "a.hdf5", [np.zeros((2, 4))] * len(text), text)
         assert len(vectors.read_contextual(path, text)) == len(text)
-        for other in others:
+        for wrong in texts:
             with pytest.raises(InputError, match="belongs to another text"):
-                vectors.read_contextual(path, other)
+                vectors.read_contextual(path, wrong)
 
 
 def test_files_of_another_text_are_refused(tmp_path):

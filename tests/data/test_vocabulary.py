@@ -97,14 +97,14 @@ FIXED = {"train_words": False}
 def test_words_are_ordered_by_frequency_and_vector(
     options, file, trained, frozen, once
 ):
-    given = vectors(*file.split()) if file else None
-    vocabulary, aligned = build(vectors=given, **options)
+    pretrained = vectors(*file.split()) if file else None
+    vocabulary, aligned = build(vectors=pretrained, **options)
     words = ["<pad>", "<unk>", *trained.split(), *frozen.split()]
     assert vocabulary.words == tuple(words)
     assert vocabulary.num_trained == 2 + len(trained.split())
     assert words[slice(*vocabulary.singletons)] == once.split()
     if file:
-        of = dict(zip(given.words, given.values.tolist(), strict=True))
+        of = dict(zip(pretrained.words, pretrained.values.tolist(), strict=True))
         assert aligned.frozen.tolist() == [of[word] for word in frozen.split()]
         # What is trained begins with its vector, or with that of its lower case.
         begun = dict(zip(aligned.rows.tolist(), aligned.trained.tolist(), strict=True))

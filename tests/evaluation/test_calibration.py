@@ -23,19 +23,19 @@ def predictions():
 
 def test_figures_are_those_of_sklearn(predictions):
     chances, correct = predictions
-    found = honest.calibration(chances, correct, num_bins=8)
-    bins = found.reliability
+    result = honest.calibration(chances, correct, num_bins=8)
+    bins = result.reliability
     share, mean = calibration_curve(correct, chances, n_bins=8)
     filled = bins.counts > 0
     np.testing.assert_allclose(bins.accuracy[filled], share)
     np.testing.assert_allclose(bins.confidence[filled], mean)
     assert bins.counts.sum() == 3000
     gaps = np.abs(share - mean)
-    assert found.error == pytest.approx(np.average(gaps, weights=bins.counts[filled]))
-    assert found.largest_error == pytest.approx(gaps.max())
-    assert found.brier == pytest.approx(brier_score_loss(correct, chances))
-    assert found.mean == pytest.approx(chances.mean())
-    assert found.share == pytest.approx(correct.mean())
+    assert result.error == pytest.approx(np.average(gaps, weights=bins.counts[filled]))
+    assert result.largest_error == pytest.approx(gaps.max())
+    assert result.brier == pytest.approx(brier_score_loss(correct, chances))
+    assert result.mean == pytest.approx(chances.mean())
+    assert result.share == pytest.approx(correct.mean())
 
 
 def test_honest_predictions_have_a_small_error():
@@ -48,9 +48,9 @@ def test_honest_predictions_have_a_small_error():
 
 
 def test_edges_belong_to_the_lower_bin():
-    found = honest.calibration([0.0, 0.5, 1.0, 1.0], [False, True, True, True], 2)
-    assert found.reliability.counts.tolist() == [2, 2]
-    assert found.error == pytest.approx(0.125)
+    result = honest.calibration([0.0, 0.5, 1.0, 1.0], [False, True, True, True], 2)
+    assert result.reliability.counts.tolist() == [2, 2]
+    assert result.error == pytest.approx(0.125)
 
 
 def test_curve_is_that_of_sklearn(predictions):
@@ -127,8 +127,8 @@ def test_auroc_is_that_of_sklearn():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 5, 400).astype(float)  # with ties
     wrong = rng.random(400) < 0.4
-    found = honest.detect(values, wrong)
-    assert found.auroc == pytest.approx(roc_auc_score(wrong, values), rel=1e-12)
-    assert found.ratio == pytest.approx(values[wrong].mean() / values[~wrong].mean())
-    found = honest.detect(np.array([0.1, 0.2]), np.array([False, False]))
-    assert np.isnan([found.auroc, found.mean_wrong]).all()
+    result = honest.detect(values, wrong)
+    assert result.auroc == pytest.approx(roc_auc_score(wrong, values), rel=1e-12)
+    assert result.ratio == pytest.approx(values[wrong].mean() / values[~wrong].mean())
+    result = honest.detect(np.array([0.1, 0.2]), np.array([False, False]))
+    assert np.isnan([result.auroc, result.mean_wrong]).all()

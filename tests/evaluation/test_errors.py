@@ -59,11 +59,11 @@ def test_each_kind_is_found():
 )
 def test_matches(gold, predicted, strict, exact, overlap, same):
     pairs = errors.pairs([gold.split()], [predicted.split()])
-    found = {
+    hits = {
         name: float(counts[0, 0]) for name, counts in errors.matches(pairs, 1).items()
     }
     partial = (exact + overlap) / 2
-    assert found == {"strict": strict, "exact": exact, "partial": partial, "type": same}
+    assert hits == {"strict": strict, "exact": exact, "partial": partial, "type": same}
     sides = [len(schemes.to_spans(side.split())) for side in (predicted, gold)]
     assert all(
         counts[0, 1:].tolist() == sides for counts in errors.matches(pairs, 1).values()
@@ -143,8 +143,8 @@ def test_rules_without_lengths_have_no_pairs():
 def test_chunk_recall_by_hand():
     gold = [["B-P", "I-P", "E-P", "O", "S-L"], ["O", "B-O", "E-O"], ["S-L", "O"]]
     # Types do not matter, prefixes do.
-    found = [["B-L", "O", "E-P", "O", "B-L"], ["S-P", "B-O", "O"], ["S-M", "S-M"]]
-    recalls = errors.chunk_recall(gold, found)
+    predicted = [["B-L", "O", "E-P", "O", "B-L"], ["S-P", "B-O", "O"], ["S-M", "S-M"]]
+    recalls = errors.chunk_recall(gold, predicted)
     assert recalls == {
         "O": Counts(1, 3, 3),
         "S": Counts(1, 3, 2),
@@ -160,6 +160,6 @@ def test_changes_count_tokens_by_what_they_were_and_became():
     gold = [["A", "A"], ["B", "B", "B"]]
     before = [["A", "B"], ["B", "A", "A"]]
     after = [["B", "A"], ["B", "A", "C"]]
-    found = errors.changes(gold, before, after, np.array([0.1, 0.9, 0.2, 0.3, 0.4]))
-    assert found[:3] == (1, 1, 1)
-    assert (found.mended_uncertainty, found.broken_uncertainty) == (0.9, 0.1)
+    changes = errors.changes(gold, before, after, np.array([0.1, 0.9, 0.2, 0.3, 0.4]))
+    assert changes[:3] == (1, 1, 1)
+    assert (changes.mended_uncertainty, changes.broken_uncertainty) == (0.9, 0.1)

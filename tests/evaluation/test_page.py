@@ -68,12 +68,12 @@ def run_of(labelled, name):
 @pytest.fixture(scope="module")
 def content(labelled):
     words = [[HOSTILE, *row[1:]] for row in labelled.tokens]
-    other = dataclasses.replace(labelled, tokens=words)
-    found = report.compare([labelled], [other], rounds=20)
+    hostile = dataclasses.replace(labelled, tokens=words)
+    comparison = report.compare([labelled], [hostile], rounds=20)
     return {
         "title": f"test {HOSTILE}",
-        "runs": [run_of(other, f"runs/{HOSTILE}"), run_of(labelled, "runs/two")],
-        "comparisons": [{"first": "a", "second": "b", **found}],
+        "runs": [run_of(hostile, f"runs/{HOSTILE}"), run_of(labelled, "runs/two")],
+        "comparisons": [{"first": "a", "second": "b", **comparison}],
     }
 
 
@@ -135,8 +135,8 @@ def test_the_page_says_what_was_counted(content, labelled):
     for figure in (scores.f1, scores.macro.f1, scores.by_type["LOC"].recall):
         assert f"{100 * figure:.2f}" in text
     assert f"{scores.ill_formed:,} ill-formed labels in" in text
-    found = errors.pairs(labelled.gold, labelled.predicted, "conlleval", "BIOES")
-    for name, number in errors.largest(found)[:3]:
+    pairs = errors.pairs(labelled.gold, labelled.predicted, "conlleval", "BIOES")
+    for name, number in errors.largest(pairs)[:3]:
         assert name in text
         assert str(number) in text
     for name in ("in the vectors only", "Relations", "Confusion of types", "p = "):
@@ -160,38 +160,38 @@ def test_json_and_csv_say_the_same(content, tmp_path):
 
 
 def test_examples_show_gold_beside_predicted(labelled):
-    found = describe(labelled, rounds=2)
-    for kind, examples in found["examples"].items():
-        for one in examples:
-            assert one["error"].startswith(kind)
+    run = describe(labelled, rounds=2)
+    for kind, examples in run["examples"].items():
+        for row in examples:
+            assert row["error"].startswith(kind)
             marks = [
-                p for side in ("gold", "predicted") for p in one[side] if p["focus"]
+                p for side in ("gold", "predicted") for p in row[side] if p["focus"]
             ]
             assert len(marks) == (1 if kind in ("missed", "spurious") else 2)
-            texts = [" ".join(p["text"] for p in one[x]) for x in ("gold", "predicted")]
+            texts = [" ".join(p["text"] for p in row[x]) for x in ("gold", "predicted")]
             assert texts[0] == texts[1]
-            assert all(p["text"] for side in ("gold", "predicted") for p in one[side])
-            assert texts[0] in " ".join(labelled.tokens[one["sentence"]])
-    chances = [x["probability"] for x in found["confident_mistakes"]]
+            assert all(p["text"] for side in ("gold", "predicted") for p in row[side])
+            assert texts[0] in " ".join(labelled.tokens[row["sentence"]])
+    chances = [x["probability"] for x in run["confident_mistakes"]]
     assert chances == sorted(chances, reverse=True)
-    assert all(x["error"] for x in found["confident_mistakes"])
-    hits = [x["probability"] for x in found["uncertain_hits"]]
+    assert all(x["error"] for x in run["confident_mistakes"])
+    hits = [x["probability"] for x in run["uncertain_hits"]]
     assert hits == sorted(hits)
-    assert not any(x["error"] for x in found["uncertain_hits"])
+    assert not any(x["error"] for x in run["uncertain_hits"])
 
 
 def test_tags_and_files_without_tokens_have_pages_too():
     gold, predicted = [["NN", "VB"], ["NN"]], [["NN", "NN"], ["NN"]]
     known = Training({"a"}, set(), Counter())
     labelled = Prediction([["a", "b"], ["c"]], gold, predicted, "tags", training=known)
-    found = describe(labelled, rounds=5)
-    assert list(found["errors"]["largest"]) == ["VB as NN"]
-    text = pages.html({"title": "t", "runs": [{"name": "x", **found}]})
+    run = describe(labelled, rounds=5)
+    assert list(run["errors"]["largest"]) == ["VB as NN"]
+    text = pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     assert "oov accuracy" in text
     assert "66.67" in text
-    one = Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO")
-    found = describe(one, rounds=5)
-    assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **found}]})
+    spans = Prediction(None, [["B-A", "O"]], [["O", "O"]], "BIO")
+    run = describe(spans, rounds=5)
+    assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **run}]})
     empty = describe(Prediction([], [], [], "BIO"), rounds=2)
     assert "–" in pages.html({"title": "t", "runs": [{"name": "x", **empty}]})
 

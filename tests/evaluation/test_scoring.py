@@ -110,8 +110,8 @@ def test_we_see_a_break_between_e_and_b_that_the_program_does_not():
 
 
 def spans(text, rule, scheme="BIOES"):
-    found = scoring.reader(rule, scheme)(text.split())
-    return [(span.type, span.start, span.end) for span in found]
+    entities = scoring.reader(rule, scheme)(text.split())
+    return [(span.type, span.start, span.end) for span in entities]
 
 
 def counts(gold, predicted, rule, scheme="BIOES"):
@@ -179,9 +179,9 @@ def test_the_rules_agree_on_well_formed_labels(sentences):
     sides = [
         [convert(labels[::step], "BIOES") for labels in sentences] for step in (1, -1)
     ]
-    found = [scoring.count(*sides, rule, "BIOES") for rule in RULES]
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0], other)
+    counts = [scoring.count(*sides, rule, "BIOES") for rule in RULES]
+    for count in counts[1:]:
+        np.testing.assert_array_equal(counts[0], count)
 
 
 # --- Scores ---------------------------------------------------------------------------
@@ -303,8 +303,8 @@ def test_figures_of_tags_that_are_not_defined_are_left_out():
     gold, guess, words = [["D", "N"]], [["D", "V"]], [["the", "boat"]]
     assert score(gold, guess, scheme="tags").figures() == {"accuracy": 50.0}
     for known, name in ((set("x"), "oov_accuracy"), (set(words[0]), "known_accuracy")):
-        found = score(gold, guess, scheme="tags", tokens=words, known_words=known)
-        assert found.figures() == {"accuracy": 50.0, name: 50.0}
+        scores = score(gold, guess, scheme="tags", tokens=words, known_words=known)
+        assert scores.figures() == {"accuracy": 50.0, name: 50.0}
     assert score([], [], scheme="tags").accuracy is None
 
 

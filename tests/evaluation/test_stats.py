@@ -13,62 +13,62 @@ def test_figures_are_those_of_the_scorer():
     gold, predicted = random_corpus("BIOES", sentences=300)
     for rule in scoring.RULES:
         scores = scoring.score(gold, predicted, rule=rule, scheme="BIOES")
-        found = stats.tally(gold, predicted, rule, "BIOES").of_all
+        figures = stats.tally(gold, predicted, rule, "BIOES").of_all
         for name in ("precision", "recall", "f1"):
-            assert found[name] == pytest.approx(getattr(scores, name), rel=1e-12)
+            assert figures[name] == pytest.approx(getattr(scores, name), rel=1e-12)
             for kind, counts in scores.by_type.items():
                 expected = pytest.approx(getattr(counts, name), rel=1e-12)
-                assert found[f"{name} {kind}"] == expected
-        assert found["macro f1"] == pytest.approx(scores.macro.f1, rel=1e-12)
-        assert found["weighted f1"] == pytest.approx(scores.weighted.f1, rel=1e-12)
-        assert found["token accuracy"] == pytest.approx(scores.accuracy, rel=1e-12)
+                assert figures[f"{name} {kind}"] == expected
+        assert figures["macro f1"] == pytest.approx(scores.macro.f1, rel=1e-12)
+        assert figures["weighted f1"] == pytest.approx(scores.weighted.f1, rel=1e-12)
+        assert figures["token accuracy"] == pytest.approx(scores.accuracy, rel=1e-12)
         if rule in scoring.WITH_LENGTHS:
-            assert found["strict match f1"] == pytest.approx(found["f1"], rel=1e-12)
+            assert figures["strict match f1"] == pytest.approx(figures["f1"], rel=1e-12)
 
 
 def test_partial_figures_by_hand():
     # One exact with the wrong type, one overlap of one type, one missed, one spurious.
     gold = [["B-A", "E-A", "O", "B-A", "I-A", "E-A", "S-A", "O"]]
     predicted = [["B-B", "E-B", "O", "O", "B-A", "E-A", "O", "S-B"]]
-    found = stats.tally(gold, predicted, "conlleval", "BIOES").of_all
-    assert found["strict match f1"] == 0
-    assert found["exact match f1"] == pytest.approx(1 / 3)
-    assert found["type match f1"] == pytest.approx(1 / 3)
-    assert found["partial match f1"] == pytest.approx((1 + 0.5) / 3)
-    assert found["chunk recall B"] == pytest.approx(1 / 2)
+    figures = stats.tally(gold, predicted, "conlleval", "BIOES").of_all
+    assert figures["strict match f1"] == 0
+    assert figures["exact match f1"] == pytest.approx(1 / 3)
+    assert figures["type match f1"] == pytest.approx(1 / 3)
+    assert figures["partial match f1"] == pytest.approx((1 + 0.5) / 3)
+    assert figures["chunk recall B"] == pytest.approx(1 / 2)
 
 
 def test_tags():
     gold, guess, words = [["X", "Y"], ["Z"]], [["X", "X"], ["Z"]], [["a", "b"], ["c"]]
     how = {"scheme": "tags", "tokens": words, "known_words": {"a"}}
-    found = stats.tally(gold, guess, **how).of_all
+    figures = stats.tally(gold, guess, **how).of_all
     scores = scoring.score(gold, guess, **how)
     for name in ("accuracy", "oov accuracy", "known accuracy"):
-        assert found[name] == pytest.approx(getattr(scores, name.replace(" ", "_")))
+        assert figures[name] == pytest.approx(getattr(scores, name.replace(" ", "_")))
 
 
 def test_undefined_figures_stay_undefined():
-    found = stats.bootstrap(stats.tally([["O"]], [["O"]], types=["A"]), rounds=10)
-    assert found["f1"] == found["f1 A"] == found["macro f1"] == (None, None, None)
-    assert found["token accuracy"] == (1.0, 1.0, 1.0)
+    bounds = stats.bootstrap(stats.tally([["O"]], [["O"]], types=["A"]), rounds=10)
+    assert bounds["f1"] == bounds["f1 A"] == bounds["macro f1"] == (None, None, None)
+    assert bounds["token accuracy"] == (1.0, 1.0, 1.0)
     assert set(stats.bootstrap(stats.tally([], []), rounds=3)["f1"]) == {None}
 
 
 def test_bounds_are_those_of_a_slow_bootstrap():
     gold, predicted = random_corpus("BIOES", sentences=60)
     tally = stats.tally(gold, predicted, scheme="BIOES")
-    found = stats.bootstrap(tally, rounds=200, seed=3)
+    bounds = stats.bootstrap(tally, rounds=200, seed=3)
     generator = np.random.default_rng(3)
     f1, macro = [], []
     for _ in range(200):
-        which = generator.integers(60, size=60)
-        sides = [[side[i] for i in which] for side in (gold, predicted)]
+        rows = generator.integers(60, size=60)
+        sides = [[side[i] for i in rows] for side in (gold, predicted)]
         scores = scoring.score(*sides, scheme="BIOES")
         f1.append(scores.f1)
         macro.append(scores.macro.f1)
     for name, values in (("f1", f1), ("macro f1", macro)):
         expected = np.quantile(values, [0.025, 0.975])
-        assert found[name][1:] == pytest.approx(expected, rel=1e-12)
+        assert bounds[name][1:] == pytest.approx(expected, rel=1e-12)
 
 
 def test_memory_does_not_grow_with_the_rounds(monkeypatch):
@@ -82,8 +82,8 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch):
 
 def test_equal_seeds_give_equal_bounds():
     tally = stats.tally(*random_corpus("BIO", sentences=50))
-    one, same, other = (stats.bootstrap(tally, rounds=50, seed=s) for s in (0, 0, 1))
-    assert one == same != other
+    first, same, fresh = (stats.bootstrap(tally, rounds=50, seed=s) for s in (0, 0, 1))
+    assert first == same != fresh
     for wrong in ({"rounds": 0}, {"level": 1.0}):
         with pytest.raises(ValueError, match="at least one round and a level"):
             stats.bootstrap(tally, **wrong)
@@ -120,17 +120,17 @@ def sides(first, second, sentences=300, runs=(1, 1)):
 
 
 def test_a_better_system_is_found():
-    found = stats.compare(*sides(0.1, 0.3), rounds=1000)["f1"]
-    assert found.difference == pytest.approx(found.first - found.second)
-    assert 0 < found.low < found.difference < found.high
-    assert found.bootstrap == found.permutation - 1 / 1001 + 1 / 1000 <= 0.001
-    assert found.welch is None
+    f1 = stats.compare(*sides(0.1, 0.3), rounds=1000)["f1"]
+    assert f1.difference == pytest.approx(f1.first - f1.second)
+    assert 0 < f1.low < f1.difference < f1.high
+    assert f1.bootstrap == f1.permutation - 1 / 1001 + 1 / 1000 <= 0.001
+    assert f1.welch is None
 
 
 def test_equal_systems_are_not_told_apart():
-    one, _ = sides(0.1, 0.1)
-    found = stats.compare(one, one, rounds=200)["f1"]
-    assert found[2:] == (0.0, 0.0, 0.0, 1.0, 1.0, None)
+    system, _ = sides(0.1, 0.1)
+    f1 = stats.compare(system, system, rounds=200)["f1"]
+    assert f1[2:] == (0.0, 0.0, 0.0, 1.0, 1.0, None)
 
 
 def test_p_is_uniform_where_nothing_differs():
@@ -142,31 +142,31 @@ def test_p_is_uniform_where_nothing_differs():
             [stats.tally(gold, noisy(gold, 0.2, (k, side)), scheme="BIO")]
             for side in range(2)
         ]
-        found = stats.compare(*pair, rounds=200)["f1"]
-        cries += found.bootstrap < 0.1, found.permutation < 0.1
+        f1 = stats.compare(*pair, rounds=200)["f1"]
+        cries += f1.bootstrap < 0.1, f1.permutation < 0.1
     assert (cries / 120 > 0.02).all()
     assert (cries / 120 < 0.2).all()
 
 
 def test_several_seeds_on_a_side():
-    found = stats.compare(*sides(0.1, 0.3, runs=(4, 4)), rounds=500)["f1"]
-    assert found.bootstrap <= 0.002
-    assert found.permutation == pytest.approx(2 / 70)  # all divisions of 8 runs
-    assert found.welch < 0.001
+    f1 = stats.compare(*sides(0.1, 0.3, runs=(4, 4)), rounds=500)["f1"]
+    assert f1.bootstrap <= 0.002
+    assert f1.permutation == pytest.approx(2 / 70)  # all divisions of 8 runs
+    assert f1.welch < 0.001
     uneven = stats.compare(*sides(0.1, 0.3, runs=(1, 3)), rounds=500)["f1"]
     assert (uneven.permutation, uneven.welch) == (pytest.approx(1 / 4), None)
 
 
 def test_other_sentences_are_refused():
-    one = [stats.tally([["B-A"], ["O"]], [["B-A"], ["O"]])]
+    system = [stats.tally([["B-A"], ["O"]], [["B-A"], ["O"]])]
     fewer = [stats.tally([["B-A"]], [["B-A"]])]
-    other = [stats.tally([["O"], ["B-A"]], [["O"], ["B-A"]])]
+    swapped = [stats.tally([["O"], ["B-A"]], [["O"], ["B-A"]])]
     with pytest.raises(ValueError, match="got 2 and 1 sentences"):
-        stats.compare(one, fewer)
+        stats.compare(system, fewer)
     with pytest.raises(ValueError, match=r"sentence 0 \(counted from 0\) has 1 and 0"):
-        stats.compare(one, other)
+        stats.compare(system, swapped)
     with pytest.raises(ValueError, match="a run or more on each side"):
-        stats.compare(one, [])
+        stats.compare(system, [])
 
 
 def test_each_run_is_read_in_its_own_scheme():
@@ -174,10 +174,10 @@ def test_each_run_is_read_in_its_own_scheme():
     gold = [["B-A", "I-A", "O"], ["O", "B-B"]]
     bioes = [["B-A", "E-A", "O"], ["O", "S-B"]]
     runs = [report.Prediction(None, gold, gold, "BIO", "strict")]
-    others = [report.Prediction(None, bioes, bioes, "BIOES", "strict")]
-    for pair in ((runs, others), (others, runs)):
-        found = report.compare(*pair, rounds=50)
-        assert found["ill_formed"] == [0, 0]
-        assert found["figures"]["f1"]["first"] == found["figures"]["f1"]["second"] == 1
+    rivals = [report.Prediction(None, bioes, bioes, "BIOES", "strict")]
+    for pair in ((runs, rivals), (rivals, runs)):
+        table = report.compare(*pair, rounds=50)
+        assert table["ill_formed"] == [0, 0]
+        assert table["figures"]["f1"]["first"] == table["figures"]["f1"]["second"] == 1
     odd = [report.Prediction(None, bioes, [["B-A", "I-A", "O"], ["O", "O"]], "BIOES")]
     assert report.compare(runs[:1], odd, rounds=50)["ill_formed"] == [0, 1]

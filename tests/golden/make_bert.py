@@ -43,7 +43,7 @@ def shapes(config):
     def norm(name):
         return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
 
-    found = {
+    sizes = {
         "embeddings.word_embeddings.weight": (config["vocab_size"], size),
         "embeddings.position_embeddings.weight": (
             config["max_position_embeddings"],
@@ -55,13 +55,13 @@ def shapes(config):
     for i in range(config["num_hidden_layers"]):
         layer = f"encoder.layer.{i}"
         for name in ("query", "key", "value"):
-            found |= dense(f"{layer}.attention.self.{name}", size, size)
-        found |= dense(f"{layer}.attention.output.dense", size, size)
-        found |= norm(f"{layer}.attention.output.LayerNorm")
-        found |= dense(f"{layer}.intermediate.dense", size, wide)
-        found |= dense(f"{layer}.output.dense", wide, size)
-        found |= norm(f"{layer}.output.LayerNorm")
-    return found
+            sizes |= dense(f"{layer}.attention.self.{name}", size, size)
+        sizes |= dense(f"{layer}.attention.output.dense", size, size)
+        sizes |= norm(f"{layer}.attention.output.LayerNorm")
+        sizes |= dense(f"{layer}.intermediate.dense", size, wide)
+        sizes |= dense(f"{layer}.output.dense", wide, size)
+        sizes |= norm(f"{layer}.output.LayerNorm")
+    return sizes
 
 
 def tensors(config):
@@ -84,13 +84,13 @@ def compute(config):
     model.load_state_dict(weights, strict=False)
     mask = torch.arange(len(IDS[0])) < torch.tensor(LENGTHS)[:, None]
     with torch.no_grad():
-        found = model(
+        output = model(
             torch.tensor(IDS), attention_mask=mask.long(), output_hidden_states=True
         )
-    states = torch.stack(found.hidden_states[1:], dim=1)
+    states = torch.stack(output.hidden_states[1:], dim=1)
     return [
-        np.round(one[:, :length].double().numpy(), 7).tolist()
-        for one, length in zip(states, LENGTHS, strict=True)
+        np.round(layers[:, :length].double().numpy(), 7).tolist()
+        for layers, length in zip(states, LENGTHS, strict=True)
     ]
 
 

@@ -81,8 +81,8 @@ def _write(file: Path, golden: dict) -> None:
     lines = []
     for name, value in golden.items():
         if isinstance(value, dict):
-            own = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()]
-            lines.append(f"{json.dumps(name)}: {{\n" + ",\n".join(own) + "\n}")
+            members = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()]
+            lines.append(f"{json.dumps(name)}: {{\n" + ",\n".join(members) + "\n}")
         else:
             lines.append(f"{json.dumps(name)}: {json.dumps(value)}")
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")

@@ -118,15 +118,15 @@ def test_constraints_hold_whatever_the_width_and_add_up(width):
     legal = [y for y in EVERY if y[0]]
     for seed in range(4):
         potentials, mask, read = potentials_of("shared", seed, beam_size=width)
-        one = inference.constrain(potentials, NOT_ZERO)
-        labels = search(one, mask)
+        strict = inference.constrain(potentials, NOT_ZERO)
+        labels = search(strict, mask)
         assert labels.tolist() == [*numpy_search(read, width, legal), 0]
-        assert score(one, labels, mask) == score(potentials, labels, mask)
+        assert score(strict, labels, mask) == score(potentials, labels, mask)
         for first, second in ((FREE, CHAIN), (CHAIN, FREE)):
-            both = inference.constrain(inference.constrain(potentials, first), second)
-            assert search(both, mask).tolist() == [0, 1, 2, 0]
-        none = inference.constrain(one, CHAIN)  # no labelling obeys both
-        assert set(search(none, mask).tolist()) <= {0, 1, 2}
+            joint = inference.constrain(inference.constrain(potentials, first), second)
+            assert search(joint, mask).tolist() == [0, 1, 2, 0]
+        impossible = inference.constrain(strict, CHAIN)  # no labelling obeys both
+        assert set(search(impossible, mask).tolist()) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)

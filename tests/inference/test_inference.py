@@ -282,14 +282,14 @@ def answers(p, mask, labels=None):
 
 @pytest.mark.parametrize("kind", ["crf", "independent"])
 def test_an_array_without_a_place_has_one_labelling(kind):
-    p, none = build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
+    p, mask = build(kind, "BIO", 0, dtype=np.float32), jnp.zeros(0, bool)
     spans, types = spans_of(SCHEMES["BIO"])
     labels = jnp.zeros(0, jnp.int32)
-    answer = answers(p, none, labels)
+    answer = answers(p, mask, labels)
     assert answer.pop("n_best")[1].tolist() == [0.0, -np.inf, -np.inf]
     assert not any(leaf.any() for leaf in jax.tree.leaves(answer))
     assert answer["table"].shape == (0, 2, len(types))
-    bounds = inference.entity_bounds(labels, none, spans)
+    bounds = inference.entity_bounds(labels, mask, spans)
     assert [x.shape for x in bounds] == [(0,)] * 3
 
 
@@ -307,9 +307,9 @@ def test_what_cannot_be_answered_raises():
             inference.span_table(p, mask, spans, 2, 0)
 
 
-def assert_close(ours, others):
+def assert_close(ours, rivals):
     close = functools.partial(np.testing.assert_allclose, rtol=3e-6, atol=3e-6)
-    jax.tree.map(close, ours, others)
+    jax.tree.map(close, ours, rivals)
 
 
 @pytest.mark.parametrize("kind", ["crf", "independent"])

@@ -35,8 +35,8 @@ def test_summary_equals_its_formulas_and_stays_in_range(seed, sharpness):
     scores = np.random.default_rng(seed).normal(size=(PASSES, TOKENS, LABELS))
     samples = jax.nn.softmax(jnp.asarray(scores * sharpness, jnp.float32))
     summary = inference.summarise(samples)
-    for one, other in zip(summary, numpy_summary(samples, summary.labels), strict=True):
-        np.testing.assert_allclose(one, other, atol=2e-6)
+    for x, right in zip(summary, numpy_summary(samples, summary.labels), strict=True):
+        np.testing.assert_allclose(x, right, atol=2e-6)
     assert (summary.entropy <= np.log(LABELS) + 1e-6).all()
     assert (summary.mutual_information >= 0).all()
     padded = inference.summarise(samples.at[:, 2:].set(0.0))

@@ -99,8 +99,8 @@ def lstm(p, rows, direction, unit=0, begin=(0.0, 0.0)):
     return states[::order], (h, c)
 
 
-def close(found, expected, tolerance=1e-5):
+def close(computed, expected, tolerance=1e-5):
     """Two trees of arrays are the same but for rounding."""
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+    pairs = zip(jax.tree.leaves(computed), jax.tree.leaves(expected), strict=True)
     for left, right in pairs:
         np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)

@@ -49,8 +49,8 @@ def test_golden_states_of_the_last_layer(case, tmp_path):
     expected = json.loads(make_bert.FILE.read_text())[case]
     ids = np.array(make_bert.IDS)
     mask = np.arange(ids.shape[1]) < np.array(make_bert.LENGTHS)[:, None]
-    one = functools.partial(apply, model, {"params": weights})
-    for state, right in zip(jax.vmap(one)(ids, mask), expected, strict=True):
+    run = functools.partial(apply, model, {"params": weights})
+    for state, right in zip(jax.vmap(run)(ids, mask), expected, strict=True):
         length = len(right[-1])
         np.testing.assert_allclose(state[:length], right[-1], rtol=0, atol=1e-5)
         assert not state[length:].any()
@@ -95,9 +95,9 @@ def two_windows():
 def test_tokens_have_the_states_of_their_pieces(pool):
     model, pieces = WordPieces(BERT(**SMALL), pool), two_windows()
     weights = draw_weights(model, pieces)
-    own = {"params": weights["params"]["encoder"]}
+    encoder = {"params": weights["params"]["encoder"]}
     windows = zip(pieces.windows, pieces.mask, strict=True)
-    states = np.concatenate([apply(model.encoder, own, *each) for each in windows])
+    states = np.concatenate([apply(model.encoder, encoder, *each) for each in windows])
     if pool == "first":
         expected = [states[1], states[3], states[3], 0 * states[0]]
     else:
@@ -113,8 +113,8 @@ def test_windows_have_dropout_of_their_own():
     )
     model = WordPieces(BERT(**SMALL, hidden_dropout_prob=0.5))
     weights = draw_weights(model, same)
-    found = apply(model, weights, same, key=jax.random.key(1))
-    assert not np.allclose(found[0], found[1])
+    states = apply(model, weights, same, key=jax.random.key(1))
+    assert not np.allclose(states[0], states[1])
 
 
 # --- Folders of weights --------------------------------------------------------------
@@ -135,8 +135,8 @@ def heads(tensors):
     return named
 
 
-def same(one, other):
-    jax.tree.map(np.testing.assert_array_equal, one, other)
+def same(left, right):
+    jax.tree.map(np.testing.assert_array_equal, left, right)
 
 
 def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):

@@ -43,11 +43,11 @@ def test_it_is_the_sum_over_taps(width, dilation, length, float64):
     check(convolve(x, kernel, width, dilation), x, kernel, width, dilation)
 
 
-def check(found, x, kernel, *sizes):
+def check(out, x, kernel, *sizes):
     taps = np.asarray(kernel)
     expected = draws.convolve(np.asarray(x), taps, np.zeros(SIZE), *sizes)
     expected = expected.reshape(len(x), SIZE)  # no row at all, too
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dilation", [1, 2, 3])
@@ -65,8 +65,8 @@ def test_derivatives_of_the_fast_form(width, dilation, float64, always):
     x, kernel = draw(3, 5, 2), draw(width * 2, 3, seed=1)
 
     def fast(x, kernel):
-        one = lambda x: fast_convolve(x, kernel, width, dilation)  # noqa: E731
-        return jnp.sum(jnp.sin(jax.vmap(one)(x)))
+        run = lambda x: fast_convolve(x, kernel, width, dilation)  # noqa: E731
+        return jnp.sum(jnp.sin(jax.vmap(run)(x)))
 
     def plain(x, kernel):
         return jnp.sum(jnp.sin(windows(x, width, dilation) @ kernel))
@@ -91,8 +91,8 @@ def test_derivatives_of_the_fast_form(width, dilation, float64, always):
 )
 def test_the_fast_form_is_taken_where_it_pays(length, dim, width, dilation, products):
     def run(x, kernel, by_tiles=True):
-        one = lambda x: convolve(x, kernel, width, dilation, by_tiles=by_tiles)  # noqa: E731
-        return jax.vmap(one)(x)
+        layer = lambda x: convolve(x, kernel, width, dilation, by_tiles=by_tiles)  # noqa: E731
+        return jax.vmap(layer)(x)
 
     x, kernel = jnp.zeros((2, length, dim)), jnp.zeros((width * dim, 100))
     assert count_products(run, x, kernel) == products

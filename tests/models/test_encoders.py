@@ -64,11 +64,11 @@ def test_self_attention(head_dim, length):
     model = ATTENTION.clone(head_dim=head_dim)
     x, mask = features(length, 4)
     weights = weights_of(model, x, mask)
-    found, out = apply(model, weights, x, mask)
+    states, out = apply(model, weights, x, mask)
     expected, alphas = numpy_attention(in_float64(weights), real(x, length))
-    close(found[:length], expected, 1e-4)
+    close(states[:length], expected, 1e-4)
     close(out["attention"][:, :length, :length], alphas, 1e-4)
-    assert not found[length:].any()
+    assert not states[length:].any()
     assert not out["attention"][:, length:].any()
     assert not out["attention"][:, :, length:].any()
 
@@ -86,10 +86,10 @@ def test_keep_zeroes_the_other_parts(keep, kept):
     x, mask = features(3, 1)
     weights = weights_of(ATTENTION, x, mask)  # one set of weights serves all
     full, whole = apply(ATTENTION, weights, x, mask)
-    found, out = apply(ATTENTION.clone(keep=keep), weights, x, mask)
+    states, out = apply(ATTENTION.clone(keep=keep), weights, x, mask)
     parts = np.split(np.asarray(full), [6, 8, 10], axis=1)
     expected = [part if i in kept else 0 * part for i, part in enumerate(parts)]
-    np.testing.assert_array_equal(found, np.concatenate(expected, axis=1))
+    np.testing.assert_array_equal(states, np.concatenate(expected, axis=1))
     np.testing.assert_array_equal(out["attention"], whole["attention"])
 
 
@@ -107,23 +107,23 @@ def test_blocks_of_queries_equal_the_whole(
 ):
     """Below, at and above the size of a block; values, gradients, dropped weights."""
     x, mask = features(length, padding)
-    given = (x,) * (1 + keys)
-    weights = weights_of(model, *given, mask)
+    inputs = (x,) * (1 + keys)
+    weights = weights_of(model, *inputs, mask)
 
     @jax.jit
-    def run(weights, given):
-        def loss(weights, given):
+    def run(weights, inputs):
+        def loss(weights, inputs):
             rngs = {"dropout": KEY}
-            out = model.apply(weights, *given, mask, train=True, rngs=rngs)
+            out = model.apply(weights, *inputs, mask, train=True, rngs=rngs)
             return jnp.sum(jnp.sin(out if keys else out[0])), out
 
-        return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, given)
+        return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(weights, inputs)
 
-    expected = run(weights, given)
+    expected = run(weights, inputs)
     jax.clear_caches()
     for name in ("WHOLE", "BLOCK"):
         monkeypatch.setattr(module, name, 4)
-    close(run(weights, given), expected, 1e-4)
+    close(run(weights, inputs), expected, 1e-4)
 
 
 # --- The gated relation network -------------------------------------------------------
@@ -148,11 +148,11 @@ def test_grn(context, relation):
     model = GRN(6, context, relation)
     x, mask = features(length, 4, beyond=0)
     weights = weights_of(model, x, mask)
-    found, out = apply(model, weights, x, mask)
+    states, out = apply(model, weights, x, mask)
     p = in_float64(weights) if weights else {}
     expected = numpy_grn(p, real(x, length), context, relation)
-    np.testing.assert_allclose(found[:length], expected, rtol=2e-4, atol=2e-5)
-    assert not found[length:].any()
+    np.testing.assert_allclose(states[:length], expected, rtol=2e-4, atol=2e-5)
+    assert not states[length:].any()
     if relation == "gated":
         a, b = (real(out[f"relation_{name}"], length) for name in ("from", "to"))
         norms = np.linalg.norm(sigmoid(a[:, None] + b[None]), axis=2)
@@ -217,11 +217,11 @@ def test_idcnn(dilations, num_blocks, share):
     model = IDCNN(5, dilations, num_blocks, share)
     x, mask = features(9, 3, beyond=0)
     weights = weights_of(model, x, mask, scale=0.5)
-    found, _ = apply(model, weights, x, mask)
+    states, _ = apply(model, weights, x, mask)
     p = in_float64(weights)
     rows = np.maximum(convolve(real(x, 9), **p["initial"], width=3), 0)
-    assert len(found) == model.num_stages == num_blocks
-    for i, stage in enumerate(found, 1):
+    assert len(states) == model.num_stages == num_blocks
+    for i, stage in enumerate(states, 1):
         block = p["block" if share else f"block{i}"]
         for j, dilation in enumerate(dilations, 1):
             cell = block[f"conv{j}"]
@@ -288,10 +288,10 @@ def test_bilstm(choice, float64):
     x, mask = features(4, 2)
     x = x.astype(float)
     weights = jax.tree.map(lambda leaf: leaf.astype(float), weights_of(model, x, mask))
-    found, _ = apply(model, weights, x, mask)
-    assert found.dtype == jnp.float64
-    close(found[:4], numpy_bilstm(weights["params"], real(x, 4), *choice), 1e-12)
-    assert not found[4:].any()
+    states, _ = apply(model, weights, x, mask)
+    assert states.dtype == jnp.float64
+    close(states[:4], numpy_bilstm(weights["params"], real(x, 4), *choice), 1e-12)
+    assert not states[4:].any()
 
 
 def test_the_memory_is_a_sum_in_float32():
@@ -314,9 +314,9 @@ def test_masks_are_constant_over_time_and_each_cell_has_its_own():
     layer["bias"] = layer["bias"].at[:, :, 1].set(-1e4)  # all is forgotten
     layer["input"] = layer["input"].at[:, :, :, 1].set(0.0)
     key = jax.random.key(5)
-    found, _ = apply(model, {"params": {"layer1": layer}}, x, mask, key=key)
-    np.testing.assert_array_equal(found[1:], found[:-1])
-    zeros = np.asarray(found[0] == 0).reshape(4, 3)
+    states, _ = apply(model, {"params": {"layer1": layer}}, x, mask, key=key)
+    np.testing.assert_array_equal(states[1:], states[:-1])
+    zeros = np.asarray(states[0] == 0).reshape(4, 3)
     assert zeros.any()
     assert not zeros.all()
     assert len({tuple(row) for row in zeros}) > 1
@@ -324,8 +324,8 @@ def test_masks_are_constant_over_time_and_each_cell_has_its_own():
     alike = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1, :1], leaf.shape), layer)
     for input_mask, number in (("unit", 4), ("shared", 1)):
         same = model.clone(output_dropout=0.0, input_mask=input_mask)
-        found, _ = apply(same, {"params": {"layer1": alike}}, x, mask, key=key)
-        cells = np.asarray(found[0]).reshape(4, 3).round(5)
+        states, _ = apply(same, {"params": {"layer1": alike}}, x, mask, key=key)
+        cells = np.asarray(states[0]).reshape(4, 3).round(5)
         assert len({tuple(row) for row in cells}) == number
 
 
@@ -376,11 +376,11 @@ def test_label_attention(num_layers, num_heads):
     model = LAN.clone(num_layers=num_layers, num_heads=num_heads)
     x, mask = features(4, 2)
     weights = weights_of(model, x, mask)
-    found, out = apply(model, weights, x, mask)
+    states, out = apply(model, weights, x, mask)
     rows = real(x, 4)
     scores, shares = numpy_lan(in_float64(weights), rows, num_layers, num_heads)
-    close(found[:4], scores, 1e-4)
-    assert not found[4:].any()
+    close(states[:4], scores, 1e-4)
+    assert not states[4:].any()
     if shares:
         close(out["label_attention"][:, :, :4], np.stack(shares), 1e-4)
 
@@ -471,14 +471,14 @@ def numpy_two_stream(p, x, y, num_layers, labels, form):
 
 def check(model, expected, length, dims):
     """Compares a module with NumPy; it reads features of some dimensions."""
-    given = [features(length, 3, dim, seed=dim)[0] for dim in dims]
+    inputs = [features(length, 3, dim, seed=dim)[0] for dim in dims]
     mask = features(length, 3)[1]
-    weights = weights_of(model, *given, mask, scale=0.7)
-    found = apply(model, weights, *given, mask)
-    found = found[0] if isinstance(found, tuple) else found
-    wanted = expected(in_float64(weights), *(real(x, length) for x in given))
-    np.testing.assert_allclose(found[:length], wanted, rtol=1e-4, atol=2e-5)
-    assert not found[length:].any()
+    weights = weights_of(model, *inputs, mask, scale=0.7)
+    states = apply(model, weights, *inputs, mask)
+    states = states[0] if isinstance(states, tuple) else states
+    wanted = expected(in_float64(weights), *(real(x, length) for x in inputs))
+    np.testing.assert_allclose(states[:length], wanted, rtol=1e-4, atol=2e-5)
+    assert not states[length:].any()
 
 
 @pytest.mark.parametrize(("num_layers", "head_dim"), [(1, 4), (3, 2)])

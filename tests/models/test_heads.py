@@ -31,10 +31,10 @@ def test_linear_heads(transitions, boundaries):
     drawn["end"] = drawn["start"]
     names = {name for name, is_drawn in drawn.items() if is_drawn}
     assert set(weights["params"]) == {"emissions"} | names
-    found = apply(head, weights, x)
-    close(found.emissions, dense(in_float64(weights)["emissions"], x))
+    potentials = apply(head, weights, x)
+    close(potentials.emissions, dense(in_float64(weights)["emissions"], x))
     for name, is_drawn in drawn.items():
-        value = getattr(found, name)
+        value = getattr(potentials, name)
         if is_drawn:
             np.testing.assert_array_equal(value, weights["params"][name])
         elif transitions:  # a first or last label costs nothing
@@ -46,13 +46,13 @@ def test_linear_heads(transitions, boundaries):
 def test_direction_head_averages_two_softmaxes():
     head, x = DirectionHead(LABELS), features(5)[0]
     weights = weights_of(head, x)
-    p, found = in_float64(weights), apply(head, weights, x)
-    both = softmax(dense(p["forward"], x[:, :3])) + softmax(
+    p, potentials = in_float64(weights), apply(head, weights, x)
+    chances = softmax(dense(p["forward"], x[:, :3])) + softmax(
         dense(p["backward"], x[:, 3:])
     )
-    assert found[1:] == (None, None, None)
-    np.testing.assert_allclose(jnp.exp(found.emissions), both / 2, rtol=1e-5)
-    total = inference.log_partition(found, jnp.ones(5, bool))
+    assert potentials[1:] == (None, None, None)
+    np.testing.assert_allclose(jnp.exp(potentials.emissions), chances / 2, rtol=1e-5)
+    total = inference.log_partition(potentials, jnp.ones(5, bool))
     assert float(total) == pytest.approx(0, abs=1e-5)
 
 
@@ -79,14 +79,14 @@ def test_stages_have_one_head_or_one_each(name, per_stage):
     )
     weights = weights_of(model)
     run = jax.jit(models.apply_stages, static_argnums=0)
-    found, _ = run(model, weights, SENTENCE)
+    scores, _ = run(model, weights, SENTENCE)
     p = weights["params"]
     x = p["representation"]["words"]["trained"][SENTENCE.words]
     encoder = {"params": p["encoder"]}
     stages, _ = apply(model.encoder, encoder, x, SENTENCE.mask)
     heads = ["earlier_heads_0", "earlier_heads_1"] if per_stage else ["head", "head"]
     assert set(p) == {"representation", "encoder", "head", *heads}
-    for potentials, read, head in zip(found, stages, [*heads, "head"], strict=True):
+    for potentials, read, head in zip(scores, stages, [*heads, "head"], strict=True):
         expected = dense(in_float64(weights)[head]["emissions"], read)
         np.testing.assert_allclose(potentials.emissions, expected, rtol=1e-4, atol=1e-4)
         if name == "crf":

@@ -31,9 +31,9 @@ class Scores(nn.Module):
 
     @nn.compact
     def __call__(self, x, *, train):
-        none = jnp.zeros(self.size)
+        zeros = jnp.zeros(self.size)
         scores = nn.Dense(self.size)(x)
-        return Potentials(scores, jnp.zeros((self.size, self.size)), none, none)
+        return Potentials(scores, jnp.zeros((self.size, self.size)), zeros, zeros)
 
 
 class Logits(nn.Module):

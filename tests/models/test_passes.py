@@ -99,8 +99,8 @@ def test_only_the_named_part_has_dropout(part):
     passes = emissions(build(mc_dropout={"parts": (part,)}))
     assert np.ptp(passes, axis=0).max() > 0.01
     rates = [0.3 if name == part else 0.0 for name in ("representation", "head")]
-    others = build(LSTM if part == "encoder" else QUIET, rates=rates)
-    np.testing.assert_allclose(passes, emissions(others), atol=1e-6)
+    dropped = build(LSTM if part == "encoder" else QUIET, rates=rates)
+    np.testing.assert_allclose(passes, emissions(dropped), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_padding_and_batch_mates_change_no_sample(encoder, chars):
 
 
 def test_sentences_have_keys_of_their_own_whatever_their_padding():
-    one, padded = sentence(3), sentence(3, 6, 5)
-    other = one._replace(words=one.words[::-1])
+    plain, padded = sentence(3), sentence(3, 6, 5)
+    backwards = plain._replace(words=plain.words[::-1])
     keys = [
         jax.random.key_data(models.sentence_key(jax.random.key(0), s)).tolist()
-        for s in (one, padded, other, sentence(4))
+        for s in (plain, padded, backwards, sentence(4))
     ]
     assert keys[0] == keys[1]
     assert len({tuple(k) for k in keys}) == 3
@@ -141,8 +141,8 @@ def test_sentences_have_keys_of_their_own_whatever_their_padding():
 def test_prediction_from_the_mean_of_scores_or_of_probabilities(head, over):
     mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
     model, mask = build(head=head, mc_dropout=mc_dropout), sentence().mask
-    own = models.sentence_key(jax.random.key(5), sentence())
-    weights, keys = weights_of(model), models.pass_keys(own, PASSES)
+    key = models.sentence_key(jax.random.key(5), sentence())
+    weights, keys = weights_of(model), models.pass_keys(key, PASSES)
     predicted = predict(model, weights, sentence())
     passes = sample(model, weights, sentence(), keys)
     if over == "scores":
@@ -166,15 +166,15 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     weights, refinement = weights_of(model), model.refinement
     params = weights["params"]["refinement"]
     chances = CHANCES if soft else jnp.eye(LABELS)[CHANCES.argmax(axis=1)]
-    own = {"params": params["representation"]}
-    own["frozen"] = weights["frozen"]["refinement"]["representation"]
-    x = draws.apply(refinement.representation, own, sentence())
+    reader = {"params": params["representation"]}
+    reader["frozen"] = weights["frozen"]["refinement"]["representation"]
+    x = draws.apply(refinement.representation, reader, sentence())
     read = x, chances @ params["label_vectors"], sentence().mask
     features = draws.apply(refinement.streams, {"params": params["streams"]}, *read)
     head = draws.in_float64(weights)["refinement"]["head"]
     expected = draws.dense(head["emissions"], features)
-    found = refine(model, weights, sentence(), CHANCES).emissions
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    emissions = refine(model, weights, sentence(), CHANCES).emissions
+    np.testing.assert_allclose(emissions, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("head", ["softmax", "crf"])
@@ -222,10 +222,10 @@ def test_vectors_are_filled_into_both_representations():
     weights = models.init(refining(), jax.random.key(0))
     trained, frozen = np.random.default_rng(0).normal(size=(2, 2, 6)).astype(np.float32)
     vectors = WordVectors(np.array([3, 5]), trained, frozen, 1.0, 1.0)
-    both = zip(
+    pairs = zip(
         tables(weights), tables(models.with_vectors(weights, vectors)), strict=True
     )
-    for (drawn, _), (table, rest) in both:
+    for (drawn, _), (table, rest) in pairs:
         np.testing.assert_array_equal(table, drawn.at[vectors.rows].set(trained))
         np.testing.assert_array_equal(rest, frozen)
 
@@ -241,8 +241,8 @@ def test_words_are_divided_by_the_deviation_of_the_vocabulary(num_trained):
         frozen = (7 * rng.normal(size=(4, 6))).astype(np.float32)
         part["params"]["representation"]["words"]["trained"] = jnp.asarray(trained)
         part["frozen"]["representation"]["words"]["vectors"] = jnp.asarray(frozen)
-    both = zip(tables(weights), tables(models.standardise_words(weights)), strict=True)
-    for old, new in both:
+    pairs = zip(tables(weights), tables(models.standardise_words(weights)), strict=True)
+    for old, new in pairs:
         rows = [old[0][1:]]
         if num_trained == 2:  # all but the unknown word is frozen
             rows.append(old[1])

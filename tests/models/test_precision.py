@@ -113,15 +113,15 @@ def test_distances_beyond_256_tokens_stay_apart():
     mask = jnp.ones(600, bool)
     # Weights depend on the distance alone.
     zeros = jax.tree.map(jnp.zeros_like, draws.weights_of(module, x, x, mask))
-    own = {"value": jnp.eye(4)[:, None], "position": jnp.eye(4)}
-    own["position_bias"] = jnp.full((1, 4), 8.0)
+    drawn = {"value": jnp.eye(4)[:, None], "position": jnp.eye(4)}
+    drawn["position_bias"] = jnp.full((1, 4), 8.0)
 
-    def found(dtype):
-        params = jax.tree.map(lambda w: w.astype(dtype), zeros["params"] | own)
+    def states(dtype):
+        params = jax.tree.map(lambda w: w.astype(dtype), zeros["params"] | drawn)
         rows = x.astype(dtype)
         return np.asarray(draws.apply(module, {"params": params}, rows, rows, mask))
 
-    exact, low = found(jnp.float32), found(jnp.bfloat16).astype(float)
+    exact, low = states(jnp.float32), states(jnp.bfloat16).astype(float)
     assert np.abs(low - exact).mean() < 0.1 * np.abs(exact).mean()
 
 

@@ -170,9 +170,9 @@ REST = [case for case in CASES if case not in RUN]
 
 def test_each_two_parts_meet():
     tables = (ENCODERS, HEADS, REPRESENTATIONS)
-    for one, other in itertools.combinations(range(3), 2):
-        met = {(case[one], case[other]) for case in CASES}
-        assert met == set(itertools.product(tables[one], tables[other]))
+    for first, second in itertools.combinations(range(3), 2):
+        met = {(case[first], case[second]) for case in CASES}
+        assert met == set(itertools.product(tables[first], tables[second]))
 
 
 @pytest.mark.parametrize(
@@ -231,10 +231,10 @@ def test_padding_and_batch_mates_change_no_potential(encoder, head):
         value = getattr(together, name)
         assert (value is None) == (expected is None)
         if expected is not None:
-            own = value[1]
+            row = value[1]
             if name in ("emissions", "words", "word_gates"):  # of each token
-                own = own[:1]
-            draws.close(own, expected)
+                row = row[:1]
+            draws.close(row, expected)
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def test_no_token_and_no_sentence(encoder):
         return jnp.sum(jnp.where(sentence.mask[:, None], scores, 0.0))
 
     for length in (0, 2):
-        one = without_chars(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), BATCH)
-        assert not any(leaf.any() for leaf in jax.tree.leaves(gradient(weights, one)))
+        batch = without_chars(lambda leaf, n=length: jnp.zeros_like(leaf[0, :n]), BATCH)
+        assert not any(leaf.any() for leaf in jax.tree.leaves(gradient(weights, batch)))
     nobody = without_chars(lambda leaf: leaf[:0], BATCH)
     each = jax.vmap(
         lambda s: models.apply(model, weights, s).emissions, (batch_axes(nobody),)
@@ -302,13 +302,13 @@ def answers(tagger, kind=None, key=None):
     if kind is not None:
         tagger, batch = on_axes(kind, tagger)
 
-    def own(params, batch, gold):
+    def loss_of(params, batch, gold):
         weights = {**tagger.weights, "params": params}
         return jaxner.loss(tagger.model, weights, batch, gold, key)
 
-    tag, loss = jaxner.tag, own
+    tag, loss = jaxner.tag, loss_of
     if kind == "manual":
-        mean = lambda *inputs: jax.lax.pmean(own(*inputs), "data")  # noqa: E731
+        mean = lambda *inputs: jax.lax.pmean(loss_of(*inputs), "data")  # noqa: E731
         tag, loss = manually(tag, batch, 0, SPLIT), manually(mean, batch, 1, WHOLE)
         gold = jax.device_put(gold, NamedSharding(mesh_of(kind), SPLIT))
     slope = jax.jit(jax.value_and_grad(loss))(tagger.weights["params"], batch, gold)

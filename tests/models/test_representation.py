@@ -47,8 +47,8 @@ ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximu
 def check(module, expected):
     """Compares the features of all words; those of a word of none are zero."""
     weights = weights_of(module, pad(WORDS), scale=0.7)
-    found, p = apply(module, weights, pad(WORDS)), in_float64(weights)
-    for row, word in zip(found, WORDS, strict=True):
+    vectors, p = apply(module, weights, pad(WORDS)), in_float64(weights)
+    for row, word in zip(vectors, WORDS, strict=True):
         if word:
             close(row, expected(p, word))
         else:
@@ -183,8 +183,8 @@ def test_capitalisation_follows_the_paper(rule, paper, dim):
     table = weights["params"]["table"] if dim else np.eye(5)[:, 1:]
     classes = [paper(token) for token in TOKENS]
     assert {*classes} == {1, 2, 3, 4}
-    found = module.apply(weights, caps, jnp.zeros(len(TOKENS), int))
-    np.testing.assert_array_equal(found, table[np.array(classes)])
+    vectors = module.apply(weights, caps, jnp.zeros(len(TOKENS), int))
+    np.testing.assert_array_equal(vectors, table[np.array(classes)])
     assert not module.apply(weights, jnp.zeros(2, int), jnp.zeros(2, int)).any()
 
 
@@ -194,10 +194,10 @@ def test_unknown_words_have_a_vector_in_place_of_their_class(dim):
     caps = jnp.array([vocab.caps(token) for token in ("EU", "Rome", "eBay", "Rome")])
     words = jnp.array([1, 2, 1, 3])
     weights = weights_of(module, caps, words)
-    found = module.apply(weights, caps, words)
-    assert (found[::2] == weights["params"]["unknown"]).all()
+    vectors = module.apply(weights, caps, words)
+    assert (vectors[::2] == weights["params"]["unknown"]).all()
     known = Capitalisation("case", dim).apply(weights, caps, words)
-    np.testing.assert_array_equal(found[1::2], known[1::2])
+    np.testing.assert_array_equal(vectors[1::2], known[1::2])
 
 
 # --- Precomputed vectors --------------------------------------------------------------
@@ -304,13 +304,13 @@ def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     weights = weights_of(module, sentence)
     plain = module.apply(weights, sentence, train=False)
     rngs = {"words": jax.random.key(1)}
-    found = np.asarray(module.apply(weights, sentence, train=False, rngs=rngs))
+    vectors = np.asarray(module.apply(weights, sentence, train=False, rngs=rngs))
     p = weights["params"]
     unknown = np.append(p["words"]["trained"][1], p["caps"]["unknown"][0])
-    dropped = (found == unknown).all(axis=1)
-    np.testing.assert_array_equal(found[~dropped], np.asarray(plain)[~dropped])
+    dropped = (vectors == unknown).all(axis=1)
+    np.testing.assert_array_equal(vectors[~dropped], np.asarray(plain)[~dropped])
     present = np.asarray(sentence.words) > 0
-    assert not found[~present].any()
+    assert not vectors[~present].any()
     tolerance = 4 * (RATE * (1 - RATE) / present.sum()) ** 0.5
     assert dropped[present].mean() == pytest.approx(RATE, abs=tolerance)
 

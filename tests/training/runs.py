@@ -28,13 +28,13 @@ def losses(folder):
     return [line["loss"] for line in Workdir(folder).metrics()]
 
 
-def assert_same_run(folder, other):
+def assert_same_run(folder, rival):
     """Bitwise the same weights, the same history, the same scores."""
-    left, right = jaxner.load(folder), jaxner.load(other)
+    left, right = jaxner.load(folder), jaxner.load(rival)
     assert left.vocabulary == right.vocabulary
     jax.tree.map(np.testing.assert_array_equal, left.weights, right.weights)
-    assert metrics_of(folder) == metrics_of(other)
-    results = [Workdir(each).read_json("result.json") for each in (folder, other)]
+    assert metrics_of(folder) == metrics_of(rival)
+    results = [Workdir(each).read_json("result.json") for each in (folder, rival)]
     for result in results:
         del result["seconds"], result["peak_memory_mb"]
     assert results[0] == results[1]
@@ -43,8 +43,8 @@ def assert_same_run(folder, other):
 def flags(folder, workdir, **more):
     """The command line of a tiny run."""
     values = {**tiny.SMALL, "data.dir": folder, **more}
-    given = [f"--config.{name}={value}" for name, value in values.items()]
-    return [*given, f"--workdir={workdir}"]
+    options = [f"--config.{name}={value}" for name, value in values.items()]
+    return [*options, f"--workdir={workdir}"]
 
 
 def start(arguments, **environment):
@@ -83,11 +83,11 @@ def write_vectors(folder, words=("the", "of", "said"), dim=8, value=0.5):
     return str(path)
 
 
-def write_contextual(folder, corpus, layers=3, other=None):
-    """Writes random vectors of each token, with 2 layers in the split `other`."""
+def write_contextual(folder, corpus, layers=3, smaller=None):
+    """Writes random vectors of each token, with 2 layers in the split `smaller`."""
     rng = np.random.default_rng(0)
     for split in SPLITS:
-        text, count = sentences(corpus, split), 2 if split == other else layers
+        text, count = sentences(corpus, split), 2 if split == smaller else layers
         arrays = [rng.normal(size=(count, len(s), 5)).astype(np.float32) for s in text]
         vectors.write_contextual(folder / f"{split}.npz", arrays, text)
     return folder

@@ -30,35 +30,35 @@ from tests.training.runs import (
 ODD = {"batch_size": 5, "optimizer.learning_rate": 0.2}
 
 
-def assert_same(folder, other):
+def assert_same(folder, rival):
     """The same loss curve to a float's accuracy, the same scores and labels.
 
     Sums in another order differ in the last bit, and steps add to that: the maxima of
     characters may switch. `test_corpus` compares weights.
     """
-    assert_same_losses(folder, other)
-    assert metrics_of(folder, "loss") == metrics_of(other, "loss")
+    assert_same_losses(folder, rival)
+    assert metrics_of(folder, "loss") == metrics_of(rival, "loss")
     assert max(line["dev_f1"] or 0.0 for line in metrics_of(folder)) > 0
     for name in ("dev", "test"):
-        texts = [Workdir(f).predictions(name).read_text() for f in (folder, other)]
+        texts = [Workdir(f).predictions(name).read_text() for f in (folder, rival)]
         assert texts[0] == texts[1]
 
 
-def assert_same_losses(folder, other):
-    left, right = losses(folder), losses(other)
+def assert_same_losses(folder, rival):
+    left, right = losses(folder), losses(rival)
     np.testing.assert_allclose(left[0], right[0], rtol=1e-6)
     np.testing.assert_allclose(left, right, rtol=1e-4)
 
 
-def assert_moved(folder, other):
+def assert_moved(folder, rival):
     """The same losses and weights; labels may be ties.
 
     Each place adds the gradients in an order of its own. That alone, on one device and
     with another `num_blocks`, moves these weights by 9e-4 in four epochs, more than all
     moves do (5e-4).
     """
-    assert_same_losses(folder, other)
-    pair = jaxner.load(folder), jaxner.load(other)
+    assert_same_losses(folder, rival)
+    pair = jaxner.load(folder), jaxner.load(rival)
     for ours, theirs in zip(*map(jax.tree.leaves, pair), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=2e-3)
 
@@ -108,9 +108,9 @@ def finish(process):
 
 def two_that_train(corpus, folder):
     """Starts two processes of a long run."""
-    own = [*arguments_of(corpus, folder, 400), "--num_processes=2"]
-    own = ["-m", "jaxner", *own, f"--coordinator=127.0.0.1:{free_port()}"]
-    return [start_on(2, [*own, f"--process_id={number}"]) for number in range(2)]
+    command = [*arguments_of(corpus, folder, 400), "--num_processes=2"]
+    command = ["-m", "jaxner", *command, f"--coordinator=127.0.0.1:{free_port()}"]
+    return [start_on(2, [*command, f"--process_id={number}"]) for number in range(2)]
 
 
 # --- One process ----------------------------------------------------------------------
@@ -193,8 +193,8 @@ print(best.step, latest.step)
 def test_two_processes_save_two_series_at_the_same_time(tmp_path):
     """Orbax's processes meet by names, which two series must not share."""
     script = ["-c", SAVE_BOTH, free_port()]
-    both = [start_on(1, [*script, number, tmp_path, 8]) for number in range(2)]
-    for process in both:
+    processes = [start_on(1, [*script, number, tmp_path, 8]) for number in range(2)]
+    for process in processes:
         assert finish(process).splitlines()[-1] == "8 8"
 
 
@@ -217,13 +217,13 @@ def test_eight_devices_and_two_processes_train_as_one(alone, corpus, tmp_path):
 def test_two_processes_read_the_vectors_of_their_rows(corpus, tmp_path):
     """Vectors come from files, in training and in scoring; each process reads some."""
     write_contextual(tmp_path, corpus, layers=1)
-    own = f"--config.data.contextual={tmp_path}/{{split}}.npz"
-    one, two = (
-        [*arguments_of(corpus, tmp_path / name, 3, "configs/grn.py:sample,elmo"), own]
+    flag = f"--config.data.contextual={tmp_path}/{{split}}.npz"
+    left, right = (
+        [*arguments_of(corpus, tmp_path / name, 3, "configs/grn.py:sample,elmo"), flag]
         for name in "12"
     )
-    finish(start_on(1, ["-m", "jaxner", *one, "--config.num_devices=1"]))
-    finish(start_on(2, ["examples/launch/local.py", 2, *two]))
+    finish(start_on(1, ["-m", "jaxner", *left, "--config.num_devices=1"]))
+    finish(start_on(2, ["examples/launch/local.py", 2, *right]))
     assert_same(tmp_path / "2", tmp_path / "1")
 
 
@@ -272,11 +272,11 @@ def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
 def test_a_signal_stops_all_processes_at_the_same_step(
     corpus, tmp_path, number, receivers
 ):
-    both = two_that_train(corpus, tmp_path / "run")
-    told = read_until("epoch   1", both[0])
+    processes = two_that_train(corpus, tmp_path / "run")
+    told = read_until("epoch   1", processes[0])
     for receiver in receivers:  # a terminal sends Ctrl-C to all
-        both[receiver].send_signal(number)
-    for process in both:
+        processes[receiver].send_signal(number)
+    for process in processes:
         rest, _ = process.communicate(timeout=120)
         assert process.returncode == 128 + signal.SIGTERM, told + rest
     with Checkpoints(Workdir(tmp_path / "run").part("latest")) as latest:
@@ -292,11 +292,11 @@ def test_a_signal_stops_all_processes_at_the_same_step(
 
 @pytest.mark.slow
 def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
-    both = two_that_train(corpus, tmp_path / "run")
-    told = read_until("Building the model", both[0])
-    for process in both:
+    processes = two_that_train(corpus, tmp_path / "run")
+    told = read_until("Building the model", processes[0])
+    for process in processes:
         process.send_signal(signal.SIGTERM)
-    for process in both:
+    for process in processes:
         rest, _ = process.communicate(timeout=20)
         assert process.returncode == -signal.SIGTERM, told + rest
     assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step is None

@@ -28,8 +28,8 @@ def text(count=23, seed=0):
     for _ in range(count):
         words = rng.integers(0, 9, rng.integers(1, 9)).astype(np.int32)
         mask = np.ones(len(words), bool)
-        own = chars[words].astype(np.int32)
-        sentences.append(spelled(words + 2, own, mask, 0 * words))
+        characters = chars[words].astype(np.int32)
+        sentences.append(spelled(words + 2, characters, mask, 0 * words))
         labels.append(rng.integers(0, LABELS, len(words)).astype(np.int32))
     return sentences, labels
 
@@ -82,8 +82,8 @@ class Trainer:
             place=place,
         )
         self.batches = self.corpus.batches
-        given = {"name": "sgd", "learning_rate": 0.1, "clip_norm": 1.0, **options}
-        tx = optimizers.build(given, self.batches.num_batches)
+        settings = {"name": "sgd", "learning_rate": 0.1, "clip_norm": 1.0, **options}
+        tx = optimizers.build(settings, self.batches.num_batches)
         sizes = objectives.Sizes(SIZE, self.batches.mean_tokens)
         self.recipe = step.Recipe(self.model, tx, objective, sizes)
         self.weights = models.init(self.model, jax.random.key(0))
@@ -138,9 +138,9 @@ def by_definition(trainer, epochs=2):
     return step.State(count, params, opt_state, {"loss": total})
 
 
-def assert_close(state, other):
-    assert int(state.step) == int(other.step) > 0
-    pairs = zip(jax.tree.leaves(state), jax.tree.leaves(other), strict=True)
+def assert_close(state, expected):
+    assert int(state.step) == int(expected.step) > 0
+    pairs = zip(jax.tree.leaves(state), jax.tree.leaves(expected), strict=True)
     for ours, theirs in pairs:
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
 
@@ -173,10 +173,10 @@ def test_all_terms_are_added_over_blocks_and_those_of_weights_once(objective):
 
 
 def test_a_restart_is_not_changed_by_another_one():
-    both = Trainer(seeds=(7, SEED))
-    both.train()
-    assert_close(both.restart(1), Trainer().train())
-    losses = both.state.sums["loss"]
+    pair = Trainer(seeds=(7, SEED))
+    pair.train()
+    assert_close(pair.restart(1), Trainer().train())
+    losses = pair.state.sums["loss"]
     assert losses[0] != losses[1]
 
 
@@ -223,12 +223,12 @@ def test_a_block_has_the_sentences_it_names(chars):
                 assert not ids[k, length:].any()
                 if not length:
                     continue
-                own = sentences[row]
-                np.testing.assert_array_equal(batch.words[k, :length], own.words)
+                sentence = sentences[row]
+                np.testing.assert_array_equal(batch.words[k, :length], sentence.words)
                 np.testing.assert_array_equal(ids[k, :length], labels[row])
                 if chars is not None:
                     spelt = batch.chars[batch.char_index[k, :length]]
-                    right = own.chars[own.char_index][:, : spelt.shape[1]]
+                    right = sentence.chars[sentence.char_index][:, : spelt.shape[1]]
                     np.testing.assert_array_equal(spelt[:, : right.shape[1]], right)
 
 

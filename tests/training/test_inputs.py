@@ -96,18 +96,18 @@ def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypa
 
 
 def potentials_of(model, weights):
-    def one(sentence):
+    def emissions_of(sentence):
         return models.apply(model, weights, sentence).emissions
 
-    return jax.jit(lambda b: jax.vmap(one, in_axes=(batch_axes(b),))(b))
+    return jax.jit(lambda b: jax.vmap(emissions_of, in_axes=(batch_axes(b),))(b))
 
 
 def test_training_begins_with_the_weights_of_the_folder(bert, short):
     vocabulary, model = build(bert_config(short, bert))
     drawn = models.init(model, jax.random.key(0))
     filled = pretrained.fill(drawn, bert)
-    own = filled["params"]["representation"]["bert"]["encoder"]
-    jax.tree.map(np.testing.assert_array_equal, own, pretrained.read(bert))
+    encoder = filled["params"]["representation"]["bert"]["encoder"]
+    jax.tree.map(np.testing.assert_array_equal, encoder, pretrained.read(bert))
     jax.tree.map(
         np.testing.assert_array_equal, filled["params"]["head"], drawn["params"]["head"]
     )
@@ -176,11 +176,11 @@ def test_a_tagger_of_vectors_is_trained_and_loaded(vector_run, vectors, short):
     assert gold == split.sizes()[2]
     shares = params.weights["params"]["representation"]["vectors"]["shares"]
     assert np.asarray(shares).any()  # they are trained
-    one, other = (
+    plain, negative = (
         emissions(params.model, params.weights, params.vocabulary.encode(text[0], v))
         for v in (rows[0], -rows[0])
     )
-    assert not np.allclose(one, other)
+    assert not np.allclose(plain, negative)
 
 
 @pytest.mark.slow
@@ -267,8 +267,8 @@ def test_blocks_have_the_word_pieces_of_their_sentences(bert, short):
             here = np.asarray(batch.pieces.positions[k, : len(positions)])
             here = here[:, : positions.shape[1]]
             np.testing.assert_array_equal(here < 0, positions < 0)
-            own = windows.ravel()[positions[positions >= 0]]
-            np.testing.assert_array_equal(flat[here[here >= 0]], own)
+            expected = windows.ravel()[positions[positions >= 0]]
+            np.testing.assert_array_equal(flat[here[here >= 0]], expected)
     assert count == 12
 
 
@@ -277,13 +277,13 @@ def test_blocks_have_the_vectors_of_their_sentences(on_device, vectors, short):
     count = 0
     config = vector_config(short, vectors)
     for _, members, batch in taken(config, vectors_on_device=on_device):
-        given = np.asarray(batch.vectors)
-        assert given.shape == (*batch.words.shape, 3, 5)
-        assert not given[~np.asarray(batch.mask)].any()
+        padded = np.asarray(batch.vectors)
+        assert padded.shape == (*batch.words.shape, 3, 5)
+        assert not padded[~np.asarray(batch.mask)].any()
         for k, sentence in enumerate(members):
             count += 1
-            own = np.asarray(sentence.vectors)
-            np.testing.assert_array_equal(given[k, : len(own)], own)
+            rows = np.asarray(sentence.vectors)
+            np.testing.assert_array_equal(padded[k, : len(rows)], rows)
     assert count == 12
 
 
@@ -325,15 +325,15 @@ def test_wrong_settings_are_refused(short, vectors, bert, tmp_path):
         build(config)
 
 
-@pytest.mark.parametrize("other", ["dev", "test"])
-def test_all_splits_have_vectors_of_the_same_sizes(other, short, tmp_path):
-    write_contextual(tmp_path, short, other=other)
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_all_splits_have_vectors_of_the_same_sizes(split, short, tmp_path):
+    write_contextual(tmp_path, short, smaller=split)
     options = vector_config(short, tmp_path).data.to_dict()
     with pytest.raises(InputError) as error:
         training_corpus.load_data(options, word_dim=None, log=print)
-    assert error.value.path == tmp_path / f"{other}.npz"
-    (tmp_path / f"{other}.npz").unlink()
-    if other == "test":  # then it is not scored
+    assert error.value.path == tmp_path / f"{split}.npz"
+    (tmp_path / f"{split}.npz").unlink()
+    if split == "test":  # then it is not scored
         data = training_corpus.load_data(options, word_dim=None, log=print)
         assert data.vocabulary.vector_sizes == (3, 5)
 
@@ -355,7 +355,7 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch
         num_parts, own_parts = 2, frozenset({1})
         everywhere = staticmethod(lambda arrays: arrays)
 
-    whole, own = (
+    whole, half = (
         corpus_of(config, place=place, **options)[0] for place in (ALONE, Half())
     )
     read = []
@@ -367,9 +367,9 @@ def test_a_process_reads_the_vectors_of_its_own_rows(vectors, short, monkeypatch
 
     monkeypatch.setattr(token_vectors.TokenVectors, "__array__", counted)
     drawn = [np.arange(6)]
-    ((_, one),) = whole.blocks(drawn)
+    ((_, block),) = whole.blocks(drawn)
     assert len(read) == 6
-    ((_, part),) = own.blocks(drawn)
+    ((_, part),) = half.blocks(drawn)
     assert len(read) == 6 + 3
     assert not part.vectors[0, :3].any()
-    np.testing.assert_array_equal(part.vectors[0, 3:], one.vectors[0, 3:])
+    np.testing.assert_array_equal(part.vectors[0, 3:], block.vectors[0, 3:])

@@ -79,8 +79,8 @@ def test_the_line_of_an_epoch_fits_80_columns():
     with monitor.Monitor(shown, 4, 120) as show:
         for _ in range(2):
             show.report(metrics, report.short_line(scores), is_best=True)
-    line, legend, other = shown.file.getvalue().splitlines()
-    assert line == other
+    line, legend, repeat = shown.file.getvalue().splitlines()
+    assert line == repeat
     assert legend.startswith("*")
     assert len(line) <= 80
     assert "140 ill-formed  *" in line

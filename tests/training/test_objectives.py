@@ -91,8 +91,8 @@ def test_reductions(setting, reduction, divisor, count):
         for s, y in zip(sentences, labels, strict=True)
     ]
     batch = batch_of(sentences, labels, count)
-    found = batch_loss(model, weights, *batch, None, Objective(reduction))
-    assert float(found) == pytest.approx(float(sum(alone)) / divisor, rel=1e-5)
+    loss = batch_loss(model, weights, *batch, None, Objective(reduction))
+    assert float(loss) == pytest.approx(float(sum(alone)) / divisor, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -104,22 +104,22 @@ def test_losses_of_parts_of_a_batch_add_up(setting, reduction, divisor):
     objective, sizes = Objective(reduction), objectives.Sizes(8, 30.5)
     args = model, weights
     total = batch_loss(*args, *batch_of(sentences, labels, 4), None, Objective("sum"))
-    found = 0.0
-    for i, (sentence, its) in enumerate(zip(sentences, labels, strict=True)):
-        batch = jax.tree.map(jnp.asarray, batch_of([sentence], [its], 2))
+    loss = 0.0
+    for i, (sentence, row) in enumerate(zip(sentences, labels, strict=True)):
+        batch = jax.tree.map(jnp.asarray, batch_of([sentence], [row], 2))
         rows = jnp.array([i, 0])
-        found += float(
+        loss += float(
             objectives.sentence_loss(*args, *batch, rows, None, objective, sizes)
         )
-    assert found == pytest.approx(float(total) / divisor, rel=1e-5)
+    assert loss == pytest.approx(float(total) / divisor, rel=1e-5)
 
 
 def test_sizes_count_sentences_with_tokens_alone(setting):
     _, _, sentences, labels = setting
     batch, _ = batch_of(sentences, labels, 5)
     assert tuple(map(int, objectives.sizes_of(batch))) == (2, 7)
-    none, _ = batch_of([], [], 3)
-    assert tuple(map(int, objectives.sizes_of(none))) == (1, 1)
+    empty, _ = batch_of([], [], 3)
+    assert tuple(map(int, objectives.sizes_of(empty))) == (1, 1)
 
 
 @pytest.mark.parametrize("shared", [True, *slow(False)])
@@ -162,8 +162,8 @@ def test_a_step_changes_every_parameter_and_counts(setting):
     state = step.init(jax.tree.map(jnp.copy, weights["params"]), tx)
     batch = batch_of(sentences, labels, 2)
     recipe = step.Recipe(model, tx, Objective(), objectives.sizes_of(batch[0]))
-    given = state.params, {}, *batch, jnp.arange(2), jax.random.key(0)
-    after = step.update(recipe, state, *step.loss_and_gradient(recipe, *given))
+    arguments = state.params, {}, *batch, jnp.arange(2), jax.random.key(0)
+    after = step.update(recipe, state, *step.loss_and_gradient(recipe, *arguments))
     assert int(after.step) == 1
     assert float(after.sums["loss"]) > 0
     same = jax.tree.map(np.array_equal, weights["params"], after.params)
@@ -176,13 +176,13 @@ def test_a_step_changes_every_parameter_and_counts(setting):
 def keys_of(key, index):
     """Keys of one sentence of a batch: its own ones, and that which all share."""
     shared, drawn = jax.random.split(key)
-    own = models.Keys.of(jax.random.fold_in(drawn, index))
-    return own._replace(shared=shared)
+    keys = models.Keys.of(jax.random.fold_in(drawn, index))
+    return keys._replace(shared=shared)
 
 
 def row(batch, labels, i):
-    one = jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), batch._replace(chars=None))
-    return one._replace(chars=jnp.asarray(batch.chars)), labels[i]
+    item = jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), batch._replace(chars=None))
+    return item._replace(chars=jnp.asarray(batch.chars)), labels[i]
 
 
 @pytest.mark.parametrize(
@@ -313,15 +313,15 @@ def test_gradient_of_the_dropout_penalty_flows_through_both_passes(noisy):
             jax.grad(penalty)(params, stop) for stop in ("none", "noisy", "quiet")
         ]
 
-    found, both, *one_sided = gradients(weights["params"])
+    gradient, full, *one_sided = gradients(weights["params"])
     for leaf, expected in zip(
-        jax.tree.leaves(found), jax.tree.leaves(both), strict=True
+        jax.tree.leaves(gradient), jax.tree.leaves(full), strict=True
     ):
         np.testing.assert_allclose(leaf, expected, rtol=1e-3, atol=1e-3)
-    assert any(leaf.any() for leaf in jax.tree.leaves(found))
-    for other in one_sided:
-        kernel = other["head"]["emissions"]["kernel"]
-        assert not np.allclose(kernel, both["head"]["emissions"]["kernel"], rtol=0.05)
+    assert any(leaf.any() for leaf in jax.tree.leaves(gradient))
+    for side in one_sided:
+        kernel = side["head"]["emissions"]["kernel"]
+        assert not np.allclose(kernel, full["head"]["emissions"]["kernel"], rtol=0.05)
 
 
 def test_padding_is_no_part_of_the_dropout_penalty(noisy, texts):
@@ -343,10 +343,10 @@ def numpy_orthogonality(layers, form):
         kernels = np.asarray(layer["recurrent"], np.float64)
         for direction in (0, 1):
             units = [kernels[direction, k, :, 3].ravel() for k in range(4)]
-            for k, one in enumerate(units):
-                for m, other in enumerate(units):
+            for k, left in enumerate(units):
+                for m, right in enumerate(units):
                     if k != m or form == "identity":
-                        total += (one @ other - (k == m)) ** 2
+                        total += (left @ right - (k == m)) ** 2
     return total
 
 
@@ -375,8 +375,8 @@ def test_longer_kernels_cost_pairs_nothing():
     kernels = [jnp.asarray(rows.reshape(4, 3, 3))] * 2
     assert float(objectives.orthogonality(kernels)) == pytest.approx(0, abs=1e-9)
     # 4 - 1 for each of four units in both directions.
-    found = float(objectives.orthogonality(kernels, "identity"))
-    assert found == pytest.approx(2 * 4 * 3**2, rel=1e-5)
+    penalty = float(objectives.orthogonality(kernels, "identity"))
+    assert penalty == pytest.approx(2 * 4 * 3**2, rel=1e-5)
 
 
 def test_orthogonality_needs_lstms():
@@ -417,8 +417,8 @@ def test_transfer_takes_what_has_the_same_name_and_shape():
             source["params"][part],
         )
     jax.tree.map(np.testing.assert_array_equal, merged["frozen"], old["frozen"])
-    again, none = models.transfer(old, old)
-    assert none == []
+    again, missing = models.transfer(old, old)
+    assert missing == []
     assert jax.tree.structure(again) == jax.tree.structure(old)
     # A source that knows more, or lacks a collection, does no harm.
     without = {"params": old["params"], "frozen": {}}

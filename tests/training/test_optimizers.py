@@ -34,8 +34,8 @@ def test_sgd_with_momentum_decay_and_clipping():
             clipped = grad * min(1.0, 5.0 / norm)
             velocity[name] = 0.9 * velocity[name] + clipped
             theta[name] = theta[name] - 0.02 / (1 + 0.02 * (step // 2)) * velocity[name]
-        given = {name: jnp.asarray(g, jnp.float32) for name, g in grads.items()}
-        updates, state = tx.update(given, state, params)
+        gradients = {name: jnp.asarray(g, jnp.float32) for name, g in grads.items()}
+        updates, state = tx.update(gradients, state, params)
         params = {name: params[name] + updates[name] for name in params}
     for name, value in theta.items():
         np.testing.assert_allclose(params[name], value, rtol=1e-5)
@@ -74,16 +74,16 @@ def draw_grads(count):
 
 @pytest.mark.parametrize("name", ["adam_eps_hat", "nadam"])
 @pytest.mark.parametrize(
-    "given", [{}, {"b2": 0.9, "eps": 1e-4}, {"b1": 0.5, "b2": 0.99, "eps": 1e-6}]
+    "betas", [{}, {"b2": 0.9, "eps": 1e-4}, {"b1": 0.5, "b2": 0.99, "eps": 1e-6}]
 )
 @pytest.mark.usefixtures("float64")
-def test_adam_of_tensorflow_equals_its_formula(name, given):
+def test_adam_of_tensorflow_equals_its_formula(name, betas):
     grads = draw_grads(7)
-    options = {"name": name, "learning_rate": 0.01, "decay": 0.5, **given}
-    found = steps_of(optimizers.build(options, steps_per_epoch=3), grads)
+    options = {"name": name, "learning_rate": 0.01, "decay": 0.5, **betas}
+    steps = steps_of(optimizers.build(options, steps_per_epoch=3), grads)
     rates = [0.01 / (1 + 0.5 * (step // 3)) for step in range(7)]
-    expected = numpy_steps(grads, rates, **given, nesterov=name == "nadam")
-    np.testing.assert_allclose(found, expected, rtol=1e-6)  # of the float32 schedule
+    expected = numpy_steps(grads, rates, **betas, nesterov=name == "nadam")
+    np.testing.assert_allclose(steps, expected, rtol=1e-6)  # of the float32 schedule
 
 
 def test_adam_of_tensorflow_differs_from_optax_where_it_should():
@@ -163,9 +163,9 @@ def test_parts_are_clipped_together_or_each_by_itself(clip):
         assert float(norms["late"]) == pytest.approx(np.linalg.norm(late), rel=1e-5)
         assert float(norms["rest"]) == pytest.approx(np.linalg.norm(early), rel=1e-5)
         updates, state = update(grads, state, params)
-        found = updates["model"]["early"], updates["model"]["late"]["w"]
+        pair = updates["model"]["early"], updates["model"]["late"]["w"]
         joint = np.linalg.norm([*early, *late])
-        for update_, grad, rate in zip(found, (early, late), (0.5, 0.25), strict=True):
+        for update_, grad, rate in zip(pair, (early, late), (0.5, 0.25), strict=True):
             norm = joint if clip == "joint" else np.linalg.norm(grad)
             expected = -rate * grad * min(1.0, 2.0 / norm)
             np.testing.assert_allclose(update_, expected, rtol=1e-5)

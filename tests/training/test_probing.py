@@ -133,9 +133,9 @@ def test_independent_labels_beyond_the_field_contradict_the_others():
         [labels[i].partition("-")[2] for i in case.scored]
         for labels, case in zip(result.labels, ENTITY.test, strict=True)
     ]
-    for one, other in zip(types[::2], types[1::2], strict=True):
-        assert one[:seen] != other[:seen]  # these tokens see the cue
-        assert one[seen:] == other[seen:]
+    for first, second in zip(types[::2], types[1::2], strict=True):
+        assert first[:seen] != second[:seen]  # these tokens see the cue
+        assert first[seen:] == second[seen:]
     assert result.accuracy == (seen + (size - seen) / 2) / size
 
 
@@ -158,7 +158,7 @@ def test_what_keeps_a_long_entity_of_one_type(encoder, head, stages):
 
 def test_fit_is_a_function_of_its_arguments():
     """Rates of dropout make no noise, and an encoder may be one's own module."""
-    first, *others = (
+    first, *rest = (
         probing.fit(
             XOR,
             encoder=encoder,
@@ -168,7 +168,7 @@ def test_fit_is_a_function_of_its_arguments():
         )
         for encoder, rate in ((GRN, 0.0), (GRN, 0.9), (models.GRN(hidden_dim=16), 0.0))
     )
-    assert others == [first, first]
+    assert rest == [first, first]
     with pytest.raises(ValueError, match="'lstm'"):
         probing.fit(XOR, encoder={"name": "lstm"})
     with pytest.raises(ValueError, match=r"objective\.stage"):

@@ -55,7 +55,7 @@ def ranges_of(hint):
     if typing.get_origin(hint) is Annotated:
         base, *rules = typing.get_args(hint)
         return [(base, rule) for rule in rules if isinstance(rule, Range)]
-    return [found for one in typing.get_args(hint) for found in ranges_of(one)]
+    return [pair for kind in typing.get_args(hint) for pair in ranges_of(kind)]
 
 
 def bare_numbers(hint):
@@ -130,8 +130,8 @@ def test_every_number_is_held_to_its_range(config, path, option, default, kind, 
 def parsed(config, *overrides):
     """What the command line makes of a config."""
     read = configuration.load(config)
-    for given in overrides:
-        name, _, text = given.removeprefix("--config.").partition("=")
+    for flag in overrides:
+        name, _, text = flag.removeprefix("--config.").partition("=")
         configuration.override(read, name, text)
     return read
 
@@ -140,8 +140,8 @@ def flag_value(field):
     """Another value than the default, as one would type it."""
     choices = [
         rule.known
-        for one in (field.hint, *typing.get_args(field.hint))
-        for rule in getattr(one, "__metadata__", ())
+        for kind in (field.hint, *typing.get_args(field.hint))
+        for rule in getattr(kind, "__metadata__", ())
         if isinstance(rule, OneOf)
     ]
     if choices:
@@ -163,8 +163,8 @@ def test_every_option_of_every_part_is_a_flag(config):
         for option, field in section.fields.items():
             if option != "name":
                 wanted[section.flag(option)] = flag_value(field)
-    given = [f"{flag}={value}" for flag, value in wanted.items()]
-    read = parsed(config, *given)
+    flags = [f"{flag}={value}" for flag, value in wanted.items()]
+    read = parsed(config, *flags)
     for flag, value in wanted.items():
         *path, option = flag.removeprefix("--config.").split(".")
         section = functools.reduce(lambda s, name: s[name], path, read)
@@ -211,9 +211,9 @@ def test_sections_say_what_the_modules_say():
         section = configuration.load(f"grn:sample,encoder={name}").model.encoder
         section = section.to_dict()
         assert section.pop("name") == name
-        own = {f.name: f.default for f in dataclasses.fields(module)}
-        assert section == {option: own[option] for option in section}
-        assert set(section) == set(own) - {"parent", "name", "num_labels"}
+        defaults = {f.name: f.default for f in dataclasses.fields(module)}
+        assert section == {option: defaults[option] for option in section}
+        assert set(section) == set(defaults) - {"parent", "name", "num_labels"}
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,10 @@ def alone(corpus, tmp_path_factory):
     return folder
 
 
-def assert_close(folder, other, rtol=1e-3, atol=1e-5):
-    assert metrics_of(folder, "loss") == metrics_of(other, "loss")
-    np.testing.assert_allclose(losses(folder), losses(other), rtol=1e-4)
-    pair = jaxner.load(folder), jaxner.load(other)
+def assert_close(folder, alone, rtol=1e-3, atol=1e-5):
+    assert metrics_of(folder, "loss") == metrics_of(alone, "loss")
+    np.testing.assert_allclose(losses(folder), losses(alone), rtol=1e-4)
+    pair = jaxner.load(folder), jaxner.load(alone)
     for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
         np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
 
@@ -60,17 +60,18 @@ def test_a_seed_of_one_program_is_that_seed_alone(together, alone):
 def test_a_summary_of_all_seeds_is_written(together, alone):
     folder, result = together
     assert result == Workdir(folder).read_json("result.json")
-    own = [Workdir(folder / f"seed-{s}").read_json("result.json") for s in (3, 4)]
-    assert own[1]["test"]["f1"] == Workdir(alone).read_json("result.json")["test"]["f1"]
+    runs = [Workdir(folder / f"seed-{s}").read_json("result.json") for s in (3, 4)]
+    test = Workdir(alone).read_json("result.json")["test"]
+    assert runs[1]["test"]["f1"] == test["f1"]
     for split in ("dev", "test"):
-        scores = [one[split]["f1"] for one in own]
+        scores = [run[split]["f1"] for run in runs]
         assert [result["seeds"][s][split] for s in ("3", "4")] == scores
         assert result[split]["mean"] == pytest.approx(np.mean(scores))
         assert result[split]["std"] == pytest.approx(np.std(scores, ddof=1))
         assert [result[split][x] for x in ("min", "max")] == sorted(scores)
         low, high = result[split]["interval"]
         assert min(scores) <= low <= result[split]["mean"] <= high <= max(scores)
-    assert result["seeds"]["3"]["best_epoch"] == own[0]["best_epoch"]
+    assert result["seeds"]["3"]["best_epoch"] == runs[0]["best_epoch"]
 
 
 @pytest.mark.slow
@@ -111,19 +112,19 @@ def test_each_seed_has_its_patience(corpus, tmp_path):
     config = config_of(corpus, restarts="together", num_epochs=9, patience=1)
     config.optimizer.learning_rate = 0.0  # nothing improves on the first epoch
     result = train.main_run(config, tmp_path / "run")
-    assert [own["best_epoch"] for own in result["seeds"].values()] == [1, 1]
+    assert [run["best_epoch"] for run in result["seeds"].values()] == [1, 1]
     assert len(losses(tmp_path / "run" / "seed-3")) == 2
     with Checkpoints(tmp_path / "run" / "checkpoints" / "latest") as latest:
         assert [p["epoch"] for p in latest.progress()["seeds"]] == [2, 2]
 
 
 def test_a_summary_of_equal_scores_has_no_spread():
-    found = seeds.summarise(
+    summary = seeds.summarise(
         {s: {"best_epoch": 1, "dev": {"accuracy": 90.0}} for s in range(3)}
     )
-    assert found["figure"] == "accuracy"
-    assert found["dev"]["interval"] == [90.0, 90.0]
-    assert found["dev"]["std"] == 0
+    assert summary["figure"] == "accuracy"
+    assert summary["dev"]["interval"] == [90.0, 90.0]
+    assert summary["dev"]["std"] == 0
 
 
 @pytest.mark.slow
@@ -137,8 +138,8 @@ def test_restarts_may_have_frozen_weights_of_their_own(corpus, tmp_path):
     train.main_run(config, tmp_path / "run")
     train.main_run(seeds.configs_of(config)[1], tmp_path / "alone")
     assert_close(tmp_path / "run" / "seed-4", tmp_path / "alone")
-    found = [jaxner.load(tmp_path / "run" / f"seed-{s}").weights for s in (3, 4)]
-    tables = [jax.tree.leaves(weights["frozen"])[0] for weights in found]
+    trees = [jaxner.load(tmp_path / "run" / f"seed-{s}").weights for s in (3, 4)]
+    tables = [jax.tree.leaves(weights["frozen"])[0] for weights in trees]
     assert abs(tables[0] - tables[1]).max() > 1e-4
 
 
@@ -160,12 +161,12 @@ def test_a_restart_is_loaded_by_its_seed(together):
 
 def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
     folder, _ = together
-    both = jaxner.load(folder, seed="all")
-    assert len(both) == 2
+    pair = jaxner.load(folder, seed="all")
+    assert len(pair) == 2
     members = [jaxner.load(folder, seed=seed) for seed in (3, 4)]
     for number, member in enumerate(members):
-        assert jaxner.tag(both.member(number), dev) == jaxner.tag(member, dev)
-    sentences = jaxner.encode(both, dev)
+        assert jaxner.tag(pair.member(number), dev) == jaxner.tag(member, dev)
+    sentences = jaxner.encode(pair, dev)
 
     @jax.jit
     def marginals(tagger, sentence):
@@ -174,27 +175,27 @@ def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
 
     each = [jax.vmap(marginals, (None, 0))(member, sentences) for member in members]
     mean = np.mean(each, axis=0)
-    found = jax.vmap(tagging.predict, (None, 0))(both, sentences).potentials
-    chances = jax.nn.softmax(found.emissions, axis=-1)
+    scores = jax.vmap(tagging.predict, (None, 0))(pair, sentences).potentials
+    chances = jax.nn.softmax(scores.emissions, axis=-1)
     np.testing.assert_allclose(
         np.where(sentences.mask[..., None], chances, 0), mean, atol=1e-5
     )
     expected = np.where(sentences.mask, mean.argmax(axis=-1), 0)
-    np.testing.assert_array_equal(jax.jit(jaxner.tag)(both, sentences), expected)
-    labels = jaxner.tag(both, dev)
-    names = both.vocabulary.label_names
-    for row, own in zip(expected, labels, strict=True):
-        assert [names[i] for i in row[: len(own)]] == own
-    for own in jaxner.tag(both, dev, constrained=True):
-        assert not schemes.violations(own, "BIOES")
+    np.testing.assert_array_equal(jax.jit(jaxner.tag)(pair, sentences), expected)
+    labels = jaxner.tag(pair, dev)
+    names = pair.vocabulary.label_names
+    for row, row_labels in zip(expected, labels, strict=True):
+        assert [names[i] for i in row[: len(row_labels)]] == row_labels
+    for row_labels in jaxner.tag(pair, dev, constrained=True):
+        assert not schemes.violations(row_labels, "BIOES")
 
 
 def test_restarts_are_scored_by_the_command(together, evaluated):
     folder, result = together
-    found = evaluated("--workdir", folder, "--restart", "4")
-    assert found["f1"] == pytest.approx(result["seeds"]["4"]["test"])
-    both = evaluated("--workdir", folder, "--restart", "all")
-    assert both["gold"] == found["gold"] > 0
+    scores = evaluated("--workdir", folder, "--restart", "4")
+    assert scores["f1"] == pytest.approx(result["seeds"]["4"]["test"])
+    ensemble = evaluated("--workdir", folder, "--restart", "all")
+    assert ensemble["gold"] == scores["gold"] > 0
 
 
 def test_what_cannot_be_loaded_says_which_seeds_there_are(together, finished):
@@ -210,6 +211,6 @@ def test_what_cannot_be_loaded_says_which_seeds_there_are(together, finished):
 def test_an_ensemble_of_other_taggers_is_refused(together):
     member = jaxner.load(together[0], seed=3)
     leaner = dataclasses.replace(member.model, remat=True)
-    other = dataclasses.replace(member, model=leaner)
+    lean = dataclasses.replace(member, model=leaner)
     with pytest.raises(ValueError, match="same model"):
-        tagger.ensemble([member, other])
+        tagger.ensemble([member, lean])

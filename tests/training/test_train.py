@@ -402,12 +402,12 @@ def test_the_rule_picks_the_best_epoch_and_scores_the_result(
     params = jaxner.load(tmp_path / "run")
     dev = corpora.load(None, "dev", directory=corpus)
     labels = tagging.label_split(params, dev, constrained=False)
-    for rule, found in (
+    for rule, figure in (
         ("strict", result["dev"]["f1"]),
         ("conlleval", result["dev"]["by_conlleval"]),
     ):
         expected = scoring.score(*labels, rule=rule, scheme="BIOES").f1
-        assert found == pytest.approx(100 * expected, abs=1e-9)
+        assert figure == pytest.approx(100 * expected, abs=1e-9)
     assert result["dev"]["rule"] == "strict"
     assert result["dev"]["f1"] != result["dev"]["by_conlleval"]
     # What scores the run later goes by the same rule, if it is not told.
