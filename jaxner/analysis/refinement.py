@@ -16,6 +16,7 @@ Shape letters: `T` tokens, `N` numbers of passes, `M` passes, `L` labels.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from itertools import chain
@@ -34,7 +35,6 @@ from jaxner.evaluation.scoring import Labels, Task
 from jaxner.models import Keys
 from jaxner.models.lan import LabelAttention
 from jaxner.tagger import Tagger
-from jaxner.types import batch_axes
 
 if TYPE_CHECKING:
     AnyArray = Any
@@ -126,7 +126,7 @@ def sweep(
         labels, entropy, scores = of_passes(count)
         rows = zip(*labels, entropy, strict=True)
         mixed = [_mixed(a, b, values, gamma) for a, b, values in rows]
-        changes = errors.changes(gold, labels[0], mixed, _joined(entropy))
+        changes = errors.changes(gold, labels[0], mixed, np.concatenate(entropy))
         draft, refined = scores
         return Point(count, float(gamma), draft, refined, percent(mixed), changes)
 
@@ -137,13 +137,9 @@ def sweep(
     return Sweep(
         [point(passes, gamma) for gamma in tried],
         [point(count, threshold) for count in samples],
-        _detected(gold, labels[0], _joined(entropy)),
+        _detected(gold, labels[0], np.concatenate(entropy)),
         task.main_figure,
     )
-
-
-def _joined(arrays: Sequence[Any]) -> np.ndarray:
-    return np.concatenate([np.zeros(0), *arrays])
 
 
 def _detected(gold: Labels, labels: Labels, entropy: Any) -> calibration.Detection:
@@ -193,47 +189,31 @@ def table(
 
 def read(params: Tagger, split: Split, counts: Sequence[int]) -> list[Reading]:
     """Returns the readings of each sentence, for each number of passes; see `sweep`."""
-    key = jax.random.key(params.model.mc_dropout.seed)
-
-    def compute(batch):
-        return _read(params, batch, key, counts=tuple(counts))
-
-    return tagging.over_batches(compute, params, split, passes=max(counts))
+    options: Any = {"passes": max(counts), "counts": tuple(counts)}
+    return tagging.over(_of_draft, params, split, **options)
 
 
-@functools.partial(jax.jit, static_argnames="counts")
-def _read(params, batch, key, *, counts):
-    def read_sentence(sentence):
-        model, weights = params.model, params.weights
-        keys = models.pass_keys(models.sentence_key(key, sentence), max(counts))
-        x = models.represent(model, weights, sentence)
-        drawn = models.sample(model, weights, sentence, keys, x)
-        each = []
-        for count in counts:
-            if count:
-                first = drawn._replace(emissions=drawn.emissions[:count])
-                over = model.mc_dropout.average
-                draft, chances = models.average(first, sentence.mask, over)
-            else:
-                draft = models.draft(model, weights, sentence, x)
-                chances = inference.marginals(draft, sentence.mask)
-            each.append(_read_one(params, sentence, x, draft, chances))
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
-
-    return jax.vmap(read_sentence, in_axes=(batch_axes(batch),))(batch)
-
-
-def _read_one(params, sentence, x, draft, chances):
-    mask, entropy = sentence.mask, inference.entropy(chances)
-    if params.model.refinement is None:
-        labels = inference.viterbi(draft, mask)
-        return Reading(labels, labels, entropy)
-    refined = models.refine(params.model, params.weights, sentence, chances, x)
-    first, second = (
-        inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
-        for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))
-    )
-    return Reading(first, second, entropy)
+def _of_draft(params, sentence, *, key, counts):
+    del key  # the one of the config draws the masks
+    model, weights, mask = params.model, params.weights, sentence.mask
+    x = models.represent(model, weights, sentence)
+    each = []
+    for count in counts:
+        passes = dataclasses.replace(model.mc_dropout, num_samples=count)
+        again = model.clone(mc_dropout=passes)
+        draft, chances = models.drafted(again, weights, sentence, x=x)
+        if chances is None:
+            chances = inference.marginals(draft, mask)
+        if model.refinement is None:
+            sides = [inference.viterbi(draft, mask)] * 2
+        else:
+            refined = models.refine(model, weights, sentence, chances, x)
+            sides = [
+                inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
+                for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))
+            ]
+        each.append(Reading(*sides, inference.entropy(chances)))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
 
 
 # --- Traces ---------------------------------------------------------------------------
@@ -301,7 +281,7 @@ def traces(params: Tagger, split: Split) -> list[Trace]:
 def table1(gold: Labels, traced: Sequence[Trace]) -> Table1:
     """Returns the tokens that a refinement corrects and breaks: the paper's Table 1."""
     drafts = [trace.draft for trace in traced]
-    entropy = _joined([trace.uncertainty for trace in traced])
+    entropy = np.concatenate([trace.uncertainty for trace in traced])
     return Table1(
         errors.changes(gold, drafts, [trace.refined for trace in traced], entropy),
         errors.changes(gold, drafts, [trace.final for trace in traced], entropy),
@@ -311,33 +291,25 @@ def table1(gold: Labels, traced: Sequence[Trace]) -> Table1:
 
 def read_lan(params: Tagger, split: Split, samples: int) -> list[Reading]:
     """Returns draft and labels of a LAN; see `read`."""
-    key = jax.random.key(params.model.mc_dropout.seed)
-
-    def compute(batch):
-        return _read_lan(params, batch, key, samples=samples)
-
-    return tagging.over_batches(compute, params, split, passes=samples)
+    options: Any = {"passes": samples, "samples": samples}
+    return tagging.over(_of_lan, params, split, **options)
 
 
-@functools.partial(jax.jit, static_argnames="samples")
-def _read_lan(params, batch, key, *, samples):
-    model, weights = params.model, params.weights
-
-    def read_sentence(sentence):
-        drawn = functools.partial(_pass, model, weights, sentence)
-        if samples:
-            keys = models.pass_keys(models.sentence_key(key, sentence), samples)
-            passes = jax.vmap(lambda k: drawn(Keys.of(k).rngs()))(keys)
-        else:
-            passes = jax.tree.map(lambda array: array[None], drawn({}))
+def _of_lan(params, sentence, *, key, samples):
+    model, mask = params.model, sentence.mask
+    drawn = functools.partial(_pass, model, params.weights, sentence)
+    if samples:
+        key = models.sentence_key(jax.random.key(model.mc_dropout.seed), sentence)
+        keys = models.pass_keys(key, samples)
+        passes = jax.vmap(lambda k: drawn(Keys.of(k).rngs()))(keys)
         # Transitions are the same in all passes; mean scores decide the labels.
         chances, final = jax.tree.map(lambda array: jnp.mean(array, axis=0), passes)
-        refined = inference.viterbi(final, sentence.mask)
-        draft = jnp.argmax(chances, axis=1).astype(refined.dtype)
-        reading = Reading(draft, refined, inference.entropy(chances))
-        return jax.tree.map(lambda array: array[:, None], reading)
-
-    return jax.vmap(read_sentence, in_axes=(batch_axes(batch),))(batch)
+    else:
+        chances, final = drawn({})
+    refined = inference.viterbi(final, mask)
+    draft = jnp.argmax(chances, axis=1).astype(refined.dtype)
+    reading = Reading(draft, refined, inference.entropy(chances))
+    return jax.tree.map(lambda array: array[:, None], reading)
 
 
 def _pass(model, weights, sentence, rngs):

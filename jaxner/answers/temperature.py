@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -170,8 +170,8 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
         [names[i] == y for i, y in zip(answer.labels, labels, strict=True)]
         for answer, labels in zip(best, gold_labels, strict=True)
     ]
-    chances = np.minimum(_joined([answer.label_probability for answer in best]), 1.0)
-    tokens = calibration(chances, _joined(right))
+    chances = np.minimum(np.concatenate([one.label_probability for one in best]), 1.0)
+    tokens = calibration(chances, np.concatenate(right))
     if vocabulary.scheme == schemes.TAGS:
         return Measured(tokens, None, None)
     types = types_of(params)
@@ -181,10 +181,6 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     of_entities = [chance for spans in predicted for chance in spans.values()]
     curve = threshold_curve(of_entities, came_true, sum(map(len, gold)))
     return Measured(tokens, calibration(of_entities, came_true), curve)
-
-
-def _joined(arrays: Sequence[Any]) -> np.ndarray:
-    return np.concatenate([np.zeros(0), *arrays])
 
 
 def table(
