@@ -175,23 +175,6 @@ def _sections(path: str, values: Any, part: Part) -> Iterator[Section]:
         yield from _sections(f"{path}.{name}", values.get(name), each)
 
 
-def completed(model: Any) -> Any:
-    """Returns the model options of a saved run, with the options added since."""
-    if not (isinstance(model, Mapping) and "representation" in model):
-        return model
-    whole = copied(model)
-    if "module" not in model:  # a description of modules, not of options
-        fill(model_sections(whole))
-    return whole
-
-
-def fill(sections: Iterable[Section]) -> None:
-    """Adds the missing options to each section, with their defaults."""
-    for section in sections:
-        for name, field in section.fields.items():
-            section.values.setdefault(name, field.default)
-
-
 def copied(value: Any) -> Any:
     """Copies nested mappings, and turns lists into tuples, which JSON lacks."""
     if isinstance(value, Mapping):

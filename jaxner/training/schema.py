@@ -168,19 +168,6 @@ def sections(config: Any) -> Iterator[Section]:
     yield Section("evaluation", config["evaluation"], fields.of(Evaluation))
 
 
-RETIRED = ("steps_per_call",)
-"""Options at the top of older configs that have no effect any more."""
-
-
-def completed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the content of a `config.json`, with the options added since."""
-    whole = options.copied(config)
-    for name in RETIRED:
-        whole.pop(name, None)
-    options.fill(sections(whole))
-    return whole
-
-
 # --- Checks ---------------------------------------------------------------------------
 
 _ANY_SIZE = 10**6  # stands for sizes that the data will give

@@ -187,23 +187,6 @@ def test_optimizers_have_the_arguments_of_their_makers():
     assert set(fields.of(optimizers.Options)) == {*made} - not_for_flags | ours
 
 
-def test_a_config_of_an_older_version_is_completed():
-    new = config_of("cnn_bilstm_crf:sample,attention")
-    old = copy.deepcopy(new) | {"steps_per_call": 8}  # since retired
-    for path in (
-        *("patience", "data.unescape", "model.head.boundaries", "model.mc_dropout"),
-        *("model.encoder.then.keep", "model.encoder.first.cross", "optimizer.clip"),
-    ):
-        *parents, name = path.split(".")
-        del functools.reduce(lambda s, n: s[n], parents, old)[name]
-    whole = schema.completed(old)
-    for part in ("encoder", "head"):
-        assert whole["model"][part] == new["model"][part]
-    assert whole["patience"] == 0
-    assert "patience" not in old
-    assert "steps_per_call" not in whole
-
-
 def test_sections_say_what_the_modules_say():
     for name, module in models.ENCODERS.items():
         if module is Chain:
