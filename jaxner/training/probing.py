@@ -45,22 +45,20 @@ def fit(
     steps: int = 500,
     learning_rate: float = 0.01,
     seed: int = 0,
-    documents: bool = False,
 ) -> Result:
     """Returns the test labels of a model trained on a probe with Adam.
 
     Every step uses all training sentences, without dropout, whatever the options say.
     Success shows that a model can do the task. Failure only shows that it did not learn
-    the task, unless there is a proof, as for the pairs of `probes.cue`. Many blocks
-    with identity initialisation, IDCNN's default, hardly learn from the far end of
-    their field, since all taps on the way are zero.
+    the task, unless there is a proof. Many blocks with identity initialisation, IDCNN's
+    default, hardly learn from the far end of their field, since all taps on the way are
+    zero.
 
     Args:
         encoder: Options or your own module, as for `models.build`; so are `head` and
             `representation`.
         objective: Options of `Objective`.
         learning_rate: Adam's initial rate, which falls linearly to zero.
-        documents: Whether to read a document as one sequence, with separators.
 
     Raises:
         ValueError: An option is unknown.
@@ -73,19 +71,17 @@ def fit(
         >>> fit(probes.xor(), encoder=baseline).accuracy <= 0.75
         True
     """
-    vocabulary, model = build(
-        probe,
-        encoder=encoder,
-        head=head,
-        representation=representation,
-        documents=documents,
-    )
+    parts: Any = {"encoder": encoder, "head": head, "representation": representation}
+    vocabulary, model = build(probe, **parts)
     batch, labels = encode(vocabulary, probe.train)
     test, _ = encode(vocabulary, probe.test)
     how = Objective.of(objective)
     weights = models.init(model, jax.random.key(seed))
     ids = _fit(model, how, weights, batch, labels, test, steps, learning_rate)
-    predicted = _decode(vocabulary, probe.test, np.asarray(ids))
+    predicted = tuple(
+        tuple(vocabulary.decode(row[: len(case.tokens)]))
+        for row, case in zip(np.asarray(ids), probe.test, strict=True)
+    )
     return Result(probe.accuracy(predicted), predicted)
 
 
@@ -95,15 +91,10 @@ def build(
     encoder: Mapping[str, Any] | nn.Module,
     head: Mapping[str, Any] = SOFTMAX,
     representation: Mapping[str, Any] = WORDS,
-    documents: bool = False,
 ) -> tuple[Vocabulary, models.Model]:
     """Returns the vocabulary of a probe, and the model that `fit` trains."""
-    vocabulary, _ = build_vocabulary(
-        [case.tokens for case in probe.train],
-        probe.types,
-        scheme=probes.SCHEME,
-        documents=documents,
-    )
+    tokens = [case.tokens for case in probe.train]
+    vocabulary, _ = build_vocabulary(tokens, probe.types, scheme=probes.SCHEME)
     parts: dict[str, Any] = {"encoder": encoder, "head": head}
     return vocabulary, tagger.build(vocabulary, representation=representation, **parts)
 
@@ -111,35 +102,11 @@ def build(
 def encode(
     vocabulary: Vocabulary, cases: Sequence[Case]
 ) -> tuple[Sentence, Int[np.ndarray, "B T"]]:
-    """Returns sentences, or documents, as one batch, and the label ids."""
-    sentences: list[Sentence] = []
-    gold: list[np.ndarray] = []
-    for case in cases:
-        parts = [vocabulary.encode(case.tokens[place]) for place in case.sentences]
-        ids = [vocabulary.label_ids(case.labels[place]) for place in case.sentences]
-        if vocabulary.reads_documents:
-            parts = [batching.join(parts)]
-            ids = [batching.join_labels(ids, len(vocabulary.label_names) - 1)]
-        sentences += parts
-        gold += ids
+    """Returns sentences as one batch, and the label ids."""
+    sentences = [vocabulary.encode(case.tokens) for case in cases]
+    gold = [vocabulary.label_ids(case.labels) for case in cases]
     length = max(len(s.words) for s in sentences)
     return batching.pad(sentences, length), batching.pad_labels(gold, length)
-
-
-def _decode(
-    vocabulary: Vocabulary, cases: Sequence[Case], ids: Int[np.ndarray, "B T"]
-) -> tuple[tuple[str, ...], ...]:
-    """Returns the labels of each case, over all its sentences."""
-    rows = iter(ids)
-    predicted = []
-    for case in cases:
-        lengths = [place.stop - place.start for place in case.sentences]
-        if vocabulary.reads_documents:
-            parts = batching.split(next(rows), lengths)
-        else:
-            parts = [next(rows)[:length] for length in lengths]
-        predicted.append(tuple(vocabulary.decode(np.concatenate(parts))))
-    return tuple(predicted)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "objective"))

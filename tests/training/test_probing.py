@@ -13,6 +13,7 @@ from jaxner import models
 from jaxner.data import probes
 from jaxner.training import probing
 from tests.marks import slow
+from tests.training.cues import SIDES, cue
 
 SEEDS = range(3)
 XOR = probes.xor()
@@ -97,10 +98,9 @@ def reach(encoder):
 )
 def test_a_receptive_field_ends_where_it_is_said_to(encoder):
     last = reach(encoder)
-    for side in probes.SIDES:
+    for side in SIDES:
         inside, outside = (
-            probes.cue(distance, side=side, length=last + 4)
-            for distance in (last, last + 1)
+            cue(distance, side=side, length=last + 4) for distance in (last, last + 1)
         )
         assert probing.fit(inside, encoder=encoder).accuracy == 1
         result = probing.fit(outside, encoder=encoder)
@@ -111,19 +111,10 @@ def test_a_receptive_field_ends_where_it_is_said_to(encoder):
 @pytest.mark.parametrize("encoder", slow(GRN, CROSS))
 def test_encoders_of_the_whole_sentence_see_any_distance(encoder):
     assert reach(encoder) is None
-    assert probing.fit(probes.cue(14), encoder=encoder).accuracy == 1
+    assert probing.fit(cue(14), encoder=encoder).accuracy == 1
 
 
-@pytest.mark.parametrize("encoder", slow(GRN, {**IDCNN, "num_blocks": 2}))
-def test_documents_show_what_no_sentence_does(encoder):
-    apart = probes.cue(6, length=10, apart=True)
-    alone = probing.fit(apart, encoder=encoder)
-    assert alone.labels[::2] == alone.labels[1::2]
-    assert alone.accuracy == 0.5
-    assert probing.fit(apart, encoder=encoder, documents=True).accuracy == 1
-
-
-ENTITY = probes.cue(1, entity_length=8)
+ENTITY = cue(1, size=8)
 
 
 def test_independent_labels_beyond_the_field_contradict_the_others():
