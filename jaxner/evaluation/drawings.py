@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -25,8 +25,6 @@ SUFFIXES = (".png", ".pdf", ".svg")
 _INK = "#010203"
 _FAINT = "#040506"
 _COLOURS = ("#3b82c4", "#d9772f", "#3f9a63", "#b0569e", "#8a7a3d", "#6b6fb5")
-for _prefix, _space in (("", "2000/svg"), ("xlink", "1999/xlink")):
-    ElementTree.register_namespace(_prefix, f"http://www.w3.org/{_space}")
 
 Lines = Mapping[str, Sequence[Sequence[Any]]]
 
@@ -201,9 +199,8 @@ def _drawn(
             axis.patch.set_alpha(0.0)
         plot(figure, axes)
         if path is None:
-            figure.savefig(
-                file, format="svg", transparent=True, metadata={"Date": None}
-            )
+            about = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # none
+            figure.savefig(file, format="svg", transparent=True, metadata=about)
         else:
             figure.savefig(path, dpi=150, facecolor="white")
         pyplot.close(figure)
@@ -211,21 +208,7 @@ def _drawn(
         return ""
     text = file.getvalue()
     prefix = f"d{hashlib.sha256(text.encode()).hexdigest()[:8]}-"
-    replacements = {
-        "url(#": f"url(#{prefix}",
-        _INK: "currentColor",
-        _FAINT: "var(--faint)",
-    }
-    root = ElementTree.fromstring(text)
-    for about in root.findall("{*}metadata"):
-        root.remove(about)
-    for element in root.iter():
-        for name, value in element.items():
-            if name == "id":
-                value = prefix + value
-            elif name.endswith("href") and value.startswith("#"):
-                value = f"#{prefix}{value[1:]}"
-            for before, after in replacements.items():
-                value = value.replace(before, after)
-            element.set(name, value)
-    return ElementTree.tostring(root, encoding="unicode")
+    text = re.sub(
+        r'(\bid="|url\(#|href="#)', rf"\1{prefix}", text[text.index("<svg") :]
+    )
+    return text.replace(_INK, "currentColor").replace(_FAINT, "var(--faint)")
