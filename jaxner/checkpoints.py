@@ -29,10 +29,9 @@ _COMMITTED = "_CHECKPOINT_METADATA"
 class Checkpoints:
     """A series of checkpoints that keeps only the newest.
 
-    Args:
-        read_only: Whether to write nothing. A writer removes half-written files of a
-            killed process; a reader must not, since another process may be writing.
-        about: What the arrays belong to, as JSON: stored and compared, unless None.
+    A writer removes half-written files of a killed process; a reader must not, since
+    another process may be writing. `about` says what the arrays belong to, as JSON:
+    stored and compared, unless None.
     """
 
     def __init__(
@@ -87,9 +86,6 @@ class Checkpoints:
 
         It returns once the arrays are copied, so that the next step may reuse their
         memory (donation). `finish` raises what goes wrong later.
-
-        Raises:
-            OSError: The disk is full, or cannot be written.
         """
         self.finish()
         # Resumed just before it: the same run saves the same arrays.
@@ -142,10 +138,6 @@ class Checkpoints:
         """Returns arrays and progress of the newest checkpoint; call `check` first.
 
         `like` is a pytree of the same structure, shapes and dtypes.
-
-        Raises:
-            DamagedFileError: The checkpoint is missing, or has other arrays, or
-                weights that are infinite or NaN.
         """
         return _restore(self.folder() / "arrays", like), self.progress()
 

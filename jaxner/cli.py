@@ -53,9 +53,8 @@ _HELP = ("-h", "-help", "--help")
 def run(arguments: Sequence[str]) -> None:
     """Runs a command, given its name and its arguments.
 
-    Raises:
-        SystemExit: With status 2 for a wrong option, 1 for an error that is the user's,
-            141 if nobody reads the output any more.
+    The status is 2 for a wrong option, 1 for an error that is the user's, and 141 if
+    nobody reads the output any more.
     """
     name, *rest = arguments or ["--help"]
     if name in _HELP:

@@ -166,10 +166,7 @@ class Workdir:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps others from training in the folder; leaves an unused one as it was.
-
-        `BlockingIOError`: another process is training in the folder.
-        """
+        """Keeps others from training in the folder; leaves an unused one as it was."""
         if not self.writes:  # the process that does holds the lock
             yield
             return
@@ -209,10 +206,7 @@ class Workdir:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file, after checking the checksum inside.
-
-    `DamagedFileError`: the content is not a JSON object, or was changed.
-    """
+    """Returns the JSON object in a file, after checking the checksum inside."""
     try:
         return _opened(path.read_bytes())
     except ValueError as error:

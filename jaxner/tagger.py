@@ -125,12 +125,7 @@ class Ensemble(Tagger):
 
 
 def ensemble(taggers: Sequence[Tagger]) -> Ensemble:
-    """Returns an ensemble of taggers.
-
-    Raises:
-        TypeError: They are no list of taggers.
-        InputError: Their models or vocabularies differ.
-    """
+    """Returns an ensemble of taggers, whose models and vocabularies are equal."""
     if not isinstance(taggers, (list, tuple)) or not taggers:
         raise TypeError(f"Expected a list of taggers, got {arguments.shown(taggers)}.")
     for tagger in taggers:

@@ -61,11 +61,7 @@ SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
 
 
 def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
-    """Returns the sentences that a caller gave, and whether it was a single one.
-
-    `TypeError`: they are neither a list of strings nor a list of such lists.
-    `InputError`: a token has white space inside.
-    """
+    """Returns the sentences that a caller gave, and whether it was a single one."""
     is_one = is_one_sentence(tokens)
     sentences = [list(tokens)] if is_one else [list(sentence) for sentence in tokens]
     for sentence in sentences:

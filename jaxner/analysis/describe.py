@@ -286,10 +286,7 @@ class Run(NamedTuple):
 
 
 def write(path: str, runs: Iterable[Run], log: Callable[[str], object]) -> Value:
-    """Writes the report of some runs as a page, JSON and CSV; returns its content.
-
-    `InputError`: the runs are scored on different sentences.
-    """
+    """Writes the report of some runs as a page, JSON and CSV; returns its content."""
     page.check(path)
     values, predictions, title = [], [], ""
     for run in runs:

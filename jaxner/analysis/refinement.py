@@ -233,11 +233,7 @@ class Trace(NamedTuple):
 
 
 class Table1(NamedTuple):
-    """What changes from the draft to the refined labels, and to the tagger's.
-
-    The detection has the mean uncertainty of right and wrong draft labels, which the
-    paper's text compares.
-    """
+    """What changes from the draft to the refined labels, and to the tagger's."""
 
     changes: errors.Changes
     final: errors.Changes
@@ -252,10 +248,7 @@ def has_drafts(params: Tagger) -> bool:
 
 
 def traces(params: Tagger, split: Split) -> list[Trace]:
-    """Returns draft, refined label and uncertainty of each token of a split.
-
-    `InputError`: the tagger has no draft.
-    """
+    """Returns draft, refined label and uncertainty of each token of a split."""
     model: Any = params.model
     passes = model.mc_dropout.num_samples
     if not has_drafts(params):

@@ -27,10 +27,7 @@ pre {{ white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.8;
 
 
 def highlighted(text: str, entities: Sequence[Entity], types: Sequence[str]) -> Text:
-    """Returns a text with its coloured entities, each with type and probability.
-
-    They come from left to right, without overlaps; `types` determine the colours.
-    """
+    """Returns a text with its entities, from left to right, coloured by their types."""
     shown, end = Text(), 0
     for entity in entities:
         colour = _COLOURS[types.index(entity.type) % len(_COLOURS)]

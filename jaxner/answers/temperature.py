@@ -48,10 +48,7 @@ class Fit(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The calibration of predicted labels and, unless they are tags, of entities.
-
-    `curve` has precision and recall of the entities at each threshold.
-    """
+    """The calibration of labels and, unless they are tags, of entities; their curve."""
 
     tokens: Calibration
     entities: Calibration | None

@@ -147,10 +147,7 @@ def of_splits(splits: Mapping[str, Split]) -> list[Finding]:
 
 
 def vocabulary(words: int, known: int, rule: str, file: str) -> list[Finding]:
-    """Warns if the vocabulary contains fewer than half of the distinct training words.
-
-    `rule` is the minimum count of words without a vector.
-    """
+    """Warns if fewer than half of the distinct training words are known."""
     if known >= 0.5 * words:
         return []
     message = f"only {known:,} of {words:,} distinct training words are known; give "

@@ -101,10 +101,6 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
     the sentence or follows an O, an E, an S or another type. A span ends before the
     next start, before the next O, or with the sentence. This is the rule of conlleval
     and of seqeval's default mode, also for ill-formed labels.
-
-    Example:
-        >>> [tuple(span) for span in to_spans(["I-PER", "I-PER", "O", "B-LOC"])]
-        [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
     spans = []
     start, before, before_kind = None, "O", ""
@@ -123,10 +119,7 @@ def to_spans(labels: Sequence[str]) -> list[Span]:
 def to_labels(
     spans: Iterable[tuple[int, int, str]], length: int, scheme: str
 ) -> list[str]:
-    """Returns well-formed labels of a sentence of `length` tokens: undoes `to_spans`.
-
-    `InputError`: spans overlap, are empty, exceed the sentence or have no type.
-    """
+    """Returns well-formed labels of `length` tokens: undoes `to_spans`."""
     _check_scheme(scheme, has_spans=True)
     labels = ["O"] * length
     last = Span(0, 0, "")

@@ -167,10 +167,7 @@ def matches(paired: Iterable[Pair], sentences: int) -> dict[str, np.ndarray]:
 def by_group(
     paired: Iterable[Pair], order: Iterable[str], group: Callable[[int, Span], str]
 ) -> dict[str, Counts]:
-    """Counts entities by group, a function of a sentence's index and a span.
-
-    Precision counts the group's predicted entities, recall its gold entities.
-    """
+    """Counts entities by group, a function of a sentence's index and a span."""
     numbers = {name: [0, 0, 0] for name in order}
     for pair in paired:
         if pair.predicted is not None:

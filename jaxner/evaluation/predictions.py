@@ -44,8 +44,5 @@ def read(path: str | os.PathLike[str], **options: Any) -> tuple[Labels, Labels]:
 
 
 def examples(path: str | os.PathLike[str], **options: Any) -> Sequence[Example]:
-    """Reads predictions of any tagger, with the gold labels as tokens.
-
-    The last two columns are gold and predicted labels; options as of `formats.read`.
-    """
+    """Reads predictions of any tagger, with the gold labels as tokens."""
     return formats.read(path, "conll", token_column=-2, **options).examples

@@ -133,10 +133,7 @@ def reads(rule: str, scheme: str) -> bool:
 
 
 def reader(rule: str, scheme: str) -> Rule:
-    """Returns the function that reads the spans of a sentence, by a rule.
-
-    `InputError`: the rule is unknown, or cannot read labels of the scheme.
-    """
+    """Returns the function that reads the spans of a sentence, by a rule."""
     if rule not in RULES:
         raise InputError(f"Unknown rule {rule!r}; known: {', '.join(RULES)}")
     schemes.label_names((), scheme)  # raises the error of unknown schemes
