@@ -115,7 +115,7 @@ def test_predictions_of_a_file_of_two_columns(finished, treebank, evaluated, tmp
     examples = gold_of(treebank, "dev")
     path, output = tmp_path / "dev.tsv", tmp_path / "predicted.conll"
     rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
-    formats.write_columns(path, rows, separator="\t")
+    formats.write_columns(path, rows)
     scores = evaluated("--workdir", finished, "--data", path, "--output", output)
     result = Workdir(finished).read_json("result.json")
     assert scores["accuracy"] == result["dev"]["accuracy"]

@@ -693,28 +693,26 @@ def _joined(cells: Sequence[str], separator: str, forbidden: str) -> str:
 def write_columns(
     target: Target,
     sentences: Iterable[Iterable[Sequence[str]]],
-    *,
-    separator: str = " ",
     documents: Sequence[int] | None = None,
 ) -> None:
-    r"""Writes the rows of sentences, one per token, as columns; `read` returns them.
+    """Writes the rows of sentences, one per token, as columns; `read` returns them.
 
-    Rows have equally many cells; the separator is a tab if these contain spaces.
-    `documents`, the `Example.document` of each sentence, never decrease.
+    Rows have equally many cells. `documents`, the `Example.document` of each sentence,
+    never decrease.
     """
-    write_text(target, "".join(_columns(sentences, separator, documents)))
+    write_text(target, "".join(_columns(sentences, documents)))
 
 
 def _columns(
-    sentences: Iterable[Iterable[Sequence[str]]],
-    separator: str,
-    documents: Sequence[int] | None,
+    sentences: Iterable[Iterable[Sequence[str]]], documents: Sequence[int] | None
 ) -> Iterator[str]:
     sentences = [list(rows) for rows in sentences]
     document, width = 0, len(next(itertools.chain(*sentences), ()))
+    has_spaces = any(" " in cell for rows in sentences for row in rows for cell in row)
+    separator = "\t" if has_spaces else " "
     mark = separator.join([DOCSTART, *["O"] * (width - 1)]) + "\n\n"
     # A file with one column has no tabs that show the reader its separator.
-    forbidden = "\r\n\t " if separator == " " or width == 1 else "\r\n\t"
+    forbidden = "\r\n\t " if width == 1 else "\r\n\t"
     for rows, number in zip(sentences, documents or [0] * len(sentences), strict=True):
         if not rows or number < document:
             raise InputError("a sentence is empty, or its document precedes the last")
@@ -729,9 +727,7 @@ def _columns(
 
 
 def _to_columns(examples: Sequence[Example], tags: bool) -> Iterator[str]:
-    has_spaces = any(" " in cell for e in examples for cell in e.tokens + e.labels)
-    documents = [example.document for example in examples]
-    return _columns(map(_rows, examples), "\t" if has_spaces else " ", documents)
+    return _columns(map(_rows, examples), [example.document for example in examples])
 
 
 def _to_conllu(examples: Sequence[Example], tags: bool) -> Iterator[str]:

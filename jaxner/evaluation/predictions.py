@@ -16,16 +16,11 @@ from jaxner.evaluation.scoring import Labels
 def write(
     path: str | os.PathLike[str], split: Split, gold: Labels, predicted: Labels
 ) -> None:
-    """Writes the tokens of a split with gold and predicted labels, atomically.
-
-    Spaces separate the columns, or tabs if a token contains a space.
-    """
+    """Writes the tokens of a split with gold and predicted labels, atomically."""
     sides = zip(split.examples, gold, predicted, strict=True)
     rows = [zip(example.tokens, *labels, strict=True) for example, *labels in sides]
-    blank = any(" " in token for example in split.examples for token in example.tokens)
     documents = [example.document for example in split.examples]
-    separator = "\t" if blank else " "
-    formats.write_columns(path, rows, separator=separator, documents=documents)
+    formats.write_columns(path, rows, documents)
 
 
 def tokens(path: str | os.PathLike[str], **options: Any) -> Labels | None:
