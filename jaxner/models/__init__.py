@@ -25,9 +25,7 @@ from jaxner.models.model import MCDropout as MCDropout
 from jaxner.models.model import Model as Model
 from jaxner.models.model import apply as apply
 from jaxner.models.model import apply_stages as apply_stages
-from jaxner.models.model import average as average
 from jaxner.models.model import character_readers as character_readers
-from jaxner.models.model import draft as draft
 from jaxner.models.model import drafted as drafted
 from jaxner.models.model import init as init
 from jaxner.models.model import mix as mix
