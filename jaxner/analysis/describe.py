@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -64,38 +64,6 @@ def score(
     return scoring.score(gold, labels, rule=rule, **words), list(labels)
 
 
-def predict(
-    params: Tagger,
-    split: Split,
-    *,
-    rule: str = "conlleval",
-    training: Training | None = None,
-    **how: Any,
-) -> Prediction:
-    """Labels a split, with exact probabilities if the head has any."""
-    scheme, tokens = params.vocabulary.scheme, [list(e.tokens) for e in split.examples]
-    gold = [list(e.labels or ()) for e in split.to_scheme(scheme)]
-    facts: Value = {"rule": rule, "training": training}
-    numbers = [example.document for example in split.examples]
-    where: Value = {"vectors": split.vectors}
-    where["documents"] = numbers if any(numbers) else None
-    try:
-        answers = entities.arrays(params, tokens, **where, **how)
-    except ValueError:  # an autoregressive head has no marginals
-        labels = [list(row) for row in tagging.label_split(params, split, **how)[1]]
-        return Prediction(tokens, gold, labels, scheme, **facts)
-    labels = [params.vocabulary.decode(each.labels.tolist()) for each in answers]
-    chances = [np.clip(each.label_probability, 0.0, 1.0).tolist() for each in answers]
-    if scheme != TAGS:
-        types = entities.types_of(params)
-        facts["entity_certainty"] = {
-            (i, *span): chance
-            for i, each in enumerate(answers)
-            for span, chance in entities.read_spans(types, each).items()
-        }
-    return Prediction(tokens, gold, labels, scheme, certainty=chances, **facts)
-
-
 def describe(
     params: Tagger,
     split: Split,
@@ -116,14 +84,14 @@ def describe(
     key = jax.random.key(seed) if decoding == "sampled" else None
     how: Value = {"decoding": decoding, "constrained": constrained, "key": key}
     training = None if train is None else _training(params, split, train, has_vectors)
-    prediction = predict(params, split, rule=rule, training=training, **how)
+    prediction = entities.predict(params, split, rule=rule, training=training, **how)
     run = report.describe(prediction, rounds=rounds)
     degrees = np.atleast_1d(params.temperature)
     if prediction.certainty is not None and not (degrees == 1.0).all():
         plain = dataclasses.replace(params, temperature=1.0)
-        before = report.calibrated(predict(plain, split, rule=rule, **how))
+        before = report.calibrated(entities.predict(plain, split, rule=rule, **how))
         run["temperature"] = degrees.tolist()
-        run["calibration_before"] = before["calibration"]
+        run["calibration_before"] = {x: y.to_dict() for x, y in before.items()}
     tagging.label_split(params, split, **how)  # compiles
     start = time.perf_counter()
     tagging.label_split(params, split, **how)

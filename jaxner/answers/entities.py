@@ -22,6 +22,7 @@ from jaxner.data.corpora import Split
 from jaxner.data.schemes import LabelTypes, label_types
 from jaxner.data.tokens import Token, Tokenizer
 from jaxner.errors import InputError
+from jaxner.evaluation.report import Prediction, Training
 from jaxner.fields import Labellings, Passes, checked
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.tagging import Decoding, Tokens
@@ -339,3 +340,39 @@ def read_spans(types: LabelTypes, answer: Any) -> dict[tuple[int, int, str], flo
         span = (int(where[0]), int(answer.end[at]), types.names[answer.type[at]])
         chances.setdefault(span, float(answer.probability[at]))
     return chances
+
+
+def predict(
+    params: Tagger,
+    split: Split,
+    *,
+    rule: str = "conlleval",
+    training: Training | None = None,
+    **how: Any,
+) -> Prediction:
+    """Labels a split, with exact probabilities if the head has any.
+
+    `how` is as in `arrays`; with several labellings, the labels are those of the first.
+    """
+    scheme = params.vocabulary.scheme
+    tokens = [list(example.tokens) for example in split.examples]
+    gold = [list(example.labels) for example in split.to_scheme(scheme)]
+    facts: dict[str, Any] = {"rule": rule, "training": training}
+    try:
+        answers = arrays(params, split, **how)
+    except ValueError:  # an autoregressive head has no marginals
+        labels = [list(row) for row in tagging.label_split(params, split, **how)[1]]
+        return Prediction(tokens, gold, labels, scheme, **facts)
+    if scheme != schemes.TAGS:
+        types = types_of(params)
+        facts["entity_certainty"] = {
+            (i, *span): chance
+            for i, each in enumerate(answers)
+            for span, chance in read_spans(types, each).items()
+        }
+    best = [(each.labels, each.label_probability) for each in answers]
+    if how.get("n_best", 1) > 1:
+        best = [(ids[:, 0], chances[:, 0]) for ids, chances in best]
+    labels = [params.vocabulary.decode(ids.tolist()) for ids, _ in best]
+    certainty = [np.clip(chances, 0.0, 1.0).tolist() for _, chances in best]
+    return Prediction(tokens, gold, labels, scheme, certainty=certainty, **facts)

@@ -16,18 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import inference, tagging
-from jaxner.answers.entities import arrays, read_spans, types_of
+from jaxner.answers.entities import predict
 from jaxner.data import schemes
 from jaxner.data.corpora import Split
 from jaxner.errors import InputError
-from jaxner.evaluation.calibration import (
-    Calibration,
-    ThresholdCurve,
-    calibration,
-    match,
-    threshold_curve,
-)
-from jaxner.evaluation.report import Table, fixed, number
+from jaxner.evaluation import report
+from jaxner.evaluation.calibration import Calibration, ThresholdCurve, threshold_curve
 from jaxner.tagger import Tagger
 from jaxner.types import batch_axes
 
@@ -155,54 +149,26 @@ def measure(params: Tagger, split: Split, *, n_best: int = 1) -> Measured:
     Entities are those of the `n_best` labellings: above 1, the curve reaches recalls
     beyond that of the best labelling. `ValueError`: the head is autoregressive.
     """
-    vocabulary = params.vocabulary
-    examples = split.to_scheme(vocabulary.scheme)
-    answers = arrays(params, split, n_best=n_best)
-    best = [
-        each if n_best == 1 else jax.tree.map(lambda array: array[:, 0], each)
-        for each in answers
-    ]
-    names, gold_labels = vocabulary.label_names, [e.labels or () for e in examples]
-    right = [
-        [names[i] == y for i, y in zip(answer.labels, labels, strict=True)]
-        for answer, labels in zip(best, gold_labels, strict=True)
-    ]
-    chances = np.minimum(np.concatenate([one.label_probability for one in best]), 1.0)
-    tokens = calibration(chances, np.concatenate(right))
-    if vocabulary.scheme == schemes.TAGS:
-        return Measured(tokens, None, None)
-    types = types_of(params)
-    predicted = [read_spans(types, each) for each in answers]
-    gold = [schemes.to_spans(list(labels)) for labels in gold_labels]
-    came_true = match(gold, predicted)
-    of_entities = [chance for spans in predicted for chance in spans.values()]
-    curve = threshold_curve(of_entities, came_true, sum(map(len, gold)))
-    return Measured(tokens, calibration(of_entities, came_true), curve)
+    prediction = predict(params, split, n_best=n_best)
+    if prediction.certainty is None:
+        raise InputError("This tagger's head has no probabilities to measure.")
+    measured = report.calibrated(prediction)
+    if prediction.entity_certainty is None:
+        return Measured(measured["tokens"], None, None)
+    count = sum(len(schemes.to_spans(labels)) for labels in prediction.gold)
+    curve = threshold_curve(*prediction.outcomes(), count)
+    return Measured(**measured, curve=curve)
 
 
 def table(
     measured: Mapping[str, tuple[Measured, Measured]], temperature: float
-) -> Table:
+) -> report.Table:
     """Returns calibration before and after, for each split."""
     rows = [
-        [
-            split,
-            unit,
-            number(int(figures.reliability.counts.sum())),
-            fixed(100 * figures.share),
-            fixed(degrees, 3),
-            fixed(100 * figures.mean),
-            fixed(100 * figures.error),
-            fixed(figures.brier, 4),
-        ]
-        for split, (before, after) in measured.items()
+        {"split": split, "of": unit, "T": f"{degrees:.4g}", **calibration.to_dict()}
+        for split, sides in measured.items()
         for unit in ("tokens", "entities")
-        for degrees, side in ((1.0, before), (temperature, after))
-        if (figures := getattr(side, unit)) is not None
+        for degrees, side in zip((1.0, temperature), sides, strict=True)
+        if (calibration := getattr(side, unit)) is not None
     ]
-    columns = ["split", "of", "number", "right", "T", "probability", "ECE", "Brier"]
-    note = (
-        "right: percent; T: temperature; probability: mean, in percent; ECE: expected "
-        "calibration error of 15 bins, in percent (best: 0); Brier (best: 0)"
-    )
-    return Table(columns, rows, note, "Calibration")
+    return report.calibrations(rows, "Calibration")

@@ -22,8 +22,9 @@ import rich.box
 import rich.table
 from rich.text import Text
 
-from jaxner.data.schemes import TAGS, Span
+from jaxner.data.schemes import TAGS, Span, to_spans
 from jaxner.evaluation import calibration, errors, scoring, stats
+from jaxner.evaluation.calibration import Calibration
 from jaxner.evaluation.errors import Pair
 from jaxner.evaluation.scoring import Counts, Labels, Scores, percents
 from jaxner.wording import counted
@@ -100,6 +101,13 @@ class Prediction:
             return []
         return errors.pairs(self.gold, self.predicted, self.span_rule, self.scheme)
 
+    def outcomes(self) -> tuple[list[float], list[bool]]:
+        """Returns the known probabilities of entities, and whether each is gold."""
+        chances = self.entity_certainty or {}
+        spans = map(to_spans, self.gold)
+        gold = {(i, *span) for i, row in enumerate(spans) for span in row}
+        return list(chances.values()), [x in gold for x in chances]
+
     def tally(self, types: Sequence[str] = ()) -> stats.Tally:
         """Returns the counts of each sentence; see `stats.tally`."""
         counted: Value = {"spans": self.scores.counts, "pairs": self.pairs}
@@ -148,8 +156,9 @@ def describe(
         >>> describe(prediction, rounds=5)["errors"]["counts"]["missed"]
         1
     """
-    run = measure(prediction, rounds=rounds, seed=seed) | calibrated(prediction)
+    run = measure(prediction, rounds=rounds, seed=seed)
     if prediction.certainty is not None:
+        run["calibration"] = {x: y.to_dict() for x, y in calibrated(prediction).items()}
         run["uncertain_text"] = _uncertain_text(prediction, prediction.certainty)
     sides = chain(*prediction.gold), chain(*prediction.predicted)
     if prediction.scheme == TAGS:
@@ -219,19 +228,16 @@ def _probable(prediction: Prediction) -> list[tuple[float, Pair]]:
     ]
 
 
-def calibrated(prediction: Prediction) -> Value:
-    """Returns `calibration` of tokens and entities; empty without probabilities."""
+def calibrated(prediction: Prediction) -> dict[str, Calibration]:
+    """Returns the calibration of tokens and entities; empty without probabilities."""
     if prediction.certainty is None:
         return {}
     sides = chain(*prediction.gold), chain(*prediction.predicted)
     right = [a == b for a, b in zip(*sides, strict=True)]
     rows = {"tokens": (list(chain(*prediction.certainty)), right)}
     if prediction.entity_certainty is not None:
-        known = _probable(prediction)
-        right = [pair.kind is None for _, pair in known]
-        rows["entities"] = [p for p, _ in known], right
-    calibrations = {of: calibration.calibration(*x).to_dict() for of, x in rows.items()}
-    return {"calibration": calibrations}
+        rows["entities"] = prediction.outcomes()
+    return {unit: calibration.calibration(*x) for unit, x in rows.items()}
 
 
 def _examples(
@@ -568,10 +574,15 @@ def calibration_table(run: Value) -> Table:
         for temperature, side in sides.items()
         for of, values in (side or {}).items()
     ]
+    return calibrations(rows)
+
+
+def calibrations(rows: Iterable[Value], title: str = "") -> Table:
+    """Returns rows of `Calibration.to_dict`, with what they are of and the T."""
     note = "ECE: expected calibration error. The best error and Brier score are 0. "
     note += "T: the temperature, which jaxner calibrate finds on dev."
     figures = "expected_calibration_error brier mean_probability share_right"
-    return table(rows, f"of T count {figures}", note)
+    return table(rows, f"split of T count {figures}", note, title)
 
 
 def runs_table(runs: Sequence[Value]) -> Table:

@@ -10,6 +10,7 @@ import pytest
 import jaxner
 from jaxner import __main__, tagging
 from jaxner.analysis import describe
+from jaxner.answers import entities
 from jaxner.data import corpora, schemes
 from jaxner.runs import Workdir
 from tests.marks import slow
@@ -31,7 +32,7 @@ def dev(corpus):
 def test_labels_are_those_of_tag_with_their_probabilities(how, params, dev):
     if how.get("decoding") == "sampled":
         how = {**how, "key": jax.random.key(1)}
-    prediction = describe.predict(params, dev, **how)
+    prediction = entities.predict(params, dev, **how)
     _, labels = tagging.label_split(params, dev, **how)
     assert prediction.predicted == list(map(list, labels))
     spans = [(i, *x) for i, row in enumerate(labels) for x in schemes.to_spans(row)]
