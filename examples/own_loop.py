@@ -17,7 +17,7 @@ def main(folder: str, num_epochs: int = 5) -> list[str]:
     """Returns the labels of a sentence, by the tagger that was saved and loaded."""
     train = corpora.load("sample", "train")
     sentences = [list(example.tokens) for example in train.examples]
-    labels = [list(e.labels or ()) for e in train.to_scheme("BIOES")]
+    labels = [list(e.labels) for e in train.to_scheme("BIOES")]
     vocabulary, _ = jaxner.build_vocabulary(sentences, train.types())
     model = jaxner.build(
         vocabulary,

@@ -443,7 +443,7 @@ def label_split(
 ) -> tuple[list[Sequence[str]], list[list[str]]]:
     """Returns gold labels of a split, and those of `tag`, in the tagger's scheme."""
     examples = split.to_scheme(params.vocabulary.scheme)
-    return [e.labels or () for e in examples], tag(params, split, **options)
+    return [e.labels for e in examples], tag(params, split, **options)
 
 
 def check_draws(decoding: Decoding, key: Array | None) -> None:

@@ -52,7 +52,7 @@ def measured(name: str, workdir: str, split: str, number: int | None) -> Any:
     if name == "tokens":
         tokens = (" ".join(example.tokens) for example in data.examples)
         return dict(zip(tokens, traces, strict=True))
-    gold = [e.labels or () for e in data.to_scheme(tagger.vocabulary.scheme)]
+    gold = [e.labels for e in data.to_scheme(tagger.vocabulary.scheme)]
     return refinement.table1(gold, traces)._asdict()
 
 

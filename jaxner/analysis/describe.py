@@ -122,7 +122,7 @@ def _training(
         known = {word for word, i in zip(spelled, ids, strict=False) if i > 1}
     mentions: Counter[str] = Counter()
     if params.vocabulary.scheme != TAGS:
-        labels = [e.labels or () for e in train.examples]
+        labels = [e.labels for e in train.examples]
         mentions = errors.mentions([e.tokens for e in train.examples], labels)
     return Training(train.words(), known, mentions)
 
@@ -176,7 +176,7 @@ def _maps(params: Tagger, split: Split) -> list[Value]:
     fitting = fitting or [e for e in split.examples if len(e.tokens) <= 2 * most]
     if not fitting or split.vectors is not None:
         return []
-    example = max(fitting, key=lambda e: len(schemes.to_spans(e.labels or ())))
+    example = max(fitting, key=lambda e: len(schemes.to_spans(e.labels)))
     words = list(example.tokens)
     maps = inside.maps(params, words)
     names = {"relations": ("Relations of the GRN", "strength")}
@@ -360,7 +360,7 @@ def suspects(params: Tagger, split: Split) -> list[Suspect]:
     for example, chances in zip(
         split.to_scheme(vocabulary.scheme), marginals, strict=True
     ):
-        labels = example.labels or ()
+        labels = example.labels
         ids = np.array([known.get(label, -1) for label in labels], np.int32)
         best = chances.argmax(-1)
         # Labels unknown to the tagger have no probability, so they are not suspects.

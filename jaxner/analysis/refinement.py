@@ -103,7 +103,7 @@ def sweep(
     passes = model.mc_dropout.num_samples
     scheme, decode = params.vocabulary.scheme, params.vocabulary.decode
     task, examples = Task(scheme), split.to_scheme(scheme)
-    gold = [example.labels or () for example in examples]
+    gold = [example.labels for example in examples]
     tokens = [example.tokens for example in examples]
     counts = sorted({*samples, passes})
     readings = read(params, split, counts)
@@ -205,14 +205,14 @@ def _of_draft(params, sentence, *, key, counts):
         if chances is None:
             chances = inference.marginals(draft, mask)
         if model.refinement is None:
-            sides = [inference.viterbi(draft, mask)] * 2
+            first = second = inference.viterbi(draft, mask)
         else:
             refined = models.refine(model, weights, sentence, chances, x)
-            sides = [
+            first, second = (
                 inference.viterbi(models.mix(draft, refined, uncertain, mask), mask)
                 for uncertain in (jnp.zeros_like(mask), jnp.ones_like(mask))
-            ]
-        each.append(Reading(*sides, inference.entropy(chances)))
+            )
+        each.append(Reading(first, second, inference.entropy(chances)))
     return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *each)
 
 

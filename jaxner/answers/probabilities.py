@@ -213,7 +213,7 @@ def oracle_split(
     examples = split.to_scheme(scheme)
     tokens = [list(example.tokens) for example in examples]
     best = n_best(params, tokens, n, constrained=constrained, vectors=split.vectors)
-    gold = [example.labels or () for example in examples]
+    gold = [example.labels for example in examples]
 
     def nearness(right: Sequence[str], labelling: Labelling) -> float:
         labels = labelling.labels

@@ -75,7 +75,7 @@ def fit(params: Tagger, split: Split) -> Fit:
     params = dataclasses.replace(params, temperature=1.0)
     known = set(params.vocabulary.label_names)
     examples = split.to_scheme(params.vocabulary.scheme)
-    kept = [i for i, e in enumerate(examples) if known.issuperset(e.labels or ())]
+    kept = [i for i, e in enumerate(examples) if known.issuperset(e.labels)]
     total = sum(len(examples[i].tokens) for i in kept)
     if not total:
         raise InputError(
@@ -91,7 +91,7 @@ def fit(params: Tagger, split: Split) -> Fit:
         blocks.append(jax.device_get(_predicted(params, batch, labels)))
         return blocks[-1].is_word
 
-    labels = [params.vocabulary.label_ids(list(e.labels or ())) for e in chosen]
+    labels = [params.vocabulary.label_ids(list(e.labels)) for e in chosen]
     passes = params.model.mc_dropout.num_samples
     tagging.over_batches(compute, params, part, passes=passes, labels=labels)
 

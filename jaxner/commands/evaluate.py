@@ -183,7 +183,7 @@ def evaluate(
         console.print(f"Scoring the nearest to the gold among the {n or 10} best")
     title = f"{scored.name} {scored.split}".strip()
     console.print(tables.per_type_table(scores, title))
-    gold = [example.labels or () for example in scored.to_scheme(scheme)]
+    gold = [example.labels for example in scored.to_scheme(scheme)]
     labels = tables.Prediction(None, gold, predicted, scheme, run.rule)
     result = {**scores.to_dict(), "decoding": decoding, "figures": labels.figures()}
     result |= {"file": str(scored.path), "sha256": scored.sha256, "notes": scored.notes}

@@ -54,7 +54,7 @@ class Scoring:
         examples = predictions.examples(path, **reading)
         tokens = predictions.tokens(path, **reading)
         gold = [example.tokens for example in examples]
-        predicted = [example.labels or () for example in examples]
+        predicted = [example.labels for example in examples]
         if self.tags:
             return Prediction(tokens, gold, predicted, schemes.TAGS)
         if schemes.is_io(label for row in (*gold, *predicted) for label in row):
