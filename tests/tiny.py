@@ -32,9 +32,9 @@ def write_corpus(folder: Path, sentences: int = 48, documents: bool = False) -> 
     return folder
 
 
-def config(folder: Path, num_epochs: int = 3):
+def config(folder: Path, num_epochs: int = 3, arg: str = ""):
     """The GRN's config, shrunk."""
-    tiny = grn.get_config("")
+    tiny = grn.get_config(arg)
     tiny.num_epochs = num_epochs
     tiny.data.dir = str(folder)
     tiny.update_from_flattened_dict(SMALL)

@@ -29,7 +29,7 @@ def losses(folder):
 
 
 def assert_same_run(folder, rival):
-    """Bitwise the same weights, the same history, the same scores."""
+    """Bitwise the same weights, the same history, scores and labels."""
     left, right = jaxner.load(folder), jaxner.load(rival)
     assert left.vocabulary == right.vocabulary
     jax.tree.map(np.testing.assert_array_equal, left.weights, right.weights)
@@ -38,6 +38,9 @@ def assert_same_run(folder, rival):
     for result in results:
         del result["seconds"], result["peak_memory_mb"]
     assert results[0] == results[1]
+    for name in ("dev", "test"):
+        files = [Workdir(each).predictions(name) for each in (folder, rival)]
+        assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def flags(folder, workdir, **more):

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 
@@ -27,7 +28,8 @@ from tests.training.runs import (
 )
 
 # Blocks of 3 and 2 sentences, and a last batch of 3.
-ODD = {"batch_size": 5, "optimizer.learning_rate": 0.2}
+# At higher rates the last bits of a sum change the fourth digit of a later loss.
+ODD = {"batch_size": 5, "optimizer.learning_rate": 0.15}
 
 
 def assert_same(folder, rival):
@@ -63,24 +65,47 @@ def assert_moved(folder, rival):
         np.testing.assert_allclose(ours, theirs, atol=2e-3)
 
 
-def config_of(corpus, epochs=3, **options):
-    config = tiny.config(corpus, num_epochs=epochs)
-    config.update_from_flattened_dict({**ODD, **options})
-    return config
+@pytest.fixture(scope="module")
+def vectors(corpus, tmp_path_factory):
+    """Where the vectors of tokens are, which each process reads for its own rows."""
+    folder = write_contextual(tmp_path_factory.mktemp("vectors"), corpus, layers=1)
+    return {"data.contextual": f"{folder}/{{split}}.npz"}
+
+
+def run_on(num_devices, corpus, vectors, folder, epochs=3, **options):
+    config = tiny.config(corpus, epochs, "sample,elmo")
+    config.update_from_flattened_dict({**ODD, **vectors, **options})
+    config.num_devices = num_devices
+    train.main_run(config, folder)
 
 
 @pytest.fixture(scope="module")
-def alone(corpus, tmp_path_factory):
+def alone(corpus, vectors, tmp_path_factory):
     """The folder of a run on one device."""
     folder = tmp_path_factory.mktemp("runs") / "alone"
-    train.main_run(config_of(corpus, num_devices=1), folder)
+    run_on(1, corpus, vectors, folder)
     return folder
 
 
-def arguments_of(corpus, folder, epochs, config="configs/grn.py"):
+def arguments_of(corpus, folder, epochs, config="grn", **more):
     """The command line of the same run."""
-    options = flags(corpus, folder, **ODD, num_epochs=epochs)
+    options = flags(corpus, folder, **ODD, num_epochs=epochs, **more)
     return ["train", "--config", config, *options]
+
+
+@pytest.fixture(scope="module")
+def eight(corpus, vectors, tmp_path_factory):
+    """The folder of the same run on eight devices."""
+    folder = tmp_path_factory.mktemp("runs") / "eight"
+    more = {**vectors, "num_devices": 8}
+    arguments = arguments_of(corpus, folder, 3, "grn:sample,elmo", **more)
+    finish(start_on(8, ["-m", "jaxner", *arguments]))
+    return folder
+
+
+def in_two(arguments):
+    """Starts a command in two processes, which simulate two devices each."""
+    return start_on(2, ["examples/launch/local.py", 2, *arguments])
 
 
 def free_port():
@@ -117,18 +142,11 @@ def two_that_train(corpus, folder):
 
 
 @pytest.mark.slow
-def test_two_devices_train_as_one(alone, corpus, tmp_path):
-    config = config_of(corpus, num_devices=2)
-    train.main_run(config, tmp_path / "run")
-    assert_same(tmp_path / "run", alone)
-
-
-@pytest.mark.slow
-def test_restarts_are_split_over_devices(alone, corpus, tmp_path):
-    options = {"num_devices": 2, "num_seeds": 2, "restarts": "together"}
+def test_restarts_are_split_over_devices(alone, corpus, vectors, tmp_path):
+    options = {"num_seeds": 2, "restarts": "together"}
     place = cluster.placement(2, num_seeds=2)
     assert place.mesh.shape == {"seed": 2, "data": 1}
-    train.main_run(config_of(corpus, **options), tmp_path / "run")
+    run_on(2, corpus, vectors, tmp_path / "run", **options)
     assert_same(tmp_path / "run" / "seed-0", alone)
 
 
@@ -149,19 +167,11 @@ def test_a_cpu_is_one_device_unless_more_are_asked_for():
 
 
 @pytest.mark.slow
-def test_without_a_cluster_a_process_is_alone():
-    assert not cluster.join(num_processes=1)
+def test_a_part_of_the_arguments_of_a_cluster_is_refused():
     arguments = ["-m", "jaxner", "train", "--config", "grn", "--process_id=0"]
     told, _ = start(arguments).communicate(timeout=300)
     assert "Give all three, --coordinator=HOST:PORT" in told
     assert "Traceback" not in told
-
-
-def test_a_cpu_computes_a_batch_in_two_blocks():
-    config = tiny.config("unused")
-    assert cluster.blocks_of(config) == (config.num_blocks or 2)
-    config.num_blocks = 3
-    assert cluster.blocks_of(config) == 3
 
 
 # --- Several processes ----------------------------------------------------------------
@@ -199,46 +209,33 @@ def test_two_processes_save_two_series_at_the_same_time(tmp_path):
 
 
 @pytest.mark.slow
-def test_eight_devices_and_two_processes_train_as_one(alone, corpus, tmp_path):
-    eight = ["-m", "jaxner", *arguments_of(corpus, tmp_path / "8", 3)]
-    finish(start_on(8, [*eight, "--config.num_devices=8"]))
-    assert_same(tmp_path / "8", alone)
-    two = ["examples/launch/local.py", 2, *arguments_of(corpus, tmp_path / "2", 3)]
-    told = finish(start_on(2, two))
+def test_eight_devices_and_two_processes_train_as_one(
+    alone, eight, corpus, vectors, tmp_path
+):
+    assert_same(eight, alone)
+    two = arguments_of(corpus, tmp_path / "2", 3, "grn:sample,elmo", **vectors)
+    told = finish(in_two(two))
     assert told.count("epoch   1") == 1  # one process tells
     assert_same(tmp_path / "2", alone)
     score = ["evaluate", "--workdir", tmp_path / "2", "--json", tmp_path / "scores"]
-    finish(start_on(2, ["examples/launch/local.py", 2, *score]))
+    finish(in_two(score))
     result = Workdir(alone).read_json("result.json")
     assert f'"f1": {result["test"]["f1"]}' in (tmp_path / "scores").read_text()
 
 
 @pytest.mark.slow
-def test_two_processes_read_the_vectors_of_their_rows(corpus, tmp_path):
-    """Vectors come from files, in training and in scoring; each process reads some."""
-    write_contextual(tmp_path, corpus, layers=1)
-    flag = f"--config.data.contextual={tmp_path}/{{split}}.npz"
-    left, right = (
-        [*arguments_of(corpus, tmp_path / name, 3, "configs/grn.py:sample,elmo"), flag]
-        for name in "12"
-    )
-    finish(start_on(1, ["-m", "jaxner", *left, "--config.num_devices=1"]))
-    finish(start_on(2, ["examples/launch/local.py", 2, *right]))
-    assert_same(tmp_path / "2", tmp_path / "1")
-
-
-@pytest.mark.slow
-def test_checkpoints_move_between_devices_and_processes(corpus, tmp_path):
-    folder = tmp_path / "run"
-    eight = ["-m", "jaxner", *arguments_of(corpus, folder, 1), "--config.num_devices=8"]
-    finish(start_on(8, eight))
-    local = ["examples/launch/local.py", 2, *arguments_of(corpus, folder, 2)]
-    assert "Resumed at step 10" in finish(start_on(2, local))
-    train.main_run(config_of(corpus, 3, num_devices=1), folder)
-    back = ["-m", "jaxner", *arguments_of(corpus, folder, 4), "--config.num_devices=8"]
-    assert "Resumed at step 30" in finish(start_on(8, back))
-    train.main_run(config_of(corpus, 4, num_devices=1), tmp_path / "whole")
-    assert_moved(folder, tmp_path / "whole")
+def test_checkpoints_move_between_devices_and_processes(
+    alone, eight, corpus, vectors, tmp_path
+):
+    """From eight devices to two processes and to one, and from one device to two."""
+    runs = {"moved": eight, "more": alone, "whole": alone}
+    moved, more, whole = (shutil.copytree(runs[n], tmp_path / n) for n in runs)
+    two = arguments_of(corpus, moved, 4, "grn:sample,elmo", **vectors)
+    assert "Resumed at step 30" in finish(in_two(two))
+    for num_devices, folder in ((1, moved), (2, more), (1, whole)):
+        run_on(num_devices, corpus, vectors, folder, 5)
+    assert_moved(moved, whole)
+    assert_moved(more, whole)
 
 
 def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
@@ -267,49 +264,32 @@ def test_every_step_asks_whether_to_stop(corpus, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "receivers"),
-    [(signal.SIGTERM, [1]), (signal.SIGINT, [1]), (signal.SIGINT, [0, 1])],
+    [(signal.SIGTERM, [1]), (signal.SIGINT, [0, 1])],  # a terminal sends it to all
 )
 def test_a_signal_stops_all_processes_at_the_same_step(
     corpus, tmp_path, number, receivers
 ):
     processes = two_that_train(corpus, tmp_path / "run")
     told = read_until("epoch   1", processes[0])
-    for receiver in receivers:  # a terminal sends Ctrl-C to all
+    for receiver in receivers:
         processes[receiver].send_signal(number)
     for process in processes:
         rest, _ = process.communicate(timeout=120)
         assert process.returncode == 128 + signal.SIGTERM, told + rest
     with Checkpoints(Workdir(tmp_path / "run").part("latest")) as latest:
-        step = latest.step
-        assert step > 10
+        assert latest.step > 10
         assert latest.check() is not None
-    again = two_that_train(corpus, tmp_path / "run")
-    read_until(f"Resumed at step {step}", again[0])
-    for process in again:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=120)
-
-
-@pytest.mark.slow
-def test_a_sigterm_outside_the_steps_ends_a_process_at_once(corpus, tmp_path):
-    processes = two_that_train(corpus, tmp_path / "run")
-    told = read_until("Building the model", processes[0])
-    for process in processes:
-        process.send_signal(signal.SIGTERM)
-    for process in processes:
-        rest, _ = process.communicate(timeout=20)
-        assert process.returncode == -signal.SIGTERM, told + rest
-    assert Checkpoints(Workdir(tmp_path / "run").part("latest")).step is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", ["Building the model", "epoch   1"])
 def test_the_launcher_passes_sigterm_on(corpus, tmp_path, line):
-    arguments = arguments_of(corpus, tmp_path / "run", 400)
-    launcher = start_on(1, ["examples/launch/local.py", 2, *arguments])
+    """Outside the steps it ends the processes at once."""
+    launcher = in_two(arguments_of(corpus, tmp_path / "run", 400))
     told = read_until(line, launcher)
     launcher.send_signal(signal.SIGTERM)
-    rest, _ = launcher.communicate(timeout=120)
+    rest, _ = launcher.communicate(timeout=120 if line == "epoch   1" else 20)
     assert launcher.returncode == 128 + signal.SIGTERM, told + rest
     with Workdir(tmp_path / "run").locked():  # no process is left that trains
-        pass
+        latest = Checkpoints(Workdir(tmp_path / "run").part("latest"))
+        assert (latest.step is not None) == (line == "epoch   1")

@@ -18,21 +18,16 @@ def console(terminal):
     )
 
 
-def test_a_wait_moves_on_a_terminal():
-    shown = console(True)
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_wait_moves_on_a_terminal_and_is_a_line_in_a_log(terminal):
+    shown = console(terminal)
     with monitor.waiting(shown, "Reading the data"):
         time.sleep(0.3)
-        first = len(shown.file.getvalue())
-        time.sleep(0.5)
-        assert len(shown.file.getvalue()) > first  # while this thread does nothing
-    assert "Reading the data" in shown.file.getvalue()
-
-
-def test_a_wait_is_a_line_in_a_log():
-    shown = console(False)
-    with monitor.waiting(shown, "Reading the data"):
-        pass
-    assert shown.file.getvalue() == "Reading the data …\n"
+        first = shown.file.getvalue()
+        time.sleep(0.3)  # this thread does nothing
+        assert (len(shown.file.getvalue()) > len(first)) is terminal
+    assert "Reading the data" in first
+    assert terminal or shown.file.getvalue() == "Reading the data …\n"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -53,22 +48,16 @@ def test_compiling_and_scoring_are_shown(terminal):
     assert ("Scoring dev" in text) is terminal
 
 
+@pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("loss", [float("nan"), float("inf"), 2001.0])
-def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss):
-    with monitor.Monitor(console(False), steps_per_epoch=2, num_epochs=1) as show:
-        show.begin(0, 0)
-        show.advance(1, [2.0], 1)
-        with pytest.raises(FloatingPointError, match="learning_rate"):
-            show.advance(1, [2 * loss], 2)
-
-
-def test_the_first_loss_of_an_earlier_process_counts():
+def test_a_loss_that_is_none_or_a_thousand_times_the_first_is_an_error(loss, resumed):
     with monitor.Monitor(console(False), steps_per_epoch=2, num_epochs=2) as show:
-        show.first_loss = 2.0
-        show.begin(1, 0)
-        show.advance(1, [1000.0], 1)
-        with pytest.raises(FloatingPointError):
-            show.advance(1, [4002.0], 2)
+        if resumed:  # the first is that of an earlier process
+            show.first_loss = 2.0
+        show.begin(int(resumed), 0)
+        show.advance(1, [1000.0 if resumed else 2.0], 1)
+        with pytest.raises(FloatingPointError, match="learning_rate"):
+            show.advance(1, [(1000.0 if resumed else 2.0) + 2 * loss], 2)
 
 
 def test_the_line_of_an_epoch_fits_80_columns():

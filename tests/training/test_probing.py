@@ -13,9 +13,8 @@ from jaxner import models
 from jaxner.data import probes
 from jaxner.training import probing
 from tests.marks import slow
-from tests.training.cues import SIDES, cue
+from tests.training.cues import cue
 
-SEEDS = range(3)
 XOR = probes.xor()
 BASELINE = {"name": "bilstm", "hidden_dim": 8, "cross": False}
 CROSS = {**BASELINE, "cross": True, "num_layers": 2}
@@ -31,13 +30,6 @@ ADDITIVE = [
     *((BASELINE | {"num_layers": n}, "softmax") for n in (1, 2, 3)),
     (BASELINE | {"num_layers": 2}, "direction"),
 ]
-
-
-@pytest.mark.parametrize(("encoder", "head"), [ADDITIVE[0], *slow(*ADDITIVE[1:])])
-def test_directions_that_never_meet_cannot_learn_xor(encoder, head):
-    for seed in SEEDS:
-        result = probing.fit(XOR, encoder=encoder, head={"name": head}, seed=seed)
-        assert result.accuracy <= 3 / 4
 
 
 @pytest.mark.parametrize(("encoder", "head"), [*ADDITIVE, (CROSS, "softmax")])
@@ -72,9 +64,8 @@ def test_scores_of_directions_that_never_meet_add_up(encoder, head):
     ],
 )
 def test_what_sees_both_sides_at_once_learns_xor(encoder, head):
-    for seed in SEEDS:
-        result = probing.fit(XOR, encoder=encoder, head={"name": head}, seed=seed)
-        assert result.accuracy == 1
+    result = probing.fit(XOR, encoder=encoder, head={"name": head})
+    assert result.accuracy == 1
 
 
 def reach(encoder):
@@ -82,30 +73,6 @@ def reach(encoder):
     _, model = probing.build(XOR, encoder=encoder)
     field = getattr(model.encoder, "receptive_field", None)
     return field and field // 2
-
-
-@pytest.mark.parametrize(
-    "encoder",
-    [
-        {**GRN, "relation": "none"},
-        *slow(
-            IDCNN,
-            {**IDCNN, "dilations": (1, 1, 1)},
-            {**IDCNN, "dilations": (1, 1, 1, 1)},
-            {**IDCNN, "num_blocks": 3},
-        ),
-    ],
-)
-def test_a_receptive_field_ends_where_it_is_said_to(encoder):
-    last = reach(encoder)
-    for side in SIDES:
-        inside, outside = (
-            cue(distance, side=side, length=last + 4) for distance in (last, last + 1)
-        )
-        assert probing.fit(inside, encoder=encoder).accuracy == 1
-        result = probing.fit(outside, encoder=encoder)
-        assert result.labels[::2] == result.labels[1::2]  # the cue is not seen at all
-        assert result.accuracy == 0.5
 
 
 @pytest.mark.parametrize("encoder", slow(GRN, CROSS))

@@ -152,13 +152,6 @@ def dev(corpus):
     return [list(example.tokens) for example in examples]
 
 
-def test_a_restart_is_loaded_by_its_seed(together):
-    folder, _ = together
-    pair = jaxner.load(folder, seed=4), jaxner.load(folder / "seed-4")
-    for left, right in zip(*map(jax.tree.leaves, pair), strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
 def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
     folder, _ = together
     pair = jaxner.load(folder, seed="all")
@@ -196,16 +189,6 @@ def test_restarts_are_scored_by_the_command(together, evaluated):
     assert scores["f1"] == pytest.approx(result["seeds"]["4"]["test"])
     ensemble = evaluated("--workdir", folder, "--restart", "all")
     assert ensemble["gold"] == scores["gold"] > 0
-
-
-def test_what_cannot_be_loaded_says_which_seeds_there_are(together, finished):
-    folder, _ = together
-    with pytest.raises(ValueError, match="seeds 3, 4"):
-        jaxner.load(folder)
-    with pytest.raises(ValueError, match="seeds 3, 4"):
-        jaxner.load(folder, seed=7)
-    with pytest.raises(ValueError, match="no restarts"):
-        jaxner.load(finished, seed="all")
 
 
 def test_an_ensemble_of_other_taggers_is_refused(together):

@@ -21,7 +21,6 @@ IMPORTED = " jaxlib."  # while it imports JAX
     [
         (IMPORTED, signal.SIGINT),
         *slow(
-            (IMPORTED, signal.SIGTERM),
             ("Building the model", signal.SIGTERM),
             ("to compile", signal.SIGINT),
             ("epoch   1", signal.SIGTERM),
@@ -72,8 +71,13 @@ else:  # as the console script does
 """
 
 
-@pytest.mark.parametrize("door", ["train.py", "evaluate.py", "jaxner", "console"])
-@pytest.mark.parametrize("at", ["any", "socket", *slow("threading", "rich")])
+@pytest.mark.parametrize(
+    ("door", "at"),
+    [
+        *((door, "any") for door in ("train.py", "evaluate.py", "jaxner", "console")),
+        *(("jaxner", "socket"), *slow(("jaxner", "threading"), ("console", "rich"))),
+    ],
+)
 def test_a_command_can_be_stopped_from_its_first_statement_on(door, at):
     rest = {"train.py": [], "evaluate.py": ["--workdir", "x"]}
     rest = rest.get(door, ["check", "x"])
