@@ -6,14 +6,12 @@ from jaxner.data import probes, schemes
 from jaxner.data.probes import Case, Probe
 from jaxner.data.schemes import Span
 
-SIDES = ("before", "after")
-"""Side of the cue, seen from the entity whose type it decides."""
 ENTITY = "Walla"  # a city and a team: the word alone is ambiguous
 CUES = {"LOC": "city", "ORG": "team"}
 FILLERS = ("near", "again")  # two fillers, so that few sentences show all contexts
 
 
-def cue(distance, *, side="before", size=1, length=16):
+def cue(distance, *, size=1, length=16):
     """Returns sentences with an entity whose type depends on a distant word, the cue.
 
     All other words are fillers. Sentences come in pairs that differ only in the cue, so
@@ -28,8 +26,6 @@ def cue(distance, *, side="before", size=1, length=16):
         fillers = rng.choice(FILLERS, length).tolist()
         at = int(rng.integers(length - distance - size + 1))
         start = at + distance
-        if side == "after":
-            at, start = length - 1 - at, length - start - size
         for kind, word in CUES.items():
             tokens = list(fillers)
             tokens[at] = word
