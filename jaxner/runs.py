@@ -324,11 +324,9 @@ def using(path: Path) -> Iterator[None]:
 
 
 def names_of(folders: Sequence[str]) -> list[str]:
-    """Returns the shortest ends of paths that distinguish runs, each given once."""
-    parts = [Path(folder).absolute().parts for folder in folders]
-    if len(set(parts)) < len(parts):
+    """Returns the names of runs, or their paths if some have the same name."""
+    paths = [Path(folder).absolute() for folder in folders]
+    if len(set(paths)) < len(paths):
         raise InputError("Expected each run once")
-    depth = 1
-    while len({names[-depth:] for names in parts}) < len(parts):
-        depth += 1
-    return ["/".join(each[-depth:]) for each in parts]
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(names) else list(map(str, folders))

@@ -95,9 +95,11 @@ def _maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
 
 def is_attentive(params: Tagger) -> bool:
     """Returns whether a tagger's encoder ends in attention."""
-    encoder: Any = params.model.encoder
-    last = encoder.then if isinstance(encoder, Chain) else encoder
-    return isinstance(last, SelfAttention)
+    return isinstance(_last(params.model.encoder), SelfAttention)
+
+
+def _last(encoder: Any) -> Any:
+    return encoder.then if isinstance(encoder, Chain) else encoder
 
 
 def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Counts]]:
@@ -112,7 +114,7 @@ def chunk_recalls(params: Tagger, split: Split) -> dict[str, dict[str, Counts]]:
             "'attention' (configs/cross_bilstm.py)"
         )
     encoder: Any = params.model.encoder
-    layer = encoder.then if isinstance(encoder, Chain) else encoder
+    layer = _last(encoder)
     contexts = (f"context{i + 1}" for i in range(layer.num_heads))
     recalls = {}
     for part in (WHOLE, "hidden", "context", *contexts):

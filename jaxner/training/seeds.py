@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import scipy.stats
-from rich.table import Table
 
+from jaxner.evaluation import report
 from jaxner.training import cluster
 from jaxner.wording import counted
 
@@ -86,21 +86,18 @@ def _interval(values: list[float]) -> list[float]:
     return [*map(float, drawn.confidence_interval)]
 
 
-def table_of(summary: Mapping[str, Any]) -> Table:
-    """Returns a summary as a table: a row for each seed, and one for all."""
+def table_of(summary: Mapping[str, Any]) -> report.Table:
+    """Returns a summary as a table: a row for each seed, and three for all."""
     splits = [name for name in ("dev", "test") if name in summary]
-    count, figure = len(summary["seeds"]), summary["figure"]
-    table = Table(title=f"{counted(count, 'seed')}, {figure} in percent")
-    for name in ("seed", "best epoch", *splits):
-        table.add_column(name, justify="right")
-    for seed, run in summary["seeds"].items():
-        figures = [f"{run[name]:.2f}" for name in splits]
-        table.add_row(seed, str(run["best_epoch"]), *figures)
-    table.add_section()
+    rows = [
+        [seed, str(run["best_epoch"]), *(f"{run[name]:.2f}" for name in splits)]
+        for seed, run in summary["seeds"].items()
+    ]
     for label, form in (
         ("mean ± std", "{mean:.2f} ± {std:.2f}"),
         ("min to max", "{min:.2f} to {max:.2f}"),
         (f"{LEVEL:.0%} of mean", "{interval[0]:.2f} to {interval[1]:.2f}"),
     ):
-        table.add_row(label, "", *(form.format(**summary[name]) for name in splits))
-    return table
+        rows.append([label, "", *(form.format(**summary[name]) for name in splits)])
+    title = f"{counted(len(summary['seeds']), 'seed')}, {summary['figure']} in percent"
+    return report.Table(["seed", "best epoch", *splits], rows, title=title)
