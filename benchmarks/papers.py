@@ -107,7 +107,7 @@ def labelling(
         if config.data.unit != "document" or not any(documents):
             documents = None
         return functools.partial(
-            tagging.label_ids, tagger, encoded, documents=documents
+            tagging.tag, tagger, encoded, documents=documents
         )
 
     return run_of

@@ -505,14 +505,14 @@ def _labelled(
     documents = [r.document or (r.index,) for r in chunk.records for _ in r.pieces]
     options = {"constrained": constrained, "documents": documents}
     encoded: Any = chunk.sentences
-    decode = params.vocabulary.decode
     if least is None:
-        for ids in tagging.label_ids(params, encoded, **options):
-            yield decode(ids), None
+        for labels in tagging.tag(params, encoded, **options):
+            yield labels, None
         return
     types = types_of(params)
     for answer in arrays(params, encoded, **options):
-        labels, chances = decode(answer.labels), read_spans(types, answer)
+        labels = params.vocabulary.decode(answer.labels)
+        chances = read_spans(types, answer)
         for start, end, _ in [s for s, p in chances.items() if p < least]:
             labels[start:end] = ["O"] * (end - start)
         yield labels, {s: p for s, p in chances.items() if p >= least}

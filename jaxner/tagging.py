@@ -406,36 +406,23 @@ def tag(
         >>> params.vocabulary.decode(ids.tolist()) == labels[0]
         True
     """
-    choice: Any = {"decoding": decoding, "constrained": constrained, "key": key}
-    ids = label_ids(params, tokens, documents=documents, vectors=vectors, **choice)
-    if isinstance(tokens, Sentence):
-        return ids
-    decode = params.vocabulary.decode
-    return [decode(row) for row in ids] if isinstance(ids, list) else decode(ids)
-
-
-def label_ids(
-    params: Tagger,
-    tokens: Any,
-    *,
-    decoding: Decoding = "viterbi",
-    constrained: bool = False,
-    key: Array | None = None,
-    **options: Any,
-) -> Any:
-    """Returns label ids as `tag` returns labels; takes what `over` takes."""
     check_tagger(params)
     check_draws(decoding, key)
-    return over(
+    ids = over(
         choose,
         params,
         tokens,
         key,
+        documents=documents,
+        vectors=vectors,
         passes=params.model.mc_dropout.num_samples,
         decoding=decoding,
         constrained=constrained,
-        **options,
     )
+    if isinstance(tokens, Sentence):
+        return ids
+    decode = params.vocabulary.decode
+    return [decode(row) for row in ids] if isinstance(ids, list) else decode(ids)
 
 
 def label_split(

@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 import jax
-import numpy as np
 import pytest
 
 import jaxner
@@ -158,10 +157,10 @@ def stub(monkeypatch):
     object.__setattr__(tagger, "vocabulary", vocabulary)
     object.__setattr__(tagger, "model", None)
 
-    def label_ids(params, sentences, **_):
-        return [np.zeros_like(sentence.words) for sentence in sentences]
+    def tag(params, sentences, **_):
+        return [["O"] * len(sentence.words) for sentence in sentences]
 
-    monkeypatch.setattr(tagging, "label_ids", label_ids)
+    monkeypatch.setattr(tagging, "tag", tag)
     return tagger
 
 
@@ -220,11 +219,11 @@ def test_documents_stay_together(stub, tmp_path, monkeypatch):
     object.__setattr__(stub, "vocabulary", vocabulary)
     asked = []
 
-    def label_ids(params, sentences, documents, **_):
+    def tag(params, sentences, documents, **_):
         asked.append(documents)
-        return [np.zeros_like(sentence.words) for sentence in sentences]
+        return [["O"] * len(sentence.words) for sentence in sentences]
 
-    monkeypatch.setattr(tagging, "label_ids", label_ids)
+    monkeypatch.setattr(tagging, "tag", tag)
     text = "".join(
         "-DOCSTART- O\n\n" + "a b c\nd e f\n\n" * count for count in (5, 1, 1, 1, 1)
     )
@@ -300,12 +299,12 @@ from jaxner import stream, tagging
 from jaxner.data.formats import Options
 def encode(tokens):
     return SimpleNamespace(words=np.zeros(len(tokens), np.int32))
-def label_ids(params, sentences, **_):
+def tag(params, sentences, **_):
     time.sleep(0.002)
-    return [sentence.words for sentence in sentences]
-tagging.label_ids = label_ids
+    return [["O"] * len(sentence.words) for sentence in sentences]
+tagging.tag = tag
 stub = SimpleNamespace(model=None, vocabulary=SimpleNamespace(
-    encode=encode, decode=lambda ids: ["O" for _ in ids], reads_documents=False))
+    encode=encode, reads_documents=False))
 print("ready", flush=True)
 with stream.opened(sys.argv[1]) as file:
     source, sink = stream.records(file, "text", Options()), stream.Sink("text", "conll")
