@@ -88,7 +88,7 @@ def test_options_have_types_and_ranges(name, params):
 
 
 def test_a_temperature_is_positive(params):
-    for wrong in (0.0, -1, NAN, "x"):
+    for wrong in (0.0, -1, NAN, "x", True):
         fails(jaxner.Tagger, params.weights, params.model, params.vocabulary, wrong)
     traced = jax.jit(lambda t: dataclasses.replace(params, temperature=t).temperature)
     assert traced(2.0) == 2.0

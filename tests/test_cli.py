@@ -177,13 +177,6 @@ def test_help_of_a_command_needs_no_jax():
     assert done.stdout.endswith("False\n"), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
-def test_the_scripts_are_the_commands(script):
-    command = [sys.executable, script, "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == jaxner(script.removesuffix(".py"), "--help").stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -201,14 +194,6 @@ def test_errors_are_a_line_and_a_status(arguments, status, message, capsys):
     assert (ended.value.code, out) == (status, "")
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_help_of_train_with_a_config_lists_its_options(capsys):
-    for arguments in (["train", "--config", "grn:sample", "-h"], ["options", "grn"]):
-        cli.run([*arguments, *(["--cache=off"] if "options" in arguments else [])])
-        text = capsys.readouterr().out
-        assert "Gated relation network" in text
-        assert "--config.num_epochs=15\n    Number of epochs" in text
 
 
 def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch):

@@ -102,23 +102,6 @@ def test_a_part_keeps_dropout_and_how_weights_are_drawn():
     assert (head.dropout, head.initializer) == (0.15, "glorot")
 
 
-def test_scores_and_features_have_their_heads():
-    heads = {
-        arg: load(arg).model.head
-        for arg in ("grn:sample,encoder=lan", "ncrfpp:sample,encoder=lan")
-    }
-    assert {head.name for head in heads.values()} == {"scores"}
-    assert [head.transitions for head in heads.values()] == [True, False]
-    assert load("lan:sample,encoder=grn").model.head.name == "softmax"
-    assert load("lan:sample,crf,encoder=grn").model.head.name == "crf"
-
-
-def test_passes_differ_whatever_drafts():
-    model = load("uanet:sample,encoder=transformer").model
-    assert (model.mc_dropout.parts, model.head.dropout) == (("head",), 0.25)
-    assert load("uanet:sample").model.mc_dropout.parts == ("encoder",)
-
-
 @pytest.mark.parametrize(
     ("arg", "word"),
     [
@@ -292,10 +275,3 @@ def test_a_config_that_cannot_be_run_is_told_with_its_line(text, message, tmp_pa
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(InputError, match=message):
         configuration.load(str(tmp_path / "mine.py"))
-
-
-def test_a_config_that_is_not_there():
-    with pytest.raises(InputError, match="Did you mean 'grn'"):
-        configuration.load("gnr")
-    with pytest.raises(InputError, match="no config file"):
-        configuration.load("configs/gnr.py")

@@ -8,7 +8,6 @@ import jaxner
 from jaxner import cli
 from jaxner.analysis import describe
 from jaxner.data import corpora, formats, schemes
-from jaxner.evaluation import scoring
 from jaxner.runs import Workdir
 
 
@@ -47,17 +46,6 @@ def test_scheme_of_the_file_does_not_matter(params, corpus, tmp_path):
     assert scores[0][0].to_dict() == scores[1][0].to_dict()
     assert scores[0][1] == scores[1][1]
     assert scores[0][0].overall.gold > 0
-
-
-def test_strict_counts_no_more_than_seqeval(params, corpus):
-    split = corpora.load(None, "dev", directory=corpus)
-    loose, labels = describe.score(params, split, rule="seqeval", constrained=False)
-    strict, _ = describe.score(params, split, rule="strict", constrained=False)
-    assert strict.rule == "strict"
-    assert strict.overall.predicted <= loose.overall.predicted
-    gold = [e.labels for e in split.to_scheme("BIOES")]
-    expected = scoring.score(gold, labels, rule="strict", scheme="BIOES")
-    assert strict.to_dict() == expected.to_dict()
 
 
 def test_types_that_training_never_saw_are_missed_not_fatal(

@@ -9,7 +9,6 @@ import pytest
 import jaxner
 import train
 from jaxner.data import corpora, formats, schemes
-from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
@@ -111,23 +110,6 @@ def test_evaluation_gives_the_scores_of_the_run(finished, evaluated, capsys):
     assert scores["by_type"]["RARE"]["correct"] == 0
 
 
-def test_predictions_of_a_file_of_two_columns(finished, treebank, evaluated, tmp_path):
-    examples = gold_of(treebank, "dev")
-    path, output = tmp_path / "dev.tsv", tmp_path / "predicted.conll"
-    rows = [zip(e.tokens, e.labels, strict=True) for e in examples]
-    formats.write_columns(path, rows)
-    scores = evaluated("--workdir", finished, "--data", path, "--output", output)
-    result = Workdir(finished).read_json("result.json")
-    assert scores["accuracy"] == result["dev"]["accuracy"]
-    predicted = formats.read(output).examples
-    tokens = [list(e.tokens) for e in examples]
-    assert [list(e.tokens) for e in predicted] == tokens
-    tagged = jaxner.tag(jaxner.load(finished), tokens)
-    assert [list(e.labels) for e in predicted] == tagged
-    gold = formats.read(output, label_column=1).examples
-    assert [e.labels for e in gold] == [e.labels for e in examples]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -190,16 +172,3 @@ def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):
     data = training_corpus.load_data(options, word_dim=8, log=told.append)
     assert "dev has tags that train lacks, which the tagger will miss: W, Z" in told
     assert data.words == {"a", "b"}
-
-
-def test_documents_of_a_treebank_have_separators(treebank):
-    options = config_of(treebank).data.to_dict()
-    split = training_corpus.load_split(options, "train")
-    tokens = [e.tokens for e in split.examples]
-    vocabulary, _ = vocab.build(tokens, split.types(), scheme="tags", documents=True)
-    sentences, labels = training_corpus.encode_split(split, vocabulary)
-    assert len(sentences) == 6
-    separator = len(vocabulary.label_names) - 1
-    for sentence, ids in zip(sentences, labels, strict=True):
-        np.testing.assert_array_equal(ids == separator, sentence.words == 0)
-    assert sum((ids == separator).sum() for ids in labels) == 48 + 6

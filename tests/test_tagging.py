@@ -54,19 +54,6 @@ def test_empty_input(params):
     assert jaxner.tag(params, params.vocabulary.encode([])).shape == (0,)
 
 
-def test_batch_mates_and_order_change_nothing(params, sentences, labels):
-    alone = [jaxner.tag(params, sentence) for sentence in sentences]
-    assert alone == labels
-    order = np.random.default_rng(0).permutation(len(sentences))
-    shuffled = jaxner.tag(params, [sentences[i] for i in order])
-    assert shuffled == [labels[i] for i in order]
-    few = sentences[:4]
-    chances = jaxner.marginals(params, few)
-    for tokens, together in zip(few, chances, strict=True):
-        alone = jaxner.marginals(params, tokens)
-        np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
-
-
 def test_nothing_is_truncated(params, sentences, labels):
     long = [token for sentence in sentences for token in sentence] * 4
     assert len(long) > 2000
@@ -77,19 +64,6 @@ def test_nothing_is_truncated(params, sentences, labels):
     for before, counts in ((vocab.MAX_CHARACTERS - 1, True), (5000, False)):
         ids = [params.vocabulary.encode(["x" * before + end]).chars for end in "ab"]
         assert (ids[0] != ids[1]).any() == counts
-
-
-def test_encoded_arrays_in_ids_out(params, sentences, labels):
-    sentence = jaxner.encode(params, sentences[0])
-    ids = jaxner.tag(params, sentence)
-    assert ids.shape == sentence.words.shape
-    assert params.vocabulary.decode(ids.tolist()) == labels[0]
-    batch = jaxner.encode(params, sentences)
-    ids = jaxner.tag(params, batch)
-    assert ids.shape == batch.words.shape
-    assert not ids[~batch.mask].any()
-    for row, expected in zip(ids, labels, strict=True):
-        assert params.vocabulary.decode(row[: len(expected)].tolist()) == expected
 
 
 def test_a_split_is_tagged_as_its_sentences(params, corpus, labels):
@@ -126,18 +100,6 @@ def test_over_a_sharded_batch_and_shard_map(params, sentences):
         out_specs=PartitionSpec("data"),
     )
     np.testing.assert_array_equal(jax.jit(spread)(params, batch), expected)
-
-
-def test_params_are_a_pytree(params, sentences, labels):
-    leaves, tree = jax.tree.flatten(params)
-    assert all(isinstance(leaf, jax.Array) for leaf in leaves)
-    again = jax.tree.unflatten(tree, leaves)
-    assert jaxner.tag(again, sentences) == labels
-    zeroed = jax.tree.map(jnp.zeros_like, params)
-    assert zeroed.vocabulary is params.vocabulary
-    moved = jax.device_put(params, jax.devices()[0])
-    assert jaxner.tag(moved, sentences) == labels
-    assert hash(tree) == hash(jax.tree.structure(zeroed))
 
 
 def test_loading_twice_traces_once(params, finished):
@@ -242,15 +204,6 @@ def test_a_plan_holds_every_sentence_once(sizes, passes):
             assert chars <= width
         taken += rows
     assert sorted(taken) == list(range(len(sizes)))
-
-
-def test_a_corpus_has_little_padding_in_few_shapes():
-    rng = np.random.default_rng(0)
-    lengths = np.minimum(rng.geometric(1 / 14, 3000), 120)
-    plan = list(tagging._plan([(n, 9) for n in lengths.tolist()], 1 << 11))
-    positions = sum(length * size for (length, _), size, _ in plan)
-    assert 1 - lengths.sum() / positions < 0.25
-    assert len({(shape, size) for shape, size, _ in plan}) <= 14
 
 
 def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences):

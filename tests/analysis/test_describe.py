@@ -82,6 +82,10 @@ def test_calibration_is_shown_before_and_after(finished, evaluated, tmp_path):
         f"--workdir={finished},{warm}", f"--report={page}", "--split=dev"
     )
     cold, run = report["runs"]
+    assert [cold["name"], run["name"]] == [finished.name, "warm"]
+    (sides,) = report["comparisons"]
+    figure = sides["figures"]["f1"]
+    assert (figure["difference"], figure["permutation"]) == (0.0, 1.0)
     assert "calibration_before" not in cold
     assert run["temperature"] == [pytest.approx(kept["temperature"], rel=1e-6)]
     written = page.with_suffix(".csv").read_text("utf-8")
@@ -134,19 +138,6 @@ def test_the_report_of_restarts(finished, evaluated, tmp_path):
         if restart == "7":
             assert scores["f1"] == alone["f1"]
             assert run["learning"]
-
-
-@pytest.mark.slow
-def test_several_runs_side_by_side(finished, evaluated, tmp_path):
-    copy = tmp_path / "other"
-    shutil.copytree(finished, copy)
-    page = tmp_path / "report.html"
-    report = evaluated(f"--workdir={finished},{copy}", f"--report={page}")
-    assert [run["name"] for run in report["runs"]] == [finished.name, "other"]
-    (comparison,) = report["comparisons"]
-    f1 = comparison["figures"]["f1"]
-    assert (f1["difference"], f1["permutation"]) == (0.0, 1.0)
-    assert "Side by side" in page.read_text("utf-8")
 
 
 @pytest.mark.slow

@@ -83,9 +83,3 @@ def test_taggers_without_say_so(attentive):
         jaxner.attention(plain, ["Rome"])
     with pytest.raises(ValueError, match="no relation layer"):
         jaxner.relations(attentive, ["Rome"])
-
-
-@pytest.mark.parametrize("tokens", [[["Rome"], ["is", "old"]], "Rome is old", [1, 2]])
-def test_anything_but_one_sentence_is_refused(attentive, tokens):
-    with pytest.raises(TypeError, match="Expected"):
-        jaxner.attention(attentive, tokens)

@@ -1,7 +1,6 @@
 """Refinements: sweeps over Γ and M, changed tokens, and the drafts of a LAN."""
 
 import dataclasses
-import json
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import __main__ as commands
 from jaxner import models, tagging
 from jaxner.analysis import refinement
 from jaxner.data import corpora
@@ -61,15 +59,6 @@ def test_each_point_is_what_the_tagger_scores_with_that_setting(refining, dev):
     assert detection.auroc > 0.5
 
 
-@pytest.mark.slow
-def test_a_tagger_without_refinement_has_passes_alone(finished, dev):
-    sweep = refinement.sweep(jaxner.load(finished), dev, samples=(1, 2))
-    assert not sweep.by_threshold
-    for point in sweep.by_samples:
-        assert point.score == point.draft == point.refined
-        assert point.threshold == np.inf
-
-
 def drawn(dev, documents=False, head="softmax", **options):
     """A small tagger with a refinement and drawn weights."""
     vocabulary, _ = vocab.build(
@@ -117,28 +106,6 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
 
 
 # --- The command -------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_command_prints_tables_and_writes_plot_and_figures(
-    refining, tmp_path, capsys
-):
-    plot, figures = tmp_path / "sweep.png", tmp_path / "sweep.json"
-    settings = ["--thresholds=0,0.3,5", "--samples=1,8"]
-    files = ["--plot", str(plot), "--json", str(figures)]
-    commands.main(["sweep", "--workdir", str(refining), *settings, *files])
-    out = capsys.readouterr().out
-    assert "f1 by Γ" in out
-    assert "f1 by M" in out
-    assert "AUROC" in out
-    assert plot.read_bytes().startswith(b"\x89PNG")
-    read = json.loads(figures.read_text())
-    assert [p["threshold"] for p in read["by_threshold"]] == [0, 0.3, 5]
-    assert read["by_threshold"][0]["changes"]["mended"] >= 0
-    assert read["figure"] == "f1"
-    assert read["split"] == "dev"
-    means = read["detection"]
-    assert read["ratio"] == pytest.approx(means["mean_wrong"] / means["mean_right"])
 
 
 # --- Drafts -----------------------------------------------------------------------

@@ -100,17 +100,6 @@ def test_the_best_labellings_are_those_of_the_mixture(members, pair):
         assert not schemes.violations(answer.labels, "BIO")
 
 
-def test_marginals_are_the_mean_of_the_members(members, pair):
-    tokens = SENTENCES[0]
-    each = [jaxner.marginals(member, tokens) for member in members]
-    marginals = jaxner.marginals(pair, tokens)
-    np.testing.assert_allclose(marginals, np.mean(each, axis=0), rtol=1e-4)
-    for number, member in enumerate(members):
-        assert pair.member(number).temperature == member.temperature
-        expected = jaxner.marginals(pair.member(number), tokens)
-        np.testing.assert_allclose(expected, each[number])
-
-
 def test_raw_text_keeps_its_offsets(params):
     entities = jaxner.entities(params, TEXT)
     flat, parts = tokens.tokenise(TEXT), tokens.read(TEXT)
@@ -191,14 +180,6 @@ def test_arrays_under_jit_and_vmap(request, name, n_best):
     assert not (few.start & (few.probability < 0.9)).any()
     assert (few.type[~few.start] == -1).all()
     assert not few.end[~few.start].any()
-
-
-def test_means_over_passes(params):
-    key = jax.random.key(0)
-    entities = jaxner.entities(params, SENTENCES[0], num_samples=6, key=key, n_best=9)
-    plain = jaxner.entities(params, SENTENCES[0], n_best=9)
-    assert [e[:6] for e in entities] == [e[:6] for e in plain]
-    assert entities != plain
 
 
 def test_documents():

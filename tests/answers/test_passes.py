@@ -6,7 +6,6 @@ import pytest
 
 import jaxner
 from jaxner.data import corpora
-from jaxner.evaluation import calibration
 
 KEY = jax.random.key(3)
 SENTENCES = [["Ms", "Preston", "left", "Lakeside"], ["Rain", "fell"], []]
@@ -69,47 +68,3 @@ def test_tagging_repeats_itself_and_a_key_changes_the_draft(refined, constrained
     assert labels == jaxner.tag(refined, dev[::-1], constrained=constrained)[::-1]
     assert labels[7] == jaxner.tag(refined, dev[7], constrained=constrained)
     assert labels != jaxner.tag(refined, dev, constrained=constrained, key=KEY)
-
-
-def test_thresholds_at_the_ends_are_the_draft_and_the_refinement(refining):
-    dev = [e.tokens for e in corpora.load("sample", "dev").examples[:40]]
-    runs = {
-        threshold: jaxner.tag(
-            jaxner.load(refining, {"refinement.threshold": threshold}), dev
-        )
-        for threshold in (-1.0, 0.3, 99.0)
-    }
-    assert runs[-1.0] != runs[99.0]
-    for refined, mixed, draft in zip(runs[-1.0], runs[0.3], runs[99.0], strict=True):
-        for a, b, c in zip(refined, mixed, draft, strict=True):
-            assert b in (a, c)
-
-
-def test_wrong_tokens_are_more_uncertain_than_right_ones(refined):
-    """On the embedded corpus, text that training has not seen."""
-    dev = corpora.load("sample", "dev")
-    gold = dev.to_scheme(refined.vocabulary.scheme)
-    summaries = jaxner.uncertainty(refined, [e.tokens for e in gold], KEY, 8)
-    wrong = np.array(
-        [
-            label != guess
-            for e, u in zip(gold, summaries, strict=True)
-            for label, guess in zip(e.labels, u.labels, strict=True)
-        ]
-    )
-    assert 100 < wrong.sum() < len(wrong) - 100
-    for name in ("entropy", "mutual_information"):
-        values = np.concatenate([getattr(u, name) for u in summaries])
-        found_by = calibration.detect(values, wrong)
-        assert found_by.ratio > 1.5, name
-        assert found_by.auroc > 0.7, name
-
-
-def test_wrong_arguments(params):
-    with pytest.raises(ValueError, match=r"num_samples must be"):
-        jaxner.sample(params, SENTENCES, KEY, 0)
-    with pytest.raises(TypeError, match="Expected a list of strings"):
-        jaxner.uncertainty(params, "Rome fell", KEY)
-    batch = jaxner.encode(params, SENTENCES)
-    with pytest.raises(TypeError, match="documents and vectors need strings"):
-        jaxner.uncertainty(params, batch, KEY, documents=[0, 0, 1])

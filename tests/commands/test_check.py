@@ -53,19 +53,6 @@ def test_files(tmp_path, check):
     assert "30 errors, 0 warnings, 0 notes (--limit shows more)" in shown
 
 
-def test_bad_labels_do_not_end_the_check(tmp_path, check):
-    text = "Rome Q-LOC\nx ZZ\n\nOslo B-LOC\n\n\xa0 O\n\ny !!\n"
-    path = put(tmp_path, "bad.conll", text)
-    status, shown = check(path, "--json", tmp_path / "found.json")
-    assert status == 1
-    assert "3 errors, 1 warning, 1 note" in shown
-    content = json.loads((tmp_path / "found.json").read_text())
-    lines = {level: [] for level in ("error", "warning", "note")}
-    for finding in content["findings"]:
-        lines[finding["level"]].append(finding["line"])
-    assert (lines["error"], lines["warning"]) == ([1, 2, 8], [6])
-
-
 def test_a_folder_is_a_corpus(corpus, tmp_path, check):
     status, shown = check(corpus, "--json", tmp_path / "found.json")
     assert status == 0

@@ -96,16 +96,6 @@ def test_compare(files, capsys):
     assert "(runs: 2 and 1)" in capsys.readouterr().out
 
 
-def test_each_side_of_a_comparison_has_its_own_scheme(files, capsys):
-    """Its ill-formed labels were once counted by the scheme of the first side."""
-    gold, _ = random_corpus("BIOES", sentences=60)
-    gold = [schemes.convert(labels, "BIO") for labels in gold]
-    bio = write(files / "bio.conll", gold, gold)
-    for pair in ((files / "b.conll", bio), (bio, files / "b.conll")):
-        run("compare", *pair, "--rounds", 20)
-        assert "ill-formed labels: 0 and 0;" in capsys.readouterr().out
-
-
 def test_tables_are_whole_in_a_pipe(files, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     run("compare", files / "b.conll", files / "a.conll", "--rounds", 20, "--all")

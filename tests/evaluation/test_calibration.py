@@ -38,15 +38,6 @@ def test_figures_are_those_of_sklearn(predictions):
     assert result.share == pytest.approx(correct.mean())
 
 
-def test_honest_predictions_have_a_small_error():
-    rng = np.random.default_rng(1)
-    chances = rng.random(200_000)
-    correct = rng.random(200_000) < chances
-    assert honest.calibration(chances, correct).error < 0.006
-    bold = honest.calibration(np.sqrt(chances), correct)
-    assert bold.error == pytest.approx(2 / 3 - 1 / 2, abs=0.01)
-
-
 def test_edges_belong_to_the_lower_bin():
     result = honest.calibration([0.0, 0.5, 1.0, 1.0], [False, True, True, True], 2)
     assert result.reliability.counts.tolist() == [2, 2]
@@ -102,25 +93,6 @@ def test_spans_are_matched_sentence_by_sentence():
     assert honest.match(gold, predicted).tolist() == [True, False, False, True]
     with pytest.raises(ValueError, match="zip"):
         honest.match(gold, predicted[:1])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.5], []), "as many outcomes as probabilities, got 0 and 1"),
-        (([1.5], [True]), "from 0 to 1, got 1.5"),
-        (([float("nan")], [True]), "from 0 to 1, got nan"),
-        (([0.5], [True], 0), "at least one bin"),
-    ],
-)
-def test_wrong_input_says_what_is_wrong(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        honest.calibration(*arguments)
-
-
-def test_no_more_is_right_than_gold():
-    with pytest.raises(ValueError, match="at most 1 right entities"):
-        honest.threshold_curve([0.9, 0.8], [True, True], num_gold=1)
 
 
 def test_auroc_is_that_of_sklearn():

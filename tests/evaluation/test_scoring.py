@@ -227,13 +227,6 @@ def test_sides_in_different_schemes():
     assert (scores.scheme, scores.ill_formed) == ("BIOES", 1)  # that of gold
 
 
-def test_types_may_look_like_prefixes_and_sentences_be_tuples():
-    labels = (("B-S-B-x", "I-S-B-x", "O", "B-B"), ())
-    for scores in (score(labels, labels), score(labels, labels, rule="seqeval")):
-        assert list(scores.by_type) == ["B", "S-B-x"]
-        assert scores.overall == Counts(2, 2, 2)
-
-
 def test_what_is_undefined_is_none():
     for labels in ([], [[]], [["O", "O"], []]):
         for rule in ("conlleval", "strict", "idcnn", "seqeval"):

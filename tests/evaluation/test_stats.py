@@ -1,7 +1,5 @@
 """Intervals and paired tests: known cases, seeds, and a slow reading."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -24,27 +22,6 @@ def test_figures_are_those_of_the_scorer():
         assert figures["token accuracy"] == pytest.approx(scores.accuracy, rel=1e-12)
         if rule in scoring.WITH_LENGTHS:
             assert figures["strict match f1"] == pytest.approx(figures["f1"], rel=1e-12)
-
-
-def test_partial_figures_by_hand():
-    # One exact with the wrong type, one overlap of one type, one missed, one spurious.
-    gold = [["B-A", "E-A", "O", "B-A", "I-A", "E-A", "S-A", "O"]]
-    predicted = [["B-B", "E-B", "O", "O", "B-A", "E-A", "O", "S-B"]]
-    figures = stats.tally(gold, predicted, "conlleval", "BIOES").of_all
-    assert figures["strict match f1"] == 0
-    assert figures["exact match f1"] == pytest.approx(1 / 3)
-    assert figures["type match f1"] == pytest.approx(1 / 3)
-    assert figures["partial match f1"] == pytest.approx((1 + 0.5) / 3)
-    assert figures["chunk recall B"] == pytest.approx(1 / 2)
-
-
-def test_tags():
-    gold, guess, words = [["X", "Y"], ["Z"]], [["X", "X"], ["Z"]], [["a", "b"], ["c"]]
-    how = {"scheme": "tags", "tokens": words, "known_words": {"a"}}
-    figures = stats.tally(gold, guess, **how).of_all
-    scores = scoring.score(gold, guess, **how)
-    for name in ("accuracy", "oov accuracy", "known accuracy"):
-        assert figures[name] == pytest.approx(getattr(scores, name.replace(" ", "_")))
 
 
 def test_undefined_figures_stay_undefined():
@@ -78,27 +55,6 @@ def test_memory_does_not_grow_with_the_rounds(monkeypatch):
     monkeypatch.setattr(stats, "_AT_ONCE", 120)  # two rounds at a time
     assert stats.bootstrap(tally, rounds=50) == whole[0]
     assert stats.compare(*pair, rounds=50) == whole[1]
-
-
-def test_equal_seeds_give_equal_bounds():
-    tally = stats.tally(*random_corpus("BIO", sentences=50))
-    first, same, fresh = (stats.bootstrap(tally, rounds=50, seed=s) for s in (0, 0, 1))
-    assert first == same != fresh
-    for wrong in ({"rounds": 0}, {"level": 1.0}):
-        with pytest.raises(ValueError, match="at least one round and a level"):
-            stats.bootstrap(tally, **wrong)
-
-
-def test_a_dev_split_is_measured_in_half_a_second(unchecked):
-    """All figures with intervals of 3,250 sentences, as long as those of CoNLL-2003."""
-    gold, predicted = random_corpus("BIOES", sentences=3250)
-    sides = [[[*row, *["O"] * 12] for row in side] for side in (gold, predicted)]
-    seconds = []
-    for _ in range(3):
-        began = time.process_time()
-        report.measure(report.Prediction(None, *sides, "BIOES"))
-        seconds.append(time.process_time() - began)
-    assert min(seconds) < 1.0  # on any machine
 
 
 # --- Two systems ----------------------------------------------------------------------
