@@ -15,7 +15,7 @@ import sys
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,23 +87,14 @@ def _parsed(text: str, arguments: dict[str, Any]) -> Any:
         name, equals, value = part.partition("=")
         if not equals and i == 0 and not isinstance(values.get(name), bool):
             name, value = "dataset", part
-        _known("config option", name, arguments)
+        fields.check_word("config option", name, arguments)
         kind = type(values[name])
         read = _read(value if equals or name == "dataset" else "true", kind)
         fields.check(name, read, kind, " after the colon")
         if isinstance(arguments[name], tuple):
-            _known(name, read, arguments[name])
+            fields.check_word(name, read, arguments[name])
         values[name] = read
     return ConfigDict(values)
-
-
-def _known(name: str, value: str, values: Iterable[str]) -> None:
-    """Raises InputError, with a similar word, if a value is not among `values`."""
-    if value not in values:
-        close = difflib.get_close_matches(value, values, 1)
-        hint = f". Did you mean {close[0]!r}?" if close else ""
-        words = ", ".join(filter(None, values))
-        raise InputError(f"Unknown {name} {value!r}; known: {words}{hint}")
 
 
 def _base(dataset: str) -> Any:
@@ -212,7 +203,7 @@ def _loaded(text: str) -> tuple[Any, Any]:
             raise InputError(f"There is no config file {name}")
         sys.path.append(str(file.parent.resolve()))
     else:
-        _known("config", name, names())
+        fields.check_word("config", name, names())
         file = folder() / f"{name}.py"
     spec: Any = importlib.util.spec_from_file_location(f"{file.stem}_config", file)
     module = importlib.util.module_from_spec(spec)

@@ -10,6 +10,7 @@ import argparse
 import collections.abc
 import contextlib
 import dataclasses
+import difflib
 import functools
 import inspect
 import math
@@ -181,6 +182,11 @@ def check(name: str, value: Any, hint: Any, owner: str = "") -> None:
         raise InputError(wrong)
 
 
+def check_word(name: str, value: Any, known: Iterable[str], note: str = "") -> None:
+    """Raises InputError unless a value is one of the known words."""
+    check(name, value, Annotated[str, OneOf(known, note)])
+
+
 def fits(value: Any, hint: Any) -> bool:
     """Returns whether a value is allowed for an option."""
     return not _problem(value, hint)
@@ -257,9 +263,7 @@ def _problem(value: Any, hint: Any, name: str = "", owner: str = "") -> str | No
     if origin is Annotated:
         rule = inner[-1]
         if isinstance(rule, OneOf):
-            known = "; ".join(filter(None, (", ".join(rule.known), rule.note)))
-            unknown = f"Unknown {name} {value!r}{owner}; known: {known}"
-            return None if value in rule else unknown
+            return None if value in rule else _unknown(value, rule, name, owner)
         wrong = _problem(value, inner[0], name, owner)
         if wrong or not isinstance(rule, Range) or value in rule:
             return wrong
@@ -285,6 +289,14 @@ def _problem(value: Any, hint: Any, name: str = "", owner: str = "") -> str | No
         if isinstance(value, wanted) and not is_other:
             return None
     return f"{name}{owner} must be {text}, got {value!r}{note}"
+
+
+def _unknown(value: Any, rule: OneOf, name: str, owner: str) -> str:
+    close = difflib.get_close_matches(str(value).lower(), rule.known, 1)
+    hint = f". Did you mean {close[0]!r}?" if close else ""
+    words = ", ".join(filter(None, rule.known))
+    known = "; ".join(filter(None, (words, rule.note)))
+    return f"Unknown {name} {value!r}{owner}; known: {known}{hint}"
 
 
 def _kind(hint: Any) -> type:

@@ -175,8 +175,8 @@ def build(vocabulary: Vocabulary, **parts: Any) -> models.Model:
     arguments.check_vocabulary(vocabulary)
     if absent := [part for part in _NEEDED if part not in parts]:
         raise InputError(f"Missing part {absent[0]!r}; needed: {', '.join(_NEEDED)}")
-    if unknown := [part for part in parts if part not in _PARTS]:
-        raise InputError(f"Unknown part {unknown[0]!r}; known: {', '.join(_PARTS)}")
+    for part in parts:
+        fields.check_word("part", part, _PARTS)
     sizes = _sizes(vocabulary)
     model = models.build(
         num_labels=sizes["num_labels"],

@@ -7,15 +7,15 @@ corpus are compared with its published scheme and sizes.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxner import fields
 from jaxner.data import batching, formats, schemes
 from jaxner.data.formats import Example, File
 from jaxner.errors import InputError
@@ -404,15 +404,14 @@ def _place(
     if name is None and directory is not None:
         folder = Path(directory)
         return Corpus(folder.resolve().name, "This is a corpus of your own."), folder
-    if name is None or name not in CORPORA:
-        raise InputError(_unknown("corpus", name, CORPORA) + "; or a directory")
+    fields.check_word("corpus", name, CORPORA, "or a directory")
     inside = Path(__file__).parent if name == "sample" else data_folder()
-    return CORPORA[name], Path(directory or inside / name)
+    corpus = CORPORA[str(name)]
+    return corpus, Path(directory or inside / corpus.name)
 
 
 def _find(corpus: Corpus, folder: Path, split: str) -> Path:
-    if split not in SPLITS:
-        raise InputError(_unknown("split", split, SPLITS))
+    fields.check_word("split", split, SPLITS)
     names = corpus.files[SPLITS.index(split)]
     wanted = [f"{name}{ending}" for name in names for ending in ("", ".gz")]
     there = [
@@ -438,9 +437,3 @@ def _find(corpus: Corpus, folder: Path, split: str) -> Path:
         f"No {split} file in the folder {folder}: {content}. Possible names, each also "
         f"with .gz: {', '.join(names)}{where}"
     )
-
-
-def _unknown(kind: str, name: str | None, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name).lower(), known, 1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"Unknown {kind} {name!r}; {hint}known: {', '.join(known)}"

@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from jaxner.errors import InputError
+from jaxner import fields
 
 _WRITTEN = (
     "adm capt col dr gen gov hon lt maj mr mrs ms pres prof rep rev sen sgt "  # titles
@@ -242,10 +242,9 @@ def resolve(
     if tokenizer is not None and tokeniser is not None:
         raise TypeError("tokenizer and tokeniser are two spellings: set one of them.")
     chosen = tokenizer or tokeniser or "words"
-    if isinstance(chosen, str) and chosen not in TOKENIZERS:
-        known = ", ".join(TOKENIZERS)
-        raise InputError(f"Unknown tokenizer {chosen!r}; known: {known}")
-    chosen = TOKENIZERS[chosen] if isinstance(chosen, str) else chosen
+    if isinstance(chosen, str):
+        fields.check_word("tokenizer", chosen, TOKENIZERS)
+        chosen = TOKENIZERS[chosen]
     if not callable(chosen):
         raise TypeError(f"Expected a name or function as tokenizer, got {chosen!r}")
     return chosen

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxner import fields
 from jaxner.data import schemes
 from jaxner.data.schemes import TAGS, Span
 from jaxner.errors import InputError
@@ -134,8 +135,7 @@ def reads(rule: str, scheme: str) -> bool:
 
 def reader(rule: str, scheme: str) -> Rule:
     """Returns the function that reads the spans of a sentence, by a rule."""
-    if rule not in RULES:
-        raise InputError(f"Unknown rule {rule!r}; known: {', '.join(RULES)}")
+    fields.check_word("rule", rule, RULES)
     schemes.label_names((), scheme)  # raises the error of unknown schemes
     if scheme == TAGS:
         return each_token
