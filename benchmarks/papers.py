@@ -106,9 +106,7 @@ def labelling(
         encoded = [tagger.vocabulary.encode(tokens) for tokens in sentences]
         if config.data.unit != "document" or not any(documents):
             documents = None
-        return functools.partial(
-            tagging.tag, tagger, encoded, documents=documents
-        )
+        return functools.partial(tagging.tag, tagger, encoded, documents=documents)
 
     return run_of
 

@@ -198,5 +198,4 @@ def test_folders_that_cannot_be_read(tmp_path):
         if content is not None:
             (tmp_path / name).write_text(content)
         with pytest.raises(error, match=message):
-            pretrained.sizes(tmp_path)
-            pretrained.read(tmp_path)
+            _ = pretrained.sizes(tmp_path), pretrained.read(tmp_path)
