@@ -191,16 +191,6 @@ class Workdir:
                 file.unlink(missing_ok=True)
                 self.path.rmdir()
 
-    def is_locked(self) -> bool:
-        """Returns whether a process is training in the folder."""
-        if not self.path.is_dir():
-            return False
-        try:
-            with self.locked():
-                return False
-        except BlockingIOError:
-            return True
-
 
 # --- Checksums ------------------------------------------------------------------------
 

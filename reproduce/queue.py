@@ -132,10 +132,10 @@ class Queue:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with filelock.FileLock(folder / ".queue", timeout=0):
-                # If a queue is killed, the run that it started goes on.
-                if not Workdir(folder).is_locked():
-                    return self._run_locked(job, folder, seconds)
-        except filelock.Timeout:
+                with Workdir(folder).locked():
+                    pass  # if a queue is killed, the run that it started goes on
+                return self._run_locked(job, folder, seconds)
+        except (filelock.Timeout, BlockingIOError):
             pass
         self.log(f"{job}: another process is training it")
         return 0

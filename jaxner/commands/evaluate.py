@@ -205,12 +205,7 @@ def evaluate(
 
 
 def read_change(text: str) -> tuple[str, Any]:
-    """Returns path and value of one `--model`; the value is JSON or a bare word.
-
-    Example:
-        >>> read_change("encoder.then.keep=hidden")
-        ('encoder.then.keep', 'hidden')
-    """
+    """Returns path and value of one `--model`; the value is JSON or a bare word."""
     path, equals, value = text.partition("=")
     if not (path and equals):
         raise InputError(f"Expected --model path=value, got {text!r}")
