@@ -43,6 +43,20 @@ def real(x, length):
     return np.asarray(x[:length], np.float64)
 
 
+def check(model, expected, length=4, dims=(6,), scale=1.0, rtol=1e-4, beyond=100.0):
+    """Compares a module with NumPy; returns what else it tells, and its mask."""
+    inputs = [features(length, 3, dim, beyond, seed=dim)[0] for dim in dims]
+    mask = features(length, 3)[1]
+    weights = weights_of(model, *inputs, mask, scale=scale)
+    output = apply(model, weights, *inputs, mask)
+    output, more = output if isinstance(output, tuple) else (output, {})
+    params = in_float64(weights) if weights else {}
+    rows = expected(params, *(real(x, length) for x in inputs))
+    np.testing.assert_allclose(output[:length], rows, rtol=rtol, atol=2e-5)
+    assert not output[length:].any()
+    return more, mask
+
+
 # --- Self-attention -------------------------------------------------------------------
 
 ATTENTION = SelfAttention(3)
@@ -61,16 +75,17 @@ def numpy_attention(p, x):
 
 @pytest.mark.parametrize(("head_dim", "length"), [(None, 1), (None, 5), (5, 5)])
 def test_self_attention(head_dim, length):
-    model = ATTENTION.clone(head_dim=head_dim)
-    x, mask = features(length, 4)
-    weights = weights_of(model, x, mask)
-    states, out = apply(model, weights, x, mask)
-    expected, alphas = numpy_attention(in_float64(weights), real(x, length))
-    close(states[:length], expected, 1e-4)
-    close(out["attention"][:, :length, :length], alphas, 1e-4)
-    assert not states[length:].any()
-    assert not out["attention"][:, length:].any()
-    assert not out["attention"][:, :, length:].any()
+    alphas = []
+
+    def expected(p, x):
+        rows, weights = numpy_attention(p, x)
+        alphas.append(weights)
+        return rows
+
+    more, _ = check(ATTENTION.clone(head_dim=head_dim), expected, length)
+    close(more["attention"][:, :length, :length], alphas[0], 1e-4)
+    assert not more["attention"][:, length:].any()
+    assert not more["attention"][:, :, length:].any()
 
 
 @pytest.mark.parametrize(
@@ -144,23 +159,18 @@ def numpy_grn(p, x, context, relation):
 @pytest.mark.parametrize("context", ["all", "branch3", "none"])
 @pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
 def test_grn(context, relation):
-    length = 7
-    model = GRN(6, context, relation)
-    x, mask = features(length, 4, beyond=0)
-    weights = weights_of(model, x, mask)
-    states, out = apply(model, weights, x, mask)
-    p = in_float64(weights) if weights else {}
-    expected = numpy_grn(p, real(x, length), context, relation)
-    np.testing.assert_allclose(states[:length], expected, rtol=2e-4, atol=2e-5)
-    assert not states[length:].any()
+    def expected(p, x):
+        return numpy_grn(p, x, context, relation)
+
+    more, mask = check(GRN(6, context, relation), expected, 7, rtol=2e-4, beyond=0)
     if relation == "gated":
-        a, b = (real(out[f"relation_{name}"], length) for name in ("from", "to"))
+        a, b = (real(more[f"relation_{name}"], 7) for name in ("from", "to"))
         norms = np.linalg.norm(sigmoid(a[:, None] + b[None]), axis=2)
         spread = np.ptp(norms) or 1.0
-        scores = models.relation_scores(out, mask)
-        close(scores[:length, :length], (norms - norms.min()) / spread, 1e-4)
-        assert not scores[length:].any()
-        assert not scores[:, length:].any()
+        scores = models.relation_scores(more, mask)
+        close(scores[:7, :7], (norms - norms.min()) / spread, 1e-4)
+        assert not scores[7:].any()
+        assert not scores[:, 7:].any()
 
 
 def plain_gated_sum(a, b, x):
@@ -373,29 +383,16 @@ def numpy_lan(p, rows, num_layers, num_heads):
 
 @pytest.mark.parametrize(("num_layers", "num_heads"), [(1, 2), (2, 4), (3, 2)])
 def test_label_attention(num_layers, num_heads):
-    model = LAN.clone(num_layers=num_layers, num_heads=num_heads)
-    x, mask = features(4, 2)
-    weights = weights_of(model, x, mask)
-    states, out = apply(model, weights, x, mask)
-    rows = real(x, 4)
-    scores, shares = numpy_lan(in_float64(weights), rows, num_layers, num_heads)
-    close(states[:4], scores, 1e-4)
-    assert not states[4:].any()
+    shares = []
+
+    def expected(p, x):
+        scores, attention = numpy_lan(p, x, num_layers, num_heads)
+        shares.extend(attention)
+        return scores
+
+    more, _ = check(LAN.clone(num_layers=num_layers, num_heads=num_heads), expected)
     if shares:
-        close(out["label_attention"][:, :, :4], np.stack(shares), 1e-4)
-
-
-@pytest.mark.parametrize("rate", ["dropout", "weight_dropout"])
-@pytest.mark.parametrize("num_layers", [1, 2])
-def test_each_rate_of_label_attention_acts_in_training_alone(rate, num_layers):
-    x, mask = features(4)
-    quiet = LAN.clone(num_layers=num_layers, dropout=0.0, weight_dropout=0.0)
-    noisy, weights = quiet.clone(**{rate: 0.5}), weights_of(quiet, x, mask)
-    plain, _ = apply(quiet, weights, x, mask)
-    np.testing.assert_array_equal(apply(noisy, weights, x, mask)[0], plain)
-    is_same = np.array_equal(apply(noisy, weights, x, mask, key=KEY)[0], plain)
-    # The last layer drops no weights.
-    assert is_same == (rate == "weight_dropout" and num_layers == 1)
+        close(more["label_attention"][:, :, :4], np.stack(shares), 1e-4)
 
 
 def test_scores_are_the_potentials():
@@ -469,18 +466,6 @@ def numpy_two_stream(p, x, y, num_layers, labels, form):
     return np.concatenate([by_words, by_labels], axis=1)
 
 
-def check(model, expected, length, dims):
-    """Compares a module with NumPy; it reads features of some dimensions."""
-    inputs = [features(length, 3, dim, seed=dim)[0] for dim in dims]
-    mask = features(length, 3)[1]
-    weights = weights_of(model, *inputs, mask, scale=0.7)
-    states = apply(model, weights, *inputs, mask)
-    states = states[0] if isinstance(states, tuple) else states
-    wanted = expected(in_float64(weights), *(real(x, length) for x in inputs))
-    np.testing.assert_allclose(states[:length], wanted, rtol=1e-4, atol=2e-5)
-    assert not states[length:].any()
-
-
 @pytest.mark.parametrize(("num_layers", "head_dim"), [(1, 4), (3, 2)])
 def test_relative_transformer(num_layers, head_dim):
     def expected(p, x):
@@ -490,7 +475,7 @@ def test_relative_transformer(num_layers, head_dim):
         return x
 
     model = RelativeTransformer(2, head_dim, num_layers=num_layers)
-    check(model, expected, 4, [WORDS])
+    check(model, expected, dims=[WORDS], scale=0.7)
 
 
 @pytest.mark.parametrize(
@@ -500,17 +485,36 @@ def test_relative_transformer(num_layers, head_dim):
 def test_two_streams(choice):
     num_layers, labels, form = choice
     model = TwoStream(*SIZES, num_layers=num_layers, labels=labels, form=form)
-    check(model, lambda p, x, y: numpy_two_stream(p, x, y, *choice), 4, (WORDS, LABELS))
+
+    def expected(p, x, y):
+        return numpy_two_stream(p, x, y, *choice)
+
+    check(model, expected, dims=(WORDS, LABELS), scale=0.7)
 
 
-@pytest.mark.parametrize("rates", [(0.5, 0.0), (0.0, 0.5), (0.0, 0.0)])
-def test_each_rate_of_two_streams_acts_in_training_alone(rates):
-    (words, mask), (labels, _) = features(3, dim=WORDS), features(3, dim=LABELS)
-    model = TwoStream(*SIZES, *rates, num_layers=1)
-    weights = weights_of(model, words, labels, mask)
-    plain, noisy = (
-        apply(model, weights, words, labels, mask, key=k) for k in (None, KEY)
-    )
-    by_words, by_labels = jnp.split(noisy != plain, 2, axis=1)
-    assert by_words.any() == any(rates)
-    assert by_labels.any() == bool(rates[1])
+@pytest.mark.parametrize(
+    ("model", "dims", "rate", "is_noisy"),
+    [
+        (LAN, (6,), "dropout", [True]),
+        (LAN, (6,), "weight_dropout", [True]),
+        (LAN.clone(num_layers=1), (6,), "dropout", [True]),
+        (LAN.clone(num_layers=1), (6,), "weight_dropout", [False]),  # it has no such
+        (TwoStream(*SIZES, num_layers=1), (5, 3), "dropout", [True, False]),
+        (TwoStream(*SIZES, num_layers=1), (5, 3), "attention_dropout", [True, True]),
+    ],
+)
+def test_each_rate_acts_in_training_alone(model, dims, rate, is_noisy):
+    """By streams."""
+    inputs, mask = [features(4, dim=dim)[0] for dim in dims], features(4)[1]
+    rates = [name for name in vars(model) if name.endswith("dropout")]
+    quiet = model.clone(**dict.fromkeys(rates, 0.0))
+    noisy, weights = quiet.clone(**{rate: 0.5}), weights_of(quiet, *inputs, mask)
+
+    def output(model, key):
+        states = apply(model, weights, *inputs, mask, key=key)
+        return states[0] if isinstance(states, tuple) else states
+
+    plain = output(quiet, KEY)
+    np.testing.assert_array_equal(output(noisy, None), plain)
+    sides = np.split(output(noisy, KEY) != plain, len(is_noisy), axis=1)
+    assert [bool(side.any()) for side in sides] == is_noisy

@@ -8,8 +8,6 @@ import pytest
 from flax import linen as nn
 
 import jaxner
-import train
-from configs import grn
 from jaxner.types import Potentials
 
 VOCABULARY, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])  # 5 labels
@@ -123,16 +121,6 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
             build(encoder={"name": name})
     with pytest.raises(ValueError, match="scael"):
         build(head={"name": f"{package}:Scores", "scael": 1})
-
-
-def test_a_config_takes_a_module_outside_the_package(package, corpus, tmp_path):
-    config = grn.get_config(f"sample,encoder={package}:Twice")
-    config.update_from_flattened_dict(
-        {"data.dir": str(corpus), "num_epochs": 1, "model.encoder.size": 5}
-    )
-    config.data.num_shapes = 1
-    train.main_run(config, tmp_path / "run")
-    assert jaxner.load(tmp_path / "run").model.encoder.size == 5
 
 
 def test_label_ids_outside_the_label_set_are_refused():

@@ -22,7 +22,6 @@ ENCODERS = {
         "first": {"name": "bilstm", "hidden_dim": 5},
         "then": {"name": "attention", "num_heads": 2},
     },
-    "transformer": {"name": "transformer", "num_heads": 2, "head_dim": 4},
     "lan": {"name": "lan", "hidden_dim": 4, "num_layers": 2, "num_heads": 2},
 }
 REFINEMENT = {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 6}
@@ -87,9 +86,10 @@ def test_products_are_exact_unless_jax_is_asked_for_less(name, wanted):
 @pytest.mark.parametrize(
     ("name", "refinement"),
     [
-        *(("bilstm", None), ("idcnn", None)),
-        *slow(("grn", None), ("attention", None), ("transformer", None)),
-        *slow(("lan", None), ("bilstm", REFINEMENT)),
+        ("idcnn", None),
+        *slow(
+            ("grn", None), ("attention", None), ("lan", None), ("bilstm", REFINEMENT)
+        ),
     ],
 )
 def test_bfloat16_is_float32_rounded(name, refinement):

@@ -2,11 +2,9 @@
 
 Each two of them are put together at least once, at the smallest sizes: one training
 step and both kinds of decoding are traced, which compiles nothing and checks all shapes
-and types. Some are run, too. Padding, batch mates and axes of meshes are tried with
-every encoder and with every head.
+and types. Padding, batch mates and axes of meshes are tried with every encoder and with
+every head.
 """
-
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -154,8 +152,6 @@ def learn_and_label(model, weights, batch, gold):
     return after, models.apply(model, trained, first)
 
 
-run = jax.jit(learn_and_label, static_argnums=0)
-
 # In a table with a row for each encoder and a column for each head, the next
 # representation stands to the right and below: so each two meet.
 _NAMES = list(REPRESENTATIONS)
@@ -164,19 +160,11 @@ CASES = [
     for i, encoder in enumerate(ENCODERS)
     for j, head in enumerate(HEADS)
 ]
-RUN = CASES[::7]  # each encoder, and all heads and representations
-REST = [case for case in CASES if case not in RUN]
-
-
-def test_each_two_parts_meet():
-    tables = (ENCODERS, HEADS, REPRESENTATIONS)
-    for first, second in itertools.combinations(range(3), 2):
-        met = {(case[first], case[second]) for case in CASES}
-        assert met == set(itertools.product(tables[first], tables[second]))
 
 
 @pytest.mark.parametrize(
-    ("encoder", "head", "representation"), [*REST[::3], *slow(*REST[1::3], *REST[2::3])]
+    ("encoder", "head", "representation"),
+    [*CASES[::4], *slow(*CASES[1::4], *CASES[2::4], *CASES[3::4])],
 )
 def test_each_two_parts_fit(encoder, head, representation):
     """Traces a step and both decodings; CI checks the shapes in signatures, too."""
@@ -191,25 +179,6 @@ def test_each_two_parts_fit(encoder, head, representation):
     assert jax.tree.map(jnp.shape, after.params) == jax.tree.map(jnp.shape, params)
     assert after.sums["loss"].shape == ()
     assert [array.shape for array in labels] == [(2,), (2,)]
-
-
-@pytest.mark.parametrize(
-    ("encoder", "head", "representation"), [*RUN[:1], *slow(*RUN[1:])]
-)
-def test_a_step_and_a_decoding(encoder, head, representation):
-    model = build(encoder, head, representation)
-    weights = draw_weights(model)
-    after, potentials = run(model, weights, BATCH, GOLD)
-    assert 0 < float(after.sums["loss"]) < 1e3
-    # Not each number: a ReLU may be shut, or a maximum lie elsewhere.
-    for part, old in weights["params"].items():
-        pairs = zip(*map(jax.tree.leaves, (after.params[part], old)), strict=True)
-        changed = [(new != leaf).any() for new, leaf in pairs]
-        assert not changed or any(changed), part
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after.params))
-    _, ruled = decode(potentials, BATCH.mask[0])
-    labels = LEXICON.decode(ruled.tolist())
-    assert not schemes.violations(labels, LEXICON.scheme), labels
 
 
 # A head sees nothing of the encoder but its features.
@@ -318,14 +287,16 @@ def answers(tagger, kind=None, key=None):
 FEW = [("grn", "crf"), ("bilstm", "seq2seq")]  # the others compile for minutes
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("encoder", "head"), [*FEW, *slow(*(pair for pair in PAIRS if pair not in FEW))]
 )
-def test_labels_losses_and_gradients_are_the_same_on_all_axes(encoder, head, kind):
+def test_labels_losses_and_gradients_are_the_same_on_all_axes(encoder, head):
     model = build(encoder, head, "words, fixed cnn, case")
     tagger = jaxner.Tagger(draw_weights(model), model, LEXICON)
-    draws.close(answers(tagger, kind), answers(tagger), 1e-4)
-    if (encoder, kind) == ("grn", "explicit"):  # dropout draws the same masks
+    expected = answers(tagger)
+    # Auto asks least of a model.
+    for kind in KINDS if (encoder, head) in FEW else ("explicit", "manual"):
+        draws.close(answers(tagger, kind), expected, 1e-4)
+    if encoder == "grn":  # dropout draws the same masks
         key = jax.random.key(0)
-        draws.close(answers(tagger, kind, key), answers(tagger, key=key), 1e-4)
+        draws.close(answers(tagger, "explicit", key), answers(tagger, key=key), 1e-4)

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxner import models
 from jaxner.data import vocabulary as vocab
 from jaxner.models import CharacterCNN, CharacterLSTM, IntNet
 from jaxner.models.representation import Capitalisation, Vectors
@@ -313,25 +312,3 @@ def test_words_are_dropped_at_their_rate_and_nothing_else_is():
     assert not vectors[~present].any()
     tolerance = 4 * (RATE * (1 - RATE) / present.sum()) ** 0.5
     assert dropped[present].mean() == pytest.approx(RATE, abs=tolerance)
-
-
-def test_types_come_from_the_vocabulary():
-    vocabulary, _ = vocab.build([["aA1.é"]], ["LOC"])
-    chars = {"types": True, "length": 6, "dim": 2, "width": (1,)}
-    model = build(
-        num_chars=len(vocabulary.chars),
-        char_types=vocabulary.char_types,
-        representation={"words": None, "chars": chars},
-    )
-    types = dict(zip(vocabulary.chars, model.representation.chars.types, strict=True))
-    assert types == {"<pad>": 0, "<unk>": 0, "A": 1, "a": 2, "1": 3, ".": 4, "é": 0}
-
-
-def test_encoders_act_on_separators_which_have_no_features():
-    sentence = draw_sentence(6, 0, separators=(0, 3, 5))
-    module, encoder = represented(caps={"rule": "shape", "dim": 2}), models.IDCNN(4)
-    x = apply(module, weights_of(module, sentence), sentence)
-    assert x.any(axis=1).tolist() == [False, True, True, False, True, False]
-    weights = weights_of(encoder, x, sentence.mask)
-    (stage,), _ = apply(encoder, weights, x, sentence.mask)
-    assert stage[jnp.array([0, 3, 5])].any()

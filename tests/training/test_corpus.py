@@ -189,18 +189,6 @@ def test_devices_take_the_steps_of_one(blocks, parts):
     assert_close(trainer.train(), Trainer(CNN, blocks, parts=parts).train())
 
 
-def test_an_epoch_has_each_sentence_once_and_goes_on_where_it_was_left():
-    corpus = Trainer(blocks=2).corpus
-    batches = list(corpus.epoch([SEED], 1))
-    assert len(batches) == corpus.batches.num_batches
-    assert sum(tokens for _, tokens in batches) == corpus.batches.num_tokens
-    rows = [row for bs, _ in batches for _, b in bs for row in b.rows.ravel().tolist()]
-    assert sorted(row for row in rows if row < 23) == list(range(23))
-    for skip in (0, 1, len(batches) - 1, len(batches)):
-        rest = list(corpus.epoch([SEED], 1, skip))
-        jax.tree.map(np.testing.assert_array_equal, rest, batches[skip:])
-
-
 # --- What a block has -----------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """Measures the papers' claims about what encoders and heads can distinguish.
 
-Where a model must fail, the failure is a proof: an identity of its scores, or sentences
-that are the same for all it sees. That others succeed shows that training is no excuse.
+Where a model must fail, the failure is a proof: an identity of its scores. That others
+succeed shows that training is no excuse.
 """
 
 import jax
@@ -13,7 +13,6 @@ from jaxner import models
 from jaxner.data import probes
 from jaxner.training import probing
 from tests.marks import slow
-from tests.training.cues import cue
 
 XOR = probes.xor()
 BASELINE = {"name": "bilstm", "hidden_dim": 8, "cross": False}
@@ -65,52 +64,6 @@ def test_scores_of_directions_that_never_meet_add_up(encoder, head):
 )
 def test_what_sees_both_sides_at_once_learns_xor(encoder, head):
     result = probing.fit(XOR, encoder=encoder, head={"name": head})
-    assert result.accuracy == 1
-
-
-def reach(encoder):
-    """How far an encoder sees to one side, in tokens; None for any distance."""
-    _, model = probing.build(XOR, encoder=encoder)
-    field = getattr(model.encoder, "receptive_field", None)
-    return field and field // 2
-
-
-@pytest.mark.parametrize("encoder", slow(GRN, CROSS))
-def test_encoders_of_the_whole_sentence_see_any_distance(encoder):
-    assert reach(encoder) is None
-    assert probing.fit(cue(14), encoder=encoder).accuracy == 1
-
-
-ENTITY = cue(1, size=8)
-
-
-def test_independent_labels_beyond_the_field_contradict_the_others():
-    seen, size = reach(IDCNN), len(ENTITY.test[0].scored)
-    result = probing.fit(ENTITY, encoder=IDCNN)
-    types = [
-        [labels[i].partition("-")[2] for i in case.scored]
-        for labels, case in zip(result.labels, ENTITY.test, strict=True)
-    ]
-    for first, second in zip(types[::2], types[1::2], strict=True):
-        assert first[:seen] != second[:seen]  # these tokens see the cue
-        assert first[seen:] == second[seen:]
-    assert result.accuracy == (seen + (size - seen) / 2) / size
-
-
-@pytest.mark.parametrize(
-    ("encoder", "head", "stages"),
-    [
-        (IDCNN, "crf", "last"),
-        *slow(
-            ({**IDCNN, "num_blocks": 2}, "softmax", "sum"),
-            ({**IDCNN, "num_blocks": 2}, "softmax", "last"),
-        ),
-    ],
-)
-def test_what_keeps_a_long_entity_of_one_type(encoder, head, stages):
-    result = probing.fit(
-        ENTITY, encoder=encoder, head={"name": head}, objective={"stages": stages}
-    )
     assert result.accuracy == 1
 
 

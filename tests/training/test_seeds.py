@@ -118,15 +118,6 @@ def test_each_seed_has_its_patience(corpus, tmp_path):
         assert [p["epoch"] for p in latest.progress()["seeds"]] == [2, 2]
 
 
-def test_a_summary_of_equal_scores_has_no_spread():
-    summary = seeds.summarise(
-        {s: {"best_epoch": 1, "dev": {"accuracy": 90.0}} for s in range(3)}
-    )
-    assert summary["figure"] == "accuracy"
-    assert summary["dev"]["interval"] == [90.0, 90.0]
-    assert summary["dev"]["std"] == 0
-
-
 @pytest.mark.slow
 def test_restarts_may_have_frozen_weights_of_their_own(corpus, tmp_path):
     """Vectors are divided by a deviation to which drawn vectors add."""
