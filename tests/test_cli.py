@@ -268,9 +268,7 @@ def test_the_cache_is_where_the_system_keeps_caches(as_before, tmp_path):
     assert cache.folder() == tmp_path / "local" / "jaxner"
 
 
-def test_a_choice_goes_before_the_variable_of_jax_and_this_before_the_default(
-    as_before, tmp_path
-):
+def test_a_choice_goes_before_the_variable_of_jax(as_before, tmp_path):
     as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
     as_before.setenv("JAX_COMPILATION_CACHE_DIR", "given")
     before = jax.config.jax_compilation_cache_dir
@@ -285,9 +283,6 @@ def test_a_choice_goes_before_the_variable_of_jax_and_this_before_the_default(
     assert (tmp_path / "mine").is_dir()
     cache.use("off")
     assert not jax.config.jax_enable_compilation_cache
-
-
-def test_a_cache_that_cannot_be_made(as_before, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         cache.use(str(tmp_path / "file" / "x"))

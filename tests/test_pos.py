@@ -1,7 +1,6 @@
 """Tagging of parts of speech, from a treebank's files to scores and predictions."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -126,40 +125,6 @@ def test_what_has_no_meaning_for_tags_is_refused(
     split = [] if "--data" in arguments[0] else ["--split=dev"]
     with pytest.raises((ValueError, OSError), match=message):
         evaluated("--workdir", finished, *split, *arguments)
-
-
-@pytest.mark.slow
-def test_a_resumed_run_stops_when_accuracy_no_longer_rises(
-    finished, treebank, tmp_path, capsys
-):
-    run = shutil.copytree(finished, tmp_path / "run")
-    config = config_of(treebank, num_epochs=40)
-    config.patience = 1
-    result = train.main_run(config, run)
-    out = capsys.readouterr().out
-    assert "Stopped: dev accuracy has not improved for 1 epoch (best: " in out
-    assert "test has tags that train lacks, which the tagger will miss: RARE" in out
-    accuracies = [line["dev_accuracy"] for line in Workdir(run).metrics()]
-    assert accuracies[:3] == [m["dev_accuracy"] for m in Workdir(finished).metrics()]
-    assert result["best_epoch"] == 1 + int(np.argmax(accuracies)) < 40
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"scheme": "BIOES"}, r"Label 'N' is neither .*\(scheme tags\)"),
-        ({"scheme": "Tags"}, "Unknown .*scheme 'Tags'; known: .*BILOU.* tags"),
-        ({"label_column": 11}, "11"),
-    ],
-)
-def test_wrong_settings_leave_no_run_behind(changes, message, treebank, tmp_path):
-    config = config_of(treebank)
-    config.data.update(changes)
-    if changes.get("scheme") == "Tags":
-        config.data.dir = None
-    with pytest.raises(ValueError, match=message):
-        train.main_run(config, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):

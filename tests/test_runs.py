@@ -313,9 +313,7 @@ def test_restarts_are_chosen_by_their_seed(run, tmp_path):
     assert len(jaxner.load(folder, seed="all")) == 2
     assert not isinstance(jaxner.load(folder, seed=11), jaxner.Ensemble)
     for seed in (None, 0, "some"):
-        with pytest.raises(ValueError, match="seeds 3, 11") as error:
+        with pytest.raises(ValueError, match="seeds 3, 11"):
             jaxner.load(folder, seed=seed)
-        assert "--" not in str(error.value)
-    with pytest.raises(ValueError, match="no restarts") as error:
+    with pytest.raises(ValueError, match="no restarts"):
         jaxner.load(run, seed=0)
-    assert "--" not in str(error.value)

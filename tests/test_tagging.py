@@ -11,8 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxner
@@ -20,7 +18,6 @@ from jaxner import models, tagging
 from jaxner.data import corpora, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
-from tests.sentences import spelled
 
 
 @pytest.fixture(scope="module")
@@ -188,23 +185,6 @@ def test_python_keeps_compiled_programs_as_commands_do(finished, tmp_path):
 
 # --- Batches -------------------------------------------------------------------------
 
-SIZES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 300)), max_size=40)
-
-
-@given(SIZES, st.integers(1, 8))
-@settings(max_examples=80)
-def test_a_plan_holds_every_sentence_once(sizes, passes):
-    taken, most = [], tagging._TOKENS["cpu"] // passes
-    for (length, width), size, rows in tagging._plan(sizes, most):
-        assert 1 <= len(rows) <= size == 1 << (size.bit_length() - 1)
-        assert size == 1 or size * length <= min(most, tagging._CHARS // width)
-        for i in rows:
-            tokens, chars = sizes[i]
-            assert tokens <= length
-            assert chars <= width
-        taken += rows
-    assert sorted(taken) == list(range(len(sizes)))
-
 
 def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences):
     """Those among the characters draw a mask for each token, in each pass."""
@@ -256,30 +236,3 @@ def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):
     assert jaxner.tag(params, text[:12]) == labels[:12]
     cut = [[token[:most] for token in tokens] for tokens in text[-2:]]
     assert jaxner.tag(params, cut) == labels[-2:]
-
-
-class Computed:
-    """Counts the results on the device."""
-
-    there = most = 0
-
-    def __init__(self, array):
-        self.array = array
-        Computed.there += 1
-        Computed.most = max(Computed.most, Computed.there)
-
-    def __array__(self, *args, **options):
-        Computed.there -= 1
-        return self.array
-
-
-@pytest.mark.parametrize("count", [1, 16, 50])
-def test_few_batches_are_in_flight_at_once(params, count, monkeypatch):
-    monkeypatch.setattr(Computed, "there", 0)
-    monkeypatch.setattr(Computed, "most", 0)
-    monkeypatch.setattr(tagging, "_TOKENS", {"cpu": 8})  # a batch is one sentence
-    chars = np.ones((4, 1), np.int32)
-    text = [spelled(i + np.arange(4), chars, chars[:, 0] > 0) for i in range(count)]
-    rows = tagging.over_batches(lambda batch: Computed(batch.words), params, text)
-    assert [row.tolist() for row in rows] == [s.words.tolist() for s in text]
-    assert (Computed.there, Computed.most) == (0, min(count, tagging._PENDING))

@@ -12,7 +12,7 @@ import pytest
 import jaxner
 from jaxner import __main__, inference, models
 from jaxner.answers.temperature import fit, measure
-from jaxner.data import batching, corpora, formats, schemes
+from jaxner.data import batching, corpora, formats
 from jaxner.runs import Workdir
 from tests.test_decoding import tiny
 
@@ -99,29 +99,6 @@ def test_documents_are_fitted_as_one(tmp_path):
         logs = np.log(chances[range(len(labels)), labels])
         total -= logs[np.asarray(joined.words) > 0].sum()
     assert fit(tagger, split).before == pytest.approx(total / 4, rel=1e-5)
-
-
-@pytest.mark.slow
-def test_entities_are_measured(params, corpus):
-    split = corpora.load(None, "dev", directory=corpus)
-    result = measure(params, split)
-    predicted = jaxner.entities(params, [list(e.tokens) for e in split.examples])
-    gold = [set(schemes.to_spans(e.labels)) for e in split.to_scheme("BIOES")]
-    pairs = [
-        (e.probability, (e.start, e.end, e.type) in right)
-        for entities, right in zip(predicted, gold, strict=True)
-        for e in entities
-    ]
-    assert result.entities.reliability.counts.sum() == len(pairs)
-    brier = np.mean([(p - right) ** 2 for p, right in pairs])
-    assert result.entities.brier == pytest.approx(brier, rel=1e-5)
-    assert result.entities.share == np.mean([right for _, right in pairs])
-    assert result.curve.kept[-1] == len(pairs)
-    right = sum(right for _, right in pairs)
-    assert result.curve.recall[-1] == pytest.approx(right / sum(map(len, gold)))
-    wider = measure(params, split, n_best=8)
-    assert wider.curve.recall[-1] >= result.curve.recall[-1]
-    assert wider.tokens.brier == pytest.approx(result.tokens.brier)
 
 
 def test_labels_that_training_never_saw_are_left_out(params, tmp_path):
