@@ -6,7 +6,9 @@ function is called. Commands print the message in one line and end with status 1
 
 from __future__ import annotations
 
+import importlib
 import os
+from typing import Any
 
 
 class InputError(ValueError):
@@ -50,7 +52,10 @@ class MissingFileError(DamagedFileError, FileNotFoundError):
     __str__ = InputError.__str__
 
 
-def needs(feature: str, *packages: str) -> ImportError:
-    """Returns the error that something needs packages that are not installed."""
-    listed = " and ".join(packages)
-    return ImportError(f"{feature} needs {listed}: pip install {' '.join(packages)}")
+def optional(module: str, feature: str) -> Any:
+    """Returns a module that only one feature needs; ImportError: it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise ImportError(f"{feature} needs {package}: pip install {package}") from None

@@ -19,7 +19,7 @@ from typing import Any
 from jaxner.data import corpora, formats, schemes
 from jaxner.data.corpora import Split, is_invisible
 from jaxner.data.formats import Example
-from jaxner.errors import InputError, needs
+from jaxner.errors import InputError, optional
 from jaxner.wording import counted
 
 LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -366,10 +366,7 @@ def content(
 
 def page(values: Mapping[str, Any]) -> str:
     """Returns the `content` as an HTML page, escaped; ImportError without jinja2."""
-    try:
-        import jinja2
-    except ImportError:
-        raise needs("--html", "jinja2") from None
+    jinja2 = optional("jinja2", "--html")
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True)
     text = environment.get_template("audit.html.jinja").render(**values)

@@ -56,10 +56,7 @@ class WordPiece:
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
-        try:
-            import tokenizers
-        except ImportError:
-            raise errors.needs("A tagger with word pieces", "tokenizers") from None
+        tokenizers = errors.optional("tokenizers", "A tagger with word pieces")
         model = tokenizers.models.WordPiece(
             self._ids, unk_token=_UNKNOWN, max_input_chars_per_word=self.max_chars
         )

@@ -373,12 +373,7 @@ def _kind(path: Path) -> str:
 
 def _library(kind: str) -> Any:
     """Returns the library that reads and writes a kind of file."""
-    try:
-        if kind != ".safetensors":
-            import h5py as library
-        else:
-            import safetensors as library
-            import safetensors.numpy
-    except ImportError as error:
-        raise errors.needs(f"A {kind} file", str(error.name)) from None
-    return library
+    if kind != ".safetensors":
+        return errors.optional("h5py", f"A {kind} file")
+    errors.optional("safetensors.numpy", f"A {kind} file")
+    return errors.optional("safetensors", f"A {kind} file")

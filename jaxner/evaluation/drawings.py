@@ -35,15 +35,7 @@ def check(path: str) -> None:
         raise InputError(
             f"Expected a plot with the suffix {', '.join(SUFFIXES)}, got {path!r}"
         )
-    require("A plot")
-
-
-def require(feature: str) -> None:
-    """Raises ImportError if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise errors.needs(feature, "matplotlib") from None
+    errors.optional("matplotlib", "A plot")
 
 
 def curves(
@@ -176,9 +168,7 @@ def _drawn(
     path: str | None = None,
 ) -> str:
     """Returns what a function plots as SVG with unique ids, or writes it to a file."""
-    require("A drawing")
-    import matplotlib
-
+    matplotlib = errors.optional("matplotlib", "A drawing")
     matplotlib.use("Agg")  # no screen is needed
     from matplotlib import pyplot
 

@@ -46,8 +46,8 @@ def check(path: str | os.PathLike[str], *paths: str | os.PathLike[str] | None) -
                 f"Expected two files, got {file} twice: it is the report's"
             )
         disk.check(file, *paths)
-    drawings.require("A report")
-    _jinja2()
+    for module in ("matplotlib", "jinja2"):
+        errors.optional(module, "A report")
 
 
 def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
@@ -78,7 +78,7 @@ def _files(path: str | os.PathLike[str]) -> list[Path]:
 
 def html(content: Value) -> str:
     """Returns a report as one HTML page."""
-    jinja2 = _jinja2()
+    jinja2 = errors.optional("jinja2", "A report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jaxner.evaluation"),
         autoescape=True,
@@ -200,11 +200,3 @@ def _safe(drawing: str) -> Any:
     import markupsafe
 
     return markupsafe.Markup(drawing)
-
-
-def _jinja2() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise errors.needs("A report", "jinja2") from None
-    return jinja2

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import fields
-from jaxner.errors import InputError, needs
+from jaxner.errors import InputError, optional
 from jaxner.models.bert import BERT
 from jaxner.models.model import map_named, named
 from jaxner.types import Weights
@@ -136,16 +136,13 @@ def fill(weights: Weights, folder: str | os.PathLike[str]) -> Weights:
 
 def _tensors(folder: Path) -> dict[str, np.ndarray]:
     """Returns the encoder's tensors under their current names."""
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-    except ImportError:
-        raise needs("A pretrained encoder", "safetensors") from None
+    files = optional("safetensors.numpy", "A pretrained encoder")
+    error_of_files = optional("safetensors", "A pretrained encoder").SafetensorError
     tensors: dict[str, np.ndarray] = {}
     for path in _files(folder):
         try:
-            tensors.update(load_file(path))
-        except (SafetensorError, OSError) as error:
+            tensors.update(files.load_file(path))
+        except (error_of_files, OSError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
     current_ones = {}

@@ -160,8 +160,5 @@ class Monitor:
 
 
 def _summary_writer(folder: Path):
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError:
-        raise errors.needs("--config.tensorboard", "tensorboardX") from None
-    return SummaryWriter(str(folder))
+    library = errors.optional("tensorboardX", "--config.tensorboard")
+    return library.SummaryWriter(str(folder))
