@@ -11,6 +11,8 @@ import os
 import secrets
 from pathlib import Path
 
+from jaxner.errors import InputError
+
 
 def expanded(path: str | os.PathLike[str]) -> Path:
     """Returns a path with the user's home folder in the place of `~`."""
@@ -39,6 +41,14 @@ def check(
             raise ValueError(
                 f"Expected two files, got {path} twice: to read and to write"
             )
+
+
+def read_text(path: Path) -> str:
+    """Returns the text of a file in UTF-8."""
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"expected text in UTF-8: {error}", path) from None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -183,7 +183,8 @@ def show(
     from jaxner.answers.entities import entities, entity_types
 
     params = tagger.load(str(workdir))
-    text = _read(file)
+    file = Path("-") if file is None else file
+    text = sys.stdin.read() if str(file) == "-" else disk.read_text(file)
     cut: Any = functools.partial(_by_line, tokenizer)
     answer = entities(
         params,
@@ -197,15 +198,6 @@ def show(
         print(f"The page is in {html}")
     else:
         Console(highlight=False, soft_wrap=True).print(shown)
-
-
-def _read(path: Path | None) -> str:
-    if path is None or str(path) == "-":
-        return sys.stdin.read()
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"expected text in UTF-8: {error}", path) from None
 
 
 def _by_line(tokenizer: str | None, text: str) -> list[list[tuple[int, int]]]:

@@ -527,6 +527,14 @@ def load_json(line: str) -> dict[str, Any]:
     return record
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the JSON object in a file."""
+    try:
+        return load_json(disk.read_text(path))
+    except InputError as error:
+        raise InputError(error.message, path) from None
+
+
 def json_pieces(record: Mapping[str, Any], options: Options) -> list[Piece]:
     """Returns the sentences of a record: one if it has tokens, else its text's."""
     text, words = record.get("text"), record.get("tokens")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxner import errors
+from jaxner import disk, errors
+from jaxner.data import formats
 from jaxner.errors import InputError
 from jaxner.types import Pieces
 
@@ -153,7 +153,7 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
     path, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
     lower, chinese, max_chars = "lowercase", "handle_chinese_chars", 100
     if path.is_file():
-        content = _object(path)
+        content = formats.read_json(path)
         options = content.get("normalizer") or {}
         try:
             model = content["model"]
@@ -167,9 +167,9 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
             message = "expected a WordPiece model whose pieces have the ids 0, 1, 2, …"
             raise InputError(message, path)
     elif listed.is_file():
-        vocab = tuple(_text(listed).removesuffix("\n").split("\n"))
+        vocab = tuple(disk.read_text(listed).removesuffix("\n").split("\n"))
         path = Path(folder, "tokenizer_config.json")
-        options = _object(path) if path.is_file() else {}
+        options = formats.read_json(path) if path.is_file() else {}
         lower, chinese = "do_lower_case", "tokenize_chinese_chars"
     else:
         raise FileNotFoundError(
@@ -190,21 +190,3 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
         return WordPiece(vocab, max_length, lowercase, accents, is_chinese, max_chars)
     except InputError as error:
         raise InputError(error.message, folder) from None
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file."""
-    try:
-        content = json.loads(_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error}", path) from None
-    if not isinstance(content, dict):
-        raise InputError("expected a JSON object", path)
-    return content
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error}", path) from None

@@ -6,7 +6,6 @@ This module downloads nothing and opens no pickle.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxner import fields
+from jaxner.data import formats
 from jaxner.errors import InputError, optional
 from jaxner.models.bert import BERT
 from jaxner.models.model import map_named, named
@@ -65,7 +65,7 @@ def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
             "save_pretrained writes it, with config.json, model.safetensors and "
             "vocab.txt or tokenizer.json."
         )
-    config = _object(path)
+    config = formats.read_json(path)
     for name, value in _FIXED.items():
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
@@ -160,7 +160,7 @@ def _files(folder: Path) -> list[Path]:
     if whole.is_file():
         return [whole]
     if index.is_file():
-        files = _object(index).get("weight_map")
+        files = formats.read_json(index).get("weight_map")
         if not isinstance(files, dict) or {*map(type, files.values())} - {str}:
             raise InputError("expected weight_map, from tensors to files", index)
         return [folder / name for name in sorted(set(files.values()))]
@@ -171,14 +171,3 @@ def _files(folder: Path) -> list[Path]:
             "with transformers, and save it by save_pretrained(safe_serialization=True)"
         )
     raise FileNotFoundError(f"Neither {whole.name} nor {index.name} in {folder}")
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", path) from None
-    if not isinstance(content, dict):
-        raise InputError("expected a JSON object", path)
-    return content
