@@ -69,9 +69,7 @@ def test_types_that_training_never_saw_are_missed_not_fatal(
     [
         ("", "--workdir"),
         ("--workdir nowhere", "nowhere"),
-        ("--workdir {run} --data nowhere.conll", "nowhere.conll"),
         ("--workdir {run} --split tset", "tset"),
-        ("--workdir {run} --data tests", "tests"),
         ("--workdir {run} --data x --split dev", "--split"),
         ("--workdir {run} --report r.html --decoding n_best", "n_best"),
         ("--workdir {run},{run} --report r.html --json r.json", "--json"),

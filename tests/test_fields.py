@@ -3,29 +3,12 @@
 import math
 from typing import Annotated
 
-import flax.linen as nn
 import pytest
 
 from jaxner import fields
-from jaxner.fields import Count, Derived, OneOf, Range, Rate, Size
+from jaxner.fields import Count, OneOf, Range, Rate, Size
 
 WORD = Annotated[str, OneOf(("top", "mix"))]
-
-
-class Own(nn.Module):
-    part: nn.Module
-    num_labels: Derived
-    size: Size = 3
-    rate: Rate | None = None
-    widths: Size | tuple[Size, ...] = 3
-    layer: WORD | Count = "top"
-
-
-def test_options_are_what_a_flag_can_set():
-    options = fields.of(Own)
-    assert [x.kind for x in options.values()] == [int, float, object, object]
-    assert [x.default for x in options.values()] == [3, None, 3, "top"]
-    assert set(fields.names(Own)) >= {"part", "num_labels", *options}
 
 
 @pytest.mark.parametrize(

@@ -326,9 +326,7 @@ def test_verdicts_by_runs():
     assert judged(low, high)[3] == "does not hold"
     assert judged(high, (90.0, 91.5, 92.0))[3] == "not yet decidable"
     assert judged((90.0,), ()) == ["", "1, 0", "", "not yet decidable"]
-
-
-def test_one_or_two_runs_decide_nothing():
+    # One or two runs decide nothing.
     name = "conlleval: grn/conll2003 0 91.0 > cnn-bilstm-crf/conll2003 0 90.0"
     row = judged((91.0,), (90.0,), {name: 0.01})
     assert row == ["+1.00", "1, 1", "0.010 (bootstrap, one seed)", "not yet decidable"]

@@ -5,7 +5,6 @@ import pydoc
 import re
 import subprocess
 import sys
-import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -60,6 +59,9 @@ def test_every_public_name_has_its_home():
     assert {name: module for module, _, name in lines} == jaxner._HOMES
     for _, there, name in lines:
         assert getattr(jaxner, name).__name__ == there
+    shown = dir(jaxner)
+    assert {*jaxner.__all__, "inference", "data", "__version__"} <= set(shown)
+    assert all(getattr(jaxner, name) is not None for name in shown)
     with pytest.raises(AttributeError, match="has no attribute 'tagg'"):
         jaxner.tagg  # noqa: B018
 
@@ -68,6 +70,7 @@ def test_the_citation_has_the_version_of_the_package():
     version = re.compile(r'^version\W+([0-9.]+)"?$', re.MULTILINE)
     texts = [(ROOT / x).read_text("utf-8") for x in ("CITATION.cff", "pyproject.toml")]
     assert version.findall(texts[0]) == version.findall(texts[1])
+    assert version.findall(texts[1]) == [jaxner.__version__]
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
@@ -82,13 +85,3 @@ def test_no_file_tells_to_install_a_name_that_is_on_no_registry():
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".md", ".j2", ".yaml", ".sh"):
                 assert "jaxner[" not in path.read_text("utf-8"), path
-
-
-def test_the_package_shows_its_names_modules_and_version():
-    shown = dir(jaxner)
-    assert {*jaxner.__all__, "inference", "data", "__version__"} <= set(shown)
-    assert "TYPE_CHECKING" not in shown
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert jaxner.__version__ == project["version"]
-    for name in shown:
-        assert getattr(jaxner, name) is not None

@@ -186,7 +186,7 @@ def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, monkeypatch, name, ca
         go(stub, path)
     if not path.exists():
         with (tmp_path / f"{name}.part").open("ab") as file:
-            file.write(b"half a li")  # of a write that was under way
+            file.write(b"half a li" * 999)  # of a write that was under way
         done = go(stub, path)
         assert (done.records, done.sentences) == (60, 60)
     assert texts(path) == EXPECTED

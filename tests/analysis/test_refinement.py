@@ -150,16 +150,6 @@ def test_without_dropout_the_draft_is_the_mean_attention_of_its_layer(lan, split
         assert read.draft[:, 0].tolist() == chances.argmax(axis=1).tolist()
 
 
-def test_passes_with_dropout_depend_on_the_seed_alone(lan, split):
-    runs = []
-    for seed in (0, 0, 1):
-        options = dataclasses.replace(lan.model.mc_dropout, seed=seed)
-        model = lan.model.clone(mc_dropout=options)
-        runs.append(refinement.traces(dataclasses.replace(lan, model=model), split))
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-
-
 def test_table_1_counts_each_kind_of_change():
     gold = [["A", "B", "C", "A"]]
     trace = refinement.Trace(

@@ -61,20 +61,3 @@ def test_what_would_steer_a_terminal_is_replaced():
     entity = Entity("a\x1b[2J", 0, 1, 0, 5, "X", 1.0)
     shown = highlights.highlighted("a\x1b[2J\x9bz\ud800\t", [entity], ["X"])
     assert shown.plain == "a\ufffd[2J X\xa099%\ufffdz\ufffd\t"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["{bad}"], "bad.txt"),
-        (["nowhere.txt"], "nowhere.txt"),
-        (["{bad}", "--html", "/no/where"], "/no/where"),
-        (["{bad}", "--min-probability", "3"], "at most 1"),
-    ],
-)
-def test_wrong_input_says_what_is_wrong(arguments, message, finished, tmp_path, capsys):
-    (tmp_path / "bad.txt").write_bytes(b"Rome\ncaf\xe9")
-    arguments = [a.format(bad=tmp_path / "bad.txt") for a in arguments]
-    with pytest.raises(SystemExit):
-        __main__.main(["show", *arguments, "--workdir", str(finished)])
-    assert message in capsys.readouterr().err

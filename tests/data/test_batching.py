@@ -142,26 +142,6 @@ def test_bounds_are_the_best_of_all_choices(lengths, count):
     assert padded_size(lengths, chosen) == best
 
 
-SIZES = st.lists(
-    st.tuples(st.integers(1, 30), st.integers(1, 50), st.integers(1, 20)), min_size=1
-)
-
-
-@given(SIZES, st.integers(1, 6))
-@settings(max_examples=60)
-def test_every_block_has_a_shape(sizes, count):
-    sizes = np.array(sizes)
-    largest = Shape(*(sizes.max(axis=0) + 1).tolist())
-    chosen = batching.choose(sizes, largest, count)
-    assert len(chosen) <= count
-    assert chosen[-1] == largest
-    assert [shape.tokens for shape in chosen] == sorted({s.tokens for s in chosen})
-    for size in sizes.tolist():
-        number = batching.fit(size, chosen)
-        fits = [(np.array(size) <= shape).all() for shape in chosen]
-        assert fits.index(True) == number
-
-
 def test_a_shape_must_save_and_rare_long_words_widen_few():
     sizes = np.array([[n, 5, 5] for n in (99, 100) * 50])
     assert batching.choose(sizes, Shape(100, 5, 5), 5) == [Shape(100, 5, 5)]

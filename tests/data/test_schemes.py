@@ -111,23 +111,6 @@ def test_labels_without_prefixes_are_known_from_other_columns():
     assert not schemes.is_io(["O", *map(str, range(100, 200))])
 
 
-NAMES = ("S-B", "O", *(f"{p}-{k}" for k in ("A", "A-x") for p in "BIESLU"))
-
-
-@given(st.lists(st.sampled_from(NAMES), max_size=9))
-def test_walking_along_the_arrays_reads_the_spans(labels):
-    kinds, types, goes_on = schemes.label_types(NAMES)
-    assert kinds == ("A", "A-x", "B")
-    ids = [NAMES.index(label) for label in labels]
-    spans = []
-    for t, y in enumerate(ids):
-        if t and goes_on[ids[t - 1], y]:
-            spans[-1] = spans[-1]._replace(end=t + 1)
-        elif types[y] >= 0:
-            spans.append(Span(t, t + 1, kinds[types[y]]))
-    assert spans == schemes.to_spans(labels)
-
-
 def test_what_no_labels_can_write_is_refused():
     for span in ((1, 3, "B"), (2, 4, "A"), (2, 2, "A"), (2, 3, "")):
         with pytest.raises(InputError):

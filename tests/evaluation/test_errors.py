@@ -45,7 +45,6 @@ def test_each_kind_is_found():
         # boundary, both wrong.
         ("B-A E-A", "B-A E-A", 1, 1, 1, 1),
         ("O O", "B-A E-A", 0, 0, 0, 0),
-        ("B-A E-A", "O O", 0, 0, 0, 0),
         ("B-A E-A", "B-B E-B", 0, 1, 1, 0),
         ("B-A I-A E-A", "O B-A E-A", 0, 0, 1, 1),
         ("B-A I-A E-A", "O B-B E-B", 0, 0, 1, 0),
