@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 from jaxner import models
 from jaxner.models import (
@@ -302,6 +303,12 @@ def test_bilstm(choice, float64):
     assert states.dtype == jnp.float64
     close(states[:4], numpy_bilstm(weights["params"], real(x, 4), *choice), 1e-12)
     assert not states[4:].any()
+
+    @jax.jit
+    def loss(weights, x):
+        return jnp.sum(jnp.sin(apply(model, weights, x, mask)[0]))
+
+    check_grads(loss, (weights, x), order=1, modes=["rev"])
 
 
 def test_the_memory_is_a_sum_in_float32():
