@@ -380,20 +380,21 @@ def load(
     return dataclasses.replace(loaded, notes=tuple(notes))
 
 
-def find_vectors(name: str | os.PathLike[str]) -> Path:
+def find_vectors(name: str | os.PathLike[str], folder: str | None = None) -> Path:
     """Returns the path of a vector file, `.gz` or not; FileNotFoundError if missing.
 
-    `name` is a path, or a file in `data_folder()` or in its folder `vectors`.
+    `name` is a path, or below the folder, `data_folder()` or its folder `vectors`.
     """
-    places = (Path(), data_folder() / "vectors", data_folder())
+    data = data_folder()
+    places = (Path(), Path(folder or ""), data / "vectors", data)
     tried = [place / f"{name}{ending}" for place in places for ending in ("", ".gz")]
     for path in tried:
         if path.is_file():
             return path
-    sought = ", ".join(dict.fromkeys(map(str, tried)))  # list an absolute path once
+    sought = ", ".join(dict.fromkeys(map(str, tried)))  # each path once
     raise FileNotFoundError(
-        f"No word vectors {str(name)!r}; tried {sought}. Set {DATA_VARIABLE} to the "
-        "folder that holds vectors/, or give a path. GloVe vectors are at "
+        f"No vectors {str(name)!r}; tried {sought}. Set {DATA_VARIABLE} to the folder "
+        "that holds vectors/, or give a path. GloVe vectors are at "
         "https://nlp.stanford.edu/projects/glove; for others, see their authors' pages"
     )
 

@@ -128,12 +128,7 @@ def _load(options: Mapping[str, Any], name: str) -> Split:
 def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
     """Returns the file of a split's precomputed vectors; None if the run has none.
 
-    The file is `contextual` with the split's name for {split}: that path itself, or
-    below the corpus's folder or the data folder.
-
-    Raises:
-        FileNotFoundError: The file is missing.
-        InputError: The path is the same for all splits.
+    The file is `contextual` with the split's name for {split}; see `corpora`.
     """
     pattern = options.get("contextual")
     if not pattern:
@@ -143,14 +138,7 @@ def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
             "Expected {split} in --config.data.contextual, since each split has its "
             f"own file, got {pattern!r}; an example is elmo/{{split}}.hdf5"
         )
-    folder = corpora.data_folder()
-    places = [Path(), Path(options.get("dir") or ""), folder / "vectors", folder]
-    tried = [place / pattern.replace("{split}", split) for place in places]
-    for path in tried:
-        if path.is_file():
-            return path
-    names = ", ".join(dict.fromkeys(map(str, tried)))
-    raise FileNotFoundError(f"No file of vectors for {split}; tried {names}")
+    return corpora.find_vectors(pattern.replace("{split}", split), options.get("dir"))
 
 
 def _with_vectors(split: Split, path: str | Path | None) -> Split:
