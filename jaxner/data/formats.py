@@ -681,10 +681,7 @@ def _texts(example: Example) -> tuple[str, list[tuple[int, int, str]]]:
     text, offsets = example.text, example.offsets
     if text is None or offsets is None:
         text = " ".join(example.tokens)
-        sizes = map(len, example.tokens)
-        ends = itertools.accumulate(sizes, lambda end, size: end + 1 + size)
-        pairs = zip(example.tokens, ends, strict=True)
-        offsets = [(end - len(token), end) for token, end in pairs]
+        offsets = [token[1:] for token in tokens.located(text, example.tokens)]
     spans = schemes.to_spans(example.labels)
     return text, [(offsets[a][0], offsets[b - 1][1], kind) for a, b, kind in spans]
 
