@@ -178,10 +178,9 @@ def plain_gated_sum(a, b, x):
     return jnp.sum(jax.nn.sigmoid(a[:, None] + b[None]) * x[None], axis=1)
 
 
-@pytest.mark.parametrize("scale", [1.0, 43.0])
-def test_gated_sum_equals_the_plain_form(scale):
+def test_gated_sum_equals_the_plain_form():
     rng = np.random.default_rng(0)
-    a, b = (scale * rng.uniform(-1, 1, size=(9, 4)) for _ in range(2))
+    a, b = (43 * rng.uniform(-1, 1, size=(9, 4)) for _ in range(2))
     x, weight = rng.normal(size=(2, 9, 4))
     inputs = [jnp.asarray(v, jnp.float32) for v in (a, b, x)]
 

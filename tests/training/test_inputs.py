@@ -289,12 +289,11 @@ def test_wrong_settings_are_refused(short, vectors, bert, tmp_path):
         config.model.representation.vectors = part
         with pytest.raises(InputError, match=r"data\.contextual"):
             schema.check(config.to_dict())
-    config = bert_config(short, bert)
-    for folder, message in ((None, "pretrained"), (tmp_path, r"config\.json says 4")):
-        shutil.copytree(bert, tmp_path, dirs_exist_ok=True)
-        sizes = json.loads((bert / "config.json").read_text()) | {"vocab_size": 4}
-        (tmp_path / "config.json").write_text(json.dumps(sizes))
-        config.data.pretrained = folder and str(folder)
+    config, folder = bert_config(short, bert), shutil.copytree(bert, tmp_path / "bert")
+    sizes = json.loads((bert / "config.json").read_text()) | {"vocab_size": 4}
+    (folder / "config.json").write_text(json.dumps(sizes))
+    for path, message in ((None, "pretrained"), (str(folder), r"config\.json says 4")):
+        config.data.pretrained = path
         with pytest.raises(InputError, match=message):
             build(config)
 
