@@ -4,10 +4,11 @@ Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001; Rabiner,
 Tutorial on Hidden Markov Models", Proc. IEEE 77(2), 1989. Shape letters: `T` tokens,
 `L` labels, `N` labellings.
 
-For a CRF, every kernel is a scan that takes O(T·L²) time. Its messages are normalised
-at each token and the normalisers are summed once, at the end: float32 stays exact to
-rounding for thousands of tokens. Marginals are never exp(alpha + beta - log Z), which
-loses all digits in float32.
+For a CRF, every kernel is a scan that takes O(T·L²) time; on accelerators, log Z, its
+gradient, marginals and Viterbi are trees (see `tree`). Messages are normalised at each
+token and the normalisers are summed once, at the end: float32 stays exact to rounding
+for thousands of tokens. Marginals are never exp(alpha + beta - log Z), which loses all
+digits in float32.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 from jax.nn import log_softmax, logsumexp, softmax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from jaxner.inference import tree
 from jaxner.types import FORBIDDEN, Potentials
 
 HIGHEST = jax.lax.Precision.HIGHEST  # accelerators would round products to 8 or 10 bits
@@ -193,15 +195,21 @@ def log_partition(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
     """
     if not is_chain(potentials):
         return jnp.sum(logsumexp(potentials.emissions, axis=-1), where=mask)
-    return _log_partition(varying(potentials, potentials.emissions, mask), mask)
+    inputs = varying(potentials, potentials.emissions, mask), mask
+    scan, default = _log_partition, tree.log_partition
+    return jax.lax.platform_dependent(*inputs, cpu=scan, default=default)
 
 
 def marginals(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
     """Returns p(label at t); zero under padding."""
     if not is_chain(potentials):
         return jnp.where(mask[:, None], softmax(potentials.emissions), 0.0)
-    alphas, _ = forward(potentials, mask)
-    return expected(potentials, alphas, mask).emissions
+
+    def scan(potentials, mask):
+        return expected(potentials, forward(potentials, mask)[0], mask).emissions
+
+    inputs = potentials, mask
+    return jax.lax.platform_dependent(*inputs, cpu=scan, default=tree.marginals)
 
 
 def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
@@ -232,13 +240,21 @@ def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
 
 
 def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
-    """Returns the best labelling; 0 under padding, the lowest label id on ties.
+    """Returns the best labelling; 0 under padding.
 
-    The beam search of an autoregressive head may miss the best.
+    Of equal labellings, a CPU takes the lowest label ids, from the last token on. The
+    beam search of an autoregressive head may miss the best.
     """
-    emissions, transitions, start, end = chain(potentials)
     if not is_chain(potentials):
-        return jnp.where(mask, jnp.argmax(emissions, axis=-1).astype(jnp.int32), 0)
+        best = jnp.argmax(potentials.emissions, axis=-1)
+        return jnp.where(mask, best.astype(jnp.int32), 0)
+    inputs = potentials, mask
+    scan, default = _viterbi, tree.viterbi
+    return jax.lax.platform_dependent(*inputs, cpu=scan, default=default)
+
+
+def _viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
+    emissions, transitions, start, end = chain(potentials)
 
     def step(best, inputs):
         emission, is_token = inputs

@@ -85,8 +85,10 @@ class BiLSTM(nn.Module):
                 x = jnp.concatenate([x[:, 0:1], x[:, 1:2]], axis=3)
             x = drop(self.input_dropout, x, self.input_mask == "shared")
             cells = layers.Cells(size, *drawn, units, name=f"layer{layer}")
-            ones = jnp.ones((1, 2, units, size), x.dtype)
-            state_mask = drop(self.state_dropout, ones)[0]
+            state_mask = None
+            if train and self.state_dropout:
+                ones = jnp.ones((1, 2, units, size), x.dtype)
+                state_mask = drop(self.state_dropout, ones)[0]
             x, _ = layers.bilstm(x, mask, *cells(x.shape[3]), state_mask)
         x = drop(self.output_dropout, x)
         if self.pool == "mean":

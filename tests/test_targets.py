@@ -1,0 +1,100 @@
+"""What accelerators compute equals what CPUs compute: each form is run here."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import inference
+from jaxner.types import FORBIDDEN, Potentials
+from tests import fence
+from tests.marks import slow
+
+GOLDEN = json.loads(fence.SYSTEMS.read_text("utf-8"))
+ANSWERS = json.loads(fence.ANSWERS.read_text("utf-8"))
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    """Takes the forms for accelerators, on this machine's CPU."""
+
+    def default_form(*args, default, **_):
+        return default(*args)
+
+    jax.clear_caches()
+    monkeypatch.setattr(jax.lax, "platform_dependent", default_form)
+    yield
+    jax.clear_caches()
+
+
+def random_chain(length, seed):
+    """Returns potentials of seven labels, some pairs forbidden."""
+    rng = np.random.default_rng(seed)
+    pairs = np.where(rng.random((7, 7)) < 0.2, FORBIDDEN, rng.normal(size=(7, 7)))
+    rows = rng.normal(size=(length, 7)), pairs, *rng.normal(size=(2, 7))
+    return Potentials(*map(jnp.asarray, rows))
+
+
+def answers_of(p, mask):
+    total, counts = jax.value_and_grad(inference.log_partition)(p, mask)
+    return total, counts, inference.marginals(p, mask), inference.viterbi(p, mask)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 9])
+def test_a_chain_has_the_answers_of_the_scan(length, float64, accelerator, monkeypatch):
+    for tokens in range(length + 1):
+        p, mask = random_chain(length, seed=tokens), jnp.arange(length) < tokens
+        by_tree = answers_of(p, mask)
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                jax.lax, "platform_dependent", lambda *args, cpu, **_: cpu(*args)
+            )
+            by_scan = answers_of(p, mask)
+        for ours, theirs in zip(*map(jax.tree.leaves, (by_tree, by_scan)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
+
+
+def test_a_long_chain_stays_exact_in_float32(accelerator):
+    p = jax.tree.map(lambda x: x.astype(jnp.float32), random_chain(2000, seed=0))
+    mask = jnp.ones(2000, bool)
+    by_tree = answers_of(p, mask)
+    with jax.enable_x64(True):
+        wide = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, np.float64)), p)
+        exact = answers_of(wide, mask)
+    np.testing.assert_allclose(by_tree[0], exact[0], rtol=1e-6)
+    np.testing.assert_allclose(by_tree[2], exact[2], rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(by_tree[3], exact[3])
+
+
+@pytest.mark.usefixtures("accelerator")
+@pytest.mark.parametrize(
+    "name", ["parallel_rnn", *slow("grn", "lan", "uanet", "cross_bilstm")]
+)
+def test_a_stored_run_gives_the_same_answers(name, tmp_path):
+    tagger = jaxner.load(fence.unpack(name, tmp_path / name))
+    texts = fence.texts()
+    answers = fence.answers(tagger, texts, fence.vectors(tagger, texts))
+    fence.same(answers, ANSWERS[name])
+
+
+@pytest.mark.usefixtures("accelerator")
+@pytest.mark.parametrize(
+    "system",
+    slow(
+        "grn.py:conll2003",
+        "ncrfpp.py:conll2003,crf",
+        "parallel_rnn.py:conll2003",
+        "cross_bilstm.py:wnut17,model=cross",
+        "uanet.py:conll2003",
+        "lan.py:conll2003",
+    ),
+)
+def test_training_has_the_same_losses(system, tmp_path):
+    corpus = fence.write_corpus(tmp_path / "corpus", fence.CORPUS)
+    words = fence.config_of(system).model.representation.words
+    inputs = fence.write_inputs(corpus, tmp_path / "inputs", words.dim)
+    run = fence.trained(fence.small(system, corpus, inputs), tmp_path / "run")
+    np.testing.assert_allclose(fence.losses(run), GOLDEN[system]["losses"], rtol=2e-4)
