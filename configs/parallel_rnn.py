@@ -29,6 +29,7 @@ After the colon: the data set, and
 """
 
 from jaxner import configuration
+from jaxner.errors import InputError
 
 
 @configuration.options(
@@ -42,7 +43,7 @@ from jaxner import configuration
 def get_config(config, arg):
     """Sets the options."""
     if arg.size % 2:
-        raise ValueError(f"size must be even, half for each direction, got {arg.size}")
+        raise InputError(f"size must be even, half for each direction, got {arg.size}")
     config.batch_size = 16
     config.num_epochs = 50
     config.data.zero_digits = True

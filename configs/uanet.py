@@ -38,6 +38,7 @@ After the colon: the data set, and
 """
 
 from jaxner import configuration, families
+from jaxner.errors import InputError
 
 
 @configuration.options(
@@ -51,9 +52,9 @@ def get_config(config, arg):
     """Sets the options."""
     arg.encoder = arg.encoder or arg.draft
     if arg.model != "uanet" and not (arg.labels and arg.form == "code"):
-        raise ValueError(f"labels and form are options of model=uanet, not {arg.model}")
+        raise InputError(f"labels and form are options of model=uanet, not {arg.model}")
     if arg.model == "transformer" and arg.encoder:
-        raise ValueError("model=transformer has no draft: remove draft=")
+        raise InputError("model=transformer has no draft: remove draft=")
     families.gui(config)
     config.data.standardise_vectors = arg.dataset != "sample"
     if arg.model == "transformer":

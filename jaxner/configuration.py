@@ -210,7 +210,7 @@ def _loaded(text: str) -> tuple[Any, Any]:
     try:
         spec.loader.exec_module(module)
         return module, _complete(module.get_config(arg))
-    except ValueError:
+    except InputError:
         raise
     except Exception as error:  # a config is Python: it may raise anything
         raise _not_run(error, file) from error

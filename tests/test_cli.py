@@ -15,6 +15,7 @@ import pytest
 
 from jaxner import cache, cli, fields
 from jaxner.commands import Folder, Output
+from tests.training.runs import write_vectors
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = {
@@ -177,23 +178,83 @@ def test_help_of_a_command_needs_no_jax():
     assert done.stdout.endswith("False\n"), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        ("tagg", 2, "tag?"),
-        ("tag --workdir x", 2, "required: --input, --output"),
-        ("sweep --workdir x --plot tests --cache=off", 1, "tests"),
-        ("train --cache=off", 1, "known: bert, bilstm"),
-        ("train --num-epochs=3 --cache=off", 1, "--num-epochs"),
-    ],
-)
-def test_errors_are_a_line_and_a_status(arguments, status, message, capsys):
+# Lines of `jaxner`, what the error names, and the status.
+SMALL = "train --config=grn --config.data.dir=CORPUS"
+REFUSED = [
+    ("tagg", "tag?", 2),
+    ("tag --workdir x", "required: --input, --output", 2),
+    ("train --config=grn more", "more", 2),
+    ("sweep --workdir x --plot tests", "tests", 1),
+    ("train", "known: bert, bilstm", 1),
+    ("train --num-epochs=3", "--num-epochs", 1),
+    ("train --config=my/grn.py", "my/grn.py", 1),
+    ("train --config=grn --process_id=0", "--coordinator=HOST:PORT", 1),
+    *(
+        (f"train --config={config}", word, 1)
+        for config, word in (
+            ("grn:conll", "conll2003"),
+            ("grn:sample,sead=3", "sead"),
+            ("grn:sample,elmo=x", "elmo"),
+            ("idcnn:sample,block=cnn6", "cnn5"),
+            ("parallel_rnn:sample,size=7", "even"),
+            ("uanet:sample,model=variational,labels=false", "model=uanet"),
+            ("uanet:sample,model=transformer,encoder=grn", "draft="),
+            ("seq2seq:sample,fusion=x", "shared"),
+            ("grn:sample,encoder=gnr", "gnr"),
+            ("grn:sample,encoder=chain", "chain"),
+            ("grn:sample,encoder=bilstm+x", "'x'"),
+            ("grn:sample,encoder=json:Mine", "cannot be imported"),
+            ("grn:sample,head=crff", "crff"),
+            ("grn:sample,chars=x", "'x'"),
+            ("uanet:sample,head=seq2seq", "model.refinement"),
+            ("idcnn:sample,head=seq2seq", "objective.dropout_penalty"),
+            ("idcnn:sample,head=seq2seq,document,dr=false", "data.unit"),
+            ("parallel_rnn:sample,encoder=grn", "objective.orthogonality"),
+            ("grn:sample,head=scores", "model.head.name"),
+            ("bert:sample", "data.pretrained"),
+            ("idcnn:files", "data.dir"),
+        )
+    ),
+    *(
+        (f"{SMALL} --config.{option}", word, 1)
+        for option, word in (
+            ("num_epochs=0", "at least 1"),
+            ("optimizer.decay=x", "config.optimizer.decay"),
+            ("optimizer.name=adam", "optimizer.momentum of adam"),
+            ("data.lowercase=maybe", "true or false"),
+            ("data.scheme=BIOS", "BIOES"),
+            ("data.unit=documents", "'documents'"),
+            ("data.contextual={split}.npz", "data.contextual"),
+            ("model.encoder=bilstm", "encoder=bilstm"),
+            ("optimizer=adam", "section"),
+            ("lr=0.1", "--config.optimizer.learning_rate=0.1"),
+            ("epochs=3", "--config.num_epochs=3"),
+            ("optimizer.clipnorm=1", "--config.optimizer.clip_norm=1"),
+            ("qqq=1", "--config.qqq"),
+            ("num_devices=99", "num_devices must be from 1 to"),
+            ("data.dir=/nowhere", "/nowhere"),
+            ("data.label_column=0", "column"),
+            ("data.train_words=false", "every word is unknown"),
+            ("data.vectors=HERE/vectors.txt", "50%"),
+            ("data.unit=document", "train.conll: does not mark"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "message", "status"), REFUSED)
+def test_what_cannot_be_is_a_line_and_leaves_no_run(
+    line, message, status, corpus, tmp_path, capsys
+):
+    write_vectors(tmp_path, dim=100)
+    arguments = line.replace("CORPUS", str(corpus)).replace("HERE", str(tmp_path))
+    place = f" --workdir={tmp_path / 'run'} --cache=off"
     with pytest.raises(SystemExit) as ended:
-        cli.run(arguments.split())
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (status, "")
-    assert message in err
-    assert err.count("\n") == 1
+        cli.run((arguments + place * line.startswith("train")).split())
+    told = capsys.readouterr().err
+    assert (ended.value.code, told.count("\n")) == (status, 1)
+    assert message in told
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch):

@@ -97,23 +97,6 @@ def test_docstrings_say_what_the_arguments_are(name):
             configuration.load(f"{name}:sample,{argument.replace('=N', '=2')}")
 
 
-@pytest.mark.parametrize(
-    ("arg", "word"),
-    [
-        ("grn:conll", "conll2003"),
-        ("grn:sample,sead=3", "sead"),
-        ("grn:sample,elmo=x", "elmo"),
-        ("idcnn:sample,block=cnn6", "cnn5"),
-        ("parallel_rnn:sample,size=7", "even"),
-        ("uanet:sample,model=variational,labels=false", "model=uanet"),
-        ("seq2seq:sample,fusion=x", "shared"),
-    ],
-)
-def test_wrong_arguments_are_told(arg, word):
-    with pytest.raises(ValueError, match=word):
-        configuration.load(arg)
-
-
 # --- What the papers and their code say -----------------------------------------------
 
 # The authors' files of settings: learning rate, β2, ε; what is KEPT of inputs, features

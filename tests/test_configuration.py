@@ -53,23 +53,6 @@ def test_every_config_takes_every_part(name):
 
 
 @pytest.mark.parametrize(
-    "arg",
-    [
-        "idcnn:conll2003,encoder=grn,chars=intnet,head=crf",
-        "uanet:sample,encoder=transformer,head=crf",
-        "grn:sample,encoder=lan",
-        "lan:sample,encoder=bilstm+attention,head=direction,chars=none",
-        "ncrfpp:sample,encoder=idcnn+projection,head=seq2seq",
-    ],
-)
-def test_combinations_have_weights(arg):
-    config = load(arg)
-    schema.check(config.to_dict())
-    model = models.build(**SIZES, **config.model.to_dict())
-    assert jax.eval_shape(lambda: models.init(model, jax.random.key(0)))["params"]
-
-
-@pytest.mark.parametrize(
     ("argument", "switch"),
     [
         ("ncrfpp:sample,head=crf", "ncrfpp:sample,crf"),
@@ -102,42 +85,6 @@ def test_a_part_keeps_dropout_and_how_weights_are_drawn():
     assert (head.dropout, head.initializer) == (0.15, "glorot")
 
 
-@pytest.mark.parametrize(
-    ("arg", "word"),
-    [
-        ("grn:sample,encoder=gnr", "gnr"),
-        ("grn:sample,encoder=chain", "chain"),
-        ("grn:sample,encoder=bilstm+x", "'x'"),
-        ("grn:sample,head=crff", "crff"),
-        ("grn:sample,chars=x", "'x'"),
-        ("uanet:sample,model=transformer,encoder=grn", "draft="),
-    ],
-)
-def test_what_cannot_be_is_said_when_the_config_is_made(arg, word):
-    with pytest.raises(ValueError, match=word):
-        load(arg)
-
-
-@pytest.mark.parametrize(
-    ("arg", "option"),
-    [
-        ("uanet:sample,head=seq2seq", r"model\.refinement"),
-        ("idcnn:sample,head=seq2seq", r"objective\.dropout_penalty"),
-        ("idcnn:sample,head=seq2seq,document,dr=false", r"data\.unit"),
-        ("parallel_rnn:sample,encoder=grn", r"objective\.orthogonality"),
-        ("grn:sample,head=scores", r"model\.head\.name"),
-        ("bert:sample", r"data\.pretrained"),
-        ("idcnn:files", r"data\.dir"),
-    ],
-)
-def test_what_cannot_be_is_said_before_anything_is_read(arg, option):
-    config = configuration.load(arg)
-    if arg.startswith("uanet"):
-        config.model.mc_dropout.num_samples = 0
-    with pytest.raises(ValueError, match=option):
-        schema.check(config.to_dict())
-
-
 # --- Overrides ------------------------------------------------------------------------
 
 
@@ -163,27 +110,6 @@ def test_an_option_is_set(name, text, value):
         config = config[part]
     assert config == value
     assert type(config) is type(value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("num_epochs", "0", "at least 1"),
-        ("optimizer.decay", "x", "config.optimizer.decay"),
-        ("data.lowercase", "maybe", "true or false"),
-        ("data.scheme", "BIOS", "BIOES"),
-        ("model.encoder", "bilstm", "encoder=bilstm"),
-        ("optimizer", "adam", "section"),
-        ("lr", "0.1", "--config.optimizer.learning_rate=0.1"),
-        ("epochs", "3", "--config.num_epochs=3"),
-        ("optimizer.clipnorm", "1", "--config.optimizer.clip_norm=1"),
-        ("qqq", "1", "--config.qqq"),
-    ],
-)
-def test_what_cannot_be_set_names_the_option(name, text, words):
-    with pytest.raises(InputError) as error:
-        configuration.override(load("grn"), name, text)
-    assert words in str(error.value)
 
 
 def test_every_option_is_listed_with_default_meaning_and_range():

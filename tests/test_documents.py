@@ -226,13 +226,6 @@ def test_a_run_on_documents(document_run, marked, evaluated, tmp_path):
     assert written == [schemes.convert(row, "BIO") for row in labels]
 
 
-def test_training_on_a_file_without_documents_is_refused(corpus, tmp_path):
-    config = tiny.idcnn_config(corpus, "sample,document")
-    with pytest.raises(ValueError, match=r"train\.conll: does not mark .*data\.unit"):
-        train.main_run(config, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 # --- Beginning with the weights of another run ---------------------------------------
 
 
