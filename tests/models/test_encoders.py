@@ -30,7 +30,6 @@ from tests.models.draws import (
     convolve,
     dense,
     features,
-    in_float64,
     lstm,
     sigmoid,
     softmax,
@@ -38,32 +37,20 @@ from tests.models.draws import (
 )
 
 KEY = jax.random.key(0)
+LENGTH, PADDING = 7, 3
 
 
-def real(x, length):
-    return np.asarray(x[:length], np.float64)
+# --- Readings of papers: what a model's stages are, and what else it tells ------------
+
+KEPT = {
+    None: [0, 1, 2, 3],
+    ("context",): [1, 2, 3],
+    ("context1", "hidden"): [0, 1],
+    (): [],
+}
 
 
-def check(model, expected, length=4, dims=(6,), scale=1.0, rtol=1e-4, beyond=100.0):
-    """Compares a module with NumPy; returns what else it tells, and its mask."""
-    inputs = [features(length, 3, dim, beyond, seed=dim)[0] for dim in dims]
-    mask = features(length, 3)[1]
-    weights = weights_of(model, *inputs, mask, scale=scale)
-    output = apply(model, weights, *inputs, mask)
-    output, more = output if isinstance(output, tuple) else (output, {})
-    params = in_float64(weights) if weights else {}
-    rows = expected(params, *(real(x, length) for x in inputs))
-    np.testing.assert_allclose(output[:length], rows, rtol=rtol, atol=2e-5)
-    assert not output[length:].any()
-    return more, mask
-
-
-# --- Self-attention -------------------------------------------------------------------
-
-ATTENTION = SelfAttention(3)
-
-
-def numpy_attention(p, x):
+def numpy_attention(m, p, x):
     """The heads of the paper one after the other, one token at a time."""
     parts, alphas = [x], []
     for head in range(p["query"].shape[1]):
@@ -71,43 +58,210 @@ def numpy_attention(p, x):
         scores = [[q @ w_q @ (k @ w_k) / w_q.shape[1] ** 0.5 for k in x] for q in x]
         alphas.append(softmax(np.array(scores)))
         parts.append(alphas[-1] @ (x @ w_v))
-    return np.concatenate(parts, axis=1), np.array(alphas)
+    parts = [part * (i in KEPT[m.keep]) for i, part in enumerate(parts)]
+    around = (0, 0), (0, PADDING), (0, PADDING)
+    return [np.concatenate(parts, axis=1)], {"attention": np.pad(alphas, around)}
 
 
-@pytest.mark.parametrize(("head_dim", "length"), [(None, 1), (None, 5), (5, 5)])
-def test_self_attention(head_dim, length):
-    alphas = []
+def numpy_grn(m, p, x):
+    """Eq. 2 to 8."""
+    if widths := {"all": [1, 3, 5], "branch3": [3], "none": []}[m.context]:
+        cells = [(p[f"conv{k}"]["kernel"], p[f"conv{k}"]["bias"], k) for k in widths]
+        x = np.max([np.tanh(convolve(x, *cell)) for cell in cells], axis=0)
+    if m.relation == "none":
+        return [x], {}
+    scores = dense(p["from"], x)[:, None] + dense(p["to"], x)[None]
+    each = scores if m.relation == "fusion" else sigmoid(scores) * x[None]
+    return [np.tanh(each.mean(axis=1))], {}
 
-    def expected(p, x):
-        rows, weights = numpy_attention(p, x)
-        alphas.append(weights)
-        return rows
 
-    more, _ = check(ATTENTION.clone(head_dim=head_dim), expected, length)
-    close(more["attention"][:, :length, :length], alphas[0], 1e-4)
-    assert not more["attention"][:, length:].any()
-    assert not more["attention"][:, :, length:].any()
+def numpy_idcnn(m, p, x):
+    """Eq. 7 to 10: what each block gives, b^(1) to b^(L_b)."""
+    rows, stages = np.maximum(convolve(x, **p["initial"], width=3), 0), []
+    for i in range(1, m.num_blocks + 1):
+        block = p["block" if m.share else f"block{i}"]
+        for j, dilation in enumerate(m.dilations, 1):
+            cell = block[f"conv{j}"]
+            rows = np.maximum(convolve(rows, **cell, width=3, dilation=dilation), 0)
+        stages.append(rows)
+    return stages, {}
+
+
+def numpy_bilstm(m, p, x):
+    """`[Hf; Hb]` of all units."""
+    sides = [[], []]
+    for unit in range(m.num_units):
+        below = [x, x]
+        for number in range(1, m.num_layers + 1):
+            if m.cross and number > 1:
+                below = [np.concatenate(below, axis=1)] * 2
+            layer = p[f"layer{number}"]
+            below = [np.array(lstm(layer, below[d], d, unit)[0]) for d in (0, 1)]
+        for side, rows in zip(sides, below, strict=True):
+            side.append(rows)
+    if m.pool == "mean":
+        sides = [[sum(side) / m.num_units] for side in sides]
+    return [np.concatenate([*sides[0], *sides[1]], axis=1)], {}
+
+
+def numpy_lan(m, p, rows):
+    """The scores, and the weights of the layers below the last."""
+
+    def project(x, name, heads):
+        x = np.maximum(dense(p[name], x), 0)
+        return np.stack(np.split(x, heads, axis=1))
+
+    first, attention = None, []
+    for layer in range(1, m.num_layers + 1):
+        begin = first or [(0.0, 0.0)] * 2
+        cells = [lstm(p[f"lstm{layer}"], rows, d, begin=begin[d]) for d in (0, 1)]
+        first = first or [end for _, end in cells]
+        read = np.concatenate([states for states, _ in cells], axis=1)
+        heads, name = 1 if layer == m.num_layers else m.num_heads, f"attention{layer}"
+        queries = project(read, f"{name}_query", heads)
+        keys = project(p["labels"], f"{name}_key", heads)
+        scores = queries @ keys.swapaxes(1, 2) / queries.shape[2] ** 0.5
+        if layer == m.num_layers:
+            more = {"label_attention": np.stack(attention)} if attention else {}
+            return [scores[0]], more
+        attention.append(softmax(scores))
+        answers = attention[-1] @ project(p["labels"], f"{name}_value", heads)
+        rows = np.concatenate([read, np.concatenate(answers, axis=1) + read], axis=1)
+
+
+def norm(p, x):
+    centred = x - x.mean(axis=1, keepdims=True)
+    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
+    return centred / deviation * p["scale"] + p["bias"]
+
+
+def encoding(distance, dim):
+    """R of one distance, number by number."""
+    angles = [distance / 10_000 ** (n / max(dim // 2 - 1, 1)) for n in range(dim // 2)]
+    return np.array([*map(np.sin, angles), *map(np.cos, angles)])
+
+
+def numpy_relative(p, x, y, position=None):
+    """The heads one after the other, pair by pair."""
+    heads = []
+    position = p["position"] if position is None else position
+    for head in range(p["query"].shape[1]):
+        w_q, w_k, w_v = (p[name][:, head] for name in ("query", "key", "value"))
+        u, v = p["content_bias"][head], p["position_bias"][head]
+        scores = np.zeros((len(x), len(y)))
+        for i, x_i in enumerate(x):
+            for j, y_j in enumerate(y):
+                r, query = encoding(j - i, len(u)) @ position, x_i @ w_q
+                scores[i, j] = (query + u) @ (y_j @ w_k) + (query + v) @ r
+        heads.append(softmax(scores / len(u) ** 0.5) @ (y @ w_v))
+    return np.concatenate(heads, axis=1)
+
+
+def numpy_layer(p, x, form="code", keys=None, position=None):
+    keys = x if keys is None else keys
+    attended = numpy_relative(p["attention"], x, keys, position)
+    if form == "paper":
+        attended = dense(p["projection"], attended)
+    h = norm(p["norm1"], attended + keys)
+    fed = dense(p["narrow"], np.maximum(dense(p["widen"], h), 0))
+    return fed if form == "paper" else norm(p["norm2"], h + fed)
+
+
+def numpy_transformer(m, p, x):
+    x = dense(p["input"], x)
+    for number in range(1, m.num_layers + 1):
+        x = numpy_layer(p[f"layer{number}"], x)
+    return [x], {}
+
+
+def numpy_two_stream(m, p, x, y):
+    h = dense(p["input"], x)
+    for number in range(1, m.num_layers):
+        h = numpy_layer(p[f"layer{number}"], h, m.form)
+    last, shared = p[f"layer{m.num_layers}"], p.get("position")
+    by_words = numpy_layer(last, h, m.form, position=shared)
+    if not m.labels:
+        return [by_words], {}
+    y = dense(p["label_input"], y)
+    if m.form == "code":
+        by_labels = numpy_relative(p["label_attention"], h, y)
+    else:
+        by_labels = numpy_layer(p["label_layer"], h, m.form, y, shared)
+    return [np.concatenate([by_words, by_labels], axis=1)], {}
+
+
+ATTENTION = SelfAttention(3)
+LAN = LabelAttention(5, hidden_dim=2, num_heads=2)
+STREAMS = TwoStream(2, 4, num_layers=2)
+READINGS = {
+    numpy_attention: [
+        *(ATTENTION.clone(keep=keep) for keep in KEPT),
+        ATTENTION.clone(head_dim=5),
+    ],
+    numpy_grn: [
+        GRN(6, context, relation)
+        for context in ("all", "branch3", "none")
+        for relation in ("gated", "attention", "fusion", "none")
+    ],
+    numpy_idcnn: [
+        IDCNN(5, dilations, *blocks)
+        for dilations in ((1, 2, 1), (4, 1, 3))
+        for blocks in ((1, True), (3, True), (3, False))
+    ],
+    numpy_bilstm: [
+        BiLSTM(2),
+        BiLSTM(2, num_units=3, num_layers=2, cross=True, pool="mean"),
+        BiLSTM(2, num_units=3, num_layers=2, cross=False, pool="concat"),
+    ],
+    numpy_lan: [
+        LAN.clone(num_layers=layers, num_heads=heads)
+        for layers, heads in ((1, 2), (2, 4), (3, 2))
+    ],
+    numpy_transformer: [
+        RelativeTransformer(2, 4, num_layers=1),
+        RelativeTransformer(2, 2, num_layers=3),
+    ],
+    numpy_two_stream: [
+        STREAMS.clone(num_layers=1),
+        STREAMS,
+        STREAMS.clone(labels=False),
+        STREAMS.clone(form="paper"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("keep", "kept"),
-    [
-        (None, [0, 1, 2, 3]),
-        ("context", [1, 2, 3]),
-        (["context1", "hidden"], [0, 1]),
-        ((), []),
-    ],
+    ("reading", "model"), [(f, model) for f in READINGS for model in READINGS[f]]
 )
-def test_keep_zeroes_the_other_parts(keep, kept):
-    x, mask = features(3, 1)
-    weights = weights_of(ATTENTION, x, mask)  # one set of weights serves all
-    full, whole = apply(ATTENTION, weights, x, mask)
-    states, out = apply(ATTENTION.clone(keep=keep), weights, x, mask)
-    parts = np.split(np.asarray(full), [6, 8, 10], axis=1)
-    expected = [part if i in kept else 0 * part for i, part in enumerate(parts)]
-    np.testing.assert_array_equal(states, np.concatenate(expected, axis=1))
-    np.testing.assert_array_equal(out["attention"], whole["attention"])
+def test_an_encoder_equals_its_reading(reading, model, float64):
+    dims = (6, 3) if reading is numpy_two_stream else (6,)
+    beyond = 0.0 if isinstance(model, (GRN, IDCNN)) else 100.0
+    pairs = [features(LENGTH, PADDING, dim, beyond, seed=dim) for dim in dims]
+    inputs, mask = [x.astype(float) for x, _ in pairs], pairs[0][1]
+    weights = weights_of(model, *inputs, mask, scale=0.7)
+    weights = jax.tree.map(lambda leaf: leaf.astype(float), weights)
 
+    @jax.jit
+    def run(weights, inputs):
+        output = model.apply(weights, *inputs, mask, train=False)
+        states, more = output if isinstance(output, tuple) else (output, {})
+        return states if isinstance(states, tuple) else (states,), more
+
+    states, more = run(weights, inputs)
+    p = jax.tree.map(np.asarray, weights.get("params"))
+    expected, facts = reading(model, p, *(np.asarray(x[:LENGTH]) for x in inputs))
+    for stage, rows in zip(states, expected, strict=True):
+        np.testing.assert_allclose(stage[:LENGTH], rows, rtol=1e-9, atol=1e-9)
+        assert not stage[LENGTH:].any()
+    for name, fact in facts.items():
+        value = more[name][tuple(map(slice, fact.shape))]
+        np.testing.assert_allclose(value, fact, rtol=1e-9, atol=1e-9)
+    if reading is numpy_bilstm:  # whose backward pass is written by hand
+        loss = lambda *point: jnp.sum(jnp.sin(run(*point)[0][0]))  # noqa: E731
+        check_grads(loss, (weights, inputs), order=1, modes=["rev"])
+
+
+# --- Self-attention -------------------------------------------------------------------
 
 BLOCKED = [
     (attention, ATTENTION, 0),
@@ -145,33 +299,15 @@ def test_blocks_of_queries_equal_the_whole(
 # --- The gated relation network -------------------------------------------------------
 
 
-def numpy_grn(p, x, context, relation):
-    """Eq. 2 to 8."""
-    if widths := {"all": [1, 3, 5], "branch3": [3], "none": []}[context]:
-        cells = [(p[f"conv{k}"]["kernel"], p[f"conv{k}"]["bias"], k) for k in widths]
-        x = np.max([np.tanh(convolve(x, *cell)) for cell in cells], axis=0)
-    if relation == "none":
-        return x
-    scores = dense(p["from"], x)[:, None] + dense(p["to"], x)[None]
-    each = scores if relation == "fusion" else sigmoid(scores) * x[None]
-    return np.tanh(each.mean(axis=1))
-
-
-@pytest.mark.parametrize("context", ["all", "branch3", "none"])
-@pytest.mark.parametrize("relation", ["gated", "attention", "fusion", "none"])
-def test_grn(context, relation):
-    def expected(p, x):
-        return numpy_grn(p, x, context, relation)
-
-    more, mask = check(GRN(6, context, relation), expected, 7, rtol=2e-4, beyond=0)
-    if relation == "gated":
-        a, b = (real(more[f"relation_{name}"], 7) for name in ("from", "to"))
-        norms = np.linalg.norm(sigmoid(a[:, None] + b[None]), axis=2)
-        spread = np.ptp(norms) or 1.0
-        scores = models.relation_scores(more, mask)
-        close(scores[:7, :7], (norms - norms.min()) / spread, 1e-4)
-        assert not scores[7:].any()
-        assert not scores[:, 7:].any()
+def test_relation_scores_are_scaled_norms_of_gates():
+    model, (x, mask) = GRN(6), features(7, 3, beyond=0)
+    _, more = apply(model, weights_of(model, x, mask), x, mask)
+    a, b = (more[f"relation_{name}"][:7] for name in ("from", "to"))
+    norms = np.linalg.norm(sigmoid(a[:, None] + b[None]), axis=2)
+    scores = models.relation_scores(more, mask)
+    close(scores[:7, :7], (norms - norms.min()) / np.ptp(norms), 1e-4)
+    assert not scores[7:].any()
+    assert not scores[:, 7:].any()
 
 
 def plain_gated_sum(a, b, x):
@@ -220,26 +356,6 @@ def test_relation_memory_is_linear_in_the_sentence():
 # --- Iterated dilated convolutions ----------------------------------------------------
 
 
-@pytest.mark.parametrize(("num_blocks", "share"), [(1, True), (3, True), (3, False)])
-@pytest.mark.parametrize("dilations", [(1, 2, 1), (4, 1, 3)])
-def test_idcnn(dilations, num_blocks, share):
-    """Eq. 7 to 10: what each block gives, b^(1) to b^(L_b)."""
-    model = IDCNN(5, dilations, num_blocks, share)
-    x, mask = features(9, 3, beyond=0)
-    weights = weights_of(model, x, mask, scale=0.5)
-    states, _ = apply(model, weights, x, mask)
-    p = in_float64(weights)
-    rows = np.maximum(convolve(real(x, 9), **p["initial"], width=3), 0)
-    assert len(states) == model.num_stages == num_blocks
-    for i, stage in enumerate(states, 1):
-        block = p["block" if share else f"block{i}"]
-        for j, dilation in enumerate(dilations, 1):
-            cell = block[f"conv{j}"]
-            rows = np.maximum(convolve(rows, **cell, width=3, dilation=dilation), 0)
-        np.testing.assert_allclose(stage[:9], rows, rtol=1e-4, atol=1e-5 * rows.max())
-        assert not stage[9:].any()
-
-
 @pytest.mark.parametrize(
     ("model", "field"),
     [
@@ -270,44 +386,6 @@ def test_receptive_field_is_what_a_label_depends_on(model, field):
 
 
 # --- LSTMs ----------------------------------------------------------------------------
-
-
-def numpy_bilstm(p, x, num_units, num_layers, cross, pool):
-    """Features of one sentence: `[Hf; Hb]` of all units."""
-    sides = [[], []]
-    for unit in range(num_units):
-        below = [x, x]
-        for number in range(1, num_layers + 1):
-            if cross and number > 1:
-                below = [np.concatenate(below, axis=1)] * 2
-            layer = p[f"layer{number}"]
-            below = [np.array(lstm(layer, below[d], d, unit)[0]) for d in (0, 1)]
-        for side, rows in zip(sides, below, strict=True):
-            side.append(rows)
-    if pool == "mean":
-        sides = [[sum(side) / num_units] for side in sides]
-    return np.concatenate([*sides[0], *sides[1]], axis=1)
-
-
-@pytest.mark.parametrize(
-    "choice",
-    [(1, 1, True, "concat"), (3, 2, True, "mean"), (3, 2, False, "concat")],
-)
-def test_bilstm(choice, float64):
-    model = BiLSTM(2, *choice)
-    x, mask = features(4, 2)
-    x = x.astype(float)
-    weights = jax.tree.map(lambda leaf: leaf.astype(float), weights_of(model, x, mask))
-    states, _ = apply(model, weights, x, mask)
-    assert states.dtype == jnp.float64
-    close(states[:4], numpy_bilstm(weights["params"], real(x, 4), *choice), 1e-12)
-    assert not states[4:].any()
-
-    @jax.jit
-    def loss(weights, x):
-        return jnp.sum(jnp.sin(apply(model, weights, x, mask)[0]))
-
-    check_grads(loss, (weights, x), order=1, modes=["rev"])
 
 
 def test_the_memory_is_a_sum_in_float32():
@@ -358,47 +436,7 @@ def test_state_dropout_spares_the_first_token_and_the_output():
     assert np.all(noisy != 0)
 
 
-# --- Label attention ------------------------------------------------------------------
-
-LAN = LabelAttention(5, hidden_dim=2, num_heads=2)
-
-
-def numpy_lan(p, rows, num_layers, num_heads):
-    """The scores, and the weights of the layers below the last."""
-
-    def project(x, name, heads):
-        x = np.maximum(dense(p[name], x), 0)
-        return np.stack(np.split(x, heads, axis=1))
-
-    first, attention = None, []
-    for layer in range(1, num_layers + 1):
-        begin = first or [(0.0, 0.0)] * 2
-        cells = [lstm(p[f"lstm{layer}"], rows, d, begin=begin[d]) for d in (0, 1)]
-        first = first or [end for _, end in cells]
-        read = np.concatenate([states for states, _ in cells], axis=1)
-        heads, name = 1 if layer == num_layers else num_heads, f"attention{layer}"
-        queries = project(read, f"{name}_query", heads)
-        keys = project(p["labels"], f"{name}_key", heads)
-        scores = queries @ keys.swapaxes(1, 2) / queries.shape[2] ** 0.5
-        if layer == num_layers:
-            return scores[0], attention
-        attention.append(softmax(scores))
-        answers = attention[-1] @ project(p["labels"], f"{name}_value", heads)
-        rows = np.concatenate([read, np.concatenate(answers, axis=1) + read], axis=1)
-
-
-@pytest.mark.parametrize(("num_layers", "num_heads"), [(1, 2), (2, 4), (3, 2)])
-def test_label_attention(num_layers, num_heads):
-    shares = []
-
-    def expected(p, x):
-        scores, attention = numpy_lan(p, x, num_layers, num_heads)
-        shares.extend(attention)
-        return scores
-
-    more, _ = check(LAN.clone(num_layers=num_layers, num_heads=num_heads), expected)
-    if shares:
-        close(more["label_attention"][:, :, :4], np.stack(shares), 1e-4)
+# --- Others ---------------------------------------------------------------------------
 
 
 def test_scores_are_the_potentials():
@@ -412,92 +450,6 @@ def test_scores_are_the_potentials():
         ScoresHead(5).apply({}, scores[:, :4], train=False)
 
 
-# --- Relative attention and two streams -----------------------------------------------
-
-WORDS, LABELS, SIZES = 5, 3, (2, 4)
-DIM = 8
-
-
-def norm(p, x):
-    centred = x - x.mean(axis=1, keepdims=True)
-    deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
-    return centred / deviation * p["scale"] + p["bias"]
-
-
-def encoding(distance, dim):
-    """R of one distance, number by number."""
-    angles = [distance / 10_000 ** (n / max(dim // 2 - 1, 1)) for n in range(dim // 2)]
-    return np.array([*map(np.sin, angles), *map(np.cos, angles)])
-
-
-def numpy_relative(p, x, y, position=None):
-    """The heads one after the other, pair by pair."""
-    heads = []
-    position = p["position"] if position is None else position
-    for head in range(p["query"].shape[1]):
-        w_q, w_k, w_v = (p[name][:, head] for name in ("query", "key", "value"))
-        u, v = p["content_bias"][head], p["position_bias"][head]
-        scores = np.zeros((len(x), len(y)))
-        for i, x_i in enumerate(x):
-            for j, y_j in enumerate(y):
-                r, query = encoding(j - i, len(u)) @ position, x_i @ w_q
-                scores[i, j] = (query + u) @ (y_j @ w_k) + (query + v) @ r
-        heads.append(softmax(scores / len(u) ** 0.5) @ (y @ w_v))
-    return np.concatenate(heads, axis=1)
-
-
-def numpy_layer(p, x, form="code", keys=None, position=None):
-    keys = x if keys is None else keys
-    attended = numpy_relative(p["attention"], x, keys, position)
-    if form == "paper":
-        attended = dense(p["projection"], attended)
-    h = norm(p["norm1"], attended + keys)
-    fed = dense(p["narrow"], np.maximum(dense(p["widen"], h), 0))
-    return fed if form == "paper" else norm(p["norm2"], h + fed)
-
-
-def numpy_two_stream(p, x, y, num_layers, labels, form):
-    h = dense(p["input"], x)
-    for number in range(1, num_layers):
-        h = numpy_layer(p[f"layer{number}"], h, form)
-    last, shared = p[f"layer{num_layers}"], p.get("position")
-    by_words = numpy_layer(last, h, form, position=shared)
-    if not labels:
-        return by_words
-    y = dense(p["label_input"], y)
-    if form == "code":
-        by_labels = numpy_relative(p["label_attention"], h, y)
-    else:
-        by_labels = numpy_layer(p["label_layer"], h, form, y, shared)
-    return np.concatenate([by_words, by_labels], axis=1)
-
-
-@pytest.mark.parametrize(("num_layers", "head_dim"), [(1, 4), (3, 2)])
-def test_relative_transformer(num_layers, head_dim):
-    def expected(p, x):
-        x = dense(p["input"], x)
-        for number in range(1, num_layers + 1):
-            x = numpy_layer(p[f"layer{number}"], x)
-        return x
-
-    model = RelativeTransformer(2, head_dim, num_layers=num_layers)
-    check(model, expected, dims=[WORDS], scale=0.7)
-
-
-@pytest.mark.parametrize(
-    "choice",
-    [(1, True, "code"), (2, True, "code"), (2, False, "code"), (2, True, "paper")],
-)
-def test_two_streams(choice):
-    num_layers, labels, form = choice
-    model = TwoStream(*SIZES, num_layers=num_layers, labels=labels, form=form)
-
-    def expected(p, x, y):
-        return numpy_two_stream(p, x, y, *choice)
-
-    check(model, expected, dims=(WORDS, LABELS), scale=0.7)
-
-
 @pytest.mark.parametrize(
     ("model", "dims", "rate", "is_noisy"),
     [
@@ -505,8 +457,8 @@ def test_two_streams(choice):
         (LAN, (6,), "weight_dropout", [True]),
         (LAN.clone(num_layers=1), (6,), "dropout", [True]),
         (LAN.clone(num_layers=1), (6,), "weight_dropout", [False]),  # it has no such
-        (TwoStream(*SIZES, num_layers=1), (5, 3), "dropout", [True, False]),
-        (TwoStream(*SIZES, num_layers=1), (5, 3), "attention_dropout", [True, True]),
+        (STREAMS.clone(num_layers=1), (5, 3), "dropout", [True, False]),
+        (STREAMS.clone(num_layers=1), (5, 3), "attention_dropout", [True, True]),
     ],
 )
 def test_each_rate_acts_in_training_alone(model, dims, rate, is_noisy):
