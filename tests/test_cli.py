@@ -188,7 +188,6 @@ REFUSED = [
     ("train", "known: bert, bilstm", 1),
     ("train --num-epochs=3", "--num-epochs", 1),
     ("train --config=my/grn.py", "my/grn.py", 1),
-    ("train --config=grn --process_id=0", "--coordinator=HOST:PORT", 1),
     *(
         (f"train --config={config}", word, 1)
         for config, word in (
