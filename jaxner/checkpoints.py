@@ -1,5 +1,6 @@
 """Checkpoints: a run's arrays on disk. Only this module knows Orbax.
 
+It writes by Orbax's v1 API, which also reads what the v0 API wrote before.
 Import it lazily, since Orbax takes longer to import than the rest of the library.
 Checksums are written after Orbax has committed the arrays; see `runs.check`.
 """
@@ -7,7 +8,8 @@ Checksums are written after Orbax has committed the arrays; see `runs.check`.
 from __future__ import annotations
 
 import contextlib
-import logging as logs
+import logging
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,14 +18,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
-from absl import logging
 from jax.experimental import multihost_utils
+from orbax.checkpoint import v1 as ocp
 
 from jaxner import runs
 from jaxner.errors import DamagedFileError, MissingFileError
 
-_COMMITTED = "_CHECKPOINT_METADATA"
+_COMMITTED, _HALF_WRITTEN = "_CHECKPOINT_METADATA", ".orbax-checkpoint-tmp"
+_ARRAYS, _PROGRESS = "arrays", "progress"
+_CONTEXT = ocp.Context()
+_CONTEXT.checkpointables.registry = ocp.handlers.local_registry().add(
+    ocp.handlers.JsonHandler, checkpointable_name=_PROGRESS
+)
 
 
 class Checkpoints:
@@ -31,7 +37,7 @@ class Checkpoints:
 
     A writer removes half-written files of a killed process; a reader must not, since
     another process may be writing. `about` says what the arrays belong to, as JSON:
-    stored and compared, unless None.
+    stored and compared, unless None. `step` is that of the newest checkpoint, or None.
     """
 
     def __init__(
@@ -42,38 +48,20 @@ class Checkpoints:
         about: Mapping[str, Any] | None = None,
     ):
         self.path, self._about = path, about
-        self._is_pending = False  # a save in the background
+        self._pending: tuple[int, Any] | None = None  # a save in the background
         self._waited = 0.0
         if read_only and not path.is_dir():
             raise MissingFileError(path, "holds no checkpoint")
-        options = ocp.CheckpointManagerOptions(
-            max_to_keep=None if read_only else 1,
-            save_interval_steps=0 if read_only else 1,
-            create=not read_only,
-            read_only=read_only,
-            cleanup_tmp_directories=not read_only,
-            enable_async_checkpointing=not read_only,
-            # Processes meet under this name: two series save at the same time.
-            multiprocessing_options=ocp.options.MultiprocessingOptions(
-                barrier_sync_key_prefix=path.name
-            ),
-        )
-        with _quiet():
-            self._manager = ocp.CheckpointManager(path, options=options)
+        steps = [int(entry.name) for entry in path.glob("*") if entry.name.isdigit()]
+        self.step: int | None = max(steps, default=None)
+        if not read_only:
+            self._keep_newest()
 
     def __enter__(self) -> Checkpoints:
         return self
 
     def __exit__(self, *error: object) -> None:
-        try:
-            self.finish()
-        finally:
-            self._manager.close()
-
-    @property
-    def step(self) -> int | None:
-        """The step of the newest checkpoint, or None."""
-        return self._manager.latest_step()
+        self.finish()
 
     def folder(self) -> Path:
         """Returns the folder of the newest checkpoint."""
@@ -89,27 +77,38 @@ class Checkpoints:
         """
         self.finish()
         # Resumed just before it: the same run saves the same arrays.
-        if step in self._manager.all_steps():
+        if self.step is not None and step <= self.step:
             return
         start = time.perf_counter()
         with _saving(self.path):
-            copies = ocp.args.StandardSave(jax.tree.map(jnp.copy, arrays))
-            args = ocp.args.Composite(
-                arrays=copies, progress=ocp.args.JsonSave(progress)
-            )
-            self._manager.save(step, args=args)
+            copies = jax.tree.map(jnp.copy, arrays)
+            parts = {_ARRAYS: copies, _PROGRESS: progress}
+            with _CONTEXT:
+                saving = ocp.save_checkpointables_async(f"{self.path}/{step}", parts)
+        self._pending = step, saving
         self._waited += time.perf_counter() - start
-        self._is_pending = True
 
     def finish(self) -> None:
         """Waits until the newest checkpoint is on disk, with its checksums."""
-        if not self._is_pending:
+        if self._pending is None:
             return
-        self._is_pending, start = False, time.perf_counter()
+        start, (step, saving) = time.perf_counter(), self._pending
+        self._pending = None
         with _saving(self.path):
-            self._manager.wait_until_finished()
+            saving.result()
+        self.step = step
         self.seal()
+        self._keep_newest()
         self._waited += time.perf_counter() - start
+
+    def _keep_newest(self) -> None:
+        """Removes older checkpoints, and half-written ones."""
+        if jax.process_index() > 0:
+            return
+        for entry in self.path.glob("*"):
+            is_older = entry.name.isdigit() and int(entry.name) != self.step
+            if is_older or _HALF_WRITTEN in entry.name:
+                shutil.rmtree(entry)
 
     def waited(self) -> float:
         """Returns how many seconds the process waited for saves since it last asked."""
@@ -130,16 +129,17 @@ class Checkpoints:
 
     def progress(self) -> dict[str, Any]:
         """Returns only the progress of the newest checkpoint."""
-        args = ocp.args.Composite(progress=ocp.args.JsonRestore())
-        with _quiet(), runs.using(self.folder() / "progress"):
-            return dict(self._manager.restore(self.step, args=args)["progress"])
+        folder = self.folder()
+        with _quiet(), runs.using(folder / _PROGRESS), _CONTEXT:
+            parts = ocp.load_checkpointables(str(folder), {_PROGRESS: None})
+            return dict(parts[_PROGRESS])
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]]:
         """Returns arrays and progress of the newest checkpoint; call `check` first.
 
         `like` is a pytree of the same structure, shapes and dtypes.
         """
-        return _restore(self.folder() / "arrays", like), self.progress()
+        return _restore(self.folder(), like), self.progress()
 
 
 def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
@@ -149,9 +149,8 @@ def save_frozen(path: Path, frozen: Any, about: Mapping[str, Any]) -> None:
     if path.exists():
         runs.check(path, path.parents[1], None)
     else:
-        with _saving(path), ocp.StandardCheckpointer() as checkpointer:
-            checkpointer.save(path, frozen)
-            checkpointer.wait_until_finished()
+        with _saving(path):
+            ocp.save(str(path), frozen, checkpointable_name=_ARRAYS)
     _seal(path, about)
 
 
@@ -173,13 +172,14 @@ def _seal(path: Path, about: Mapping[str, Any] | None) -> None:
         multihost_utils.sync_global_devices(f"sealed {path}")
 
 
-def _restore(path: Path, like: Any) -> Any:
+def _restore(folder: Path, like: Any) -> Any:
     """Returns restored arrays, after checking names and shapes, before any memory."""
+    path = folder / _ARRAYS
+    path = path if path.is_dir() else folder  # frozen ones by the v0 API
     expected = _named(like)
-    with _quiet(), ocp.StandardCheckpointer() as checkpointer:
+    with _quiet():
         with runs.using(path):
-            metadata = checkpointer.metadata(path)
-            stored = _named(getattr(metadata, "item_metadata", metadata).tree)
+            stored = _named(ocp.metadata(str(folder)).metadata)
         for name in sorted(stored.keys() | expected.keys()):
             old, new = _kind(stored.get(name)), _kind(expected.get(name))
             if old != new:
@@ -189,7 +189,7 @@ def _restore(path: Path, like: Any) -> Any:
         # could not be combined with a batch sharded over several devices.
         target = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), like)
         with runs.using(path):
-            restored = checkpointer.restore(path, target)
+            restored = ocp.load(str(folder), target)
     for name, leaf in _named(restored).items():
         is_weight = not name.startswith("opt_state")
         is_number = is_weight and jnp.issubdtype(leaf.dtype, jnp.inexact)
@@ -232,11 +232,9 @@ def _saving(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Hides Orbax's warnings from the user, such as that a folder is read-only."""
-    before, disabled = logging.get_verbosity(), logs.root.manager.disable
-    logging.set_verbosity(logging.FATAL)
-    logs.disable(logs.CRITICAL)
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        logging.set_verbosity(before)
-        logs.disable(disabled)
+        logging.disable(disabled)

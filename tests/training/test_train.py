@@ -25,10 +25,13 @@ from tests.marks import slow
 from tests.training.runs import (
     assert_same_run,
     flags,
+    losses,
     metrics_of,
     start,
     write_vectors,
 )
+
+V0_RUN = Path(__file__).parents[1] / "golden" / "v0_run.zip"
 
 
 @pytest.fixture
@@ -260,6 +263,25 @@ def test_prolonged_run_equals_a_long_one(finished, corpus, tmp_path, monkeypatch
     monkeypatch.setattr(train.corpora.Corpus, "epoch", None)  # it trains no more
     train.main_run(tiny.config(corpus), folder)
     assert_same_run(folder, finished)
+
+
+def test_a_run_saved_by_the_first_api_of_orbax_loads_and_resumes(tmp_path, monkeypatch):
+    """The golden run has its first two epochs: latest, best and frozen arrays."""
+    monkeypatch.chdir(tmp_path)  # its config has no other folder
+    config = tiny.config(tiny.write_corpus(Path("corpus"), 12))
+    config.model.encoder.hidden_dim = config.model.representation.words.dim = 4
+    config.model.representation.chars.update(dim=4, num_filters=4)
+    config.data.vectors = write_vectors(Path(), ["the", "of", "w0"], dim=4)
+    config.data.min_vector_match = 0.0
+    shutil.unpack_archive(V0_RUN, "run")
+    frozen = jaxner.load("run").weights["frozen"]["representation"]["words"]["vectors"]
+    np.testing.assert_array_equal(frozen, np.full(frozen.shape, 0.5))
+    train.main_run(config, "run")
+    train.main_run(config, "fresh")
+    np.testing.assert_allclose(losses("run"), losses("fresh"), rtol=1e-4)
+    assert metrics_of("run", "loss") == metrics_of("fresh", "loss")
+    assert [p.name for p in Workdir("run").part("latest").iterdir()] == ["9"]
+    assert jaxner.load("run").vocabulary == jaxner.load("fresh").vocabulary
 
 
 def test_early_stopping(corpus, tmp_path):
