@@ -8,6 +8,7 @@ separately. Ratios are medians of the rounds' ratios; above 1 is faster.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import math
@@ -24,11 +25,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import jax
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import peers
+from jaxner.data import corpora
+
 ROOT = Path(__file__).parents[1]
-QUICK_SENTENCES = 24
 BEFORE = ", before"  # ends the names of systems of another checkout
 _SAMPLE_SECONDS = 0.02  # approximate minimum duration of a sample
 # OpenMP threads wait for work by spinning, and take a core from the next rival.
@@ -46,6 +50,7 @@ SYSTEMS = {
     "UANet": "uanet:conll2003",
 }
 """Our systems and their configs."""
+CONLL_TYPES = ["LOC", "MISC", "ORG", "PER"]
 SAME_SIZE = "CNN-BiLSTM-CRF"  # as large as the PyTorch peer
 
 
@@ -97,9 +102,8 @@ class Timing:
 def compare(runs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
     """Returns the timings of runs that take turns.
 
-    Args:
-        runs: Runs by name; each returns when its result is ready.
-        rounds: Samples of each run; short runs are called several times for each.
+    Each run returns when its result is ready; short runs are called several times for
+    each of the rounds.
     """
 
     def seconds(run: Callable[[], Any], count: int) -> float:
@@ -125,14 +129,9 @@ def rows(
 ) -> list[dict[str, Any]]:
     """Returns a row for each rival: items per second, compile time and ratios.
 
-    Args:
-        timings: Timings by name.
-        items: Number of items in a run.
-        unit: Name of the items.
-        against: Names of the rivals to compare with; those not measured are left out.
-            Systems of another checkout add a column.
+    `against` names the rivals to compare with; those not measured are left out. Systems
+    of another checkout add a column.
     """
-    has_before = any(name.endswith(BEFORE) for name in timings)
     table = []
     for name, timing in timings.items():
         row: dict[str, Any] = {
@@ -143,7 +142,7 @@ def rows(
         for rival in against:
             if rival in timings:
                 row[f"× {rival}"] = timing.speedup(timings[rival])
-        if has_before:
+        if any(rival.endswith(BEFORE) for rival in timings):
             before = timings.get(f"{name}{BEFORE}")
             row["× before"] = before and timing.speedup(before)
         table.append(row)
@@ -151,20 +150,14 @@ def rows(
 
 
 class Worker:
-    """A process that does one timed turn at each call; see `benchmarks.worker`.
+    """A process of `benchmarks.worker` in a checkout; does a turn at each call."""
 
-    Args:
-        tree: Root of the checkout to measure.
-        mode: "train" or "tag".
-        **options: Options of the worker, as JSON values.
-    """
-
-    def __init__(self, tree: Path, mode: str, **options: Any):
+    def __init__(self, tree: Path, mode: str, **task: Any):
         # Open as long as the process runs. A pipe could fill while this reads a line.
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         worker = str(Path(__file__).with_name("worker.py"))
         self._process = subprocess.Popen(
-            [sys.executable, "-P", worker, mode, json.dumps(options)],
+            [sys.executable, "-P", worker, mode, json.dumps(task)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -187,9 +180,8 @@ class Worker:
     def peak_mb(self) -> float | None:
         """Returns the peak host memory so far, in MiB; None where it is unknown."""
         status = Path(f"/proc/{self._process.pid}/status")
-        if not status.exists():
-            return None
-        peak = re.search(r"VmHWM:\s*(\d+) kB", status.read_text())
+        text = status.read_text() if status.exists() else ""
+        peak = re.search(r"VmHWM:\s*(\d+) kB", text)
         return int(peak[1]) / 1024 if peak else None
 
     def close(self) -> None:
@@ -199,11 +191,27 @@ class Worker:
         self._errors.close()
 
 
-def trees(options: argparse.Namespace) -> dict[str, Path]:
-    """Returns the checkouts to measure, by the suffix of their rows."""
-    if options.against is None:
-        return {"": ROOT}
-    return {"": ROOT, BEFORE: options.against.absolute()}
+def workers(
+    mode: str, systems: Iterable[str], trees: Mapping[str, Path], **task: Any
+) -> dict[str, Worker]:
+    """Returns a worker for each system and checkout; `trees` is by the rows' suffix."""
+    return {
+        f"{name}{suffix}": Worker(tree, mode, config=SYSTEMS[name], **task)
+        for name in systems
+        for suffix, tree in trees.items()
+    }
+
+
+def race(
+    ours: Mapping[str, Worker], theirs: Mapping[str, Callable[[], Any]], rounds: int
+) -> tuple[dict[str, Timing], dict[str, float | None]]:
+    """Returns the timings of all, and the workers' peak memory; closes the workers."""
+    try:
+        timings = compare({**ours, **theirs}, rounds)
+        return timings, {name: worker.peak_mb() for name, worker in ours.items()}
+    finally:
+        for worker in ours.values():
+            worker.close()
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
@@ -219,13 +227,13 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     return made
 
 
-def systems_parser(doc: str | None) -> argparse.ArgumentParser:
+def systems_parser(doc: str | None, batches: list[int]) -> argparse.ArgumentParser:
     """Returns a parser of a benchmark that sets our systems beside others."""
-    from benchmarks import peers
-
     made = parser(doc)
     made.add_argument("--systems", nargs="*", choices=SYSTEMS)
-    made.add_argument("--peers", nargs="*", default=peers.NAMES, choices=peers.NAMES)
+    kinds = peers.KINDS
+    made.add_argument("--peers", nargs="*", choices=kinds, default=[*kinds])
+    made.add_argument("--batch", type=int, nargs="+", default=batches)
     made.add_argument("--against", type=Path, help="root of another checkout")
     return made
 
@@ -235,44 +243,46 @@ def parse(made: argparse.ArgumentParser, argv: Sequence[str] | None) -> Any:
     options = made.parse_args(argv)
     if options.quick:
         options.rounds = 1
-        options.limit = options.limit or QUICK_SENTENCES
+        options.limit = options.limit or 24
     if getattr(options, "systems", SYSTEMS) is None:
         options.systems = ["GRN", SAME_SIZE] if options.quick else [*SYSTEMS]
+    options.trees = {"": ROOT}
+    if getattr(options, "against", None):
+        options.trees[BEFORE] = options.against.absolute()
     return options
 
 
 def load(dataset: str, split: str, limit: int = 0) -> list[tuple[list[str], list[str]]]:
     """Returns the first sentences of a split, tokens and BIOES labels."""
-    from jaxner.data import corpora
-
     examples = corpora.load(dataset, split).to_scheme("BIOES")
     return [(list(e.tokens), list(e.labels or ())) for e in examples[: limit or None]]
-
-
-def count_tokens(sentences: Iterable[tuple[list[str], list[str]]]) -> int:
-    """Returns the number of tokens."""
-    return sum(len(tokens) for tokens, _ in sentences)
 
 
 def write_corpus(folder: Path, train: Sequence[tuple[list[str], list[str]]]) -> None:
     """Writes a corpus; its dev and test splits are small, so that epochs train."""
     folder.mkdir(parents=True, exist_ok=True)
-    for split, sentences in (("train", train), ("dev", train[:8]), ("test", train[:8])):
-        blocks = [
-            "".join(f"{t} {x}\n" for t, x in zip(*sentence, strict=True))
-            for sentence in sentences
-        ]
-        (folder / f"{split}.conll").write_text("\n".join(blocks), "utf-8")
+    blocks = ["\n".join(map(" ".join, zip(*x, strict=True))) + "\n" for x in train]
+    for split, count in (("train", len(train)), ("dev", 8), ("test", 8)):
+        (folder / f"{split}.conll").write_text("\n".join(blocks[:count]), "utf-8")
 
 
 class Report:
-    """The tables of one benchmark, on the screen and optionally in a JSON file."""
+    """The tables of one benchmark, on the screen and optionally in a JSON file.
+
+    The first has device, cores, load and versions.
+    """
 
     def __init__(self, path: str | Path | None = None):
         self._path = None if path is None else Path(path)
         self._console = Console(highlight=False)
-        self._tables: dict[str, Any] = {"machine": machine()}
-        self.say(", ".join(f"{k} {v}" for k, v in self._tables["machine"].items()))
+        cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
+        about = {"device": jax.devices()[0].device_kind, "cores": cores, "load": load}
+        about["python"] = platform.python_version()
+        for package in ("jax", "torch", "flair", "spacy", "pytorch-crf"):
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                about[package] = metadata.version(package)
+        self._tables: dict[str, Any] = {"machine": about}
+        self.say(", ".join(f"{name} {value}" for name, value in about.items()))
 
     def say(self, text: str) -> None:
         """Prints a line."""
@@ -286,33 +296,12 @@ class Report:
         for row in rows:
             table.add_row(*map(show, row.values()))
         self._console.print(table)
-        self._tables[title] = [
-            {
-                key: dataclasses.asdict(cell) if isinstance(cell, Interval) else cell
-                for key, cell in row.items()
-            }
-            for row in rows
-        ]
+        self._tables[title] = rows
         if self._path is not None:
+            options: Any = {"indent": 1, "ensure_ascii": False}
+            text = json.dumps(self._tables, default=dataclasses.asdict, **options)
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(self._tables, indent=1, ensure_ascii=False)
             self._path.write_text(text + "\n", "utf-8")
-
-
-def machine() -> dict[str, Any]:
-    """Returns device, cores, load and versions."""
-    import jax
-
-    versions = {}
-    for package in ("jax", "torch", "flair", "spacy", "pytorch-crf"):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    cores = len(os.sched_getaffinity(0))
-    about = {"device": jax.devices()[0].device_kind, "cores": cores}
-    about |= {"load": round(os.getloadavg()[0], 2)}
-    return {**about, "python": platform.python_version(), **versions}
 
 
 def show(cell: Any) -> str:

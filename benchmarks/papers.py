@@ -2,17 +2,19 @@ r"""The papers' tables of speed, with the published ratio in each row.
 
     python -m benchmarks.papers
     python -m benchmarks.papers --dataset conll2003 --tables idcnn-2 idcnn-6 grn-6
+    python -m benchmarks.papers --tables uanet-6 --tokens 64
 
 idcnn-2, idcnn-6, idcnn-7: Strubell et al. (2017), Tables 2, 6 and 7: labelling the dev
 split with the models of sentences and of documents, relative to the Bi-LSTM-CRF. There,
 each model has its fastest batch size from 1 to 2,048 on a GPU; here, one call gets all
-sentences, and jaxner batches them by length. grn-6: Chen et al. (2019), Table 6: an
-epoch of training, and tagging, GRN relative to CNN-BiLSTM-CRF. uanet-6, uanet-3: Gui et
-al. (2020), Table 6: labelling the dev split relative to the BiLSTM-CRF; Figure 3: the
-same for sentences of one length. Tagging begins with encoded sentences.
+sentences, and jaxner batches them by length. grn-6, grn-6-training: Chen et al. (2019),
+Table 6: tagging, and an epoch of training, GRN relative to CNN-BiLSTM-CRF. uanet-6:
+Gui et al. (2020), Table 6: labelling the dev split relative to the BiLSTM-CRF. Tagging
+begins with encoded sentences.
 
 The text comes from the data set, the number of labels from the paper's corpus. Weights
-are random.
+are random. `--tokens` tags 32 random sentences of one length, as in Gui et al.'s Figure
+3, where UANet has nearly 3 times the CRF's speed from 30 tokens.
 """
 
 from __future__ import annotations
@@ -21,13 +23,12 @@ import functools
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import measure, training, worker
-from benchmarks.measure import ROOT, SYSTEMS
-from benchmarks.tagging import CONLL_TYPES
+from benchmarks import measure, worker
+from benchmarks.measure import CONLL_TYPES, SYSTEMS
 from jaxner import tagging
 from jaxner.data import corpora
 
@@ -36,11 +37,26 @@ ONTONOTES_TYPES = [
     *("NORP", "ORDINAL", "ORG", "PERCENT", "PERSON", "PRODUCT", "QUANTITY", "TIME"),
     "WORK_OF_ART",
 ]
-# Config and published speedup over the first system, by system.
-TABLES: dict[str, tuple[str, list[str], dict[str, tuple[str, float | None]]]] = {
-    "idcnn-2": (
+
+
+class Table(NamedTuple):
+    """A paper's table: config and published speedup over the first, by system."""
+
+    title: str
+    systems: dict[str, tuple[str, float | None]]
+    types: list[str] = CONLL_TYPES
+    mode: str = "tag"
+
+
+def grn_6(published: float) -> dict[str, tuple[str, float | None]]:
+    """Returns the systems of GRN's Table 6."""
+    ratios = {measure.SAME_SIZE: 1.0, "GRN": published}
+    return {name: (SYSTEMS[name], ratio) for name, ratio in ratios.items()}
+
+
+TABLES = {
+    "idcnn-2": Table(
         "ID-CNN, Table 2: sentences",
-        CONLL_TYPES,
         {
             "Bi-LSTM-CRF": ("bilstm:conll2003,crf", 1.0),
             "Bi-LSTM": ("bilstm:conll2003", 9.92),
@@ -49,18 +65,16 @@ TABLES: dict[str, tuple[str, list[str], dict[str, tuple[str, float | None]]]] = 
             "ID-CNN": ("idcnn:conll2003", 14.10),
         },
     ),
-    "idcnn-6": (
+    "idcnn-6": Table(
         "ID-CNN, Table 6: documents",
-        CONLL_TYPES,
         {
             "Bi-LSTM-CRF": ("bilstm:conll2003,document,crf", 1.0),
             "Bi-LSTM": ("bilstm:conll2003,document", 4.60),
             "ID-CNN": ("idcnn:conll2003,document", 7.96),
         },
     ),
-    "idcnn-7": (
+    "idcnn-7": Table(
         "ID-CNN, Table 7: OntoNotes",
-        ONTONOTES_TYPES,
         {
             "Bi-LSTM-CRF": ("bilstm:ontonotes5,crf", 1.0),
             "Bi-LSTM-CRF-Doc": ("bilstm:ontonotes5,document,crf", 1.32),
@@ -70,11 +84,15 @@ TABLES: dict[str, tuple[str, list[str], dict[str, tuple[str, float | None]]]] = 
             "ID-CNN (3 blocks)": ("idcnn:ontonotes5", 13.21),
             "ID-CNN (1 block)": ("idcnn:ontonotes5,blocks=1", 26.01),
         },
+        ONTONOTES_TYPES,
+    ),
+    "grn-6": Table("GRN, Table 6: tagging", grn_6(1.19)),
+    "grn-6-training": Table(
+        "GRN, Table 6: training in batches of 10", grn_6(1.16), mode="train"
     ),
     # Sentences per second of CoNLL-2003: 1,433 of the CRF.
-    "uanet-6": (
+    "uanet-6": Table(
         "UANet, Table 6",
-        CONLL_TYPES,
         {
             "CRF": ("ncrfpp:conll2003,crf", 1.0),
             "Softmax": ("ncrfpp:conll2003", 3443 / 1433),
@@ -86,119 +104,62 @@ TABLES: dict[str, tuple[str, list[str], dict[str, tuple[str, float | None]]]] = 
         },
     ),
 }
-GRN_RIVAL = "CNN-BiLSTM-CRF"
-GRN_6 = {"training": 1.16, "tagging": 1.19}  # CoNLL-2003
-LENGTHS = (8, 16, 32, 64, 128)
-Sentences = Sequence[tuple[list[str], list[str]]]
+
+
+def changes_of(name: str) -> dict[str, int]:
+    """Returns the options in which a system differs from its config."""
+    return {"model.mc_dropout.num_samples": 1} if name.endswith("M = 1") else {}
 
 
 def labelling(
-    name: str, text: str, types: list[str], train: Sentences, quick: bool
-) -> Callable[[Sequence[list[str]], Any], Callable[[], Any]]:
-    """Returns a function that returns the labelling of some sentences."""
-    changes = worker.quick_options(text) if quick else {}
-    if name == "UANet, M = 1":
-        changes["model.mc_dropout.num_samples"] = 1
-    config = worker.config_of(text, changes)
-    tagger = worker.build(config, [tokens for tokens, _ in train], types)
-
-    def run_of(sentences: Sequence[list[str]], documents: Any) -> Callable[[], Any]:
+    systems: dict[str, str], types: list[str], train: Any, text: Any, is_quick: bool
+) -> dict[str, Callable[[], Any]]:
+    """Returns runs that label a text: encoded sentences, and documents."""
+    sentences, documents = text
+    runs = {}
+    for name, config in systems.items():
+        changes = worker.quick_options(config) if is_quick else {}
+        config = worker.config_of(config, changes | changes_of(name))
+        tagger = worker.build(config, [tokens for tokens, _ in train], types)
         encoded = [tagger.vocabulary.encode(tokens) for tokens in sentences]
-        if config.data.unit != "document" or not any(documents):
-            documents = None
-        return functools.partial(tagging.tag, tagger, encoded, documents=documents)
-
-    return run_of
-
-
-def compared(
-    key: str, train: Sentences, sentences: Any, documents: Any, options: Any
-) -> list[dict[str, Any]]:
-    """Returns the rows of one table."""
-    _, types, systems = TABLES[key]
-    runs = {
-        name: labelling(name, text, types, train, options.quick)(sentences, documents)
-        for name, (text, _) in [*systems.items()][: 2 if options.quick else None]
-    }
-    base = next(iter(runs))
-    timings = measure.compare(runs, options.rounds)
-    rows = measure.rows(timings, len(sentences), "sentences", [base])
-    return [{**row, "published": systems[row["system"]][1]} for row in rows]
-
-
-def by_length(train: Sentences, options: Any) -> list[dict[str, Any]]:
-    """Returns the rows of UANet's Figure 3, of which the text gives one figure."""
-    names = ("CRF", "Softmax", "Seq2seq", "UANet, M = 8")
-    _, types, systems = TABLES["uanet-6"]
-    makers = {
-        name: labelling(name, systems[name][0], types, train, options.quick)
-        for name in (names[:2] if options.quick else names)
-    }
-    words = sorted({token for tokens, _ in train for token in tokens})
-    rng, rows = np.random.default_rng(0), []
-    for length in LENGTHS[: 1 if options.quick else None]:
-        drawn = rng.integers(0, len(words), (32, length))
-        sentences = [[words[i] for i in row] for row in drawn]
-        runs = {name: make(sentences, []) for name, make in makers.items()}
-        timings = measure.compare(runs, options.rounds)
-        row: dict[str, Any] = {"tokens": length}
-        for name, timing in timings.items():
-            if name != "CRF":
-                row[f"{name} × CRF"] = timing.speedup(timings["CRF"])
-        row["published, UANet"] = "nearly 3" if length > 30 else None
-        rows.append(row)
-    return rows
-
-
-def grn_table(train: Sentences, sentences: Any, options: Any) -> list[dict[str, Any]]:
-    """Returns the rows of GRN's Table 6."""
-    configs = {name: SYSTEMS[name] for name in ("GRN", GRN_RIVAL)}
-    with tempfile.TemporaryDirectory() as folder:
-        measure.write_corpus(Path(folder), train)
-        epochs = training.workers(
-            configs, {"": ROOT}, Path(folder), options.quick, batch_size=10
-        )
-        try:
-            trained = measure.compare(epochs, options.rounds)
-        finally:
-            for process in epochs.values():
-                process.close()
-    tags = {
-        name: labelling(name, text, CONLL_TYPES, train, options.quick)(sentences, [])
-        for name, text in configs.items()
-    }
-    tagged = measure.compare(tags, options.rounds)
-    return [
-        {
-            "GRN": task,
-            f"× {GRN_RIVAL}": timings["GRN"].speedup(timings[GRN_RIVAL]),
-            "published": GRN_6[task],
-        }
-        for task, timings in (("training", trained), ("tagging", tagged))
-    ]
+        joined = documents if tagger.vocabulary.reads_documents else None
+        runs[name] = functools.partial(tagging.tag, tagger, encoded, documents=joined)
+    return runs
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
-    names = (*TABLES, "grn-6", "uanet-3")
     made = measure.parser(__doc__)
-    made.add_argument("--tables", nargs="+", default=names, choices=names)
+    made.add_argument("--tables", nargs="+", default=[*TABLES], choices=TABLES)
+    made.add_argument("--tokens", type=int, help="tag sentences of that length")
     options = measure.parse(made, argv)
     report = measure.Report(options.json)
     train = measure.load(options.dataset, "train", options.limit)
-    sentences = [x for x, _ in measure.load(options.dataset, "dev", options.limit)]
     examples = corpora.load(options.dataset, "dev").examples[: options.limit or None]
-    documents = [example.document for example in examples]
-    for key in options.tables:
-        if key == "grn-6":
-            title = "GRN, Table 6: batches of 10 in training"
-            report.table(title, grn_table(train, sentences, options))
-        elif key == "uanet-3":
-            title = "UANet, Figure 3: 32 sentences of one length"
-            report.table(title, by_length(train, options))
+    sentences: Any = [example.tokens for example in examples]
+    documents: Any = [example.document for example in examples]
+    if options.tokens:
+        words = sorted({token for tokens, _ in train for token in tokens})
+        drawn = np.random.default_rng(0).choice(words, (32, options.tokens))
+        sentences, documents = drawn.tolist(), []
+    text = sentences, documents if any(documents) else None
+    for title, ratios, types, mode in (TABLES[key] for key in options.tables):
+        systems = [*ratios][: 2 if options.quick else None]
+        if mode == "tag":
+            configs = {name: ratios[name][0] for name in systems}
+            runs = labelling(configs, types, train, text, options.quick)
+            timings, count = measure.compare(runs, options.rounds), len(sentences)
         else:
-            rows = compared(key, train, sentences, documents, options)
-            report.table(TABLES[key][0], rows)
+            task = {"quick": options.quick, "options": {"batch_size": 10}}
+            with tempfile.TemporaryDirectory() as folder:
+                measure.write_corpus(Path(folder), train)
+                task["corpus"] = folder
+                epochs = measure.workers("train", systems, options.trees, **task)
+                timings, _ = measure.race(epochs, {}, options.rounds)
+            count = len(train)
+        rows = measure.rows(timings, count, "sentences", systems[:1])
+        rows = [{**row, "published": ratios[row["system"]][1]} for row in rows]
+        report.table(title, rows)
 
 
 if __name__ == "__main__":

@@ -7,104 +7,59 @@ Flair     `SequenceTagger`: trained random word vectors of 100 dimensions, Flair
 spaCy     a blank English pipeline with `ner` and its default HashEmbedCNN
 
 PyTorch and Flair train on batches of similar length, their fastest form, and have one
-thread or all, whichever was faster for a few batches of that size.
+thread or all, whichever is faster.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import importlib
 import os
 import random
-import statistics
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import timeit
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 Sentences = Sequence[tuple[Sequence[str], Sequence[str]]]
 """Tokens, and labels in BIOES."""
 
 
-class Threads:
-    """PyTorch's number of threads for each kind of work: one or all."""
+def with_best_threads(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns a run with one thread of PyTorch's or all, whichever is faster."""
+    torch: Any = importlib.import_module("torch")
 
-    def __init__(self) -> None:
-        self._faster: dict[Any, int] = {}
+    def seconds(threads: int) -> float:
+        torch.set_num_threads(threads)
+        return min(timeit.repeat(run, number=1, repeat=3))
 
-    def choose(self, work: Any, run: Callable[[], Any]) -> None:
-        """Tries both for a kind of work, and keeps the faster."""
-        torch = importlib.import_module("torch")
-        seconds = {}
-        for threads in {1, len(os.sched_getaffinity(0))}:
-            torch.set_num_threads(threads)
-            run()
-            samples = []
-            for _ in range(3):
-                time.sleep(0.02)  # the previous sample's threads fall asleep
-                start = time.perf_counter()
-                run()
-                samples.append(time.perf_counter() - start)
-            seconds[threads] = statistics.median(samples)
-        self._faster[work] = min(seconds, key=lambda threads: seconds[threads])
+    best = min({1, len(os.sched_getaffinity(0))}, key=seconds)
 
-    @contextlib.contextmanager
-    def of(self, work: Any) -> Iterator[None]:
-        """Sets the number of threads of a kind of work within a context."""
-        torch = importlib.import_module("torch")
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._faster.get(work, before))
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+    def threaded() -> Any:
+        torch.set_num_threads(best)
+        return run()
 
-
-def some_batches(ordered: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    """Returns three evenly spread batches of items sorted by length."""
-    starts = range(0, len(ordered), size)
-    chosen = starts[len(starts) // 6 :: max(1, len(starts) // 3)][:3]
-    return [ordered[start : start + size] for start in chosen]
+    return threaded
 
 
 class TorchPeer:
-    """What both PyTorch rivals do; a subclass takes steps and tags."""
+    """What both PyTorch rivals do: epochs over `examples`, which are by length."""
 
-    batch: int  # sentences, if the caller gives no number
     net: Any
-    ordered: Sequence[Any]  # the training sentences by length
-
-    def __init__(self, net: Any, ordered: Sequence[Any]):
-        self.net, self.ordered = net, ordered
-        self.random, self.threads = random.Random(0), Threads()
-
-    def step(self, chosen: Sequence[Any]) -> None:
-        """Takes a training step."""
-        raise NotImplementedError
-
-    def tag(self, sentences: Sequence[Any], batch: int | None = None) -> list[Any]:
-        """Labels sentences."""
-        raise NotImplementedError
-
-    def tune(self, batch: int | None, sentences: Sequence[Any] | None = None) -> None:
-        """Chooses the number of threads; for training without `sentences`."""
-        size = batch or self.batch
-        if sentences is None:
-            self.net.train()
-            some = some_batches(self.ordered, size)
-            self.threads.choose(("epoch", size), lambda: [*map(self.step, some)])
-        else:
-            some = some_batches(sorted(sentences, key=len), size)
-            run = lambda: [self.tag(text, size) for text in some]  # noqa: E731
-            self.threads.choose(("tag", size), run)
+    optimizer: Any
+    examples: list[Any]
+    loss: Callable[[Any], Any]  # the mean over a batch
 
     def epoch(self, batch: int) -> None:
         """Trains on each sentence once."""
+        clip = importlib.import_module("torch.nn.utils").clip_grad_norm_
         self.net.train()
-        starts = list(range(0, len(self.ordered), batch))
-        self.random.shuffle(starts)
-        with self.threads.of(("epoch", batch)):
-            for start in starts:
-                self.step(self.ordered[start : start + batch])
+        starts = list(range(0, len(self.examples), batch))
+        random.shuffle(starts)
+        for start in starts:
+            self.optimizer.zero_grad()
+            self.loss(self.examples[start : start + batch]).backward()
+            clip(self.net.parameters(), 5.0)
+            self.optimizer.step()
 
 
 class PyTorch(TorchPeer):
@@ -142,8 +97,7 @@ class PyTorch(TorchPeer):
         self.optimizer = self.torch.optim.SGD(
             self.net.parameters(), lr=0.02, momentum=0.9
         )
-        encoded = sorted(map(self._encode, train), key=lambda s: len(s[0]))
-        super().__init__(self.net, encoded)
+        self.examples = sorted(map(self._encode, train), key=lambda s: len(s[0]))
 
     def _encode(self, sentence: tuple[Sequence[str], Sequence[str]]) -> Any:
         tokens, labels = sentence
@@ -159,16 +113,15 @@ class PyTorch(TorchPeer):
         lengths = torch.tensor([len(words) for words, _, _ in encoded])
         count, length = len(encoded), int(lengths.max())
         width = max(len(word) for _, chars, _ in encoded for word in chars)
-        words = torch.zeros((count, length), dtype=torch.long)
-        labels = torch.zeros((count, length), dtype=torch.long)
+        words, labels = (
+            self.rnn.pad_sequence([torch.tensor(s[i]) for s in encoded], True)
+            for i in (0, 2)
+        )
         rows = [
             word + [0] * (width - len(word))
             for _, chars, _ in encoded
             for word in chars + [[]] * (length - len(chars))
         ]
-        for i, (word_ids, _, label_ids) in enumerate(encoded):
-            words[i, : len(word_ids)] = torch.tensor(word_ids)
-            labels[i, : len(label_ids)] = torch.tensor(label_ids, dtype=torch.long)
         chars = torch.tensor(rows)  # [B · T, C]
         filtered = net["filters"](net["chars"](chars).transpose(1, 2))
         filtered = filtered.masked_fill((chars == 0)[:, None], -1e4).amax(dim=2)
@@ -186,24 +139,19 @@ class PyTorch(TorchPeer):
         mask = torch.arange(length)[None] < lengths[:, None]
         return net["emissions"](net["dropout"](hidden)), labels, mask
 
-    def step(self, chosen: Sequence[Any]) -> None:
-        """Takes a training step."""
-        self.optimizer.zero_grad()
+    def loss(self, chosen: Sequence[Any]) -> Any:
+        """Returns the mean loss of a batch."""
         emissions, labels, mask = self._emissions(chosen)
-        loss = -self.net["crf"](emissions, labels, mask, reduction="mean")
-        loss.backward()
-        self.torch.nn.utils.clip_grad_norm_(self.net.parameters(), 5.0)
-        self.optimizer.step()
+        return -self.net["crf"](emissions, labels, mask, reduction="mean")
 
-    def tag(self, sentences: Sequence[Any], batch: int | None = None) -> list[Any]:
-        """Labels sentences, sorted by length; 128 a batch by default."""
+    def tag(self, sentences: Sequence[Any], batch: int) -> list[Any]:
+        """Labels sentences, sorted by length."""
         self.net.eval()
-        size = batch or self.batch
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         labels: list[list[str]] = [[] for _ in sentences]
-        with self.torch.inference_mode(), self.threads.of(("tag", size)):
-            for start in range(0, len(order), size):
-                chosen = order[start : start + size]
+        with self.torch.inference_mode():
+            for start in range(0, len(order), batch):
+                chosen = order[start : start + batch]
                 encoded = [self._encode((sentences[i], ())) for i in chosen]
                 emissions, _, mask = self._emissions(encoded)
                 paths = self.net["crf"].decode(emissions, mask)
@@ -250,7 +198,7 @@ class Flair(TorchPeer):
             use_crf=True,
         )
         self.optimizer = self.torch.optim.SGD(self.net.parameters(), lr=0.1)
-        super().__init__(self.net, sorted(map(self._sentence, train), key=len))
+        self.examples = sorted(map(self._sentence, train), key=len)
 
     def _sentence(self, example: tuple[Sequence[str], Sequence[str]]) -> Any:
         sentence, start = self.data.Sentence(list(example[0])), 0
@@ -261,27 +209,24 @@ class Flair(TorchPeer):
                 sentence[start : i + 1].add_label("ner", label[2:])
         return sentence
 
-    def step(self, chosen: Sequence[Any]) -> None:
-        """Takes a training step."""
-        self.optimizer.zero_grad()
+    def loss(self, chosen: Sequence[Any]) -> Any:
+        """Returns the mean loss of a batch."""
         loss, count = self.net.forward_loss(chosen)
-        (loss / count).backward()
-        self.torch.nn.utils.clip_grad_norm_(self.net.parameters(), 5.0)
-        self.optimizer.step()
         self.utils.store_embeddings(chosen, "none")
+        return loss / count
 
-    def tag(self, sentences: Sequence[Any], batch: int | None = None) -> list[Any]:
-        """Labels sentences; 32 a batch by default."""
+    def tag(self, sentences: Sequence[Any], batch: int) -> list[Any]:
+        """Labels sentences."""
         self.net.eval()
-        size = batch or self.batch
         tagged = [self.data.Sentence(list(tokens)) for tokens in sentences]
-        with self.threads.of(("tag", size)):
-            self.net.predict(tagged, mini_batch_size=size, force_token_predictions=True)
+        self.net.predict(tagged, mini_batch_size=batch, force_token_predictions=True)
         return [[t.get_label("ner", "O").value for t in s] for s in tagged]
 
 
 class SpaCy:
     """spaCy's NER, with the given tokens; batches need no padding."""
+
+    batch = 1000  # spaCy's own
 
     def __init__(self, train: Sentences):
         spacy: Any = importlib.import_module("spacy")
@@ -301,20 +246,16 @@ class SpaCy:
             predicted = self.tokens.Doc(self.nlp.vocab, words=words)
             self.examples.append(training.Example(predicted, reference))
         self.optimizer = self.nlp.initialize(lambda: self.examples)
-        self.random = random.Random(0)
-
-    def tune(self, batch: int | None, sentences: Sequence[Any] | None = None) -> None:
-        """Does nothing: spaCy has no such settings."""
 
     def epoch(self, batch: int) -> None:
         """Trains on each sentence once."""
-        self.random.shuffle(self.examples)
+        random.shuffle(self.examples)
         for start in range(0, len(self.examples), batch):
             chosen = self.examples[start : start + batch]
             self.nlp.update(chosen, sgd=self.optimizer, drop=0.5)
 
-    def tag(self, sentences: Sequence[Any], batch: int | None = None) -> list[Any]:
-        """Labels sentences; None for spaCy's own batch size."""
+    def tag(self, sentences: Sequence[Any], batch: int) -> list[Any]:
+        """Labels sentences."""
         docs = (self.tokens.Doc(self.nlp.vocab, words=list(s)) for s in sentences)
         return [
             [f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc]
@@ -323,7 +264,6 @@ class SpaCy:
 
 
 KINDS: dict[str, Any] = {"PyTorch": PyTorch, "Flair": Flair, "spaCy": SpaCy}
-NAMES = tuple(KINDS)
 
 
 def build(
@@ -337,3 +277,18 @@ def build(
         except ImportError as error:
             log(f"Skipped {name}: {error}. pip install -e '.[benchmarks]'")
     return built
+
+
+def runs(peers: dict[str, Any], batch: int, text: Any = None) -> dict[str, Any]:
+    """Returns a run of each peer: of an epoch, or of tagging the sentences of a text.
+
+    Tagging in batches of 0 sentences is in those of the peer's own size.
+    """
+    made: dict[str, Any] = {}
+    for name, peer in peers.items():
+        made[name] = functools.partial(peer.epoch, batch)
+        if text is not None:
+            made[name] = functools.partial(peer.tag, text, batch or peer.batch)
+        if isinstance(peer, TorchPeer):
+            made[name] = with_best_threads(made[name])
+    return made

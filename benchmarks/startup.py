@@ -19,10 +19,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+import jaxner
 from benchmarks import measure, worker
-from benchmarks.measure import SYSTEMS
+from benchmarks.measure import CONLL_TYPES, SYSTEMS
 
 LABEL = """
 import os, sys, jaxner
@@ -32,50 +32,35 @@ os._exit(0)
 SENTENCE = ("Ms", "Preston", "left", "Lakeside", "for", "Milan", "on", "Monday")
 
 
-def until(tree: Path, cache: Path | None, begins: str, *arguments: str) -> None:
-    """Starts Python in a checkout and waits for a line that begins with some text."""
+def until(tree: Path, cache: Path, is_cold: bool, begins: str, *arguments: str) -> None:
+    """Starts Python in a checkout and waits for a line that begins with some text.
+
+    A cold start empties the compilation cache first.
+    """
+    if is_cold:
+        shutil.rmtree(cache, ignore_errors=True)
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    if cache is not None:
-        environment["JAX_COMPILATION_CACHE_DIR"] = str(cache)
-    new = tempfile.TemporaryDirectory()
-    names = [f"{new.name}/run" if name == "NEW" else name for name in arguments]
-    process = subprocess.Popen(
-        [sys.executable, *names],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=tree,
-        env=environment,
-    )
-    assert process.stdout is not None
-    lines = []
-    try:
-        for line in process.stdout:
-            lines.append(line)
-            if line.startswith(begins):
-                return
-    finally:
-        process.kill()
-        process.communicate()
-        new.cleanup()
+    environment |= {"JAX_COMPILATION_CACHE_DIR": str(cache)}
+    with tempfile.TemporaryDirectory() as new:
+        process = subprocess.Popen(
+            [sys.executable, *(x.replace("NEW", new) for x in arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=tree,
+            env=environment,
+        )
+        lines = []
+        try:
+            for line in process.stdout or ():
+                lines.append(line)
+                if line.startswith(begins):
+                    return
+        finally:
+            process.kill()
+            process.communicate()
     raise RuntimeError(f"{' '.join(arguments)}: {''.join(lines[-3:])}")
-
-
-def training(corpus: Path, text: str, options: dict[str, Any]) -> list[str]:
-    """Returns the arguments of a training in a folder that `until` makes."""
-    name, _, argument = text.partition(":")
-    options = {**options, "data.dir": corpus, "data.vectors": ""}
-    options |= {"data.train_words": True}
-    flags = [f"--config.{key}={value}" for key, value in options.items()]
-    config = ["--config", f"configs/{name}.py:{argument}"]
-    return ["train.py", *config, *flags, "--workdir", "NEW"]
-
-
-def emptied(cache: Path, run: Callable[[], None]) -> None:
-    """Runs with an empty compilation cache."""
-    shutil.rmtree(cache, ignore_errors=True)
-    run()
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -86,18 +71,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     made.add_argument("--against", type=Path, help="root of another checkout")
     options = measure.parse(made, argv)
     report = measure.Report(options.json)
-    import jaxner
-
     train = measure.load("sample", "train", options.limit)
     tokens = [tokens for tokens, _ in train]
-    types = sorted({x[2:] for _, labels in train for x in labels} - {""})
     runs: dict[str, Callable[[], None]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        measure.write_corpus(folder / "corpus", train)
-        for suffix, tree in measure.trees(options).items():
-            begin = functools.partial(until, tree, None)
-            code = "import jax; print('ready', flush=True)"
+        corpus = folder / "corpus"
+        measure.write_corpus(corpus, train)
+        for suffix, tree in options.trees.items():
+            begin = functools.partial(until, tree, folder / "cache", False)
+            code = "import jax; print('ready')"
             runs[f"import jax{suffix}"] = functools.partial(begin, "ready", "-c", code)
             for flag in ("--version", "--help"):
                 command = functools.partial(begin, "", "-m", "jaxner", flag)
@@ -108,18 +91,18 @@ def main(argv: Sequence[str] | None = None) -> None:
                 run = folder / f"run {system}"
                 if not run.exists():
                     config = worker.config_of(text, small)
-                    jaxner.save(run, worker.build(config, tokens, types))
-                starts = {
-                    "label": ["", "-c", LABEL, str(run), *SENTENCE],
-                    "epoch": ["epoch ", *training(folder / "corpus", text, small)],
-                }
-                for event, arguments in starts.items():
+                    jaxner.save(run, worker.build(config, tokens, CONLL_TYPES))
+                task = {"config": text, "corpus": str(corpus), "options": small}
+                train_py = ["train.py", *worker.training_flags(task)]
+                for event, start in (
+                    ("label", ["", "-c", LABEL, str(run), *SENTENCE]),
+                    ("epoch", ["epoch ", *train_py, "--workdir", "NEW/run"]),
+                ):
                     cache = folder / f"{event} {system}{suffix}"
-                    start = functools.partial(until, tree, cache, *arguments)
-                    title = f"{system}, first {event}"
-                    cold = functools.partial(emptied, cache, start)
-                    runs[f"{title}, cold{suffix}"] = cold
-                    runs[f"{title}, warm{suffix}"] = start
+                    for state in ("cold", "warm"):
+                        begin = functools.partial(until, tree, cache, state == "cold")
+                        title = f"{system}, first {event}, {state}{suffix}"
+                        runs[title] = functools.partial(begin, *start)
         timings = measure.compare(runs, options.rounds)
     rows = measure.rows(timings, 1, "processes", [])
     for row in rows:

@@ -10,80 +10,50 @@ of b sentences for our systems, in the order of the corpus, and for the peers on
 for the whole corpus with batch size b, which Flair and PyTorch cut after sorting by
 length; in batch 0, each system gets the corpus in one call and chooses its batches.
 `--against` tags with another checkout, in turn. For each batch size, PyTorch and Flair
-have one thread or all, whichever was faster for a few batches; XLA has all. The peers
-train for an epoch first, since spaCy's time depends on its predictions; our weights are
-random. Install the peers with `pip install -e '.[benchmarks]'`.
+have one thread or all, whichever is faster; XLA has all. The peers train for an epoch
+first, since spaCy's time depends on its predictions; our weights are random.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import measure, peers
-from benchmarks.measure import SAME_SIZE, SYSTEMS, Worker
-
-CONLL_TYPES = ["LOC", "MISC", "ORG", "PER"]
+from benchmarks.measure import CONLL_TYPES, SAME_SIZE
 
 
-def workers(
-    configs: dict[str, str],
-    trees: dict[str, Path],
-    file: Path,
-    texts: tuple[Sequence[Any], Sequence[Any]],
-    batch: int,
-    quick: bool,
-    **options: Any,
-) -> dict[str, Worker]:
-    """Returns a worker for each system and checkout.
-
-    `texts` has the sentences of the vocabulary and those to tag; `file` gets both.
-    """
-    train, sentences = ([tokens for tokens, _ in text] for text in texts)
-    file.write_text(json.dumps({"train": train, "sentences": sentences}), "utf-8")
-    common = {"types": CONLL_TYPES, "file": str(file), "batch": batch, "quick": quick}
-    return {
-        f"{name}{suffix}": Worker(tree, "tag", config=config, options=options, **common)
-        for name, config in configs.items()
-        for suffix, tree in trees.items()
-    }
+def write_texts(file: Path, train: Sequence[Any], text: Sequence[Any]) -> None:
+    """Writes the sentences of the vocabulary and those to tag, for `worker.tag`."""
+    texts = {"train": [x for x, _ in train], "sentences": [x for x, _ in text]}
+    file.write_text(json.dumps({**texts, "types": CONLL_TYPES}), "utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
-    made = measure.systems_parser(__doc__)
-    made.add_argument("--batch", type=int, nargs="+", default=[1, 32, 128, 0])
-    options = measure.parse(made, argv)
+    options = measure.parse(measure.systems_parser(__doc__, [1, 32, 128, 0]), argv)
     report = measure.Report(options.json)
     train = measure.load(options.dataset, "train", options.limit)
     dev = measure.load(options.dataset, "dev", options.limit)
-    sentences, tokens = [tokens for tokens, _ in dev], measure.count_tokens(dev)
+    sentences = [tokens for tokens, _ in dev]
+    tokens = sum(map(len, sentences))
     rivals = peers.build(options.peers, train, report.say)
     for peer in rivals.values():
         peer.epoch(32)
-    trees = measure.trees(options)
+    about = f"{options.dataset} dev, {len(dev):,} sentences, {tokens:,} tokens"
     for batch in options.batch:
+        theirs = peers.runs(rivals, batch, sentences)
         with tempfile.TemporaryDirectory() as folder:
-            ours = workers(
-                {name: SYSTEMS[name] for name in options.systems},
-                trees, Path(folder, "text.json"), (train, dev), batch, options.quick,
-            )  # fmt: skip
-            try:
-                runs: dict[str, Callable[[], Any]] = {**ours}
-                for name, peer in rivals.items():
-                    peer.tune(batch or None, sentences)
-                    runs[name] = functools.partial(peer.tag, sentences, batch or None)
-                timings = measure.compare(runs, options.rounds)
-            finally:
-                for worker in ours.values():
-                    worker.close()
+            file = Path(folder, "text.json")
+            write_texts(file, train, dev)
+            task = {"file": str(file), "batch": batch, "quick": options.quick}
+            ours = measure.workers("tag", options.systems, options.trees, **task)
+            timings, _ = measure.race(ours, theirs, options.rounds)
         rows = measure.rows(timings, tokens, "tokens", [*rivals, SAME_SIZE])
         size = f"batch {batch}" if batch else "the whole corpus"
-        about = f"{options.dataset} dev, {len(dev):,} sentences, {tokens:,} tokens"
         report.table(f"tagging, {size}: {about}", rows)
 
 

@@ -10,12 +10,14 @@ tag     `jaxner.tag` of all sentences, with the sizes of a config and random wei
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import inspect
+import io
 import json
 import os
 import runpy
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,26 +37,17 @@ QUICK = {
 def config_of(text: str, options: dict[str, Any]) -> Any:
     """Returns a config of the working directory's `configs/`, with changed options."""
     name, _, argument = text.partition(":")
-    file = Path("configs", f"{name}.py").absolute()
-    spec = importlib.util.spec_from_file_location(f"{name}_config", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    config = module.get_config(argument)
+    config = runpy.run_path(f"configs/{name}.py")["get_config"](argument)
     config.update_from_flattened_dict(options)
     return config
 
 
 def quick_options(text: str) -> dict[str, Any]:
     """Returns the options in `QUICK` that a config has."""
-    config = config_of(text, {}).to_dict()
-    options = {}
+    config, options = config_of(text, {}), {}
     for path, value in QUICK.items():
-        section: Any = config
-        for part in path.split("."):
-            section = section.get(part) if isinstance(section, dict) else None
-        if section is not None:
+        with contextlib.suppress(KeyError):
+            config.update_from_flattened_dict({path: value})
             options[path] = value
     return options
 
@@ -75,20 +68,23 @@ def build(config: Any, sentences: list[list[str]], types: list[str]) -> Any:
     return jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
 
 
-def train(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None:
-    """Trains; each epoch is a turn."""
-    options = {**task["options"], "seed": 0, "num_epochs": 10_000, "patience": 0}
-    options |= {"data.dir": task["corpus"], "data.vectors": ""}
-    options |= {"data.train_words": True, "data.min_count": 1}
-    if task["quick"]:
-        options = quick_options(task["config"]) | options
+def training_flags(task: Any) -> list[str]:
+    """Returns the flags of `train.py` for a config, a folder of files and options."""
+    options = {**task["options"], "data.dir": task["corpus"], "data.vectors": ""}
+    options |= {"data.train_words": True}
     name, _, argument = task["config"].partition(":")
     flags = [f"--config.{key}={value}" for key, value in options.items()]
+    return ["--config", f"configs/{name}.py:{argument}", *flags]
 
-    class Turns:
+
+def train(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None:
+    """Trains; each epoch is a turn."""
+    small = quick_options(task["config"]) if task["quick"] else {}
+    task["options"] = {**small, **task["options"], "seed": 0, "patience": 0}
+    task["options"] |= {"num_epochs": 10_000, "data.min_count": 1}
+
+    class Turns(io.StringIO):
         """Standard output of the training; a line of an epoch ends a turn."""
-
-        encoding = "utf-8"
 
         def write(self, text: str) -> int:
             if any(line.startswith("epoch ") for line in text.splitlines()):
@@ -96,15 +92,9 @@ def train(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None
                 wait()
             return len(text)
 
-        def flush(self) -> None:
-            pass
-
-        def isatty(self) -> bool:
-            return False
-
     sys.stdout = Turns()
-    sys.argv = ["train.py", "--config", f"configs/{name}.py:{argument}", *flags]
-    sys.argv += ["--workdir", task["workdir"]]
+    workdir = f"{tempfile.mkdtemp(dir=task['corpus'])}/run"
+    sys.argv = ["train.py", *training_flags(task), "--workdir", workdir]
     wait()
     runpy.run_path("train.py", run_name="__main__")
 
@@ -112,7 +102,7 @@ def train(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None
 def tag(wait: Callable[[], None], done: Callable[[], None], task: Any) -> None:
     """Tags; a turn tags all sentences, in calls of some number of them."""
     options = quick_options(task["config"]) if task["quick"] else {}
-    config = config_of(task["config"], {**options, **task["options"]})
+    config = config_of(task["config"], options)
     wait()
     import jaxner
 

@@ -1,10 +1,24 @@
 """The benchmarks: intervals and ratios, and that each command runs."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from benchmarks import kernels, measure, startup, tagging, training, worker
+from benchmarks import (
+    accelerator,
+    deviceless,
+    kernels,
+    measure,
+    papers,
+    startup,
+    tagging,
+    training,
+    worker,
+)
 from benchmarks.measure import SYSTEMS, Interval, Timing
 
 
@@ -32,6 +46,96 @@ def test_quick_shrinks_each_system(name):
     assert worker.quick_options(SYSTEMS[name])["data.num_shapes"] == 1
 
 
+PROGRAM = """
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %sum = f32[] add(%x, %y)
+}
+
+%fused (x: f32[8]) -> f32[2] {
+  %x = f32[8]{0} parameter(0)
+  %all-reduce.0 = f32[8]{0} all-reduce(%x), to_apply=%add
+  ROOT %slice.0 = f32[2]{0} slice(%all-reduce.0), slice={[0:2]}
+}
+
+%body (x: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %x = (s32[], f32[8]) parameter(0)
+  %item = f32[8]{0} get-tuple-element(%x), index=1
+  %exp.0 = f32[8]{0} exponential(%item)
+  %log.0 = f32[8]{0} log(%exp.0)
+  ROOT %tuple.0 = (s32[], f32[8]) tuple(%item, %log.0)
+}
+
+%condition (x: (s32[], f32[8])) -> pred[] {
+  %x = (s32[], f32[8]) parameter(0)
+  %limit = s32[]{:T(128)} constant(5)
+  %trip = s32[] get-tuple-element(%x), index=0
+  ROOT %less = pred[] compare(%trip, %limit), direction=LT
+}
+
+%short (x: f32[8]) -> f32[8] {
+  ROOT %x = f32[8]{0} parameter(0)
+}
+
+%long (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  %sine.0 = f32[8]{0} sine(%x)
+  ROOT %cosine.0 = f32[8]{0} cosine(%sine.0)
+}
+
+ENTRY %main (x: f32[8]) -> (f32[8], bf16[16]) {
+  %x = f32[8]{0:T(8,128)S(1)} parameter(0)
+  %tuple.1 = (s32[], f32[8]) tuple(%x, %x)
+  %loop = (s32[], f32[8]) while(%tuple.1), condition=%condition, body=%body
+  %known = (s32[], f32[8]) while(%loop), condition=%condition, body=%body, \
+backend_config={"known_trip_count":{"n":"3"}}
+  %called = f32[8]{0} call(%x), to_apply=%long
+  %chosen = f32[8]{0} conditional(%x), branch_computations={%short, %long}
+  %fusion.0 = f32[2]{0} fusion(%x), kind=kInput, calls=%fused
+  %start = (bf16[2]{0}, bf16[16]{0}) all-gather-start(%x), dimensions={0}
+  %done = bf16[16]{0} all-gather-done(%start)
+  %both = (f32[8]{0}, /*index=1*/f32[2,3]{1,0}) all-reduce(%x, %x), to_apply=%add
+  %copy-start.0 = (f32[8]{0}, f32[8]{0}, u32[]) copy-start(%x)
+  %copy-done.0 = f32[8]{0} copy-done(%copy-start.0)
+  ROOT %tuple.2 = (f32[8], bf16[16]) tuple(%x, %done)
+}
+"""
+
+
+def test_kernels_of_a_program():
+    loops, chains, others = 5 * 2 + 3 * 2, 2 + 2, 4
+    assert deviceless.count(PROGRAM) == {
+        "kernels": loops + chains + others,
+        "loops": "5×2 3×2",
+        "collectives": 3,
+        "collective MB": (4 * 8 + 2 * 16 + 4 * (8 + 2 * 3)) / 1e6,
+    }
+
+
+KERNELS = {"h100": 151, "v5e-8": 516}
+"""Kernels of a training step of GRN, of 32 sentences, with jax 0.12.0.1."""
+
+
+@pytest.mark.slow
+def test_accelerators_launch_few_kernels(tmp_path):
+    pytest.importorskip("libtpu")
+    pytest.importorskip("jax_cuda12_plugin")
+    file = tmp_path / "rows.jsonl"
+    command = [sys.executable, "-m", "benchmarks.deviceless", "--json", file]
+    command += ["--systems", "GRN", "--modes", "train", "--batches", "32"]
+    command += ["--targets", *KERNELS]
+    # Without the flags of the tests, which make programs slow.
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_"))}
+    root = Path(__file__).parents[1]
+    subprocess.run(command, check=True, cwd=root, env=clean)
+    rows = {row["target"]: row for row in map(json.loads, file.open(encoding="utf-8"))}
+    for target, kernels_before in KERNELS.items():
+        assert rows[target]["kernels"] <= 1.1 * kernels_before  # XLA changes
+    # The gradient: 0.97 million weights of the model and the embedded corpus's words.
+    assert rows["v5e-8"]["collective MB"] == pytest.approx(3.9, rel=0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "options"),
@@ -40,6 +144,8 @@ def test_quick_shrinks_each_system(name):
         (tagging, ["--peers", "--systems", "GRN", "--batch", "1", "--against", "."]),
         (kernels, []),
         (startup, []),
+        (papers, ["--tables", "idcnn-6", "grn-6-training", "--tokens", "4"]),
+        (accelerator, ["--minutes", "0.2", "--only", "tagging"]),
     ],
 )
 def test_each_command_runs(module, options, tmp_path, monkeypatch):
