@@ -11,227 +11,122 @@ from jaxner.data.batching import Shape, pad, pad_labels
 from jaxner.training import objectives
 from jaxner.training.objectives import Objective
 from tests.marks import slow
+from tests.models import draws
 from tests.sentences import spelled
 
-batch_loss = jax.jit(objectives.batch_loss, static_argnames=("model", "objective"))
-# Not compiled: these tests run each of many programs once.
-run_stages = models.apply_stages
-run_nll = jax.jit(objectives.negative_log_likelihood)
-
-
-def build(encoder, head, words=None, chars=None, **options):
-    """A model of three labels."""
-    sizes = {"num_labels": 3, "num_trained_words": 20, "num_frozen_words": 0}
-    options = {"words": words or {"dim": 4}, "chars": chars, **options}
-    return models.build(
-        **sizes, num_chars=9, representation=options, encoder=encoder, head=head
-    )
-
-
-GRN = {"name": "grn", "hidden_dim": 4}
 STAGED = {"name": "idcnn", "hidden_dim": 4, "dilations": (1,), "num_blocks": 3}
+SHARED = Shape(6, 9, 4)  # the sentences of a batch share the characters of words
 LSTM = {"name": "bilstm", "hidden_dim": 3, "num_units": 4, "num_layers": 2}
 
 
-def staged(dropout=0.3, word_dropout=0.3, head="softmax", encoder=STAGED):
-    """Three stages, and every kind of noise."""
+def build(head="softmax", encoder=STAGED, chars="cnn"):
+    """A model of three stages with every kind of noise, and its weights."""
     words = {"dim": 3, "initializer": "kaiming"}
-    noise = {"dropout": dropout, "word_dropout": word_dropout}
-    return build(encoder, {"name": head, "dropout": dropout}, words, **noise)
-
-
-def random_weights(model, seed=0):
-    rng = np.random.default_rng(seed)
-    shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(rng.uniform(-0.6, 0.9, leaf.shape), leaf.dtype), shapes
+    chars = {"name": chars, "dim": 3}
+    noise = {"dropout": 0.3, "word_dropout": 0.3}
+    model = draws.build(
+        num_trained_words=20,
+        num_chars=9,
+        representation={"words": words, "chars": chars, **noise},
+        encoder=encoder,
+        head={"name": head, "dropout": 0.3},
     )
+    return model, draws.weights_of(model, scale=0.5)
 
 
-@pytest.fixture(scope="module")
 def texts():
-    """Two sentences and their labels."""
+    """Three sentences that share words, and their labels."""
     rng = np.random.default_rng(0)
-    sentences = [
-        spelled(
-            rng.integers(1, 20, n).astype(np.int32),
-            np.ones((n, 1), np.int32),
-            np.ones(n, bool),
-        )
-        for n in (2, 5)
-    ]
-    return sentences, [rng.integers(0, 3, n).astype(np.int32) for n in (2, 5)]
-
-
-@pytest.fixture(scope="module")
-def setting(texts):
-    model = build(GRN, {"name": "crf", "dropout": 0.0}, dropout=0.0)
-    return model, models.init(model, jax.random.key(0)), *texts
-
-
-@pytest.fixture(scope="module")
-def noisy(texts):
-    """A model of three stages, its weights, and a batch of which a row is padding."""
-    model = staged()
-    return model, random_weights(model), *batch_of(*texts, 3)
-
-
-def batch_of(sentences, labels, count, length=6):
-    batch = pad(sentences, Shape(length, 2, 1), count)
-    return batch, jnp.asarray(pad_labels(labels, length, count))
-
-
-@pytest.mark.parametrize(
-    ("reduction", "size", "mean"),
-    [("sentence", 2, 8), ("token", 7, 30.5), ("sum", 1, 1)],
-)
-def test_reductions(setting, reduction, size, mean):
-    """By the sizes of the batch, without its empty rows, or by the mean ones."""
-    model, weights, sentences, labels = setting
-    objective, sizes = Objective(reduction), objectives.Sizes(8, 30.5)
-    args = model, weights
-    alone = [
-        batch_loss(*args, *batch_of([s], [y], 1), None, Objective("sum"))
-        for s, y in zip(sentences, labels, strict=True)
-    ]
-    batch = batch_of(sentences, labels, 5)
-    loss = batch_loss(*args, *batch, None, objective)
-    assert float(loss) == pytest.approx(float(sum(alone)) / size, rel=1e-5)
-    rows = jnp.arange(5)
-    loss = objectives.sentence_loss(*args, *batch, rows, None, objective, sizes)
-    assert float(loss) == pytest.approx(float(sum(alone)) / mean, rel=1e-5)
-    assert batch_loss(*args, *batch_of([], [], 5), None, objective) == 0
-
-
-@pytest.mark.parametrize("shared", [True, *slow(False)])
-def test_shared_and_own_characters_give_the_same_loss(shared):
-    """Reading words once per batch or in each sentence gives the same numbers."""
-    chars = {"name": "cnn", "dim": 3, "num_filters": 2}
-    model = build(GRN, {"name": "crf"}, chars=chars, dropout=0.3)
-    rng = np.random.default_rng(2)
     spelling = rng.integers(1, 9, (20, 4)).astype(np.int32)
-    words = [np.array(w, np.int32) for w in ([2, 3, 2], [3, 5], [7])]
+    words = [rng.integers(2, 9, n).astype(np.int32) for n in (2, 5, 1)]
     sentences = [spelled(w, spelling[w], np.ones(len(w), bool)) for w in words]
-    batch = pad(sentences, Shape(6, 9, 4)) if shared else pad(sentences, 6)
-    assert batch.chars.ndim == (2 if shared else 3)
-    weights = models.init(model, jax.random.key(0))
-    gold = np.zeros((3, 6), np.int32)
-    loss = batch_loss(model, weights, batch, gold, jax.random.key(1))
-    by_sentence = 0.0
+    return sentences, [rng.integers(0, 3, len(w)).astype(np.int32) for w in words]
+
+
+def batch_of(sentences, labels, shape=SHARED):
+    """A batch with two rows of padding."""
+    gold = pad_labels(labels, 6, len(labels) + 2)
+    return pad(sentences, shape, len(labels) + 2), jnp.asarray(gold)
+
+
+def terms_by_hand(model, weights, sentences, labels, key):
+    """Losses of the stages and gaps to a pass without dropout, sentence by sentence."""
+    shared, drawn = (None, None) if key is None else jax.random.split(key)
+    losses, gaps = [], []
     for i, sentence in enumerate(sentences):
-        sentence = jax.tree.map(jnp.asarray, sentence)
-        keys = keys_of(jax.random.key(1), i)
-        stages, _ = run_stages(model, weights, sentence, keys)
-        labels = np.zeros(len(words[i]), np.int32)
-        by_sentence += float(run_nll(stages[-1], labels, sentence.mask)) / 3
-    assert float(loss) == pytest.approx(by_sentence, rel=1e-4)
+        sentence, keys, words = jax.tree.map(jnp.asarray, sentence), None, None
+        if key is not None:
+            keys = models.Keys.of(jax.random.fold_in(drawn, i))._replace(shared=shared)
+            words = models.Keys(words=keys.words)  # both passes see the same words
+        dropped, full = (
+            models.apply_stages(model, weights, sentence, k)[0] for k in (keys, words)
+        )
+        losses.append(
+            [
+                objectives.negative_log_likelihood(p, labels[i], sentence.mask)
+                for p in dropped
+            ]
+        )
+        pairs = zip(dropped, full, strict=True)
+        gaps.append([np.sum((p.emissions - q.emissions) ** 2) for p, q in pairs])
+    return np.array(losses, float), np.array(gaps, float)
 
 
-# --- Terms over the stages of a model -------------------------------------------------
+def loss_by_hand(objective, losses, gaps, num_sentences, num_tokens):
+    """Strubell et al. add half of the gaps; Ma et al. their mean over sentences."""
+    over_stages = {
+        "last": lambda x: x[:, -1],
+        "mean": lambda x: x.mean(axis=1),
+        "sum": lambda x: x.sum(axis=1),
+    }[objective.stages]
+    size = {"sentence": num_sentences, "token": num_tokens, "sum": 1}
+    share = {"strubell": 0.5, "ma": 1 / num_sentences}
+    penalty = share[objective.dropout_penalty_form] * over_stages(gaps).sum()
+    likelihood = over_stages(losses).sum() / size[objective.reduction]
+    return likelihood + objective.dropout_penalty * penalty
 
 
-def keys_of(key, index):
-    """Keys of one sentence of a batch: its own ones, and that which all share."""
-    shared, drawn = jax.random.split(key)
-    keys = models.Keys.of(jax.random.fold_in(drawn, index))
-    return keys._replace(shared=shared)
-
-
-def row(batch, labels, i):
-    item = jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), batch._replace(chars=None))
-    return item._replace(chars=jnp.asarray(batch.chars)), labels[i]
+OBJECTIVES = [
+    *(Objective(reduction) for reduction in objectives.REDUCTIONS),
+    *(Objective("sum", stages) for stages in ("mean", "sum")),
+    *(
+        Objective(*terms, dropout_penalty=1.0, dropout_penalty_form=form)
+        for terms in (("sentence", "sum"), ("token", "mean"))
+        for form in objectives.DROPOUT_PENALTIES
+    ),
+]
 
 
 @pytest.mark.parametrize(
-    ("name", "is_noisy"), [("softmax", False), *slow(("softmax", True), ("crf", True))]
+    ("head", "key", "shape"),
+    [
+        ("softmax", jax.random.key(7), SHARED),
+        *slow(("softmax", None, 6), ("crf", jax.random.key(7), 6)),
+    ],
 )
-def test_likelihood_of_the_stages(texts, name, is_noisy):
-    model = staged(head=name)
-    weights = random_weights(model)
-    batch, gold = batch_of(*texts, 3)
-    key = jax.random.key(7) if is_noisy else None
-    expected = np.zeros(3)
-    for i in range(2):
-        sentence, labels = row(batch, gold, i)
-        keys = keys_of(key, i) if is_noisy else None
-        stages, _ = run_stages(model, weights, sentence, keys)
-        expected += [run_nll(stage, labels, sentence.mask) for stage in stages]
-    assert len(set(np.round(expected, 3))) == 3  # the stages do differ
-    for stages, total in (
-        ("last", expected[2]),
-        ("mean", expected.mean()),
-        ("sum", expected.sum()),
-    ):
-        objective = Objective("sum", stages)
-        loss = objectives.batch_loss(model, weights, batch, gold, key, objective)
-        assert float(loss) == pytest.approx(total, rel=1e-4)
+def test_the_loss_is_that_of_sentences_alone(head, key, shape):
+    """Padded, with empty rows, and whether the batch reads its words once or not."""
+    model, weights = build(head)
+    batch, labels = batch_of(*texts(), shape)
+    assert batch.chars.ndim == (2 if shape is SHARED else 3)
+    terms = terms_by_hand(model, weights, *texts(), key)
+    assert np.ptp(terms[0], axis=1).min() > 1e-3  # the stages do differ
+    assert (terms[1] > 1e-3).all() == (key is not None)
+    for objective in OBJECTIVES:
+        arguments = model, weights, batch, labels
+        loss = objectives.batch_loss(*arguments, key, objective)
+        right = loss_by_hand(objective, *terms, 3, 8)
+        assert float(loss) == pytest.approx(right, rel=1e-4)
+    sizes, rows = objectives.Sizes(8, 30.5), jnp.arange(5)
+    for objective in (OBJECTIVES[0], OBJECTIVES[-1]):
+        loss = objectives.sentence_loss(*arguments, rows, key, objective, sizes)
+        right = loss_by_hand(objective, *terms, *sizes)
+        assert float(loss) == pytest.approx(right, rel=1e-4)
+    assert objectives.batch_loss(model, weights, *batch_of([], []), None) == 0
 
 
-def penalties(model, weights, batch, gold, key, **options):
-    """What the dropout penalty adds to the loss."""
-    plain = objectives.batch_loss(
-        model, weights, batch, gold, key, Objective(**options)
-    )
-    whole = Objective(**options, dropout_penalty=1.0)
-    return float(objectives.batch_loss(model, weights, batch, gold, key, whole) - plain)
-
-
-def numpy_gaps(model, weights, batch, gold, key):
-    """Squared differences of both passes, for each stage, by hand."""
-    total = np.zeros(3)
-    for i in range(len(gold)):
-        sentence, _ = row(batch, gold, i)
-        keys = keys_of(key, i)
-        tokens = int(sentence.mask.sum())
-        passes = keys, models.Keys(words=keys.words)
-        dropped, full = (run_stages(model, weights, sentence, k)[0] for k in passes)
-        for j, (p, q) in enumerate(zip(dropped, full, strict=True)):
-            difference = np.asarray(p.emissions - q.emissions, np.float64)[:tokens]
-            total[j] += np.sum(difference**2)
-    return total
-
-
-def test_dropout_penalty_of_both_papers(noisy, texts):
-    """Strubell et al.: half of the sum; Ma et al.: the mean over real sentences."""
-    model, weights, batch, gold = noisy
-    key = jax.random.key(5)
-    gaps = numpy_gaps(model, weights, batch, gold, key)
-    assert (gaps > 0.1).all()
-    for form, stages, total in (
-        ("strubell", "last", gaps[2] / 2),
-        ("ma", "last", gaps[2] / 2),  # two sentences are real
-        ("ma", "sum", gaps.sum() / 2),
-        ("strubell", "mean", gaps.mean() / 2),
-    ):
-        options = {"dropout_penalty_form": form, "stages": stages}
-        penalty = penalties(model, weights, batch, gold, key, **options)
-        assert penalty == pytest.approx(total, rel=1e-3)
-    # In a batch of three the forms differ, whatever the reduction of the likelihood.
-    batch, gold = batch_of([*texts[0], texts[0][0]], [*texts[1], texts[1][0]], 3)
-    gap = numpy_gaps(model, weights, batch, gold, key)[2]
-    for form, total, reduction in (
-        ("strubell", gap / 2, "sentence"),
-        ("ma", gap / 3, "token"),
-    ):
-        options = {"dropout_penalty_form": form, "reduction": reduction}
-        penalty = penalties(model, weights, batch, gold, key, **options)
-        assert penalty == pytest.approx(total, rel=1e-3)
-
-
-def test_both_passes_see_the_same_words(texts):
-    """Word dropout alone is no dropout that a penalty could see."""
-    model = staged(dropout=0.0, word_dropout=0.5)
-    weights = random_weights(model)
-    batch = batch_of(*texts, 3)
-    key = jax.random.key(1)
-    assert penalties(model, weights, *batch, key) == 0.0
-    losses = [float(batch_loss(model, weights, *batch, k)) for k in (key, None)]
-    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
-    assert penalties(staged(), weights, *batch, None) == 0.0  # nor without a key
-
-
-def test_gradient_of_the_dropout_penalty_flows_through_both_passes(noisy, float64):
-    model, weights, batch, gold = noisy
+def test_gradient_of_the_dropout_penalty_flows_through_both_passes(float64):
+    (model, weights), (batch, gold) = build(), batch_of(*texts())
     params = jax.tree.map(lambda leaf: leaf.astype(float), weights["params"])
 
     @jax.jit
@@ -265,31 +160,28 @@ def numpy_orthogonality(layers, form):
 
 
 @pytest.mark.parametrize("form", objectives.ORTHOGONALITY_FORMS)
-def test_orthogonality_equals_numpy(form, texts):
+def test_orthogonality_equals_numpy(form):
     """Also that of LSTMs within a chain."""
     chain = {"name": "chain", "first": LSTM, "then": {"name": "projection"}}
-    model = staged(dropout=0.0, word_dropout=0.0, encoder=chain)
-    weights = random_weights(model)
+    model, weights = build(encoder=chain)
     first = weights["params"]["encoder"]["first"]
     expected = numpy_orthogonality([first["layer1"], first["layer2"]], form)
     assert expected > 10
     plain, whole = (
-        batch_loss(model, weights, *batch_of(*texts, 3), None, objective)
+        objectives.batch_loss(model, weights, *batch_of(*texts()), None, objective)
         for objective in (
             Objective(),
-            Objective(orthogonality=0.01, orthogonality_form=form),
+            Objective(orthogonality=0.1, orthogonality_form=form),
         )
     )
-    assert float(whole - plain) == pytest.approx(0.01 * expected, rel=1e-3)
+    assert float(whole - plain) == pytest.approx(0.1 * expected, rel=1e-3)
 
 
 def test_orthogonality_needs_lstms():
     # Those of characters are not the units that the paper compares.
-    chars = {"name": "lstm"}
-    for model in (staged(), build(GRN, {"name": "softmax"}, chars=chars)):
-        params = random_weights(model)["params"]
-        with pytest.raises(ValueError, match=r"encoder with LSTMs"):
-            objectives.weight_loss(model, params, Objective(orthogonality=0.1))
+    model, weights = build(chars="lstm")
+    with pytest.raises(ValueError, match=r"encoder with LSTMs"):
+        objectives.weight_loss(model, weights["params"], Objective(orthogonality=0.1))
 
 
 # --- Weights of another run -----------------------------------------------------------
@@ -299,17 +191,16 @@ def test_transfer_takes_what_has_the_same_name_and_shape():
     """From a sentence model to one of documents: one more label, three blocks."""
 
     def tagger(labels, blocks):
-        return models.build(
+        return draws.build(
             num_labels=labels,
-            num_trained_words=7,
             num_frozen_words=4,
-            num_chars=5,
-            representation={"words": {"dim": 3}, "chars": None},
-            encoder={"name": "idcnn", "hidden_dim": 4, "num_blocks": blocks},
+            encoder={**STAGED, "num_blocks": blocks},
             head={"name": "crf", "boundaries": False},
         )
 
-    old, new = random_weights(tagger(3, 1), 1), random_weights(tagger(4, 3), 2)
+    old, new = (
+        draws.weights_of(tagger(*sizes), seed=sizes[0]) for sizes in ((3, 1), (4, 3))
+    )
     merged, kept = models.transfer(new, old)
     head = "params/head/"
     names = {"emissions/kernel", "emissions/bias", "transitions"}
