@@ -17,6 +17,7 @@ from jaxner.errors import InputError
 from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from tests import tiny
+from tests.models import draws
 
 WORDS = ("cue", "x", "y")
 SOFTMAX = {"name": "softmax", "dropout": 0.0}
@@ -24,24 +25,17 @@ CRF = {"name": "crf", "dropout": 0.0}
 CHAIN = {"name": "crf", "dropout": 0.0, "boundaries": False}
 
 
-def tagger(head, *, seed=None, scheme="BIO", reads_documents=True, size=6, chars=None):
+def tagger(head, seed, reads_documents=True):
     """A small ID-CNN; random weights make all labels likely."""
-    vocabulary, _ = vocab.build(
-        [WORDS], ["A"], scheme=scheme, documents=reads_documents
+    options = {"scheme": "BIO", "documents": reads_documents}
+    vocabulary, _ = vocab.build([WORDS], ["A"], **options)
+    model = jaxner.build(
+        vocabulary,
+        representation={"words": {"dim": 6}, "chars": None, "dropout": 0.0},
+        encoder={"name": "idcnn", "hidden_dim": 6, "dilations": (1,)},
+        head=head,
     )
-    options = {
-        "representation": {"words": {"dim": size}, "chars": chars, "dropout": 0.0},
-        "encoder": {"name": "idcnn", "hidden_dim": size, "dilations": (1,)},
-        "head": head,
-    }
-    model = jaxner.build(vocabulary, **options)
-    weights = models.init(model, jax.random.key(0))
-    if seed is not None:
-        rng = np.random.default_rng(seed)
-        weights = jax.tree.map(
-            lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32), weights
-        )
-    return tagging.Tagger(weights, model, vocabulary)
+    return tagging.Tagger(draws.weights_of(model, seed=seed), model, vocabulary)
 
 
 def potentials(params, sentences):
@@ -173,46 +167,19 @@ def test_a_tagger_of_sentences_needs_no_documents():
     assert jaxner.encode(params, sentences[0]).words.shape == (len(sentences[0]),)
 
 
-# --- Context -------------------------------------------------------------------------
-
-
 # --- Training ------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def marked(tmp_path_factory):
-    """A corpus that marks where its documents begin."""
-    folder = tmp_path_factory.mktemp("documents")
-    return tiny.write_corpus(folder / "corpus", 24, documents=True)
-
-
-@pytest.fixture(scope="module")
-def sentence_run(marked, tmp_path_factory):
-    """A run on sentences, for others to begin with."""
-    folder = tmp_path_factory.mktemp("runs") / "sentences"
-    train.main_run(tiny.idcnn_config(marked, "sample,crf,dr=false"), folder)
-    return folder
-
-
-def document_config(marked):
+def test_a_run_on_documents(evaluated, tmp_path):
+    marked = tiny.write_corpus(tmp_path / "corpus", 24, documents=True)
     config = tiny.idcnn_config(marked, "sample,document,crf,dr=false,blocks=2")
     config.batch_size = 2
-    return config
-
-
-@pytest.fixture(scope="module")
-def document_run(marked, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "documents"
-    train.main_run(document_config(marked), folder)
-    return folder
-
-
-def test_a_run_on_documents(document_run, marked, evaluated, tmp_path):
-    folder, params = Workdir(document_run), jaxner.load(document_run)
+    train.main_run(config, tmp_path / "run")
+    folder, params = Workdir(tmp_path / "run"), jaxner.load(tmp_path / "run")
     assert folder.read_json("config.json")["data"]["unit"] == "document"
     assert params.vocabulary.reads_documents
     predicted = tmp_path / "predicted.conll"
-    scores = evaluated(f"--workdir={document_run}", f"--output={predicted}")
+    scores = evaluated(f"--workdir={folder.path}", f"--output={predicted}")
     result = folder.read_json("result.json")["test"]
     assert scores["f1"] == result["f1"]
     test = corpora.load(None, "test", directory=marked)
@@ -226,45 +193,36 @@ def test_a_run_on_documents(document_run, marked, evaluated, tmp_path):
     assert written == [schemes.convert(row, "BIO") for row in labels]
 
 
-# --- Beginning with the weights of another run ---------------------------------------
+def test_what_fits_is_taken_from_another_run():
+    """From a tagger of sentences to one of documents, which has one label more."""
+    old, new, told = tagger(CRF, 1, reads_documents=False), tagger(CRF, 2), []
+    names = ("O", "I-A", "B-A")  # as many labels, but others
 
+    def start(weights=old.weights, at=new, **changes):
+        vocabulary = dataclasses.replace(old.vocabulary, **changes)
+        source = weights, vocabulary
+        return training_corpus.start_from(
+            source, at.weights, at.vocabulary, told.append
+        )
 
-@pytest.mark.slow
-def test_weights_are_taken_over_exactly(marked, sentence_run):
-    """All but the head's, whose labels differ."""
-    trained = jaxner.load(sentence_run)
-    vocabulary = dataclasses.replace(
-        trained.vocabulary, label_names=(*trained.vocabulary.label_names, "<sep>")
-    )
-    config = document_config(marked)
-    model = jaxner.build(vocabulary, **config.model.to_dict())
-    drawn, told = models.init(model, jax.random.key(9)), []
-    old = trained.weights, trained.vocabulary
-    taken = training_corpus.start_from(old, drawn, vocabulary, told.append)["params"]
-    right = {**trained.weights["params"], "head": drawn["params"]["head"]}
-    jax.tree.map(np.testing.assert_array_equal, dict(taken), dict(right))
+    other = tagger(CRF, 3, reads_documents=False)
+    for taken, head in (
+        (start(), new),
+        (start(at=other, label_names=names), other),
+        (start(at=other), old),
+    ):
+        params = {**old.weights["params"], "head": head.weights["params"]["head"]}
+        right = {"params": params, "frozen": old.weights["frozen"]}
+        jax.tree.map(np.testing.assert_array_equal, dict(taken), right)
     assert "params/head/transitions" in told[0]
     assert "params/encoder" not in told[0]
-
-
-@pytest.mark.slow
-def test_a_run_of_other_words_is_refused(marked, sentence_run, tmp_path):
-    config = document_config(marked)
-    config.init_from = str(sentence_run)
-    config.data.alphabet = "abc"
-    with pytest.raises(ValueError, match="has other words or characters"):
-        train.main_run(config, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_weights_of_which_none_fits_are_refused():
-    vocabulary, _ = vocab.build([WORDS], ["A"])
-    old = {"params": {"a": jnp.zeros(2)}, "frozen": {}}
-    new = {"params": {"a": jnp.zeros(3), "b": jnp.zeros(1)}, "frozen": {}}
-    with pytest.raises(
-        ValueError, match=r"No weights of the run in --config\.init_from fit"
-    ):
-        training_corpus.start_from((old, vocabulary), new, vocabulary, print)
+    assert told[2].endswith("none")
+    start({**old.weights, "frozen": {}})  # lacks a collection: no harm
+    with pytest.raises(InputError, match="has other words or characters"):
+        start(words=("<pad>", "<unk>", "z"))
+    wrong = jax.tree.map(lambda leaf: leaf[None], old.weights)
+    with pytest.raises(InputError, match="No weights of the run"):
+        start(wrong)
 
 
 def test_batches_of_ones_own_are_documents():

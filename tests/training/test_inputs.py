@@ -18,11 +18,8 @@ from jaxner.runs import Workdir
 from jaxner.training import corpus as training_corpus
 from jaxner.training.cluster import ALONE, Placement
 from jaxner.types import batch_axes
-from tests import tiny
-from tests.golden import make_bert
+from tests import fence, tiny
 from tests.training.runs import sentences, write_contextual
-
-MAX_LENGTH = 24  # so short that some sentences need several windows
 
 
 def emissions(model, weights, sentence):
@@ -41,20 +38,16 @@ def short(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def bert(short, tmp_path_factory):
-    """A Hugging Face folder of a small BERT; its pieces are single characters."""
-    numpy_files = pytest.importorskip("safetensors.numpy")
+def vectors(short, tmp_path_factory):
+    """A folder with random vectors of three layers for each split, and a small BERT."""
+    pytest.importorskip("safetensors")
     pytest.importorskip("tokenizers")
-    folder = tmp_path_factory.mktemp("bert")
-    letters = sorted({c for s in sentences(short, "train") for t in s for c in t})
-    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{c}" for c in letters)]
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n", "utf-8")
-    sizes = {"vocab_size": len(vocab), "max_position_embeddings": MAX_LENGTH}
-    config = make_bert.BASE | sizes | {"num_hidden_layers": 2}
-    (folder / "config.json").write_text(json.dumps(config))
-    tensors = make_bert.tensors(config)
-    numpy_files.save_file(tensors, folder / "model.safetensors")
-    return folder
+    return fence.write_inputs(short, tmp_path_factory.mktemp("inputs") / "8", dim=8)
+
+
+@pytest.fixture(scope="module")
+def bert(vectors):
+    return vectors / "bert"
 
 
 def bert_config(corpus, folder):
@@ -71,18 +64,12 @@ def bert_config(corpus, folder):
     return config
 
 
-@pytest.fixture(scope="module")
-def bert_run(short, bert, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "bert"
-    train.main_run(bert_config(short, bert), folder)
-    return folder
-
-
 @pytest.mark.slow
-def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypatch):
+def test_a_trained_bert_needs_its_folder_no_more(bert, short, tmp_path, monkeypatch):
+    train.main_run(bert_config(short, bert), tmp_path)
     for function in ("sizes", "read"):
         monkeypatch.setattr(pretrained, function, None)
-    params = jaxner.load(bert_run)
+    params = jaxner.load(tmp_path)
     encoder = params.model.representation.bert.encoder
     assert encoder.hidden_dropout_prob == 0.2  # the config's, ...
     assert encoder.attention_probs_dropout_prob == 0.1  # ... and the folder's
@@ -91,7 +78,7 @@ def test_a_trained_bert_needs_its_folder_no_more(bert_run, bert, short, monkeypa
     assert max(map(len, windows)) > 1
     labels = jaxner.tag(params, text)
     assert list(map(len, labels)) == list(map(len, text))
-    record = Workdir(bert_run).read_json("environment.json")["data"]
+    record = Workdir(tmp_path).read_json("environment.json")["data"]
     assert "pretrained model.safetensors" in record
 
 
@@ -136,12 +123,6 @@ def test_documents_keep_the_windows_of_their_sentences(bert, short):
 
 
 # --- Vectors of each token -----------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def vectors(short, tmp_path_factory):
-    """A folder with random vectors of three layers for each split."""
-    return write_contextual(tmp_path_factory.mktemp("vectors"), short)
 
 
 def vector_config(corpus, folder, layer="mix"):
