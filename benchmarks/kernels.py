@@ -164,7 +164,7 @@ def relation(batch: int, length: int) -> Case:
     """Returns GRN's gated sum with 400 features."""
 
     def plain(a, b, x):
-        return jnp.sum(jax.nn.sigmoid(a[:, None] + b) * x, axis=1)
+        return jnp.sum(jax.nn.sigmoid(a[:, None] + b[None]) * x[None], axis=1)
 
     arguments = draw(*((batch, length, 400),) * 3)
     return Case(gated_sum, plain, arguments, num_batched=3)
