@@ -11,9 +11,11 @@ tag     `jaxner.tag` of all sentences, with the sizes of a config and random wei
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import json
+import operator
 import os
 import runpy
 import sys
@@ -44,11 +46,11 @@ def config_of(text: str, options: dict[str, Any]) -> Any:
 
 def quick_options(text: str) -> dict[str, Any]:
     """Returns the options in `QUICK` that a config has."""
-    config, options = config_of(text, {}), {}
+    config, options = config_of(text, {}).to_dict(), {}
     for path, value in QUICK.items():
-        with contextlib.suppress(KeyError):
-            config.update_from_flattened_dict({path: value})
-            options[path] = value
+        with contextlib.suppress(KeyError, TypeError):  # no such section
+            if functools.reduce(operator.getitem, path.split("."), config) is not None:
+                options[path] = value
     return options
 
 
