@@ -43,99 +43,80 @@ WORDS = [
 ACTIVATIONS = {"none": lambda x: x, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0)}
 
 
-def check(module, expected):
-    """Compares the features of all words; those of a word of none are zero."""
-    weights = weights_of(module, pad(WORDS), scale=0.7)
-    vectors, p = apply(module, weights, pad(WORDS)), in_float64(weights)
-    for row, word in zip(vectors, WORDS, strict=True):
-        if word:
-            close(row, expected(p, word))
-        else:
-            assert not row.any()
+def numpy_cnn(m, p, word):
+    values = convolve(p["table"][word], **p["conv"], width=m.width)
+    return ACTIVATIONS[m.activation](values).max(axis=0)
 
 
-@pytest.mark.parametrize(
-    ("width", "activation"), [(1, "tanh"), (3, "none"), (5, "relu")]
-)
-def test_cnn_of_free_length(width, activation):
-    def expected(p, word):
-        values = convolve(p["table"][word], **p["conv"], width=width)
-        return ACTIVATIONS[activation](values).max(axis=0)
-
-    check(CharacterCNN(NUM_CHARS, 3, 4, width, activation=activation), expected)
-
-
-FIXED = CharacterCNN(NUM_CHARS, 3, 4, (1, 2, 3), length=20, bias=False)
-
-
-@pytest.mark.parametrize("types", [None, TYPES])
-def test_cnn_of_fixed_length(types):
+def numpy_fixed(m, p, word):
     """Li, Fu and Ma (2020): cut, pad, convolve within the word, maximum of all."""
-
-    def expected(p, word):
-        word = (word + [0] * 20)[:20]
-        rows = p["table"][word]
-        if types is not None:
-            kinds = [[types[char] == kind for kind in (1, 2, 3, 4)] for char in word]
-            rows = np.concatenate([rows, kinds], axis=1)
-        assert {*p} == {"table", "conv1", "conv2", "conv3"}
-        parts = []
-        for width in (1, 2, 3):
-            places = range(20 - width + 1)
-            read = np.stack([rows[i : i + width].ravel() for i in places])
-            parts.append((read @ p[f"conv{width}"]["kernel"]).max(axis=0))
-        return np.concatenate(parts)
-
-    check(FIXED.clone(types=types), expected)
+    word = (word + [0] * 20)[:20]
+    rows = p["table"][word]
+    if m.types is not None:
+        kinds = [[m.types[char] == kind for kind in (1, 2, 3, 4)] for char in word]
+        rows = np.concatenate([rows, kinds], axis=1)
+    assert {*p} == {"table", "conv1", "conv2", "conv3"}
+    parts = []
+    for width in (1, 2, 3):
+        places = range(20 - width + 1)
+        read = np.stack([rows[i : i + width].ravel() for i in places])
+        parts.append((read @ p[f"conv{width}"]["kernel"]).max(axis=0))
+    return np.concatenate(parts)
 
 
-@pytest.mark.parametrize("pool", ["max", "last"])
-def test_lstm(pool):
+def numpy_lstm(m, p, word):
     """[forward; backward] over real characters, one step at a time, and pooled."""
-
-    def expected(p, word):
-        cells, rows = p["lstm"]["lstm"]["layer1"], p["table"][word]
-        runs = [lstm(cells, rows, side) for side in (0, 1)]
-        if pool == "last":
-            return np.concatenate([end for _, (end, _) in runs])
-        return np.concatenate([np.max(states, axis=0) for states, _ in runs])
-
-    check(CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=4, pool=pool), expected)
+    cells, rows = p["lstm"]["lstm"]["layer1"], p["table"][word]
+    runs = [lstm(cells, rows, side) for side in (0, 1)]
+    if m.pool == "last":
+        return np.concatenate([end for _, (end, _) in runs])
+    return np.concatenate([np.max(states, axis=0) for states, _ in runs])
 
 
-@pytest.mark.parametrize("num_blocks", [0, 2])
-def test_intnet(num_blocks):
+def numpy_intnet(m, p, word):
     """[The first convolutions; block 1; block 2; …]."""
 
     def layer(p, rows, width):
         return np.maximum(convolve(rows, **p, width=width), 0)
 
-    def expected(p, word):
-        rows = p["table"][word]
-        parts = [layer(p[f"first_conv{w}"], rows, w) for w in (3, 5)]
-        for block in range(1, num_blocks + 1):
-            before = np.concatenate(parts, axis=1)
-            narrow = layer(p[f"block{block}_narrow"], before, 1)
-            parts += [layer(p[f"block{block}_conv{w}"], narrow, w) for w in (3, 5)]
-        return np.concatenate(parts, axis=1).max(axis=0)
-
-    check(IntNet(NUM_CHARS, 3, 4, 2, num_blocks), expected)
+    rows = p["table"][word]
+    parts = [layer(p[f"first_conv{w}"], rows, w) for w in (3, 5)]
+    for block in range(1, m.num_blocks + 1):
+        before = np.concatenate(parts, axis=1)
+        narrow = layer(p[f"block{block}_narrow"], before, 1)
+        parts += [layer(p[f"block{block}_conv{w}"], narrow, w) for w in (3, 5)]
+    return np.concatenate(parts, axis=1).max(axis=0)
 
 
-CHARACTERS = {
-    "free": CharacterCNN(NUM_CHARS, dim=3, num_filters=4),
-    "fixed": FIXED.clone(types=TYPES),
-    "lstm": CharacterLSTM(NUM_CHARS, dim=3, hidden_dim=2),
-    "intnet": IntNet(NUM_CHARS, dim=3, num_filters=4, growth=3, num_blocks=2),
+FIXED = CharacterCNN(NUM_CHARS, 3, 4, (1, 2, 3), length=20, bias=False)
+READINGS = {
+    numpy_cnn: [
+        CharacterCNN(NUM_CHARS, 3, 4, width, activation=activation)
+        for width, activation in ((1, "tanh"), (3, "none"), (5, "relu"))
+    ],
+    numpy_fixed: [FIXED.clone(types=TYPES), FIXED],
+    numpy_lstm: [CharacterLSTM(NUM_CHARS, 3, 4, pool=pool) for pool in ("max", "last")],
+    numpy_intnet: [IntNet(NUM_CHARS, 3, 4, 2, num_blocks) for num_blocks in (2, 0)],
 }
 
 
-@pytest.mark.parametrize("name", CHARACTERS)
-def test_dropout_of_the_characters(name):
+@pytest.mark.parametrize(
+    ("reading", "module"), [(f, module) for f in READINGS for module in READINGS[f]]
+)
+def test_features_of_words_equal_a_reading(reading, module):
+    """Those of a word of none are zero."""
+    weights = weights_of(module, pad(WORDS), scale=0.7)
+    vectors, p = apply(module, weights, pad(WORDS)), in_float64(weights)
+    for row, word in zip(vectors, WORDS, strict=True):
+        close(row, reading(module, p, word) if word else 0 * row)
+
+
+@pytest.mark.parametrize("module", [modules[0] for modules in READINGS.values()])
+def test_dropout_of_the_characters(module):
     """Elements of the character vectors are zeroed, each by itself, and no others."""
-    module = CHARACTERS[name].clone(dropout=0.5)
     weights = weights_of(module, pad(WORDS))
-    quiet = apply(CHARACTERS[name].clone(dropout=0.0), weights, pad(WORDS))
+    quiet, module = (module.clone(dropout=rate) for rate in (0.0, 0.5))
+    quiet = apply(quiet, weights, pad(WORDS))
     np.testing.assert_array_equal(apply(module, weights, pad(WORDS)), quiet)
     keys = jax.random.split(jax.random.key(0))
     assert not apply(module, weights, pad(WORDS), key=keys[0])[2].any()
