@@ -17,6 +17,7 @@ from jaxner import models
 from jaxner import tagger as tagger_module
 from jaxner.analysis import describe
 from jaxner.data import corpora
+from tests.models import draws
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXT = [["Rome", "fell", "in", "Rome"], ["Yes"]]
@@ -58,11 +59,7 @@ class Ids(nn.Module):
 
 def random_tagger(**parts):
     model = jaxner.build(VOCABULARY, **{**PARTS, **parts})
-    weights = jaxner.init(model, jax.random.key(0))
-    rng = np.random.default_rng(0)
-    drawn = jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), weights)
-    drawn = jax.tree.map(lambda a: a.astype(jnp.float32), drawn)
-    return jaxner.Tagger(drawn, model, VOCABULARY)
+    return jaxner.Tagger(draws.weights_of(model), model, VOCABULARY)
 
 
 @pytest.mark.parametrize(

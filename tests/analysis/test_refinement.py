@@ -14,6 +14,7 @@ from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.evaluation import scoring
 from jaxner.tagger import Tagger, build
+from tests.models import draws
 
 
 @pytest.fixture(scope="session")
@@ -74,12 +75,7 @@ def drawn(dev, documents=False, head="softmax", **options):
         mc_dropout={"parts": ("encoder",), **options},
         refinement=streams,
     )
-    rng = np.random.default_rng(0)
-    weights = jax.tree.map(
-        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32),
-        models.init(model, jax.random.key(0)),
-    )
-    return Tagger(weights, model, vocabulary)
+    return Tagger(draws.weights_of(model), model, vocabulary)
 
 
 @pytest.mark.parametrize(

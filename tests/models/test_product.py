@@ -108,14 +108,6 @@ def build(encoder, head, representation):
     )
 
 
-def draw_weights(model):
-    rng = np.random.default_rng(0)
-    shapes = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(rng.uniform(-0.5, 1, leaf.shape), leaf.dtype), shapes
-    )
-
-
 def batch_and_gold():
     batch = pad([LEXICON.encode(s) for s in SENTENCES], Shape(2, 5, 3))
     rows = [LEXICON.label_ids(labels) for labels in LABELS]
@@ -190,7 +182,7 @@ PAIRS += [("bilstm", head) for head in HEADS if head != "crf"]
 def test_padding_and_batch_mates_change_no_potential(encoder, head):
     """A sentence of one token alone, and beside one of two."""
     model = build(encoder, head, "words, fixed cnn, case")
-    weights = draw_weights(model)
+    weights = draws.weights_of(model, scale=0.5)
     # What stands under the padding must not matter.
     dirty = BATCH._replace(words=jnp.where(BATCH.mask, BATCH.words, 2))
     apply = lambda s: models.apply(model, weights, s)  # noqa: E731
@@ -213,7 +205,7 @@ def test_padding_and_batch_mates_change_no_potential(encoder, head):
 def test_no_token_and_no_sentence(encoder):
     """No token at all, and padding alone: no number is NaN."""
     model = build(encoder, "scores" if encoder == "lan" else "softmax", "words")
-    weights = draw_weights(model)
+    weights = draws.weights_of(model, scale=0.5)
 
     @jax.jit
     @jax.grad
@@ -292,7 +284,7 @@ FEW = [("grn", "crf"), ("bilstm", "seq2seq")]  # the others compile for minutes
 )
 def test_labels_losses_and_gradients_are_the_same_on_all_axes(encoder, head):
     model = build(encoder, head, "words, fixed cnn, case")
-    tagger = jaxner.Tagger(draw_weights(model), model, LEXICON)
+    tagger = jaxner.Tagger(draws.weights_of(model, scale=0.5), model, LEXICON)
     expected = answers(tagger)
     # Auto asks least of a model.
     for kind in KINDS if (encoder, head) in FEW else ("explicit", "manual"):

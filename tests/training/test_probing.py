@@ -5,7 +5,6 @@ succeed shows that training is no excuse.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from jaxner import models
 from jaxner.data import probes
 from jaxner.training import probing
 from tests.marks import slow
+from tests.models import draws
 
 XOR = probes.xor()
 BASELINE = {"name": "bilstm", "hidden_dim": 8, "cross": False}
@@ -39,11 +39,7 @@ def test_scores_of_directions_that_never_meet_add_up(encoder, head):
     directions (or probabilities) have the same sum.
     """
     vocabulary, model = probing.build(XOR, encoder=encoder, head={"name": head})
-    rng = np.random.default_rng(0)
-    weights = jax.tree.map(
-        lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype),
-        jax.eval_shape(lambda: models.init(model, jax.random.key(0))),
-    )
+    weights = draws.weights_of(model)
     batch, _ = probing.encode(vocabulary, XOR.test)
     apply = jax.jit(jax.vmap(lambda sentence: models.apply(model, weights, sentence)))
     middle = np.asarray(apply(batch).emissions)[:, 1]
