@@ -61,16 +61,6 @@ def sentence(length=3, padded=None, width=2):
     return jax.tree.map(jnp.asarray, whole)
 
 
-def weights_of(model):
-    """Scores far from uniform, so that labels and entropies differ."""
-    weights = models.init(model, jax.random.key(0))
-    weights = jax.tree.map(lambda leaf: leaf * 3, weights)
-    if getattr(model.head, "transitions", False):
-        scores = np.random.default_rng(1).normal(size=(LABELS, LABELS))
-        weights["params"]["head"]["transitions"] = jnp.asarray(scores, jnp.float32)
-    return weights
-
-
 KEYS = models.pass_keys(jax.random.key(0), PASSES)
 predict, drafted, refine, sample = (
     jax.jit(f, static_argnums=0)
@@ -79,7 +69,9 @@ predict, drafted, refine, sample = (
 
 
 def emissions(model, keys=KEYS):
-    return np.asarray(sample(model, weights_of(model), sentence(), keys).emissions)
+    return np.asarray(
+        sample(model, draws.weights_of(model), sentence(), keys).emissions
+    )
 
 
 # --- Passes ---------------------------------------------------------------------------
@@ -111,7 +103,7 @@ def test_padding_and_batch_mates_change_no_sample(encoder, chars):
     sentences = sentence(3, 5, 4), sentence(5, 5, 4), sentence(0, 5, 4)
     batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sentences)
     passes = jax.jit(jax.vmap(models.sample, (None, None, 0, None)), static_argnums=0)
-    together = passes(model, weights_of(model), batch, KEYS).emissions
+    together = passes(model, draws.weights_of(model), batch, KEYS).emissions
     np.testing.assert_allclose(together[0, :, :3], alone, rtol=1e-5, atol=1e-5)
 
 
@@ -132,7 +124,7 @@ def test_prediction_from_the_mean_of_scores_or_of_probabilities(head, over):
     mc_dropout = {"num_samples": PASSES, "average": over, "seed": 5}
     model, mask = build(head=head, mc_dropout=mc_dropout), sentence().mask
     key = models.sentence_key(jax.random.key(5), sentence())
-    weights, keys = weights_of(model), models.pass_keys(key, PASSES)
+    weights, keys = draws.weights_of(model), models.pass_keys(key, PASSES)
     predicted = predict(model, weights, sentence())
     passes = sample(model, weights, sentence(), keys)
     if over == "scores":
@@ -153,7 +145,7 @@ CHANCES = jnp.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
 @pytest.mark.parametrize("soft", [False, *slow(True)])
 def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
     model = refining(soft=soft)
-    weights, refinement = weights_of(model), model.refinement
+    weights, refinement = draws.weights_of(model), model.refinement
     params = weights["params"]["refinement"]
     chances = CHANCES if soft else jnp.eye(LABELS)[CHANCES.argmax(axis=1)]
     reader = {"params": params["representation"]}
@@ -170,7 +162,7 @@ def test_the_draft_is_read_as_mean_vectors_or_as_the_likeliest(soft):
 @pytest.mark.parametrize("head", ["softmax", "crf"])
 def test_the_refinement_decides_where_the_draft_is_uncertain(head):
     model = refining(head)
-    weights = weights_of(model)
+    weights = draws.weights_of(model)
     draft, chances = drafted(model, weights, sentence())
     entropies = inference.entropy(chances)
     threshold = float(np.sort(entropies)[:2].mean())
