@@ -39,6 +39,17 @@ class Pieces(NamedTuple):
     positions: Int[AnyArray, " T Q"]
 
 
+class LongWords(NamedTuple):
+    """The words of a batch that have more characters than its `chars` are wide.
+
+    Most words are short, so that a width for all would mostly hold padding. `rows` are
+    the words' rows of `chars`, or past its end for padding.
+    """
+
+    rows: Int[AnyArray, " N"]
+    chars: Int[AnyArray, "N C"]
+
+
 class Sentence(NamedTuple):
     """One encoded sentence or document.
 
@@ -54,6 +65,8 @@ class Sentence(NamedTuple):
         caps: Class of each word, one of `Caps`; None if the model does not use it, as
             for all that follows.
         vectors: Precomputed vectors of `S` layers; 0 under padding.
+        pieces: Word pieces.
+        long: The long words of a batch that shares its `chars`; None if all fit.
     """
 
     words: Int[AnyArray, " T"]
@@ -63,6 +76,7 @@ class Sentence(NamedTuple):
     caps: Int[AnyArray, " T"] | None = None
     vectors: Float[AnyArray, " T S D"] | None = None
     pieces: Pieces | None = None
+    long: LongWords | None = None
 
 
 def batch_axes(batch: Sentence) -> Sentence:
@@ -72,7 +86,7 @@ def batch_axes(batch: Sentence) -> Sentence:
     """
     fields: Any = (None if field is None else 0 for field in batch)
     axes = Sentence(*fields)
-    return axes._replace(chars=0 if batch.chars.ndim == 3 else None)
+    return axes._replace(chars=0 if batch.chars.ndim == 3 else None, long=None)
 
 
 class Caps(enum.IntEnum):

@@ -23,7 +23,7 @@ from jaxner.data.vectors import TokenVectors
 from jaxner.data.vocabulary import Vocabulary, check_text, length, spell
 from jaxner.errors import InputError
 from jaxner.fields import Count, Seed, Size, checked
-from jaxner.types import Pieces, Sentence
+from jaxner.types import LongWords, Pieces, Sentence
 from jaxner.wording import counted, shown
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ UNITS = ("sentence", "document")
 
 _SAMPLE = 2_000  # batches for the choice of shapes
 _WORTHWHILE = 1.05  # minimum ratio of costs without and with one more shape
-_USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of characters
+_USUAL, _MORE = 0.98, 1.5  # a shape holds _MORE times the _USUAL quantile of long words
+_SHORT = 0.99  # the share of tokens that are no long words
 
 
 class Shape(NamedTuple):
@@ -41,7 +42,8 @@ class Shape(NamedTuple):
 
     tokens: int  # of each sentence
     words: int  # distinct ones of all sentences, including the empty word
-    chars: int  # of each word
+    chars: int  # of each word but the long ones
+    long: int = 0  # words that have more
 
 
 class PieceShape(NamedTuple):
@@ -265,8 +267,7 @@ def without_far_vectors(
     return batch
 
 
-# The choice of shapes, by sizes: tokens, distinct words, and characters of the longest
-# word, [N, 3].
+# The choice of shapes, by sizes: tokens, distinct words, and long words, [N, 3].
 
 
 def bounds(lengths: Sequence[int] | np.ndarray, count: int) -> list[int]:
@@ -293,9 +294,8 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
     """Returns at most `count` ascending shapes of blocks, as few as keep padding low.
 
     The last is `largest`, which holds every block. Another shape must save a twentieth
-    of the token positions. A shape holds the words and characters of nearly all blocks
-    of its length; the other blocks use a longer shape. Most words are short, so only
-    the two longest shapes hold the longest word of the corpus.
+    of the token positions. A shape holds the words and long words of nearly all blocks
+    of its length; the other blocks use a longer shape.
     """
     best, least = [largest], np.inf
     for number in range(1, count + 1):
@@ -303,10 +303,9 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
         shapes = [largest]
         for below, bound in reversed([*itertools.pairwise([0, *tokens[:-1]])]):
             inside = sizes[(sizes[:, 0] > below) & (sizes[:, 0] <= bound)]
-            _, words, chars = inside.max(axis=0).tolist()
-            chars = min(chars, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
-            chars = largest.chars if len(shapes) == 1 else chars
-            shapes.insert(0, Shape(bound, words, chars))
+            _, words, long = inside.max(axis=0).tolist()
+            long = min(long, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
+            shapes.insert(0, Shape(bound, words, largest.chars, long))
         cost = sum(shapes[fit(size, shapes)].tokens for size in sizes.tolist())
         if cost * _WORTHWHILE < least:
             best, least = shapes, cost
@@ -315,7 +314,8 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
 
 def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
     """Returns the index of the first shape that holds a block."""
-    holds = (all(n <= m for n, m in zip(size, s, strict=True)) for s in shapes)
+    rooms = ((s.tokens, s.words, s.long) for s in shapes)
+    holds = (all(n <= m for n, m in zip(size, room, strict=True)) for room in rooms)
     return next(i for i, does in enumerate(holds) if does)
 
 
@@ -361,6 +361,10 @@ class Batches:
         self.labels, self.chars, self.parts = labels, chars, parts
         self.batch_size, self.rows = batch_size, -(-batch_size // num_blocks)
         self._widths = np.array([length(word) for word in self.words])
+        widest = int(self._widths.max(initial=1))
+        usual = np.quantile(self._widths[np.concatenate(self.index)], _SHORT)
+        # A second call of the reader of characters pays off for a longer rest only.
+        self._width = widest if widest < 2 * usual else int(usual)
         self.shapes = self._choose(num_shapes)
 
     @classmethod
@@ -418,6 +422,12 @@ class Batches:
                 chars = spell([self.words[i] for i in words], shape.chars, shape.words)
                 here = [self.sentences[i] for i in members]
                 batch = pad(here, shape.tokens, len(index))
+                if shape.long:
+                    rows = self.long_rows(words, shape)
+                    spelled = [self.words[i] for i in words[rows[rows < len(words)]]]
+                    longest = int(self._widths.max())
+                    long = LongWords(rows, spell(spelled, longest, len(rows)))
+                    batch = batch._replace(long=long)
                 labels = [self.labels[i] for i in members]
                 labels = pad_labels(labels, shape.tokens, len(index))
                 yield batch._replace(chars=chars, char_index=index), labels
@@ -450,13 +460,14 @@ class Batches:
         return [order[start : start + self.rows] for start in starts]
 
     def size(self, members: np.ndarray) -> tuple[int, int, int]:
-        """Returns the tokens, rows of characters and characters that a block needs."""
+        """Returns the tokens, rows of characters and long words of a block."""
         numbers = np.concatenate([self.index[i] for i in members])
         longest = max(len(self.index[i]) for i in members)
-        width = int(self._widths[numbers].max(initial=1))
-        unique = {0, *numbers.tolist()}  # faster than NumPy's for so few
-        rows = len(numbers) + 1 if self.chars == "token" else len(unique)
-        return max(longest, 1), rows, width
+        rows = [0, *numbers.tolist()]
+        if self.chars != "token":
+            rows = list(set(rows))  # faster than NumPy's for so few
+        long = np.count_nonzero(self._widths[rows] > self._width)
+        return max(longest, 1), len(rows), long
 
     def rows_of(
         self, members: np.ndarray, shape: Shape
@@ -475,6 +486,12 @@ class Batches:
         words, where = np.unique(np.append(index, 0), return_inverse=True)
         return words, where[:-1].reshape(index.shape).astype(np.int32)
 
+    def long_rows(self, words: np.ndarray, shape: Shape) -> Int[np.ndarray, " N"]:
+        """Returns which rows of characters hold long words; `shape.words` for none."""
+        rows = np.flatnonzero(self._widths[words] > self._width).astype(np.int32)
+        missing = 0, shape.long - len(rows)
+        return np.pad(rows, missing, constant_values=shape.words)
+
     def _multiple(self, count: int) -> int:
         """Returns a number rounded up so that devices share it equally."""
         return -(-count // self.parts) * self.parts
@@ -482,15 +499,19 @@ class Batches:
     def _choose(self, count: int) -> list[Shape]:
         """Returns the shapes for the sizes of blocks in some draws."""
         sizes = np.array([self.size(np.array([i])) for i in range(len(self.labels))])
-        tokens, _, width = sizes.max(axis=0).tolist()
-        words = int(np.sort(sizes[:, 1])[-self.rows :].sum())
+        tokens = int(sizes[:, 0].max())
+        words, long = np.sort(sizes[:, 1:], axis=0)[-self.rows :].sum(axis=0).tolist()
         if self.chars != "token":
             words = min(words, len(self.words))
         draws = (drawn for epoch in itertools.count() for drawn in self.draw(0, epoch))
         draws = itertools.islice(draws, min(_SAMPLE, 4 * self.num_batches))
         sample = [self.size(drawn[rows]) for drawn in draws for rows in self.cut(drawn)]
-        shapes = choose(np.array(sample), Shape(tokens, words, width), count)
-        return [s._replace(words=self._multiple(s.words)) for s in shapes]
+        largest = Shape(tokens, words, self._width, long)
+        shapes = choose(np.array(sample), largest, count)
+        return [
+            s._replace(words=self._multiple(s.words), long=self._multiple(s.long))
+            for s in shapes
+        ]
 
 
 def _check_labels(rows: Any, sentences: Sequence[Any], scheme: str) -> None:

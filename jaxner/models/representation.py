@@ -422,7 +422,12 @@ class Representation(nn.Module):
         is_drawn = train and getattr(self.chars, "dropout", 0)
         if is_drawn and not self.has_rng("chars"):
             return self.chars(sentence.chars[sentence.char_index], train=True)
-        return self.chars(sentence.chars, train=train)[sentence.char_index]
+        features = self.chars(sentence.chars, train=train)
+        if sentence.long is not None:
+            rows, chars = sentence.long
+            long = self.chars(chars, train=train)
+            features = features.at[rows].set(long, mode="drop")
+        return features[sentence.char_index]
 
     def _blank(self, sentence: Sentence) -> Sentence:
         length = len(sentence.words)

@@ -38,7 +38,7 @@ from jaxner.models import pretrained
 from jaxner.runs import Workdir
 from jaxner.training import environment
 from jaxner.training.cluster import ALONE, Placement
-from jaxner.types import Pieces, Sentence, Weights, WordVectors
+from jaxner.types import LongWords, Pieces, Sentence, Weights, WordVectors
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
@@ -399,6 +399,7 @@ class Block(NamedTuple):
         places: Index of each in its batch, which determines its dropout masks.
         words: The distinct words of the block, as rows of the corpus's `chars`.
         index: Which of them each token is.
+        long: Which of them have more characters than others; past the end: padding.
         vectors: Precomputed vectors of the tokens, if they do not lie on the device.
     """
 
@@ -406,6 +407,7 @@ class Block(NamedTuple):
     places: Int[AnyArray, " B"]
     words: Int[AnyArray, " U"]
     index: Int[AnyArray, "B T"]
+    long: Int[AnyArray, " N"]
     vectors: Float[AnyArray, "B T L D"] | None = None
 
 
@@ -430,6 +432,10 @@ def take(
         _at(text.caps, places, mask),
         block.vectors if text.vectors is None else _at(text.vectors, places, mask),
     )
+    if size.shape.long:
+        rows = jnp.asarray(block.words)[block.long]
+        long = LongWords(jnp.asarray(block.long), jnp.asarray(text.chars)[rows])
+        batch = batch._replace(long=long)
     if text.pieces and arrays.windows is not None and size.pieces:
         windows, held = _spread(arrays.windows, block.rows, size.pieces.windows)
         old, new = text.pieces.windows.shape[1], size.pieces.pieces
@@ -547,6 +553,7 @@ class Corpus:
             np.pad(places, absent),
             np.pad(words, (0, shape.words - len(words))),
             index,
+            batches.long_rows(words, shape),
             vectors,
         )
 

@@ -15,9 +15,14 @@ from jaxner.types import Caps, Pieces, Sentence
 from tests.sentences import spelled
 
 
+def spelling(word):
+    """Three characters; of some words nine."""
+    return (1 + word % 7,) * (9 if word % 97 == 0 else 3)
+
+
 def sentence(count, start):
     words = np.arange(start, start + count, dtype=np.int32)
-    chars = np.ones((count, 3), np.int32) + words[:, None] % 7
+    chars = np.array([(*spelling(w), *[0] * 6)[:9] for w in words], np.int32)
     return spelled(words, chars, np.ones(count, bool))
 
 
@@ -142,14 +147,14 @@ def test_bounds_are_the_best_of_all_choices(lengths, count):
     assert padded_size(lengths, chosen) == best
 
 
-def test_a_shape_must_save_and_rare_long_words_widen_few():
+def test_a_shape_must_save_and_many_long_words_lengthen_few():
     sizes = np.array([[n, 5, 5] for n in (99, 100) * 50])
-    assert batching.choose(sizes, Shape(100, 5, 5), 5) == [Shape(100, 5, 5)]
+    assert batching.choose(sizes, Shape(100, 5, 8, 5), 5) == [Shape(100, 5, 8, 5)]
     sizes = np.array([[n, 9, 10] for n in (10, 20, 40, 80)] * 100)
     sizes[0, 2] = 60
-    chosen = batching.choose(sizes, Shape(80, 9, 60), 4)
+    chosen = batching.choose(sizes, Shape(80, 9, 8, 60), 4)
     assert [shape.tokens for shape in chosen] == [10, 20, 40, 80]
-    assert [shape.chars for shape in chosen] == [15, 10, 60, 60]
+    assert [shape.long for shape in chosen] == [15, 10, 10, 60]
 
 
 # --- Batches -------------------------------------------------------------------------
@@ -158,12 +163,20 @@ def test_a_shape_must_save_and_rare_long_words_widen_few():
 def contents(batches, number=0):
     """The (words, characters) of every sentence of an epoch, after a look at labels."""
     sentences = []
-    for (words, chars, index, mask, *_), labels in batches.epoch(0, number):
+    for batch, labels in batches.epoch(0, number):
+        words, chars, index, mask, *_, long = batch
         assert not words[~mask].any()
         assert not labels[~mask].any()
         assert not chars[index[~mask]].any()
         np.testing.assert_array_equal(words[mask] + 1_000_000, labels[mask])
-        assert (words.shape[1], *chars.shape) in batches.shapes
+        sizes = *chars.shape, 0 if long is None else len(long.rows)
+        assert (words.shape[1], *sizes) in batches.shapes
+        if long is not None:  # past the end: padding
+            longest = long.chars.shape[1]
+            chars = np.pad(chars, ((0, 0), (0, longest - chars.shape[1])))
+            is_real = long.rows < len(chars)
+            assert not long.chars[~is_real].any()
+            chars[long.rows[is_real]] = long.chars[is_real]
         for ids, rows, real in zip(words, index, mask, strict=True):
             if real.any():
                 spelling = [tuple(row[row > 0]) for row in chars[rows[real]]]
@@ -190,7 +203,7 @@ def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
     expected = []
     for i, n in enumerate(lengths):
         words = range(100 * i + 1, 100 * i + 1 + n)
-        expected.append((tuple(words), tuple((1 + w % 7,) * 3 for w in words)))
+        expected.append((tuple(words), tuple(map(spelling, words))))
     assert sorted(contents(batches, number)) == sorted(expected)
     assert 1 <= len(batches.shapes) <= count
     drawn = list(batches.draw(1, 0))

@@ -21,12 +21,15 @@ KEY = jax.random.fold_in(jax.random.key(SEED), 1)
 
 
 def text(count=23, seed=0):
-    """Sentences in which words occur again and again, and their labels."""
+    """Sentences in which words occur again and again, one of them long; labels."""
     rng = np.random.default_rng(seed)
     chars = rng.integers(1, 20, (9, 6)) * (np.arange(6) < rng.integers(1, 7, (9, 1)))
+    chars = np.pad(chars, ((0, 1), (0, 14)))
+    chars[9] = rng.integers(1, 20, 20)
     sentences, labels = [], []
-    for _ in range(count):
+    for number in range(count):
         words = rng.integers(0, 9, rng.integers(1, 9)).astype(np.int32)
+        words[:1] = 9 if number == 3 else words[:1]
         mask = np.ones(len(words), bool)
         characters = chars[words].astype(np.int32)
         sentences.append(spelled(words + 2, characters, mask, 0 * words))
@@ -45,7 +48,7 @@ LARGE = "bilstm", "crf"
 def model_with(chars, dropout=0.3, parts=SMALL):
     return models.build(
         num_labels=LABELS,
-        num_trained_words=11,
+        num_trained_words=12,
         num_frozen_words=0,
         num_chars=20,
         representation={
