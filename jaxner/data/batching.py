@@ -466,7 +466,7 @@ class Batches:
         rows = [0, *numbers.tolist()]
         if self.chars != "token":
             rows = list(set(rows))  # faster than NumPy's for so few
-        long = np.count_nonzero(self._widths[rows] > self._width)
+        long = int(np.count_nonzero(self._widths[rows] > self._width))
         return max(longest, 1), len(rows), long
 
     def rows_of(

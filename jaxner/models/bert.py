@@ -109,7 +109,7 @@ class _Layer(nn.Module):
 
     @nn.compact
     def __call__(self, x, mask):
-        drop = nn.Dropout(self.dropout)  # made first, which decides its key
+        drop = layers.ElementDropout(self.dropout)  # made first: this decides its key
         y = drop(self._attend(x, mask), deterministic=not self.train)
         x = layers.norm(self.eps, "attention_norm")(x + y)
         y = layers.dense(self.intermediate_size, _draw, "intermediate")(x)

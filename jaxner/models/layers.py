@@ -115,9 +115,13 @@ def norm(eps: float, name: str) -> nn.LayerNorm:
     return nn.LayerNorm(eps, use_fast_variance=False, name=name)
 
 
+ElementDropout = nn.Dropout
+"""Dropout for arrays with padding on their first axis alone."""
+
+
 def dropout(rate: float, x: Float[Array, "*T D"], train: bool) -> Float[Array, "*T D"]:
-    """Returns an array, padded on its first axis alone, after dropout if `train`."""
-    return nn.Dropout(rate)(x, deterministic=not train)
+    """Returns an array after `ElementDropout` if `train`."""
+    return ElementDropout(rate)(x, deterministic=not train)
 
 
 # --- Dropout --------------------------------------------------------------------------

@@ -247,7 +247,7 @@ def _position(module: _Attentive) -> Float[Array, "k k"]:
     return module.param("position", layers.torch_uniform, size)
 
 
-def _dense(fan_in: int, size: int, name: str) -> nn.Dense:
+def _dense(fan_in: int, size: int, name: str) -> nn.Module:
     bias = layers.symmetric_uniform(fan_in**-0.5)
     return layers.dense(size, layers.torch_uniform, name, bias)
 
