@@ -50,14 +50,13 @@ def _normalised(steps: Steps) -> tuple[Steps, Float[Array, " S"]]:
     return steps - most[:, None, None], most
 
 
-@jax.custom_vjp
-def _sum(left: Steps, right: Steps) -> Steps:
+def _plain_sum(left: Steps, right: Steps) -> Steps:
     """Returns the log of the summed exponentiated scores of two steps."""
     return logsumexp(left[:, :, :, None] + right[:, None], axis=2)
 
 
 def _sum_forward(left, right):
-    total = _sum(left, right)
+    total = _plain_sum(left, right)
     return total, (left, right, total)
 
 
@@ -69,6 +68,7 @@ def _sum_backward(residuals, cotangent):
     return jnp.sum(paths, axis=3), jnp.sum(paths, axis=1)
 
 
+_sum = jax.custom_vjp(_plain_sum)
 _sum.defvjp(_sum_forward, _sum_backward)
 
 

@@ -61,12 +61,9 @@ def terms_by_hand(model, weights, sentences, labels, key):
         dropped, full = (
             models.apply_stages(model, weights, sentence, k)[0] for k in (keys, words)
         )
-        losses.append(
-            [
-                objectives.negative_log_likelihood(p, labels[i], sentence.mask)
-                for p in dropped
-            ]
-        )
+        gold, mask = jnp.asarray(labels[i]), sentence.mask
+        loss = objectives.negative_log_likelihood
+        losses.append([loss(p, gold, mask) for p in dropped])
         pairs = zip(dropped, full, strict=True)
         gaps.append([np.sum((p.emissions - q.emissions) ** 2) for p, q in pairs])
     return np.array(losses, float), np.array(gaps, float)
