@@ -298,8 +298,9 @@ def _batches(
     parts = 1 if mesh is None else mesh.size
     near = None if mesh is None else devices.own_parts(mesh)
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
-    most = _TOKENS.get(devices.platform_of(weights), 1 << 12) // passes
-    for (tokens, chars), count, rows in _plan(sizes, most, parts):
+    platform = devices.platform_of(weights)
+    most, fills = _TOKENS.get(platform, 1 << 12) // passes, platform != "cpu"
+    for (tokens, chars), count, rows in _plan(sizes, most, parts, fills):
         here = [sentences[i] for i in rows]
         # In large batches, half of the tokens are padding or repeated words.
         words = count * tokens + 1
@@ -312,14 +313,17 @@ def _batches(
 
 
 def _plan(
-    sizes: Sequence[tuple[int, int]], most: int, parts: int = 1
+    sizes: Sequence[tuple[int, int]], most: int, parts: int = 1, fills: bool = False
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
     `sizes` are tokens, and characters of the longest word. `most` is the maximum number
-    of positions in a batch of several sentences, on each of `parts` devices.
+    of positions in a batch of several sentences, on each of `parts` devices. A batch
+    has as many rows as there are sentences of its size; or, if it `fills`, the most:
+    on accelerators, where compiling and launching cost more than padding.
     """
-    rounded = [round_up(*size) for size in sizes]
+    least = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
+    rounded = [round_up(tokens, max(chars, least)) for tokens, chars in sizes]
     keys = [(chars, tokens) for tokens, chars in rounded]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     while order:
@@ -327,7 +331,8 @@ def _plan(
         share = max(1, min(most, _CHARS // chars) // tokens)
         most_rows = parts * (1 << (share.bit_length() - 1))
         shorter = bisect.bisect_left(order, keys[order[-1]], key=keys.__getitem__)
-        count = min(most_rows, _next_power(len(order) - shorter))
+        count = len(order) if fills else len(order) - shorter
+        count = min(most_rows, _next_power(count))
         rows = [order.pop()]
         while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
             rows.append(order.pop())

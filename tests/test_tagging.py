@@ -224,6 +224,19 @@ def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
     assert sum((b.chars > 0).any(axis=1).sum() for b in batches) < 0.8 * tokens
 
 
+def test_an_accelerator_gets_fewer_shapes(
+    params, sentences, labels, batches, monkeypatch
+):
+    def count_shapes(platform):
+        batches.clear()
+        monkeypatch.setattr(tagging.devices, "platform_of", lambda _: platform)
+        assert jaxner.tag(params, sentences) == labels
+        return len({(b.words.shape, b.chars.shape) for b in batches})
+
+    monkeypatch.setattr(tagging, "_TOKENS", {"cpu": 64, "gpu": 64})
+    assert count_shapes("gpu") < count_shapes("cpu")
+
+
 def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):
     text = [*sentences[:12] * 30, ["In", "Rome" * 75_000, "it", *["rained"] * 20], []]
     labels = jaxner.tag(params, text)
