@@ -29,23 +29,4 @@ from jaxner import configuration, families
 @configuration.options(model=("softmax", "crf", "uanet"), pool=("first", "mean"))
 def get_config(config, arg):
     """Sets the options."""
-    config.num_epochs = 10
-    config.batch_size = 16
-    if arg.dataset == "sample":
-        config.data.num_shapes = 3
-    config.model.representation = {
-        "words": None,
-        "chars": None,
-        "bert": {"pool": arg.pool},  # its dropout is that of its config.json
-        "dropout": 0.0,
-    }
-    config.model.encoder = {"name": "identity"}
-    config.model.head = families.torch_head(arg.model == "crf", dropout=0.1)
-    warm = {"name": "adamw", "warmup": 0.1}
-    tuned = {**warm, "learning_rate": 3e-5, "weight_decay": 0.01}
-    head = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
-    config.optimizer = {**head, "parts": {"bert": tuned}}
-    if arg.model == "uanet":  # its settings, except batches and epochs
-        families.refine(config, arg, own_representation=False, label_scale=1.0)
-        config.objective.reduction = "sum"
-        config.optimizer["parts"]["bert"] = tuned
+    families.tune(config, arg)

@@ -112,6 +112,33 @@ def refine(config: Any, arg: Any, learning_rate: float = 0.015, **values: Any) -
         config.optimizer = {**draft, "parts": {"refinement": warm_adamw()}}
 
 
+def tune(config: Any, arg: Any, learning_rate: float = 3e-5) -> None:
+    """Sets a pretrained encoder, with a rate of its own, under a head.
+
+    `arg.model` is "softmax", "crf" or "uanet", `arg.pool` that of `WordPieces`.
+    """
+    config.num_epochs = 10
+    config.batch_size = 16
+    if arg.dataset == "sample":
+        config.data.num_shapes = 3
+    config.model.representation = {
+        "words": None,
+        "chars": None,
+        "bert": {"pool": arg.pool},  # its dropout is that of its config.json
+        "dropout": 0.0,
+    }
+    config.model.encoder = {"name": "identity"}
+    config.model.head = torch_head(arg.model == "crf", dropout=0.1)
+    warm = {"name": "adamw", "warmup": 0.1}
+    tuned = {**warm, "learning_rate": learning_rate, "weight_decay": 0.01}
+    head = {**warm, "learning_rate": 1e-3, "clip_norm": 1.0}
+    config.optimizer = {**head, "parts": {"bert": tuned}}
+    if arg.model == "uanet":  # its settings, except batches and epochs
+        refine(config, arg, own_representation=False, label_scale=1.0)
+        config.objective.reduction = "sum"
+        config.optimizer["parts"]["bert"] = tuned
+
+
 # --- Strubell et al. (2017), from their code ------------------------------------------
 
 

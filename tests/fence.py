@@ -18,7 +18,6 @@ import numpy as np
 
 import jaxner
 import train
-from tests.golden import make_bert
 
 GOLDEN = Path(__file__).with_name("golden")
 RUNS = GOLDEN / "saved"
@@ -80,13 +79,68 @@ def write_inputs(corpus, folder, dim):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters]
     pieces += [f"##{letter}" for letter in letters]
     sizes = {"vocab_size": len(pieces), "max_position_embeddings": BERT_LENGTH}
-    config = make_bert.BASE | sizes | {"num_hidden_layers": 1}
+    config = BASE_OF_BERT | sizes | {"num_hidden_layers": 1}
     bert = folder / "bert"
     bert.mkdir()
     (bert / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
     (bert / "config.json").write_text(json.dumps(config))
-    save_file(make_bert.tensors(config), bert / "model.safetensors")
+    save_file(tensors_of_bert(config), bert / "model.safetensors")
     return folder
+
+
+BASE_OF_BERT = {
+    "model_type": "bert",
+    "vocab_size": 30,
+    "hidden_size": 12,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "max_position_embeddings": 16,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+}
+
+
+def shapes_of_bert(config):
+    """The name and shape of each tensor, as in a Hugging Face file."""
+    size, wide = config["hidden_size"], config["intermediate_size"]
+
+    def dense(name, into, out):
+        return {f"{name}.weight": (out, into), f"{name}.bias": (out,)}
+
+    def norm(name):
+        return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
+
+    sizes = {
+        "embeddings.word_embeddings.weight": (config["vocab_size"], size),
+        "embeddings.position_embeddings.weight": (
+            config["max_position_embeddings"],
+            size,
+        ),
+        "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], size),
+        **norm("embeddings.LayerNorm"),
+    }
+    for i in range(config["num_hidden_layers"]):
+        layer = f"encoder.layer.{i}"
+        for name in ("query", "key", "value"):
+            sizes |= dense(f"{layer}.attention.self.{name}", size, size)
+        sizes |= dense(f"{layer}.attention.output.dense", size, size)
+        sizes |= norm(f"{layer}.attention.output.LayerNorm")
+        sizes |= dense(f"{layer}.intermediate.dense", size, wide)
+        sizes |= dense(f"{layer}.output.dense", wide, size)
+        sizes |= norm(f"{layer}.output.LayerNorm")
+    return sizes
+
+
+def tensors_of_bert(config):
+    """Weights of a small BERT that no random generator draws."""
+    made = {}
+    for n, (name, shape) in enumerate(shapes_of_bert(config).items()):
+        values = np.sin(1.3 * np.arange(np.prod(shape)) + 0.7 * n).reshape(shape)
+        is_scale = name.endswith("LayerNorm.weight")
+        made[name] = (1 + 0.2 * values if is_scale else 0.6 * values).astype(np.float32)
+    return made
 
 
 # --- Training -------------------------------------------------------------------------

@@ -322,8 +322,9 @@ def fit(size: Sequence[int], shapes: Sequence[Shape]) -> int:
 class Batches:
     """A training corpus and its division into batches.
 
-    Every batch is a random draw from the whole corpus, in an order that depends only on
-    the seed and the epoch. For a training loop of your own, call `Batches.of`.
+    Every batch is a random draw from the whole corpus (with a `pool`, from sentences of
+    similar length), in an order that depends only on the seed and the epoch. For a
+    training loop of your own, call `Batches.of`.
 
     Args:
         sentences: Encoded sentences without padding.
@@ -331,6 +332,8 @@ class Batches:
         batch_size: Sentences in a batch; the last one of an epoch may have fewer.
         num_blocks: Blocks in a batch.
         num_shapes: Maximum number of padded sizes of blocks.
+        pool: Batches whose sentences are sorted by length together before they are cut,
+            so that they have little padding; the batches of an epoch are shuffled.
         chars: The rows of a block's characters: one per "distinct" word, one per
             "token" (right for models with dropout on characters, too), or "none".
         parts: Number of devices that share a block, equally.
@@ -339,6 +342,8 @@ class Batches:
         words, index: Distinct words, and those of each sentence's tokens; see `merge`.
         rows: Sentences in a block.
         shapes: Padded sizes of blocks, ascending; each is compiled once.
+        bounds: What blocks of these sizes hold; their `tokens` are pieces of tokens if
+            the encoder reads these, since they cost the time.
     """
 
     def __init__(
@@ -349,6 +354,7 @@ class Batches:
         batch_size: int,
         num_blocks: int = 1,
         num_shapes: int = 5,
+        pool: int = 1,
         chars: str = "token",
         parts: int = 1,
     ):
@@ -358,14 +364,23 @@ class Batches:
             sentences = [without_characters(s) for s in sentences]
         self.words, self.index = merge(sentences)
         self.sentences = [s._replace(chars=s.chars[:1, :1]) for s in sentences]
-        self.labels, self.chars, self.parts = labels, chars, parts
+        self.labels, self.chars, self.parts, self.pool = labels, chars, parts, pool
         self.batch_size, self.rows = batch_size, -(-batch_size // num_blocks)
         self._widths = np.array([length(word) for word in self.words])
         widest = int(self._widths.max(initial=1))
         usual = np.quantile(self._widths[np.concatenate(self.index)], _SHORT)
         # A second call of the reader of characters pays off for a longer rest only.
         self._width = widest if widest < 2 * usual else int(usual)
-        self.shapes = self._choose(num_shapes)
+        cut = [s.pieces.windows.size for s in sentences if s.pieces is not None]
+        self._lengths = np.array(cut or [len(row) for row in labels])
+        self.bounds = self._choose(num_shapes)
+        # Sentences whose pieces fit have fewer tokens.
+        tokens = np.array([len(row) for row in labels])
+        inside = (tokens[self._lengths <= bound.tokens] for bound in self.bounds)
+        self.shapes = [
+            bound._replace(tokens=max(int(held.max(initial=1)), 1))
+            for bound, held in zip(self.bounds, inside, strict=True)
+        ]
 
     @classmethod
     @checked
@@ -417,7 +432,7 @@ class Batches:
         """Yields sentences and label ids of the batches of an epoch, by block."""
         for drawn in self.draw(seed, epoch):
             for members in (drawn[places] for places in self.cut(drawn)):
-                shape = self.shapes[fit(self.size(members), self.shapes)]
+                shape = self.shapes[fit(self.size(members), self.bounds)]
                 words, index = self.rows_of(members, shape)
                 chars = spell([self.words[i] for i in words], shape.chars, shape.words)
                 here = [self.sentences[i] for i in members]
@@ -449,20 +464,26 @@ class Batches:
 
     def draw(self, seed: int, epoch: int, *, skip: int = 0) -> Iterator[np.ndarray]:
         """Yields the indices of each batch of an epoch, without the first `skip`."""
-        order = np.random.default_rng((seed, epoch)).permutation(len(self.sentences))
-        for start in range(skip * self.batch_size, len(order), self.batch_size):
-            yield order[start : start + self.batch_size]
+        rng = np.random.default_rng((seed, epoch))
+        order, size = rng.permutation(len(self.sentences)), self.batch_size
+        starts = np.arange(0, len(order), size)
+        if self.pool > 1:
+            pools = np.split(order, starts[:: self.pool][1:])
+            pools = [p[np.argsort(self._lengths[p], kind="stable")] for p in pools]
+            order, starts = np.concatenate(pools), rng.permutation(starts)
+        for start in starts[skip:]:
+            yield order[start : start + size]
 
     def cut(self, drawn: np.ndarray) -> list[np.ndarray]:
         """Returns the rows of each block: batch indices by ascending length."""
-        order = np.argsort([len(self.labels[i]) for i in drawn], kind="stable")
+        order = np.argsort(self._lengths[drawn], kind="stable")
         starts = range(0, len(order), self.rows)
         return [order[start : start + self.rows] for start in starts]
 
     def size(self, members: np.ndarray) -> tuple[int, int, int]:
-        """Returns the tokens, rows of characters and long words of a block."""
+        """Returns the tokens (see `bounds`), characters' rows and long words."""
         numbers = np.concatenate([self.index[i] for i in members])
-        longest = max(len(self.index[i]) for i in members)
+        longest = int(self._lengths[members].max())
         rows = [0, *numbers.tolist()]
         if self.chars != "token":
             rows = list(set(rows))  # faster than NumPy's for so few

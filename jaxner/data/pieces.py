@@ -1,15 +1,17 @@
-"""WordPiece: splits tokens into pieces, in windows of limited length.
+"""Pieces: splits tokens for pretrained encoders, in windows of limited length.
 
-Wu et al., "Google's Neural Machine Translation System", 2016, as in Devlin et al.
-(2019). The library `tokenizers` (extra `bert`) does the splitting.
+The library `tokenizers` (extra `bert`) does the splitting, by any `tokenizer.json`:
+WordPiece (Devlin et al., 2019), byte-level BPE (Radford et al., 2019) or Unigram (Kudo,
+2018).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,55 +22,68 @@ from jaxner.data import formats
 from jaxner.errors import InputError
 from jaxner.types import Pieces
 
-_UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
-_MAX_CHARS = "max_input_chars_per_word"
+_UNKNOWN = ("[UNK]", "<unk>")
+_BEGIN, _END = "[CLS]", "[SEP]"
+# Files of slow tokenizers.
+_OTHERS = ("*.model", "merges.txt")
 
 
 @dataclasses.dataclass(frozen=True)
-class WordPiece:
-    """A vocabulary of word pieces, and the normalisation of words.
+class PieceTokenizer:
+    """The content of a `tokenizer.json`, and the length of the encoder's windows.
 
     Attributes:
-        vocab: The piece of each id.
-        max_length: Maximum number of pieces in a window, including two special pieces.
-        lowercase, strip_accents, chinese_chars: The options of BERT's normaliser.
-        max_chars: Words with more characters are one unknown piece.
+        json: The content.
+        max_length: Maximum number of pieces in a window, including special ones.
+
+    Raises:
+        ImportError: The library is not installed.
+        InputError: It cannot read the content; no piece stands for what is unknown; or
+            windows have no room.
     """
 
-    vocab: tuple[str, ...]
+    json: str
     max_length: int = 512
-    lowercase: bool = False
-    strip_accents: bool = False
-    chinese_chars: bool = True
-    max_chars: int = 100
 
     def __post_init__(self):
-        if not {_UNKNOWN, _BEGIN, _END} <= self._ids.keys():
-            raise InputError(f"expected pieces {_UNKNOWN}, {_BEGIN} and {_END}")
-        if self.max_length < 3:
+        special = sum(map(len, self._special))
+        if self.max_length <= special:
             raise InputError(
-                f"Expected windows of at least 3 pieces, got {self.max_length}"
+                f"Expected windows of more than {special} pieces, got {self.max_length}"
             )
 
     @functools.cached_property
-    def _ids(self) -> dict[str, int]:
-        return {piece: i for i, piece in enumerate(self.vocab)}
+    def _tokenizer(self) -> Any:
+        tokenizers = errors.optional("tokenizers", "A pretrained encoder")
+        try:
+            tokenizer = tokenizers.Tokenizer.from_str(self.json)
+        except Exception as error:  # the library raises nothing narrower
+            raise InputError(f"cannot be read: {error}") from None
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is a word
+        return tokenizer
 
     @functools.cached_property
-    def _tokenizer(self) -> Any:
-        tokenizers = errors.optional("tokenizers", "A tagger with word pieces")
-        model = tokenizers.models.WordPiece(
-            self._ids, unk_token=_UNKNOWN, max_input_chars_per_word=self.max_chars
-        )
-        tokenizer = tokenizers.Tokenizer(model)
-        tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
-            clean_text=True,
-            handle_chinese_chars=self.chinese_chars,
-            strip_accents=self.strip_accents,
-            lowercase=self.lowercase,
-        )
-        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-        return tokenizer
+    def size(self) -> int:
+        """The number of pieces."""
+        return self._tokenizer.get_vocab_size()
+
+    @functools.cached_property
+    def _unknown(self) -> int:
+        ids = map(self._tokenizer.token_to_id, _UNKNOWN)
+        known = [i for i in ids if i is not None]
+        if not known:
+            raise InputError(f"expected a piece {' or '.join(_UNKNOWN)}")
+        return known[0]
+
+    @functools.cached_property
+    def _special(self) -> tuple[list[int], list[int]]:
+        """The ids that begin and end a window."""
+        whole = self._tokenizer.encode(["a"], is_pretokenized=True)
+        places = [i for i, word in enumerate(whole.word_ids) if word is not None]
+        first, last = (places[0], places[-1]) if places else (len(whole), -1)
+        return whole.ids[:first], whole.ids[last + 1 :]
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:
         """Returns the ids of the pieces of each token, at least one.
@@ -78,10 +93,12 @@ class WordPiece:
         encoded = self._tokenizer.encode(
             list(tokens), is_pretokenized=True, add_special_tokens=False
         )
+        begin, close = self._special
+        special = {*begin, *close}  # which Unigram models also know as words
         pieces: list[list[int]] = [[] for _ in tokens]
         for i, piece in zip(encoded.word_ids, encoded.ids, strict=True):
-            pieces[i].append(piece)
-        return [ids or [self._ids[_UNKNOWN]] for ids in pieces]
+            pieces[i].append(self._unknown if piece in special else piece)
+        return [ids or [self._unknown] for ids in pieces]
 
     def encode(self, tokens: Sequence[str]) -> Pieces:
         """Returns all pieces of a sentence in one or several overlapping windows.
@@ -90,23 +107,25 @@ class WordPiece:
         of a token in the same window unless the token is longer than a window.
         """
         pieces = self.split(tokens)
-        capacity = self.max_length - 2
+        begin, close = self._special
+        extra = len(begin) + len(close)
+        capacity = self.max_length - extra
         units: list[list[int]] = []  # which are never split
         for ids in pieces:
             units += [ids] if len(ids) <= capacity else [[i] for i in ids]
         lengths = [len(unit) for unit in units]
         chosen = windows(lengths, capacity)
         ends = np.cumsum([0, *lengths])
-        size = max(int(ends[end] - ends[start]) for start, end in chosen) + 2
+        size = max(int(ends[end] - ends[start]) for start, end in chosen) + extra
         rows = np.zeros((len(chosen), size), np.int32)
         mask = np.zeros((len(chosen), size), bool)
         for row, present, (start, end) in zip(rows, mask, chosen, strict=True):
             inside = [i for unit in units[start:end] for i in unit]
-            row[: len(inside) + 2] = [self._ids[_BEGIN], *inside, self._ids[_END]]
-            present[: len(inside) + 2] = True
+            row[: len(inside) + extra] = [*begin, *inside, *close]
+            present[: len(inside) + extra] = True
         homes = np.repeat(_homes(ends, chosen), lengths)
         firsts = np.array([ends[start] for start, _ in chosen])
-        places = homes * size + 1 + np.arange(len(homes)) - firsts[homes]
+        places = homes * size + len(begin) + np.arange(len(homes)) - firsts[homes]
         longest = max(map(len, pieces), default=1)
         positions = np.full((len(tokens), longest), -1, np.int32)
         counts = np.array([len(ids) for ids in pieces], int)
@@ -143,38 +162,87 @@ def _homes(ends: np.ndarray, chosen: Sequence[tuple[int, int]]) -> np.ndarray:
     return np.argmax(room, axis=0)
 
 
-def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
-    """Returns the vocabulary of a local Hugging Face folder.
+def word_pieces(
+    vocab: Sequence[str],
+    max_length: int = 512,
+    lowercase: bool = False,
+    strip_accents: bool = False,
+    chinese_chars: bool = True,
+    max_chars: int = 100,
+) -> PieceTokenizer:
+    """Returns BERT's tokenizer: the piece of each id, and BERT's normalisation.
 
-    `tokenizer.json` has everything; without it, `vocab.txt` has the pieces and
-    `tokenizer_config.json` the normalisation. If no file says whether to lower-case
-    words, the reader does so if no piece has an upper-case letter.
+    Words with more than `max_chars` characters are one unknown piece.
+    """
+    ids = {piece: i for i, piece in enumerate(vocab)}
+    if missing := [p for p in (_UNKNOWN[0], _BEGIN, _END) if p not in ids]:
+        raise InputError(f"expected a piece {missing[0]}")
+    tokenizers = errors.optional("tokenizers", "A pretrained encoder")
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(
+            ids, unk_token=_UNKNOWN[0], max_input_chars_per_word=max_chars
+        )
+    )
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=chinese_chars,
+        strip_accents=strip_accents,
+        lowercase=lowercase,
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = tokenizers.processors.BertProcessing(
+        (_END, ids[_END]), (_BEGIN, ids[_BEGIN])
+    )
+    return PieceTokenizer(tokenizer.to_str(), max_length)
+
+
+def read(folder: str | os.PathLike[str], max_length: int = 512) -> PieceTokenizer:
+    """Returns the tokenizer of a local Hugging Face folder.
+
+    It has tokenizer.json; or vocab.txt with BERT's pieces, and tokenizer_config.json
+    with their normalisation. Without this file, words are lower-cased if no piece has
+    an upper-case letter. Each token begins a word of its own, with the space that such
+    pieces have in a text.
     """
     path, listed = Path(folder, "tokenizer.json"), Path(folder, "vocab.txt")
-    lower, chinese, max_chars = "lowercase", "handle_chinese_chars", 100
-    if path.is_file():
-        content = formats.read_json(path)
-        options = content.get("normalizer") or {}
-        try:
-            model = content["model"]
-            vocab = tuple(sorted(model["vocab"], key=model["vocab"].__getitem__))
-            is_fit = [model["vocab"][piece] for piece in vocab] == [*range(len(vocab))]
-            is_fit &= model.get("type", "WordPiece") == "WordPiece"
-            max_chars = int(model.get(_MAX_CHARS, max_chars))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            is_fit = False
-        if not is_fit or not isinstance(options, dict):
-            message = "expected a WordPiece model whose pieces have the ids 0, 1, 2, …"
-            raise InputError(message, path)
-    elif listed.is_file():
-        vocab = tuple(disk.read_text(listed).removesuffix("\n").split("\n"))
-        path = Path(folder, "tokenizer_config.json")
-        options = formats.read_json(path) if path.is_file() else {}
-        lower, chinese = "do_lower_case", "tokenize_chinese_chars"
-    else:
-        raise FileNotFoundError(
-            f"No vocabulary in {folder}: expected tokenizer.json or vocab.txt"
+    try:
+        if path.is_file():
+            content = formats.read_json(path)
+            for part in _inside(content.get("pre_tokenizer")):
+                if part.get("type") == "ByteLevel":
+                    part["add_prefix_space"] = True
+                if part.get("type") == "Metaspace":
+                    part |= {"add_prefix_space": True, "prepend_scheme": "always"}
+            return PieceTokenizer(json.dumps(content, ensure_ascii=False), max_length)
+        path = listed
+        if path.is_file():
+            vocab = disk.read_text(path).removesuffix("\n").split("\n")
+            return word_pieces(vocab, max_length, **_normalisation(folder, vocab))
+    except InputError as error:
+        raise InputError(error.message, error.path or path) from None
+    hint = ""
+    if any(name for pattern in _OTHERS for name in Path(folder).glob(pattern)):
+        hint = (
+            '. To write tokenizer.json: python -c "import transformers as t; '
+            f"t.AutoTokenizer.from_pretrained({str(folder)!r}).save_pretrained("
+            f'{str(folder)!r})"'
         )
+    raise FileNotFoundError(
+        f"No tokenizer in {folder}: expected tokenizer.json or vocab.txt{hint}"
+    )
+
+
+def _inside(part: Any) -> Iterator[dict[str, Any]]:
+    """Yields a pre-tokenizer, and those of which it is the sequence."""
+    if isinstance(part, dict):
+        yield part
+        for each in part.get("pretokenizers", ()):
+            yield from _inside(each)
+
+
+def _normalisation(folder: str | os.PathLike[str], vocab: Iterable[str]):
+    path = Path(folder, "tokenizer_config.json")
+    options = formats.read_json(path) if path.is_file() else {}
 
     def choice(name: str, default: bool) -> bool:
         value = default if options.get(name) is None else options[name]
@@ -183,10 +251,9 @@ def read(folder: str | os.PathLike[str], max_length: int = 512) -> WordPiece:
         return value
 
     plain = [p for p in vocab if not (p.startswith("[") and p.endswith("]"))]
-    lowercase = choice(lower, all(piece == piece.lower() for piece in plain))
-    accents = choice("strip_accents", lowercase)  # as in Devlin et al.
-    is_chinese = choice(chinese, True)
-    try:
-        return WordPiece(vocab, max_length, lowercase, accents, is_chinese, max_chars)
-    except InputError as error:
-        raise InputError(error.message, folder) from None
+    lowercase = choice("do_lower_case", all(piece == piece.lower() for piece in plain))
+    return {
+        "lowercase": lowercase,
+        "strip_accents": choice("strip_accents", lowercase),  # as in Devlin et al.
+        "chinese_chars": choice("tokenize_chinese_chars", True),
+    }

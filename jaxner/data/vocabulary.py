@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxner.data import schemes
-from jaxner.data.pieces import WordPiece
+from jaxner.data.pieces import PieceTokenizer, word_pieces
 from jaxner.data.vectors import Vectors, fitting
 from jaxner.errors import InputError
 from jaxner.fields import Count, checked
@@ -134,7 +134,7 @@ class Vocabulary:
             training text; see `Representation.singleton_dropout`.
         vector_sizes: Layers and dimensions of the precomputed vectors of each token.
         pieces: Splits tokens into the pieces of a pretrained encoder.
-        encoder_sizes: Names and values of this encoder's attributes; see `models.bert`.
+        encoder_sizes: What `models.pretrained.sizes` says of this encoder.
 
     Example:
         >>> vocabulary, _ = build([["Rome", "wins"]], ["LOC"], scheme="BIO")
@@ -154,7 +154,7 @@ class Vocabulary:
     singletons: tuple[int, int] = (0, 0)
     typed_unknowns: bool = False
     vector_sizes: tuple[int, int] | None = None
-    pieces: WordPiece | None = None
+    pieces: PieceTokenizer | None = None
     encoder_sizes: tuple[tuple[str, Any], ...] | None = None
 
     @functools.cached_property
@@ -323,11 +323,16 @@ class Vocabulary:
             if isinstance(value, list):
                 content[name] = tuple(value)
         if pieces := content.get("pieces"):
-            vocab = tuple(pieces["vocab"])
-            content["pieces"] = WordPiece(**{**pieces, "vocab": vocab})
+            # Runs of before other encoders came have BERT's pieces and their rules.
+            make = PieceTokenizer if "json" in pieces else word_pieces
+            content["pieces"] = make(**pieces)
         if sizes := content.get("encoder_sizes"):
             content["encoder_sizes"] = tuple(map(tuple, sizes))
-        return cls(**content)
+        vocabulary = cls(**content)
+        if pieces and "json" not in pieces:  # the weights belong to the text as it was
+            whole = hashlib.sha256(text.encode()).hexdigest()
+            vocabulary.__dict__["fingerprint"] = whole
+        return vocabulary
 
 
 @checked

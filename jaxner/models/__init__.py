@@ -6,7 +6,7 @@ potentials of one sentence. `jax.vmap` adds the batch.
 
 from jaxner.models.axes import automatic as automatic
 from jaxner.models.axes import beside as beside
-from jaxner.models.bert import BERT, WordPieces
+from jaxner.models.bert import BERT, DeBERTa, ModernBERT, WordPieces
 from jaxner.models.bilstm import BiLSTM, Chain, Identity, Projection, SelfAttention
 from jaxner.models.bilstm import candidate_kernels as candidate_kernels
 from jaxner.models.checks import check_inputs as check_inputs
@@ -72,8 +72,8 @@ HEADS = {
 CHARACTERS = {"cnn": CharacterCNN, "intnet": IntNet, "lstm": CharacterLSTM}
 
 _KINDS = [*ENCODERS.values(), *(kind for kind, _ in HEADS.values())]
-_KINDS += [*CHARACTERS.values(), BERT, Capitalisation, MCDropout, Model, Refinement]
-_KINDS += [Representation, TwoStream, Vectors, WordPieces, Words]
+_KINDS += [*CHARACTERS.values(), BERT, DeBERTa, ModernBERT, WordPieces, Capitalisation]
+_KINDS += [MCDropout, Model, Refinement, Representation, TwoStream, Vectors, Words]
 MODULES = {kind.__name__: kind for kind in _KINDS}
 """The modules that models of this library consist of, by name."""
 

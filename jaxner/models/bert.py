@@ -1,8 +1,17 @@
-"""BERT: a pretrained Transformer encoder over word pieces.
+"""Pretrained encoders: Transformers over pieces of tokens.
 
-Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
-Understanding", NAACL 2019; its layers are those of Vaswani et al., "Attention Is All
-You Need", NeurIPS 2017. `models.pretrained` reads weights from a Hugging Face folder.
+- BERT (Devlin et al., NAACL 2019), whose layers are those of Vaswani et al., "Attention
+  Is All You Need", NeurIPS 2017; so are MiniLM's (Wang et al., NeurIPS 2020) and
+  DistilBERT's (Sanh et al., 2019). ELECTRA (Clark et al., ICLR 2020) has shorter piece
+  vectors; RoBERTa (Liu et al., 2019), XLM-R (Conneau et al., ACL 2020) and CamemBERT
+  (Martin et al., ACL 2020) count positions from 2; MPNet (Song et al., NeurIPS 2020)
+  adds a score for each distance, in buckets as of T5 (Raffel et al., JMLR 2020).
+- DeBERTa-v3 (He, Gao and Chen, ICLR 2023): BERT's layers with the disentangled
+  attention of He et al., "DeBERTa", ICLR 2021.
+- ModernBERT (Warner et al., ACL 2025): layers of another form, with rotary positions
+  (Su et al., 2021), local windows and GeGLU (Shazeer, 2020).
+
+`models.pretrained` reads weights from a Hugging Face folder.
 
 Shape letters: `S` pieces of a window, `W` windows, `T` tokens, `Q` pieces of the
 longest token, `H` features; `m` heads of `d` dimensions.
@@ -11,14 +20,15 @@ longest token, `H` features; `m` heads of `d` dimensions.
 from __future__ import annotations
 
 import functools
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxner.fields import Depth, OneOf, Positive, Rate, Size
+from jaxner.fields import Count, Depth, OneOf, Positive, Rate, Size
 from jaxner.models import layers
 from jaxner.types import FORBIDDEN, Pieces
 
@@ -30,10 +40,22 @@ ACTIVATIONS = {
 """Activations by their names in a Hugging Face config."""
 
 _draw = layers.normal(0.02)
+_FAR = 128  # all distances from here on are in MPNet's last bucket
 
 
-class BERT(nn.Module):
-    """Encoder of one window of word pieces; its attributes are Hugging Face's.
+class LayerSizes(NamedTuple):
+    """The sizes and rates of a layer."""
+
+    num_heads: int
+    intermediate_size: int
+    eps: float
+    activation: str
+    dropout: float
+    attention_dropout: float
+
+
+class _Pretrained(nn.Module):
+    """What all encoders have in common; the names are Hugging Face's.
 
     `remat`: whether training keeps only the input of each layer.
     """
@@ -44,7 +66,6 @@ class BERT(nn.Module):
     num_attention_heads: Size = 12
     intermediate_size: Size = 3072
     max_position_embeddings: Size = 512
-    type_vocab_size: Size = 2
     layer_norm_eps: Positive = 1e-12
     hidden_act: Annotated[str, OneOf(ACTIVATIONS)] = "gelu"
     hidden_dropout_prob: Rate = 0.1
@@ -55,9 +76,57 @@ class BERT(nn.Module):
         """Raises ValueError if the features do not divide into heads."""
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"hidden_size={self.hidden_size} of BERT is not divisible by "
+                f"hidden_size={self.hidden_size} is not divisible by "
                 f"num_attention_heads={self.num_attention_heads}"
             )
+
+    @property
+    def length(self) -> int:
+        """The most pieces of a window."""
+        return self.max_position_embeddings
+
+    def _stack(self, layer: Any, x, *inputs, by_layer: Any = None, train: bool):
+        """Returns the output of the layers, given what is the same in all of them.
+
+        One loop over stacked weights: compiling takes as long as for one layer.
+        """
+        scan = nn.scan(
+            nn.remat(layer, prevent_cse=False) if self.remat else layer,
+            variable_axes={"params": 0},
+            split_rngs={"params": True, "dropout": True},
+            in_axes=(0, *(nn.broadcast,) * len(inputs)),  # pyright: ignore[reportArgumentType]
+            length=self.num_hidden_layers,
+        )
+        sizes = LayerSizes(
+            self.num_attention_heads,
+            self.intermediate_size,
+            self.layer_norm_eps,
+            self.hidden_act,
+            self.hidden_dropout_prob,
+            self.attention_probs_dropout_prob,
+        )
+        return scan(sizes, train, name="layers")(x, by_layer, *inputs)[0]
+
+
+class BERT(_Pretrained):
+    """BERT and its siblings: absolute positions, each layer LayerNorm(x + f(x)).
+
+    Attributes:
+        type_vocab_size: Number of segments, whose first is every piece's; 0: none.
+        embedding_size: Length of a piece's vector; None: `hidden_size`.
+        first_position: Position of the first piece.
+        relative_attention_num_buckets: Buckets of distances with a score of their own.
+    """
+
+    type_vocab_size: Count = 2
+    embedding_size: Size | None = None
+    first_position: Count = 0
+    relative_attention_num_buckets: Count = 0
+
+    @property
+    def length(self) -> int:
+        """The most pieces of a window."""
+        return self.max_position_embeddings - self.first_position
 
     @nn.compact
     def __call__(
@@ -65,90 +134,269 @@ class BERT(nn.Module):
     ) -> Float[Array, " S H"]:
         """Returns the features of the last layer; zero under padding."""
         x = self._embed(ids, train)
-        # One loop over stacked weights: compiling takes as long as for one layer.
-        layer = nn.remat(_Layer, prevent_cse=False) if self.remat else _Layer
-        stack = nn.scan(
-            layer,
-            variable_axes={"params": 0},
-            split_rngs={"params": True, "dropout": True},
-            in_axes=nn.broadcast,  # pyright: ignore[reportArgumentType]
-            length=self.num_hidden_layers,
-        )
-        sizes = self.num_attention_heads, self.intermediate_size, self.layer_norm_eps
-        rates = self.hidden_dropout_prob, self.attention_probs_dropout_prob
-        x, _ = stack(*sizes, self.hidden_act, *rates, train, name="layers")(x, mask)
+        bias = None
+        if count := self.relative_attention_num_buckets:
+            table = layers.embed(count, self.num_attention_heads, _draw, "distances")
+            bias = jnp.moveaxis(table(_buckets(len(ids), count)), 2, 0)
+        x = self._stack(_Layer, x, mask, bias, None, train=train)
         return jnp.where(mask[:, None], x, 0.0)
 
     def _embed(self, ids, train):
         """Returns the sum of piece, position and segment vectors (figure 2)."""
+        dim = self.embedding_size or self.hidden_size
 
         def look_up(name, size, ids):
-            return layers.embed(size, self.hidden_size, _draw, name)(ids)
+            return layers.embed(size, dim, _draw, name)(ids)
 
         # A batch may be padded beyond the last position; no result depends on it.
-        indices = jnp.minimum(jnp.arange(len(ids)), self.max_position_embeddings - 1)
-        x = (
-            look_up("words", self.vocab_size, ids)
-            + look_up("positions", self.max_position_embeddings, indices)
-            + look_up("types", self.type_vocab_size, jnp.zeros_like(ids))
+        places = jnp.minimum(jnp.arange(len(ids)), self.length - 1)
+        x = look_up("words", self.vocab_size, ids) + look_up(
+            "positions", self.max_position_embeddings, places + self.first_position
         )
+        if self.type_vocab_size:
+            x += look_up("types", self.type_vocab_size, jnp.zeros_like(ids))
         x = layers.norm(self.layer_norm_eps, "norm")(x)
-        return layers.dropout(self.hidden_dropout_prob, x, train)
+        x = layers.dropout(self.hidden_dropout_prob, x, train)
+        if self.embedding_size not in (None, self.hidden_size):
+            x = layers.dense(self.hidden_size, _draw, "projection")(x)
+        return x
+
+
+class DeBERTa(_Pretrained):
+    """DeBERTa-v3: no positions in the input; attention to content and to distances.
+
+    Attributes:
+        position_buckets: Buckets of distances to one side.
+    """
+
+    layer_norm_eps: Positive = 1e-7
+    position_buckets: Size = 256
+
+    @nn.compact
+    def __call__(
+        self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
+    ) -> Float[Array, " S H"]:
+        """Returns the features of the last layer; zero under padding."""
+        x = layers.embed(self.vocab_size, self.hidden_size, _draw, "words")(ids)
+        x = layers.norm(self.layer_norm_eps, "norm")(x)
+        x = layers.dropout(self.hidden_dropout_prob, x, train)
+        size = 2 * self.position_buckets, self.hidden_size
+        table = self.param("distances", _draw, size)
+        table = layers.norm(self.layer_norm_eps, "distance_norm")(table)
+        most = self.max_position_embeddings
+        index = _log_buckets(len(ids), self.position_buckets, most)
+        x = self._stack(_Layer, x, mask, None, (table, index), train=train)
+        return jnp.where(mask[:, None], x, 0.0)
 
 
 class _Layer(nn.Module):
     """One layer: self-attention and a dense network, each LayerNorm(x + f(x))."""
 
-    num_heads: int
-    intermediate_size: int
-    eps: float
-    activation: str
-    dropout: float
-    attention_dropout: float
+    sizes: LayerSizes
     train: bool
 
     @nn.compact
-    def __call__(self, x, mask):
-        drop = layers.ElementDropout(self.dropout)  # made first: this decides its key
-        y = drop(self._attend(x, mask), deterministic=not self.train)
-        x = layers.norm(self.eps, "attention_norm")(x + y)
-        y = layers.dense(self.intermediate_size, _draw, "intermediate")(x)
-        y = layers.dense(x.shape[1], _draw, "output")(ACTIVATIONS[self.activation](y))
-        y = layers.dropout(self.dropout, y, self.train)
-        x = layers.norm(self.eps, "output_norm")(x + y)
-        return x, None
+    def __call__(self, x, by_layer, mask, bias, distances):
+        del by_layer
+        sizes = self.sizes
+        drop = layers.ElementDropout(sizes.dropout)  # made first: this decides its key
+        y = drop(self._attend(x, mask, bias, distances), deterministic=not self.train)
+        x = layers.norm(sizes.eps, "attention_norm")(x + y)
+        y = layers.dense(sizes.intermediate_size, _draw, "intermediate")(x)
+        y = ACTIVATIONS[sizes.activation](y)
+        y = layers.dense(x.shape[1], _draw, "output")(y)
+        y = layers.dropout(sizes.dropout, y, self.train)
+        return layers.norm(sizes.eps, "output_norm")(x + y), None
 
-    def _attend(self, x, mask):
+    def _attend(self, x, mask, bias, distances):
         """Returns multi-head attention to the real pieces (Vaswani et al., 3.2)."""
-        length, size = x.shape
-        queries, keys, values = (
-            layers.dense(size, _draw, name)(x).reshape(length, self.num_heads, -1)
-            for name in ("query", "key", "value")
+        size = x.shape[1]
+        query, key, value = (
+            layers.dense(size, _draw, name) for name in ("query", "key", "value")
         )
-        scores = jnp.einsum("tmd,smd->mts", queries, keys) / queries.shape[2] ** 0.5
-        scores = jnp.where(mask[None, None, :], scores, FORBIDDEN)
+
+        def split(x):
+            return x.reshape(len(x), self.sizes.num_heads, -1)
+
+        q, k, v = (split(f(x)) for f in (query, key, value))
+        if distances is not None:
+            # Content by position, and position by content (He et al., 2021, eq. 4).
+            table, index = distances
+            table = layers.dropout(self.sizes.dropout, table, self.train)
+            near = jnp.einsum("smd,pmd->msp", q, split(key(table)))
+            far = jnp.einsum("smd,pmd->msp", k, split(query(table)))
+            near = jnp.take_along_axis(near, index[None], axis=2)
+            far = jnp.take_along_axis(far, index.T[None], axis=2)
+            q *= 3**-0.5  # a sum of three scores
+            bias = (near + jnp.moveaxis(far, 1, 2)) / (3 * q.shape[2]) ** 0.5
+        rate = self.sizes.attention_dropout
+        contexts = attend(q, k, v, mask[None], bias, rate, self.train)
+        return layers.dense(size, _draw, "attention_output")(contexts)
+
+
+def attend(
+    q: Float[Array, "S m d"],
+    k: Float[Array, "S m d"],
+    v: Float[Array, "S m d"],
+    mask: Bool[Array, "*S S"],
+    bias: Float[Array, "m S S"] | None,
+    rate: float,
+    train: bool,
+) -> Float[Array, "S H"]:
+    """Returns softmax(q kᵀ / √d + bias) v over the pieces of a mask, heads in a row."""
+    mask = jnp.broadcast_to(mask, (len(q), len(k)))
+    if rate and train:  # of which `dot_product_attention` knows nothing
+        scores = jnp.einsum("tmd,smd->mts", q, k) / q.shape[2] ** 0.5
+        scores = scores if bias is None else scores + bias
+        scores = jnp.where(mask[None], scores, FORBIDDEN)
         weights = jnp.moveaxis(jax.nn.softmax(scores, axis=-1), 0, 2)
-        weights = layers.Dropout(self.attention_dropout)(
-            weights, deterministic=not self.train
+        weights = layers.Dropout(rate)(weights, deterministic=False)
+        contexts = jnp.einsum("tsm,smd->tmd", weights, v)
+    else:
+        biases = None if bias is None else bias[None]
+        contexts = jax.nn.dot_product_attention(
+            q[None], k[None], v[None], biases, mask[None, None]
+        )[0]
+    return contexts.reshape(len(q), -1)
+
+
+def _distances(length: int) -> np.ndarray:
+    """Returns j - i for each pair of positions."""
+    return np.arange(length)[None] - np.arange(length)[:, None]
+
+
+def _buckets(length: int, count: int) -> np.ndarray:
+    """Returns T5's bucket of the distance of each pair: half of them to either side.
+
+    Half of these hold a distance each; the others grow geometrically.
+    """
+    away, half = _distances(length), count // 2
+    exact, size = half // 2, np.abs(away)
+    steps = np.log(np.maximum(size, 1) / exact) / np.log(_FAR / exact) * (half - exact)
+    far = np.minimum(exact + steps.astype(np.int32), half - 1)
+    return np.where(away > 0, half, 0) + np.where(size < exact, size, far)
+
+
+def _log_buckets(length: int, count: int, most: int) -> np.ndarray:
+    """Returns DeBERTa's bucket of i - j for each pair, from 0 to 2 · count - 1.
+
+    Half of the distances to either side are exact; the others grow geometrically up to
+    `most`.
+    """
+    away, half = -_distances(length), count // 2
+    size = np.maximum(np.abs(away), half).astype(np.float32)
+    steps = np.log(size / half) / np.log(np.float32((most - 1) / half)) * (half - 1)
+    far = np.sign(away) * (half + np.ceil(steps).astype(np.int32))
+    near = np.abs(away) <= half
+    return np.clip(np.where(near, away, far) + count, 0, 2 * count - 1)
+
+
+class ModernBERT(_Pretrained):
+    """ModernBERT: each layer x + f(LayerNorm(x)), without biases.
+
+    Attributes:
+        layer_types: Whether each layer sees all pieces ("full_attention"), or those of
+            a window around each ("sliding_attention").
+        local_attention: Width of this window.
+        global_theta, local_theta: Base of the rotations' wave lengths in either layer.
+    """
+
+    layer_norm_eps: Positive = 1e-5
+    max_position_embeddings: Size = 8192
+    layer_types: tuple[str, ...] = ()
+    local_attention: Size = 128
+    global_theta: Positive = 160_000.0
+    local_theta: Positive = 10_000.0
+    embedding_dropout: Rate = 0.0
+
+    @nn.compact
+    def __call__(
+        self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
+    ) -> Float[Array, " S H"]:
+        """Returns the features of the last layer; zero under padding."""
+        x = layers.embed(self.vocab_size, self.hidden_size, _draw, "words")(ids)
+        x = layers.norm(self.layer_norm_eps, "norm", bias=False)(x)
+        x = layers.dropout(self.embedding_dropout, x, train)
+        is_global = np.array([kind == "full_attention" for kind in self.layer_types])
+        by_layer = np.arange(self.num_hidden_layers), is_global
+        dim = self.hidden_size // self.num_attention_heads
+        waves = [
+            _rotation(len(ids), dim, t) for t in (self.local_theta, self.global_theta)
+        ]
+        near = np.abs(_distances(len(ids))) <= self.local_attention // 2
+        x = self._stack(
+            _PreNormLayer,
+            x,
+            mask,
+            near,
+            np.stack(waves),
+            by_layer=by_layer,
+            train=train,
         )
-        contexts = jnp.einsum("tsm,smd->tmd", weights, values)
-        output = layers.dense(size, _draw, "attention_output")
-        return output(contexts.reshape(length, size))
+        x = layers.norm(self.layer_norm_eps, "final_norm", bias=False)(x)
+        return jnp.where(mask[:, None], x, 0.0)
+
+
+def _rotation(length: int, dim: int, theta: float) -> np.ndarray:
+    """Returns cosines and sines of the angle of each position and pair, [2, S, d/2]."""
+    rates = theta ** -(np.arange(0, dim, 2) / dim)
+    angles = np.arange(length)[:, None] * rates
+    return np.stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+
+
+class _PreNormLayer(nn.Module):
+    """One layer of ModernBERT."""
+
+    sizes: LayerSizes
+    train: bool
+
+    @nn.compact
+    def __call__(self, x, by_layer, mask, near, waves):
+        sizes, size, (number, is_global) = self.sizes, x.shape[1], by_layer
+
+        def normed(name, x):
+            return layers.norm(sizes.eps, name, bias=False)(x)
+
+        def dense(name, size, x):
+            return layers.dense(size, _draw, name, bias=None)(x)
+
+        # The embeddings are normalised already.
+        y = jnp.where(number == 0, x, normed("attention_norm", x))
+        y = dense("qkv", 3 * size, y).reshape(len(x), 3, sizes.num_heads, -1)
+        cosine, sine = jnp.asarray(waves)[is_global.astype(int)][:, :, None].astype(
+            x.dtype
+        )
+
+        def turn(x):
+            first, second = jnp.split(x, 2, axis=2)
+            parts = first * cosine - second * sine, second * cosine + first * sine
+            return jnp.concatenate(parts, axis=2)
+
+        seen = mask[None] & (near | is_global)
+        rate = sizes.attention_dropout
+        q, k = turn(y[:, 0]), turn(y[:, 1])
+        y = attend(q, k, y[:, 2], seen, None, rate, self.train)
+        x += dense("attention_output", size, y)
+        y = dense("intermediate", 2 * sizes.intermediate_size, normed("mlp_norm", x))
+        y, gate = jnp.split(y, 2, axis=1)
+        y = ACTIVATIONS[sizes.activation](y) * gate
+        y = layers.dropout(sizes.dropout, y, self.train)
+        return x + dense("output", size, y), None
 
 
 POOLS = ("first", "mean")
 
 
 class WordPieces(nn.Module):
-    """Features of tokens from their word pieces, in windows as of `Pieces`.
+    """Features of tokens from their pieces, in windows as of `Pieces`.
 
     Attributes:
-        encoder: Encodes each window.
+        encoder: Maps ids and mask of a window, [S] each, to features [S, H].
         pool: A token's features: "first", those of its first piece (Devlin et al.,
             section 5.3), or "mean", the mean over its pieces.
     """
 
-    encoder: BERT
+    encoder: Any
     pool: Annotated[str, OneOf(POOLS)] = "first"
 
     def __call__(self, pieces: Pieces, *, train: bool) -> Float[Array, " T H"]:

@@ -110,9 +110,9 @@ def embed(number: int, size: int, init: Initializer, name: str) -> nn.Embed:
     return nn.Embed(number, size, embedding_init=init, name=name)
 
 
-def norm(eps: float, name: str) -> nn.LayerNorm:
+def norm(eps: float, name: str, bias: bool = True) -> nn.LayerNorm:
     """Returns a layer normalisation as precise as PyTorch's, in two passes."""
-    return nn.LayerNorm(eps, use_fast_variance=False, name=name)
+    return nn.LayerNorm(eps, use_fast_variance=False, use_bias=bias, name=name)
 
 
 ElementDropout = nn.Dropout

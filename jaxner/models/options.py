@@ -19,7 +19,8 @@ import flax.linen as nn
 from jaxner import fields, models
 from jaxner.errors import InputError
 from jaxner.fields import Field, OneOf, Rate
-from jaxner.models.bert import BERT, WordPieces
+from jaxner.models import pretrained
+from jaxner.models.bert import WordPieces
 from jaxner.models.bilstm import Chain
 from jaxner.models.checks import check_part
 from jaxner.models.model import DTYPES, MCDropout, Model
@@ -27,7 +28,7 @@ from jaxner.models.representation import Capitalisation, Representation, Vectors
 from jaxner.models.seq2seq import Seq2seqHead
 from jaxner.models.transformer import Refinement, TwoStream
 
-# What a config calls BERT's rates of dropout, and what its folder does.
+# What a config calls an encoder's rates of dropout, and what its folder does.
 _RATES = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
@@ -74,7 +75,8 @@ class Part(NamedTuple):
 
 def parts() -> dict[str, Part]:
     """Returns the parts of a model, by name."""
-    rate = Field(Rate | None, None, "Rate in BERT; None: that of its config.json.")
+    rate = Field(Rate | None, None, "Rate of the encoder; None: by its config.json.")
+    own = Field(str | None, None, "Your encoder, package.module:Class; None: by it.")
     switch = Field(
         bool, True, "Whether the refinement has its own word and character features."
     )
@@ -84,7 +86,7 @@ def parts() -> dict[str, Part]:
         "caps": Part(Capitalisation),
         "vectors": Part(Vectors),
         "chars": Part(models.CHARACTERS, "cnn"),
-        "bert": Part(WordPieces, more=dict.fromkeys(_RATES, rate)),
+        "bert": Part(WordPieces, more={"encoder": own, **dict.fromkeys(_RATES, rate)}),
     }
     streams = {"own_representation": switch, **fields.of(TwoStream)}
     return {
@@ -303,9 +305,14 @@ def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any
     if kind is WordPieces:
         if "encoder" not in sizes:
             raise InputError("representation.bert needs data.pretrained")
-        rates = {ours: options.pop(ours, None) for ours in _RATES}
-        rates = {_RATES[name]: x for name, x in rates.items() if x is not None}
-        encoder = _make(BERT, path, {**sizes["encoder"], **rates}, {})
+        rates = {_RATES[name]: options.pop(name, None) for name in _RATES}
+        rates = {name: x for name, x in rates.items() if x is not None}
+        values = {**sizes["encoder"], **rates}
+        if own := options.pop("encoder", None):
+            kind_of_own, _ = kind_of(f"{path}.encoder", own, {})
+            encoder = _make(kind_of_own, f"{path}.encoder", {}, values)
+        else:
+            encoder = pretrained.make(values)
         sizes = {**sizes, "encoder": encoder}
     return _make(kind, path, options, sizes)
 

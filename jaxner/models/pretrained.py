@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,25 +18,22 @@ import numpy as np
 from jaxner import fields
 from jaxner.data import formats
 from jaxner.errors import InputError, optional
-from jaxner.models.bert import BERT
+from jaxner.models.bert import BERT, DeBERTa, ModernBERT
 from jaxner.models.model import map_named, named
 from jaxner.types import Weights
 
 PLACE = "representation/bert/encoder/"
 """Path of the encoder's weights in a tagger's tree."""
 
-_NEEDED = (
-    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
-    *("intermediate_size", "max_position_embeddings"),
-)
-_FIXED = {"model_type": "bert", "position_embedding_type": "absolute"}
-_FIXED |= {"is_decoder": False}
-# PyTorch's names of our arrays.
-_NAMES = {
+# PyTorch's names of our arrays, by family; {} is the number of a layer.
+_TOP = {
     "words": "embeddings.word_embeddings",
     "positions": "embeddings.position_embeddings",
     "types": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
+    "projection": "embeddings_project",
+}
+_BODY = {
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -45,58 +43,238 @@ _NAMES = {
     "output": "output.dense",
     "output_norm": "output.LayerNorm",
 }
+_ENCODER = "encoder.layer.{}."
+
+
+def _named(top: dict[str, str], body: dict[str, str], layer: str = _ENCODER):
+    return top | {name: layer + theirs for name, theirs in body.items()}
+
+
+class Family(NamedTuple):
+    """Encoders whose configs and tensors are spelt alike.
+
+    `fixed` are values without which an encoder is another than ours, `renamed` options
+    by their names in our module, and `derived` our values, given the config.
+    """
+
+    module: Any = BERT
+    names: Mapping[str, str] = _named(_TOP, _BODY)
+    fixed: Mapping[str, Any] = {}
+    renamed: Mapping[str, str] = {}
+    derived: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda config: {}
+
+
+def _from_two(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {"first_position": 1 + config.get("pad_token_id", 1)}
+
+
+def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what ModernBERT's configs say in two ways."""
+    kinds = {"global": "full_attention", "local": "sliding_attention"}
+    rotations = config.get("rope_parameters") or {}
+    every = config.get("global_attn_every_n_layers", 3)
+    numbers = range(config.get("num_hidden_layers", 0))
+    types = [kinds["local" if i % every else "global"] for i in numbers]
+    values: dict[str, Any] = {"layer_types": tuple(config.get("layer_types") or types)}
+    for ours, theirs in kinds.items():
+        base = rotations.get(theirs, {}).get(
+            "rope_theta", config.get(f"{ours}_rope_theta")
+        )
+        values |= {} if base is None else {f"{ours}_theta": float(base)}
+    return values
+
+
+def _disentangled(config: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = config.get("pos_att_type") or ()
+    kinds = kinds.split("|") if isinstance(kinds, str) else kinds
+    if {*kinds} != {"c2p", "p2c"}:
+        raise ValueError(f"expected pos_att_type c2p and p2c, got {', '.join(kinds)}")
+    return {}
+
+
+_DISTIL_BODY = {
+    **{name: f"attention.{name[0]}_lin" for name in ("query", "key", "value")},
+    "attention_output": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "intermediate": "ffn.lin1",
+    "output": "ffn.lin2",
+    "output_norm": "output_layer_norm",
+}
+_DISTIL_OPTIONS = {
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+_MP_BODY = {
+    **{name: f"attention.attn.{name[0]}" for name in ("query", "key", "value")},
+    "attention_output": "attention.attn.o",
+    "attention_norm": "attention.LayerNorm",
+}
+_MP_TOP = _TOP | {"distances": "encoder.relative_attention_bias"}
+_DE_BODY = {name: f"attention.self.{name}_proj" for name in ("query", "key", "value")}
+_DE_TOP = {"distances": "encoder.rel_embeddings", "distance_norm": "encoder.LayerNorm"}
+_DE_FIXED = {
+    "relative_attention": True,
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+    "type_vocab_size": 0,
+    "conv_kernel_size": 0,
+    "max_relative_positions": -1,
+}
+_MODERN_TOP = {
+    "words": "embeddings.tok_embeddings",
+    "norm": "embeddings.norm",
+    "final_norm": "final_norm",
+}
+_MODERN_BODY = {
+    "qkv": "attn.Wqkv",
+    "attention_output": "attn.Wo",
+    "attention_norm": "attn_norm",
+    "mlp_norm": "mlp_norm",
+    "intermediate": "mlp.Wi",
+    "output": "mlp.Wo",
+}
+_MODERN_OPTIONS = {
+    "layer_norm_eps": "norm_eps",
+    "hidden_act": "hidden_activation",
+    "hidden_dropout_prob": "mlp_dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+_PLAIN = {"position_embedding_type": "absolute", "is_decoder": False}
+_UNBIASED = {"norm_bias": False, "attention_bias": False, "mlp_bias": False}
+
+FAMILIES = {
+    "bert": Family(fixed=_PLAIN),
+    "electra": Family(fixed=_PLAIN),
+    **dict.fromkeys(
+        ("roberta", "xlm-roberta", "camembert"), Family(fixed=_PLAIN, derived=_from_two)
+    ),
+    "distilbert": Family(
+        names=_named(_TOP, _DISTIL_BODY, "transformer.layer.{}."),
+        renamed=_DISTIL_OPTIONS,
+        derived=lambda config: {"type_vocab_size": 0},
+    ),
+    "mpnet": Family(
+        names=_named(_MP_TOP, _BODY | _MP_BODY),
+        derived=lambda config: {"type_vocab_size": 0, **_from_two(config)},
+    ),
+    "deberta-v2": Family(
+        DeBERTa,
+        _named(_TOP | _DE_TOP, _BODY | _DE_BODY),
+        _DE_FIXED,
+        derived=_disentangled,
+    ),
+    "modernbert": Family(
+        ModernBERT,
+        _named(_MODERN_TOP, _MODERN_BODY, "layers.{}."),
+        _UNBIASED,
+        _MODERN_OPTIONS,
+        _modern,
+    ),
+}
+"""The families of encoders, by `model_type` of a Hugging Face config."""
+
+# ModernBERT's first layer has no norm before its attention.
+_ABSENT = "layers.0.attn_norm.weight"
+_NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+_NEEDED += ("intermediate_size", "max_position_embeddings")
 # Checkpoints converted from TensorFlow have the older names on the left.
 _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-_HEADS = ("pooler.", "cls.", "classifier.")
+# What an encoder's tensors begin with; others belong to heads.
+_ROOTS = ("embeddings", "encoder.", "transformer.", "layers.", "final_norm.")
 _NO_WEIGHT = {"embeddings.position_ids"}  # 0, 1, 2, …, stored by older versions
 
 
 def sizes(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns the attributes of `BERT` from the config of a Hugging Face folder.
+    """Returns `model_type` and the attributes of the encoder in a Hugging Face folder.
 
     Raises:
         FileNotFoundError: `config.json` is missing.
-        InputError: The config is malformed, or that of a model other than BERT.
+        InputError: The config is malformed.
     """
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} is missing: expected a local folder as Hugging Face's "
             "save_pretrained writes it, with config.json, model.safetensors and "
-            "vocab.txt or tokenizer.json."
+            "tokenizer.json or vocab.txt."
         )
     config = formats.read_json(path)
-    for name, value in _FIXED.items():
+    kind = config.get("model_type", "bert")
+    if kind not in FAMILIES:  # maybe for an encoder of the user's own
+        plain = {n: x for n, x in config.items() if isinstance(x, int | float | str)}
+        return {**plain, "model_type": kind}
+    family = FAMILIES[kind]
+    for name, value in family.fixed.items():
+        # An option that is missing has the value of a file of this family.
         if config.get(name, value) != value:
             raise InputError(f"expected {name} {value!r}, got {config[name]!r}", path)
-    attributes = {n: config[n] for n in fields.of(BERT) if n in config}
-    if missing := [name for name in _NEEDED if name not in attributes]:
+    options = {n: family.renamed.get(n, n) for n in fields.of(family.module)}
+    attributes = {
+        n: config[theirs] for n, theirs in options.items() if theirs in config
+    }
+    if missing := [options[name] for name in _NEEDED if name not in attributes]:
         raise InputError(f"lacks {', '.join(missing)}", path)
     try:
-        fields.check_fields(BERT(**attributes))
-    except ValueError as error:
+        attributes |= family.derived(config)
+        make({"model_type": kind, **attributes})
+    except (AttributeError, TypeError, ValueError) as error:
         raise InputError(str(error), path) from None
-    return attributes
+    return {"model_type": kind, **attributes}
+
+
+def make(sizes: Mapping[str, Any]) -> Any:
+    """Returns the encoder of `sizes`; without `model_type`, BERT's.
+
+    Raises:
+        InputError: There is no such encoder here, or the sizes do not fit together.
+    """
+    attributes = {n: tuple(x) if isinstance(x, list) else x for n, x in sizes.items()}
+    kind = attributes.pop("model_type", "bert")
+    if kind not in FAMILIES:
+        raise InputError(
+            f"Expected an encoder whose config.json has a model_type of "
+            f"{', '.join(FAMILIES)}, got {kind!r}; for an encoder of your own, set "
+            "--config.model.representation.bert.encoder"
+        )
+    module = FAMILIES[kind].module(**attributes)
+    fields.check_fields(module)
+    return module
+
+
+def length(sizes: Mapping[str, Any]) -> int:
+    """Returns the most pieces of a window."""
+    is_own = sizes["model_type"] not in FAMILIES
+    return sizes.get("max_position_embeddings", 512) if is_own else make(sizes).length
 
 
 def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the encoder weights of a Hugging Face folder, as NumPy arrays.
 
-    They have the tree of `BERT`'s parameters. Skips heads on top of the encoder, and
-    converts half precision to float32.
+    They have the tree of the module's parameters. Skips heads on top of the encoder,
+    and converts half precision to float32.
 
     Raises:
         FileNotFoundError: The folder has no weights, or only pickled ones.
         ImportError: safetensors is not installed.
         InputError: Tensors are missing, unknown or have another shape.
     """
-    model, ids = BERT(**sizes(folder)), jnp.zeros(1, jnp.int32)
+    attributes = sizes(folder)
+    model, ids = make(attributes), jnp.zeros(1, jnp.int32)
+    names = FAMILIES[attributes["model_type"]].names
     start = functools.partial(model.init, jax.random.key(0), train=False)
     tensors = _tensors(Path(folder))
 
     def take(name, shape, is_map):
         shape = shape[::-1] if is_map else shape  # PyTorch maps x to x Wᵀ
         tensor = tensors.pop(name, None)
+        if name == _ABSENT:
+            return np.ones(shape, np.float32)
         if tensor is None or tensor.shape != shape:
             got = "none" if tensor is None else tensor.shape
             message = f"expected {name} of shape {shape} by config.json, got {got}"
@@ -106,11 +284,12 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
     def fill(path, leaf):
         *keys, kind = (entry.key for entry in path)
-        name = f"{_NAMES[keys[-1]]}.{'bias' if kind == 'bias' else 'weight'}"
-        if keys[0] != "layers":
-            return take(name, leaf.shape, is_map=False)
-        names = (f"encoder.layer.{i}.{name}" for i in range(len(leaf)))
-        return np.stack([take(x, leaf.shape[1:], kind == "kernel") for x in names])
+        name = names[keys[-1] if keys else kind]
+        name += ".bias" if kind == "bias" else ".weight"
+        if keys[:1] != ["layers"]:
+            return take(name, leaf.shape, is_map=kind == "kernel")
+        shape, is_map = leaf.shape[1:], kind == "kernel"
+        return np.stack([take(name.format(i), shape, is_map) for i in range(len(leaf))])
 
     like = jax.eval_shape(start, ids, ids == 0)["params"]
     weights = jax.tree_util.tree_map_with_path(fill, like)
@@ -123,9 +302,16 @@ def read(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return weights
 
 
-def fill(weights: Weights, folder: str | os.PathLike[str]) -> Weights:
-    """Returns a tagger's weights with the encoder that `read` reads filled in."""
-    pretrained = named(read(folder))
+def fill(weights: Weights, folder: str | os.PathLike[str], encoder: Any) -> Weights:
+    """Returns a tagger's weights with those of a folder filled in.
+
+    `read` reads them; for an encoder of your own, its method of this name, if any.
+    """
+    known = [family.module for family in FAMILIES.values()]
+    reader = read if type(encoder) in known else getattr(encoder, "read", None)
+    if reader is None:
+        return weights
+    pretrained = named(reader(folder))
 
     def take(name, leaf):
         _, place, rest = name.rpartition(PLACE)
@@ -144,13 +330,16 @@ def _tensors(folder: Path) -> dict[str, np.ndarray]:
             tensors.update(files.load_file(path))
         except (error_of_files, OSError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
-    prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
+    # Models with heads have the encoder below their name: "bert.", "model.", ….
+    words = ("embeddings.word_embeddings.weight", "embeddings.tok_embeddings.weight")
+    whole = next((name for name in tensors if name.endswith(words)), "")
+    prefix = whole[: whole.find("embeddings.")]
     current_ones = {}
     for name, tensor in tensors.items():
         current = name.removeprefix(prefix)
         for older, today in _OLDER.items():
             current = current.replace(older, today)
-        if name.startswith(prefix) and not current.startswith(_HEADS):
+        if name.startswith(prefix) and current.startswith(_ROOTS):
             current_ones[current] = tensor
     return current_ones
 

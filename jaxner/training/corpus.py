@@ -247,12 +247,12 @@ def build_vocabulary(
 ) -> tuple[Vocabulary, WordVectors | None]:
     """Returns the vocabulary of the training split, and its word vectors.
 
-    It also has the sizes of precomputed vectors, and the pieces of BERT's folder.
+    It also has the sizes of precomputed vectors, and an encoder's pieces.
 
     Raises:
         FileNotFoundError, ImportError, InputError: Every word would be unknown; vectors
             match fewer words than `min_vector_match`, or have other sizes in dev or
-            test; or BERT's folder cannot be read.
+            test; or an encoder's folder cannot be read.
     """
     if vectors is None and not options["train_words"]:
         raise InputError(
@@ -300,12 +300,12 @@ def build_vocabulary(
                     files.check_sizes(path, files.contextual_sizes(path), sizes)
     if folder := options.get("pretrained"):
         sizes = pretrained.sizes(folder)
-        cut = pieces.read(folder, sizes["max_position_embeddings"])
-        count, most = len(cut.vocab), sizes["vocab_size"]
-        size = f"{count:,} {'lower-cased' if cut.lowercase else 'cased'} word pieces"
-        if count > most:
-            raise InputError(f"has {size}, config.json says {most:,}", folder)
-        log(f"{folder}: BERT, {size}")
+        cut = pieces.read(folder, pretrained.length(sizes))
+        most = sizes.get("vocab_size", cut.size)
+        if cut.size > most:
+            message = f"has {cut.size:,} pieces, config.json says {most:,}"
+            raise InputError(message, folder)
+        log(f"{folder}: {sizes['model_type']}, {cut.size:,} pieces")
         attributes = tuple(sorted(sizes.items()))
         vocabulary = dataclasses.replace(
             vocabulary, pieces=cut, encoder_sizes=attributes
@@ -478,7 +478,7 @@ class Corpus:
     quarter of an accelerator's memory. `options` are those of `Batches`.
 
     Attributes:
-        sizes: Padded sizes of blocks, by shape.
+        sizes: Padded sizes of blocks, ascending.
     """
 
     def __init__(
@@ -511,10 +511,10 @@ class Corpus:
             _ranges(len(p.windows) for p in cut) if cut else None,
         )
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
-        self.sizes = {}
-        for shape in self.batches.shapes:
-            held = [p for p in cut if len(p.positions) <= shape.tokens]
-            self.sizes[shape] = Size(shape, batching.piece_shape(held) if cut else None)
+        self.sizes = []
+        for shape, bound in zip(self.batches.shapes, self.batches.bounds, strict=True):
+            held = [p for p in cut if p.windows.size <= bound.tokens]
+            self.sizes.append(Size(shape, batching.piece_shape(held) if cut else None))
 
     def epoch(
         self, seeds: Sequence[int], epoch: int, skip: int = 0
@@ -531,11 +531,11 @@ class Corpus:
         for cuts in zip(*map(self.batches.cut, drawn), strict=True):
             pairs = list(zip(drawn, cuts, strict=True))
             needs = [self.batches.size(rows[places]) for rows, places in pairs]
-            number = batching.fit(np.max(needs, axis=0).tolist(), self.batches.shapes)
-            shape = self.batches.shapes[number]
-            restarts = [self._block(rows, places, shape) for rows, places in pairs]
+            number = batching.fit(np.max(needs, axis=0).tolist(), self.batches.bounds)
+            size = self.sizes[number]
+            restarts = [self._block(rows, places, size.shape) for rows, places in pairs]
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *restarts)
-            blocks.append((self.sizes[shape], stacked))
+            blocks.append((size, stacked))
         return blocks
 
     def _block(self, drawn: np.ndarray, places: np.ndarray, shape: batching.Shape):

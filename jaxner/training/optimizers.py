@@ -12,10 +12,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxner.fields import Momentum, OneOf, Positive, Share, Weight
+from jaxner.fields import Count, Momentum, OneOf, Positive, Share, Weight
 
 CLIPS = ("joint", "parts")
 """Clip gradients by their global norm, or each part of an optimizer by its own."""
+
+_LAYERS = "['layers']"
 
 REST = "rest"
 """The parameters below the path of no part."""
@@ -119,6 +121,10 @@ class Options:
         b2: Decay of the mean of the squared gradient, in Adam's family.
         eps: Added to the root of that mean, in Adam's family.
         eps_root: Added below the root, in Adam's family.
+        layer_decay: Each layer of a pretrained encoder moves by this share of the layer
+            above; the piece vectors move least (Howard and Ruder, ACL 2018).
+        frozen_layers: Number of its lowest layers that keep their weights, and so do
+            the piece vectors.
     """
 
     learning_rate: Weight = 0.01
@@ -133,6 +139,8 @@ class Options:
     b2: Momentum | None = None
     eps: Positive | None = None
     eps_root: Weight | None = None
+    layer_decay: Share | None = None
+    frozen_layers: Count | None = None
 
 
 def schedule(
@@ -220,6 +228,7 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
     times = {n: options.pop(n) for n in ("decay", "warmup") if n in options}
     rates = schedule(rate, steps_per_epoch, num_epochs, **times)
     arguments = inspect.signature(OPTIMIZERS[name]).parameters
+    slower = by_layer(options.pop("layer_decay", 1.0), options.pop("frozen_layers", 0))
     # AdamW has its own; elsewhere, decay is part of the clipped gradient.
     is_own = "weight_decay" in arguments
     decay = 0.0 if is_own else options.pop("weight_decay", 0.0)
@@ -228,10 +237,45 @@ def _single(section: str, options: dict[str, Any], steps_per_epoch: int, num_epo
             known = {*arguments} & {field.name for field in dataclasses.fields(Options)}
             raise ValueError(
                 f"Unknown option {section}.{option} of {name}; known: decay, warmup, "
-                f"weight_decay, clip_norm, clip, parts, {', '.join(sorted(known))}"
+                f"weight_decay, clip_norm, clip, parts, layer_decay, frozen_layers, "
+                f"{', '.join(sorted(known))}"
             )
-    tx = OPTIMIZERS[name](rates, **options)
-    return optax.chain(optax.add_decayed_weights(decay), tx) if decay else tx
+    steps = [optax.add_decayed_weights(decay)] if decay else []
+    steps += [OPTIMIZERS[name](rates, **options), *slower]
+    return optax.chain(*steps) if steps[1:] else steps[0]
+
+
+def by_layer(decay: float, frozen: int) -> list[optax.GradientTransformation]:
+    """Returns what `layer_decay` and `frozen_layers` do to updates; [] for nothing."""
+    if decay == 1 and not frozen:
+        return []
+
+    def update(updates, params=None):
+        del params
+        paths, _ = jax.tree_util.tree_flatten_with_path(updates)
+        stacked = [
+            leaf for path, leaf in paths if _LAYERS in jax.tree_util.keystr(path)
+        ]
+        if not stacked:
+            raise ValueError(
+                "optimizer: layer_decay and frozen_layers need a part with the layers "
+                "of a pretrained encoder, such as parts.bert"
+            )
+        count = len(stacked[0])
+        # Of the piece vectors, and of each layer.
+        shares = decay ** jnp.arange(count, -1, -1.0)
+        is_frozen = jnp.arange(count + 1) < (frozen and frozen + 1)
+        shares = jnp.where(is_frozen, 0.0, shares)
+
+        def scale(path, leaf):
+            name = jax.tree_util.keystr(path)
+            if _LAYERS in name:
+                return leaf * shares[1:].reshape(-1, *(1,) * (leaf.ndim - 1))
+            return leaf if "final_norm" in name else leaf * shares[0]
+
+        return jax.tree_util.tree_map_with_path(scale, updates)
+
+    return [optax.stateless(update)]
 
 
 def part_of_each(params: Any, paths: Sequence[str]) -> Any:

@@ -46,6 +46,8 @@ class Run:
         batch_size: Sentences (or documents) in a step.
         num_blocks: Blocks of similar length in a batch, whose gradients add up, so that
             only one needs memory; None for 2 on a CPU and 1 on an accelerator.
+        pool: Batches whose sentences are sorted by length together before they are cut,
+            against padding; 1 for batches that are plain random draws.
         deterministic: Whether a GPU adds in a fixed order, at some cost.
         tensorboard: Whether to write scalars for TensorBoard.
         init_from: A run to take the initial weights from.
@@ -59,6 +61,7 @@ class Run:
     patience: Count = 0
     batch_size: Size = 10
     num_blocks: Size | None = None
+    pool: Size = 1
     deterministic: bool = False
     tensorboard: bool = False
     init_from: str | None = None

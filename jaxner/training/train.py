@@ -134,6 +134,7 @@ def train(
             batch_size=config.batch_size,
             num_blocks=cluster.blocks_of(config),
             num_shapes=config.data.num_shapes,
+            pool=config.pool,
             vectors_on_device=config.data.vectors_on_device,
             place=place,
         )
@@ -295,7 +296,8 @@ def initial_weights(
         if config.data.standardise_vectors:
             weights = models.standardise_words(weights)
     if config.data.pretrained:
-        weights = pretrained.fill(weights, config.data.pretrained)
+        encoder = model.representation.bert.encoder  # pyright: ignore[reportAttributeAccessIssue]
+        weights = pretrained.fill(weights, config.data.pretrained, encoder)
     if config.init_from and not top.is_begun():
         trained = tagging.load(config.init_from)
         source = trained.weights, trained.vocabulary

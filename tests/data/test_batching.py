@@ -191,15 +191,17 @@ CASES = (
     st.integers(1, 6),
     st.sampled_from(["distinct", "token"]),
     st.integers(0, 3),
+    st.integers(1, 4),
 )
 
 
 @given(*CASES)
 @settings(max_examples=50)
 def test_every_sentence_comes_once_in_an_epoch_in_shapes_that_are_compiled(
-    lengths, batch_size, num_blocks, count, chars, number
+    lengths, batch_size, num_blocks, count, chars, number, pool
 ):
-    batches = make(lengths, batch_size, count, num_blocks=num_blocks, chars=chars)
+    options = {"num_blocks": num_blocks, "chars": chars, "pool": pool}
+    batches = make(lengths, batch_size, count, **options)
     expected = []
     for i, n in enumerate(lengths):
         words = range(100 * i + 1, 100 * i + 1 + n)
@@ -216,6 +218,30 @@ def test_a_batch_is_a_draw_from_sentences_of_all_lengths():
     short = [(drawn < 500).sum() for drawn in batches.draw(0, 0)]
     # The number of short ones in a batch of 10 is hypergeometric: 5 ± 1.57.
     assert 1.3 < np.std(short) < 1.9
+
+
+def test_a_pool_has_batches_of_similar_lengths_in_any_order():
+    batches = make([*range(1, 41)] * 5, batch_size=10, pool=10)
+    drawn = list(batches.draw(0, 0))
+    lengths = [[len(batches.labels[i]) for i in members] for members in drawn]
+    assert max(max(row) - min(row) for row in lengths) <= 8  # 40 of 10 lots
+    firsts = [row[0] for row in lengths]
+    assert firsts != sorted(firsts)
+    assert sorted(np.concatenate(drawn)) == [*range(200)]
+    resumed = list(batches.draw(0, 0, skip=7))
+    assert np.array_equal(np.concatenate(resumed), np.concatenate(drawn[7:]))
+
+
+def test_pieces_of_tokens_are_what_has_to_fit():
+    sentences, rows = [], [np.zeros(n, int) for n in (2, 2, 9, 2)]
+    for row, width in zip(rows, (30, 4, 11, 5), strict=True):
+        window = np.ones((1, width), np.int32)
+        held = Pieces(window, window > 0, np.ones((len(row), 1), np.int32))
+        sentences.append(sentence(len(row), 1)._replace(pieces=held))
+    cut = Batches(sentences, rows, batch_size=4, num_blocks=2)
+    assert [rows.tolist() for rows in cut.cut(np.arange(4))] == [[1, 3], [2, 0]]
+    assert cut.bounds[-1].tokens == 30
+    assert cut.shapes[-1].tokens == 9
 
 
 def test_order_is_a_function_of_seed_and_epoch():

@@ -10,11 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jaxner.data import pieces
-from jaxner.data.pieces import WordPiece
 from jaxner.data.vocabulary import Vocabulary, build
 from jaxner.errors import InputError
 
-pytest.importorskip("tokenizers")
+tokenizers = pytest.importorskip("tokenizers")
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = "abcdeéAB北京.,'"
@@ -22,7 +21,7 @@ VOCAB = (*SPECIAL, *LETTERS, *(f"##{c}" for c in LETTERS), "ab", "##ab", "##abc"
 
 
 def make(max_length=512, **options):
-    return WordPiece(VOCAB, max_length, **options)
+    return pieces.word_pieces(VOCAB, max_length, **options)
 
 
 def pieces_of(tokens, **options):
@@ -42,6 +41,9 @@ def test_the_longest_piece_comes_first():
     vocabulary, _ = build([["ab", "-LRB-"]], ["LOC"], unescape=True)
     vocabulary = dataclasses.replace(vocabulary, pieces=make())
     assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
+    # As runs had it when there was no other encoder than BERT.
+    content = json.loads(vocabulary.to_json()) | {"pieces": {"vocab": VOCAB}}
+    assert Vocabulary.from_json(json.dumps(content)).pieces == vocabulary.pieces
     encoded = vocabulary.encode(["ab", "/."]).pieces
     assert [VOCAB[i] for i in encoded.windows[0]] == ["[CLS]", "ab", ".", "[SEP]"]
 
@@ -60,7 +62,6 @@ def test_pieces_are_those_of_transformers(lower, tmp_path):
     letters = np.array([*LETTERS, "É", "x", "—", "\t", "Á", "\u0301"])
     for folder in (tmp_path, tmp_path / "again"):
         ours = pieces.read(folder)
-        assert (ours.vocab, ours.lowercase) == (VOCAB, lower)
         for _ in range(100):
             sizes = rng.integers(1, 7, rng.integers(1, 9))
             # A letter first: a token of marks alone has no piece, there.
@@ -71,6 +72,69 @@ def test_pieces_are_those_of_transformers(lower, tmp_path):
             assert encoded.mask.all()
             firsts = [right.word_ids().index(i) for i in range(len(words))]
             assert encoded.positions[:, 0].tolist() == firsts
+
+
+# --- Other tokenizers ----------------------------------------------------------------
+
+TEXT = ["Rome fell", "the Romans' home", "no naïve café 北京", "10,000 foes fell home"]
+
+
+def byte_level(folder):
+    """A tokenizer as of RoBERTa and ModernBERT."""
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+    )
+    return finish(made, trainer, folder)
+
+
+def unigram(folder):
+    """A tokenizer as of XLM-R and DeBERTa-v3."""
+    made = tokenizers.Tokenizer(tokenizers.models.Unigram())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
+    trainer = tokenizers.trainers.UnigramTrainer(
+        vocab_size=60,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
+        unk_token="<unk>",
+    )
+    return finish(made, trainer, folder)
+
+
+def finish(made, trainer, folder):
+    made.train_from_iterator(TEXT, trainer)
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    made.enable_truncation(8)  # never obeyed
+    made.enable_padding()
+    made.save(str(folder / "tokenizer.json"))
+    return made
+
+
+@pytest.mark.parametrize(("kind", "space"), [(byte_level, "Ġ"), (unigram, "▁")])
+def test_tokens_have_the_pieces_of_words_in_a_text(kind, space, tmp_path):
+    theirs = kind(tmp_path)
+    ours = pieces.read(tmp_path, 512)
+    vocabulary, _ = build([["Rome"]], ["LOC"])
+    vocabulary = dataclasses.replace(vocabulary, pieces=ours)
+    ours = Vocabulary.from_json(vocabulary.to_json()).pieces
+    theirs.no_truncation()
+    words = ["the", "Romans", "home", "10,000", "fell"]
+    whole = theirs.encode(" " + " ".join(words), add_special_tokens=False)
+    assert [i for ids in ours.split(words) for i in ids] == whole.ids
+    assert whole.tokens[0].startswith(space)
+    odd = ["", "</s>", "naïve", "北京"]
+    split = ours.split(odd)
+    assert split[0] == [3]
+    assert 2 not in split[1]  # spelled out, no end of a sentence
+    assert all(split)
+    (row,) = ours.encode(odd * 20).windows
+    assert (row[0], row[-1], len(row)) == (0, 2, 2 + 20 * sum(map(len, split)))
+    short = dataclasses.replace(ours, max_length=40)
+    assert short.encode(odd * 20).windows.shape[1] <= 40
 
 
 # --- Windows -------------------------------------------------------------------------
@@ -143,11 +207,11 @@ def test_each_piece_is_read_once_where_it_sees_most(sizes, max_length):
 
 def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
     file = tmp_path / "vocab.txt"
-    file.write_text("\n".join(VOCAB) + "\n", "utf-8")
-    assert not pieces.read(tmp_path).lowercase
-    lower = [piece for piece in VOCAB if piece in SPECIAL or piece == piece.lower()]
-    file.write_text("\n".join(lower), "utf-8")
-    assert pieces.read(tmp_path).lowercase
+    for vocab, count in ((VOCAB, 1), ([p for p in VOCAB if p == p.lower()], 0)):
+        listed = [*SPECIAL, *(piece for piece in vocab if piece not in SPECIAL)]
+        file.write_text("\n".join(listed) + "\n", "utf-8")
+        (ids,) = pieces.read(tmp_path).split(["A"])
+        assert [listed[i] for i in ids] == ["A" if count else "a"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +222,6 @@ def test_case_is_that_of_the_vocabulary_where_nothing_else_tells(tmp_path):
         ("tokenizer_config.json", b'{"do_lower_case": "no"}'),
         ("tokenizer.json", b"{}"),
         ("tokenizer.json", b'{"model": {"type": "BPE", "vocab": {}}}'),
-        ("tokenizer.json", b'{"model": {"vocab": {"[UNK]": 0, "a": 2}}}'),
     ],
 )
 def test_malformed_files_are_named(name, content, tmp_path):
@@ -169,3 +232,9 @@ def test_malformed_files_are_named(name, content, tmp_path):
     with pytest.raises(InputError) as error:
         pieces.read(tmp_path)
     assert str(error.value).startswith(str(tmp_path))
+
+
+def test_folders_of_slow_tokenizers_get_the_command_that_converts_them(tmp_path):
+    (tmp_path / "spm.model").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=r"save_pretrained\("):
+        pieces.read(tmp_path)

@@ -1,4 +1,4 @@
-"""BERT: frozen numbers of PyTorch, PyTorch itself, and what it does with windows."""
+"""Pretrained encoders: frozen numbers of PyTorch, windows, and folders."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.models.bert import BERT, WordPieces
 from jaxner.types import Pieces
-from tests.golden import make_bert
+from tests.golden import make_encoders
 from tests.models.draws import apply, close
 from tests.models.draws import weights_of as draw_weights
 
@@ -40,20 +40,48 @@ def write(folder, config, tensors):
 
 # --- Against PyTorch -----------------------------------------------------------------
 
+CASES = list(map(json.loads, make_encoders.FILE.read_text().splitlines()))
+CASE_OF = {case["config"]["model_type"]: case for case in CASES}
+CONFIG, SHAPES = CASE_OF["bert"]["config"], CASE_OF["bert"]["shapes"]
+IDS, MASK = make_encoders.IDS, make_encoders.MASK
 
-@pytest.mark.parametrize("case", range(len(make_bert.CONFIGS)))
-def test_golden_states_of_the_last_layer(case, tmp_path):
-    config = make_bert.CONFIGS[case]
-    write(tmp_path, config, make_bert.tensors(config))
-    model, weights = BERT(**pretrained.sizes(tmp_path)), pretrained.read(tmp_path)
-    expected = json.loads(make_bert.FILE.read_text())[case]
-    ids = np.array(make_bert.IDS)
-    mask = np.arange(ids.shape[1]) < np.array(make_bert.LENGTHS)[:, None]
-    run = functools.partial(apply, model, {"params": weights})
-    for state, right in zip(jax.vmap(run)(ids, mask), expected, strict=True):
-        length = len(right[-1])
-        np.testing.assert_allclose(state[:length], right[-1], rtol=0, atol=1e-5)
-        assert not state[length:].any()
+
+def opened(kind, folder):
+    """The encoder of a case, its weights, and a function from ids and mask."""
+    tensors = make_encoders.tensors(CASE_OF[kind]["shapes"])
+    write(folder, CASE_OF[kind]["config"], tensors)
+    model, weights = pretrained.make(pretrained.sizes(folder)), pretrained.read(folder)
+    return model, weights, functools.partial(apply, model, {"params": weights})
+
+
+@pytest.mark.parametrize("kind", CASE_OF)
+def test_golden_states_of_the_last_layer(kind, tmp_path):
+    _, _, run = opened(kind, tmp_path)
+    assert {*CASE_OF} == {*pretrained.FAMILIES}
+    states = np.asarray(jax.vmap(run)(IDS, MASK))
+    np.testing.assert_allclose(states[MASK], CASE_OF[kind]["states"], rtol=0, atol=5e-6)
+    assert not states[~MASK].any()
+    # Padding beyond the last position, and dropout and memory saved in training.
+    ids, mask = (np.pad(row[1], (0, 9)) for row in (IDS, MASK))
+    quiet = run(ids, mask)
+    close(quiet[:5], states[1, :5])
+    noisy = run(ids, mask, key=jax.random.key(0))
+    assert np.isfinite(noisy).all()
+    assert np.allclose(noisy, quiet) == (kind == "modernbert")  # its rates are 0
+
+
+@pytest.mark.parametrize("kind", ["bert", "deberta-v2", "modernbert"])
+def test_saving_memory_changes_no_gradient(kind, tmp_path):
+    model, weights, _ = opened(kind, tmp_path)
+
+    def slope(model):
+        def loss(weights):
+            return apply(model, {"params": weights}, IDS[0], MASK[0])[:, 0].sum()
+
+        return jax.jit(jax.grad(loss))(weights)
+
+    slopes = slope(model), slope(model.clone(remat=True))
+    jax.tree.map(close, *slopes)
 
 
 # --- By itself -----------------------------------------------------------------------
@@ -113,8 +141,6 @@ def test_windows_have_dropout_of_their_own():
 
 # --- Folders of weights --------------------------------------------------------------
 
-CONFIG = make_bert.CONFIGS[2]
-
 
 def heads(tensors):
     """Names as in the folder of a model with heads, converted from TensorFlow."""
@@ -135,7 +161,7 @@ def same(left, right):
 
 def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
     numpy_files = pytest.importorskip("safetensors.numpy")
-    tensors = make_bert.tensors(CONFIG)
+    tensors = make_encoders.tensors(SHAPES)
     for name in ("plain", "heads", "shards"):
         (tmp_path / name).mkdir()
     plain = pretrained.read(write(tmp_path / "plain", CONFIG, tensors))
@@ -148,11 +174,11 @@ def test_older_names_heads_and_shards_give_the_same_weights(tmp_path):
     (shards / "model.safetensors.index.json").write_text(json.dumps(index))
     (shards / "config.json").write_text(json.dumps(CONFIG))
     same(pretrained.read(shards), plain)
-    assert plain["layers"]["intermediate"]["kernel"].shape == (1, 12, 7)
+    assert plain["layers"]["intermediate"]["kernel"].shape == (3, 12, 20)
 
 
 def test_tensors_that_do_not_fit_are_named(tmp_path):
-    tensors = make_bert.tensors(CONFIG)
+    tensors = make_encoders.tensors(SHAPES)
     bias, dense = (f"encoder.layer.0.output.dense.{x}" for x in ("bias", "weight"))
     for changed, name in (
         ({k: v for k, v in tensors.items() if k != bias}, bias),
@@ -168,17 +194,17 @@ def test_tensors_that_do_not_fit_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("model_type", "roberta"), ("is_decoder", True), ("hidden_act", [])),
+        *(("model_type", "gpt2"), ("is_decoder", True), ("hidden_act", [])),
         *(("hidden_size", "12"), ("num_attention_heads", 5)),
     ],
 )
 def test_configs_of_other_models_are_refused(name, value, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG | {name: value}))
     with pytest.raises(InputError, match=name):
-        pretrained.sizes(tmp_path)
+        pretrained.make(pretrained.sizes(tmp_path))
 
 
-def opened(folder):
+def read_all(folder):
     return pretrained.sizes(folder), pretrained.read(folder)
 
 
@@ -198,4 +224,4 @@ def test_folders_that_cannot_be_read(tmp_path):
         if content is not None:
             (tmp_path / name).write_text(content)
         with pytest.raises(error, match=message):
-            opened(tmp_path)
+            read_all(tmp_path)

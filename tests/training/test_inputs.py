@@ -92,7 +92,7 @@ def potentials_of(model, weights):
 def test_training_begins_with_the_weights_of_the_folder(bert, short):
     _, model = build(bert_config(short, bert))
     drawn = models.init(model, jax.random.key(0))
-    filled = pretrained.fill(drawn, bert)
+    filled = pretrained.fill(drawn, bert, model.representation.bert.encoder)
     encoder = filled["params"]["representation"]["bert"]["encoder"]
     jax.tree.map(np.testing.assert_array_equal, encoder, pretrained.read(bert))
     jax.tree.map(
@@ -112,7 +112,8 @@ def test_documents_keep_the_windows_of_their_sentences(bert, short):
     config = bert_config(short, bert)
     config.data.unit = "document"
     vocabulary, model = build(config)
-    weights = pretrained.fill(models.init(model, jax.random.key(0)), bert)
+    drawn = models.init(model, jax.random.key(0))
+    weights = pretrained.fill(drawn, bert, model.representation.bert.encoder)
     split = training_corpus.load_split(config.data.to_dict(), "test")
     tagger = tagging.Tagger(weights, model, vocabulary)
     compute = potentials_of(model, weights)

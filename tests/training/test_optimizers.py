@@ -156,3 +156,31 @@ def test_wrong_options_are_refused():
     missing = optimizers.build({**part, "parts": {"bert": part}}, 1)
     with pytest.raises(ValueError, match="no parameters below this path"):
         missing.init({"w": jnp.ones(1)})
+
+
+@pytest.mark.parametrize(
+    ("options", "layers", "pieces"),
+    [
+        ({"layer_decay": 0.5}, [0.25, 0.5, 1], 0.125),
+        ({"frozen_layers": 1}, [0, 1, 1], 0),
+        ({"layer_decay": 0.5, "frozen_layers": 2}, [0, 0, 1], 0),
+    ],
+)
+def test_lower_layers_of_an_encoder_move_less_or_not_at_all(options, layers, pieces):
+    encoder = {
+        "layers": {"key": {"kernel": jnp.ones((3, 2, 2))}},
+        "words": {"embedding": jnp.ones((4, 2))},
+        "final_norm": {"scale": jnp.ones(2)},
+    }
+    params = {"bert": encoder, "head": jnp.ones(2)}
+    plain = {"name": "sgd", "learning_rate": 1.0}
+    tx = optimizers.build({**plain, "parts": {"bert": {**plain, **options}}}, 1)
+    updates, _ = tx.update(params, tx.init(params), params)
+    moved = updates["bert"]
+    assert (-moved["layers"]["key"]["kernel"][:, 0, 1]).tolist() == layers
+    assert (-moved["words"]["embedding"]).tolist() == [[pieces] * 2] * 4
+    for leaf in (moved["final_norm"]["scale"], updates["head"]):
+        assert leaf.tolist() == [-1, -1]
+    tx = optimizers.build({**plain, **options}, 1)
+    with pytest.raises(ValueError, match="pretrained encoder"):
+        tx.update(params["head"], tx.init(params["head"]))

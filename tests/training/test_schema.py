@@ -133,7 +133,7 @@ def test_optimizers_have_the_arguments_of_their_makers():
     made = itertools.chain(
         *(inspect.signature(make).parameters for make in optimizers.OPTIMIZERS.values())
     )
-    ours = {"decay", "warmup", "clip_norm", "clip"}
+    ours = {"decay", "warmup", "clip_norm", "clip", "layer_decay", "frozen_layers"}
     not_for_flags = {"mu_dtype", "accumulator_dtype", "mask"}
     assert set(fields.of(optimizers.Options)) == {*made} - not_for_flags | ours
 
