@@ -10,6 +10,7 @@
 A tagger, called `params` in all pages, is one pytree. Functions of it take tokens as
 strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
 
+    train, evaluate              a tagger from examples or files; its scores
     load, save                   taggers from and to folders
     tag, encode                  labels of tokens; tokens as arrays
     entities, entity_types       entities of texts or tokens
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from jaxner.data.batching import Batches as Batches
     from jaxner.data.vocabulary import Vocabulary as Vocabulary
     from jaxner.data.vocabulary import build as build_vocabulary  # noqa: F401
+    from jaxner.examples import evaluate as evaluate
+    from jaxner.examples import train as train
     from jaxner.models import apply as apply
     from jaxner.models import init as init
     from jaxner.tagger import Ensemble as Ensemble
@@ -67,6 +70,7 @@ _NAMES = {
     "models": "apply init",
     "tagger": "Ensemble Tagger build load save",
     "tagging": "encode tag",
+    "examples": "evaluate train",
     "training.objectives": "Objective loss",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

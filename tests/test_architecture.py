@@ -13,7 +13,7 @@ ORDER = (
     *("types", "errors", "fields", "wording", "disk", "cache", "terminal"),
     *("devices", "arguments", "data", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
-    *("answers", "stream", "training", "configuration", "families"),
+    *("answers", "stream", "training", "configuration", "families", "examples"),
     *("analysis", "commands", "cli", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "disk"}

@@ -27,7 +27,11 @@ MODULES = [
 
 
 SLOW = ("runs/uanet", "runs/att")  # take up to half a minute to train
-EXPERIMENTS = "jaxner.analysis.", "jaxner.answers.temperature"  # they score splits
+EXPERIMENTS = (
+    "jaxner.analysis.",
+    "jaxner.answers.temperature",
+    "jaxner.examples",
+)
 RUNS = {"runs/grn": "finished", "runs/att": "attending", "runs/uanet": "refining"}
 TRAINED = {"grn": "finished", "cross_bilstm": "attending", "uanet": "refining"}
 

@@ -68,6 +68,14 @@ def read(path: str | os.PathLike[str]) -> Vectors:
         raise InputError(f"damaged gzip file ({error})", path) from error
 
 
+def width(path: str | os.PathLike[str]) -> int:
+    """Returns the dimensions of the vectors of a file, by its first lines."""
+    with open_binary(path) as file:
+        head = [*itertools.islice(file, _HEAD)]
+    header = _header(head)
+    return header[1] if header else _dimensions(head)
+
+
 def _read(file: Any, path: str | os.PathLike[str]) -> Vectors:
     lines = (line.replace(b"\t", b" ").rstrip(b" \r\n") for line in file)
     head = [*itertools.islice(lines, _HEAD)]

@@ -125,6 +125,14 @@ def _load(options: Mapping[str, Any], name: str) -> Split:
         raise FileNotFoundError(f"{error}. {hint}") from None
 
 
+def fit_width(config: Any) -> None:
+    """Sets the length of word vectors to that of the file, for data of one's own."""
+    words, data = config.model.representation.words, config.data
+    if data.name == "files" and data.vectors and words:
+        with contextlib.suppress(OSError, ValueError):  # which reading them will name
+            words.dim = files.width(corpora.find_vectors(data.vectors))
+
+
 def find_vectors(options: Mapping[str, Any], split: str) -> Path | None:
     """Returns the file of a split's precomputed vectors; None if the run has none.
 

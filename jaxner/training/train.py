@@ -56,6 +56,7 @@ def main_run(
         ValueError: An option is wrong, or the folder has a run of another config or
             with other data.
     """
+    corpora.fit_width(config)
     schema.check(config.to_dict())
     console.quiet = not cluster.is_writer()
     folder = Workdir(workdir, writes=cluster.is_writer())

@@ -1,0 +1,118 @@
+"""Training and scoring from Python: the same rows in every form, and both doors."""
+
+import json
+
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import examples
+from jaxner.errors import InputError
+from tests import tiny
+
+ROWS = [(["Ann", "saw", "Rome"], ["B-PER", "O", "B-LOC"]), (["No"], ["O"])]
+NAMES = ["O", "B-PER", "B-LOC"]
+
+
+def read(data):
+    """The sentences of the JSON lines, with names for numbers."""
+    records = list(map(json.loads, examples.json_lines(data)))
+    names = NAMES
+    if "label_names" in records[0]:
+        names = records.pop(0)["label_names"]
+    return [
+        (r["tokens"], [x if isinstance(x, str) else names[x] for x in r["labels"]])
+        for r in records
+    ]
+
+
+def test_all_forms_have_the_same_sentences():
+    datasets, pandas = map(pytest.importorskip, ("datasets", "pandas"))
+    columns = {"tokens": [r[0] for r in ROWS], "ner_tags": [r[1] for r in ROWS]}
+    numbers = [[NAMES.index(x) for x in row] for row in columns["ner_tags"]]
+    labels = datasets.Sequence(datasets.ClassLabel(names=NAMES))
+    kinds = {"tokens": datasets.Sequence(datasets.Value("string")), "ner_tags": labels}
+    flat = [
+        (number, token, label)
+        for number, row in enumerate(ROWS)
+        for token, label in zip(*row, strict=True)
+    ]
+    for data in (
+        ROWS,
+        [dict(zip(("tokens", "labels"), row, strict=True)) for row in ROWS],
+        datasets.Dataset.from_dict(
+            columns | {"ner_tags": numbers}, features=datasets.Features(kinds)
+        ),
+        datasets.Dataset.from_dict(columns),
+        pandas.DataFrame(columns),
+        pandas.DataFrame(flat, columns=["sentence", "word", "label"]),
+    ):
+        assert read(data) == ROWS
+    whole = {"tokens": ["No"], "labels": np.array([0])}
+    assert read([whole]) == [(["No"], ["O"])]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (3, "Expected examples, got a int"),
+        (["Rome"], "Example 1: expected a pair"),
+        ([*ROWS, (["No"], 3)], "Example 3: expected tokens and labels"),
+        ([{"tokens": ["No"], "kind": ["O"]}], "got tokens, kind"),
+        ([{"word": "No", "label": "O"}], "Expected a column sentence"),
+    ],
+)
+def test_what_is_no_example_is_named(data, message):
+    with pytest.raises(InputError, match=message):
+        list(examples.json_lines(data))
+
+
+def test_a_tagger_is_trained_scored_and_resumed(tmp_path):
+    """The config is for one's own data; the vectors decide their width."""
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("ann 1 2 3\nsaw 1 2 3\nrome 3 2 1\nno 0 0 0\n")
+    options = {"num_epochs": 1, "model.encoder.hidden_dim": 4, "batch_size": 50}
+    call = {"workdir": tmp_path / "run", **options}
+    call |= {"data.vectors": vectors, "data.num_shapes": 1}
+    tagger = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
+    assert tagger.model.representation.words.dim == 3
+    assert set(tagger.labels) == {
+        "O",
+        *(f"{x}-{y}" for x in "BIES" for y in ("PER", "LOC")),
+    }
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["data"]["split_dev"], config["patience"]) == (0.1, 10)
+    scores = jaxner.evaluate(tagger, ROWS)
+    assert (scores.overall.gold, scores.overall.predicted) == (2, 0)
+    again = jaxner.train("ncrfpp:encoder=projection", ROWS * 20, **call)
+    assert again.tag(ROWS[0][0]) == tagger.tag(ROWS[0][0])
+    with pytest.raises(InputError, match="examples:2: expected 1 label"):
+        jaxner.evaluate(tagger, [ROWS[1], (["No"], ["O", "O"])])
+    with pytest.raises(InputError, match=r"train\.jsonl"):
+        jaxner.train("grn", ROWS * 19, **call)
+
+
+def test_files_and_splits_of_ones_own(tmp_path, monkeypatch):
+    """What reaches the run, without training it."""
+    seen = {}
+
+    def run(config, workdir, name):
+        seen.update(config=config, workdir=workdir, name=name)
+        raise SystemExit(130)  # as Ctrl-C does
+
+    monkeypatch.setattr("jaxner.training.train.main_run", run)
+    corpus = tiny.write_corpus(tmp_path / "corpus", sentences=3)
+    with pytest.raises(KeyboardInterrupt):
+        jaxner.train("grn", str(corpus), workdir=tmp_path / "a", seed=3)
+    data = seen["config"].data
+    assert (data.dir, data.split_dev, data.vectors) == (str(corpus), None, None)
+    assert (seen["config"].seed, seen["name"]) == (3, "grn")
+    splits = {"train": ROWS, "validation": ROWS[:1]}
+    with pytest.raises(KeyboardInterrupt):
+        jaxner.train("grn:head=softmax", splits, workdir=tmp_path / "b", test=ROWS)
+    assert seen["config"].model.head.name == "softmax"
+    written = {path.name for path in (tmp_path / "b" / "data").iterdir()}
+    assert written == {"train.jsonl", "dev.jsonl", "test.jsonl"}
+    assert seen["config"].data.split_dev is None
+    with pytest.raises(InputError, match="Unknown option"):
+        jaxner.train("grn", ROWS, workdir=tmp_path / "c", epochs=3)
