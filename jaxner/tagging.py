@@ -53,7 +53,9 @@ else:  # what callers give is checked by `sentences_of`
 _TOKENS = {"cpu": 1 << 11, "gpu": 1 << 14, "tpu": 1 << 14}
 _CHARS = 1 << 17
 _FEW_WORDS = 1 << 8
-_SHORT_WORD = 24  # characters
+# Characters of short words, which most are, and of long words.
+_SHORT_WORD, _LONG_WORD = 12, 24
+_LONG_SHARE = 8  # a batch reads one in so many words apart
 # Maximum number of batches in flight: enough to keep a device busy without holding the
 # results of the whole text there.
 _PENDING = 16
@@ -302,14 +304,24 @@ def _batches(
     most, fills = _TOKENS.get(platform, 1 << 12) // passes, platform != "cpu"
     for (tokens, chars), count, rows in _plan(sizes, most, parts, fills):
         here = [sentences[i] for i in rows]
-        # In large batches, half of the tokens are padding or repeated words.
-        words = count * tokens + 1
-        if words > _FEW_WORDS and sum(len(s.chars) for s in here) <= words // 2:
-            words //= 2
-        count, words = (-(-n // parts) * parts for n in (count, words))
+        words, long, longest = count * tokens + 1, 0, chars
+        if words > _FEW_WORDS and not fills:
+            # In large batches, half of the tokens are padding or repeated words.
+            if sum(len(s.chars) for s in here) <= words // 2:
+                words //= 2
+            if chars == _LONG_WORD and _count_long(here) <= words // _LONG_SHARE:
+                chars, long = _SHORT_WORD, words // _LONG_SHARE
+        count, words, long = (-(-n // parts) * parts for n in (count, words, long))
         here = batching.without_far_vectors(here, count, parts, near)
-        batch = batching.pad(here, Shape(tokens, words, chars), count)
+        shape = Shape(tokens, words, chars, long, longest)
+        batch = batching.pad(here, shape, count)
         yield rows, batch if mesh is None else devices.split(batch, mesh)
+
+
+def _count_long(sentences: Sequence[Sentence]) -> int:
+    """Returns how many words are longer than a short one, at most."""
+    at = slice(_SHORT_WORD, _SHORT_WORD + 1)
+    return sum(int(np.count_nonzero(s.chars[:, at])) for s in sentences)
 
 
 def _plan(
@@ -319,8 +331,8 @@ def _plan(
 
     `sizes` are tokens, and characters of the longest word. `most` is the maximum number
     of positions in a batch of several sentences, on each of `parts` devices. A batch
-    has as many rows as there are sentences of its size; or, if it `fills`, the most:
-    on accelerators, where compiling and launching cost more than padding.
+    has as many rows as there are sentences of its size; or, if it `fills`, as there are
+    in all: on accelerators, where compiling and launching cost more than padding.
     """
     least = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
     rounded = [round_up(tokens, max(chars, least)) for tokens, chars in sizes]
@@ -331,7 +343,7 @@ def _plan(
         share = max(1, min(most, _CHARS // chars) // tokens)
         most_rows = parts * (1 << (share.bit_length() - 1))
         shorter = bisect.bisect_left(order, keys[order[-1]], key=keys.__getitem__)
-        count = len(order) if fills else len(order) - shorter
+        count = len(sizes) if fills else len(order) - shorter
         count = min(most_rows, _next_power(count))
         rows = [order.pop()]
         while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
@@ -342,13 +354,14 @@ def _plan(
 def round_up(tokens: int, chars: int) -> tuple[int, int]:
     """Returns sizes rounded up, so that sentences share few compiled programs.
 
-    Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24 (most words are short), 128, 256,
-    …, or 1 if the model reads no characters.
+    Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24; for rare words, 128, 256, …, and
+    at least 32 tokens; or 1 if the model reads no characters.
     """
-    padded = max(8, _next_power(tokens))
-    if padded > 16 and tokens <= 3 * padded // 4:
+    least = 8 if chars <= _LONG_WORD else 32
+    padded = max(least, _next_power(tokens))
+    if padded > max(16, least) and tokens <= 3 * padded // 4:
         padded = 3 * padded // 4
-    width = _SHORT_WORD if chars <= _SHORT_WORD else max(128, _next_power(chars))
+    width = _LONG_WORD if chars <= _LONG_WORD else max(128, _next_power(chars))
     return padded, width if chars > 1 else 1
 
 

@@ -186,21 +186,6 @@ def test_python_keeps_compiled_programs_as_commands_do(finished, tmp_path):
 # --- Batches -------------------------------------------------------------------------
 
 
-def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences):
-    """Those among the characters draw a mask for each token, in each pass."""
-    chars = params.model.representation.chars.clone(dropout=0.5)
-    model = params.model.clone(
-        representation=params.model.representation.clone(chars=chars, dropout=0.0),
-        mc_dropout=models.MCDropout(num_samples=2, parts=("representation",)),
-    )
-    params = dataclasses.replace(params, model=model)
-    text = [["Rome", "Rome", "Rome", "Rome"], *sentences[:2]]
-    together = jaxner.sample(params, text, jax.random.key(0), 2)
-    for tokens, passes in zip(text, together, strict=True):
-        alone = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
-        np.testing.assert_allclose(passes, alone, rtol=1e-4, atol=1e-6)
-
-
 @pytest.fixture
 def batches(monkeypatch):
     """Collects the batches."""
@@ -214,6 +199,37 @@ def batches(monkeypatch):
     return padded
 
 
+@pytest.mark.parametrize("length", [None, 20])
+def test_long_words_are_read_apart(params, batches, length):
+    chars = params.model.representation.chars.clone(length=length)
+    representation = params.model.representation.clone(chars=chars)
+    model = params.model.clone(representation=representation)
+    params = dataclasses.replace(params, model=model)
+    text = [["Rome", f"Constantinople{i}" * (i < 20), str(i)] for i in range(100)]
+    text[0][1] *= 2  # 30 characters are a batch alone
+    together = jaxner.marginals(params, text)
+    for tokens, marginals in zip(text, together, strict=True):
+        alone = jaxner.marginals(params, [tokens])[0]
+        np.testing.assert_allclose(marginals, alone, rtol=1e-4, atol=1e-6)
+    assert [b.long is not None for b in batches[:2]] == [False, True]
+
+
+def test_passes_with_dropout_do_not_depend_on_batch_mates(params, sentences, batches):
+    """Those among the characters draw a mask for each token, in each pass."""
+    chars = params.model.representation.chars.clone(dropout=0.5)
+    model = params.model.clone(
+        representation=params.model.representation.clone(chars=chars, dropout=0.0),
+        mc_dropout=models.MCDropout(num_samples=2, parts=("representation",)),
+    )
+    params = dataclasses.replace(params, model=model)
+    text = [["Rome", "Rome", "Constantinople", "Rome"], *sentences[:2]]
+    together = jaxner.sample(params, text * 40, jax.random.key(0), 2)
+    assert any(batch.long is not None for batch in batches)
+    for tokens, passes in zip(text, together, strict=False):
+        alone = jaxner.sample(params, [tokens], jax.random.key(0), 2)[0]
+        np.testing.assert_allclose(passes, alone, rtol=1e-4, atol=1e-6)
+
+
 def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
     jaxner.tag(params, sentences)
     for batch in batches:
@@ -224,17 +240,30 @@ def test_a_batch_reads_each_of_its_words_once(params, sentences, batches):
     assert sum((b.chars > 0).any(axis=1).sum() for b in batches) < 0.8 * tokens
 
 
-def test_an_accelerator_gets_fewer_shapes(
-    params, sentences, labels, batches, monkeypatch
-):
-    def count_shapes(platform):
-        batches.clear()
-        monkeypatch.setattr(tagging.devices, "platform_of", lambda _: platform)
-        assert jaxner.tag(params, sentences) == labels
-        return len({(b.words.shape, b.chars.shape) for b in batches})
+def test_an_accelerator_compiles_few_shapes():
+    """Quantiles of CoNLL-2003's sentences, and of the longest word of each."""
+    rng = np.random.default_rng(0)
 
-    monkeypatch.setattr(tagging, "_TOKENS", {"cpu": 64, "gpu": 64})
-    assert count_shapes("gpu") < count_shapes("cpu")
+    def shapes(count, *, fills):
+        at, lengths = [0, 0.05, 0.5, 0.95, 0.995, 1], [1, 2, 9, 38, 55, 124]
+        tokens = np.interp(rng.random(count), at, lengths).astype(int)
+        chars = np.clip(rng.lognormal(2.18, 0.3, count), 1, 60).astype(int)
+        sizes = [*zip(tokens.tolist(), chars.tolist(), strict=True)]
+        most = tagging._TOKENS["gpu" if fills else "cpu"]
+        plan = [*tagging._plan(sizes, most, fills=fills)]
+        assert sorted(i for *_, rows in plan for i in rows) == [*range(count)]
+        assert all(sizes[i] <= size for size, _, rows in plan for i in rows)
+        return {(size, rows) for size, rows, _ in plan}
+
+    assert len(shapes(3250, fills=True) | shapes(3453, fills=True)) <= 8
+    assert len(shapes(3250, fills=False) | shapes(3453, fills=False)) > 8
+    assert [*tagging._plan([(5, 4)], 64, fills=True)] == [((8, 24), 1, [0])]
+
+
+def test_an_accelerator_tags_as_a_cpu(params, sentences, labels, monkeypatch):
+    monkeypatch.setattr(tagging.devices, "platform_of", lambda _: "gpu")
+    monkeypatch.setattr(tagging, "_TOKENS", {"gpu": 64})
+    assert jaxner.tag(params, sentences) == labels
 
 
 def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):

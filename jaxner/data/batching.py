@@ -43,7 +43,8 @@ class Shape(NamedTuple):
     tokens: int  # of each sentence
     words: int  # distinct ones of all sentences, including the empty word
     chars: int  # of each word but the long ones
-    long: int = 0  # words that have more
+    long: int = 0  # words that have more, read apart
+    longest: int = 0  # characters of each of these
 
 
 class PieceShape(NamedTuple):
@@ -88,14 +89,28 @@ def pad(
     places = _filled([s.words for s in sentences], tokens, count)
     if isinstance(shape, Shape):
         words, index = merge(sentences)
-        chars = spell(words, shape.chars, shape.words)
+        chars, long = spell_apart(words, shape)
     else:
+        long = None
         index = [s.char_index for s in sentences]
         sizes = np.array([s.chars.shape for s in sentences] or [(1, 1)])
         chars = np.zeros((len(places), *sizes.max(axis=0)), np.int32)
         for i, s in enumerate(sentences):
             chars[i, : s.chars.shape[0], : s.chars.shape[1]] = s.chars
-    return _lay(sentences, places, index)._replace(chars=chars)
+    return _lay(sentences, places, index)._replace(chars=chars, long=long)
+
+
+def spell_apart(
+    words: Sequence[bytes], shape: Shape
+) -> tuple[Int[np.ndarray, "U C"], LongWords | None]:
+    """Returns the characters of distinct words, cut off, and the long words whole."""
+    chars = spell(words, shape.chars, shape.words)
+    if not shape.long:
+        return chars, None
+    rows = [i for i, word in enumerate(words) if length(word) > shape.chars]
+    whole = spell([words[i] for i in rows], shape.longest, shape.long)
+    rows += [shape.words] * (shape.long - len(rows))
+    return chars, LongWords(np.array(rows, np.int32), whole)
 
 
 def pad_labels(
@@ -305,7 +320,7 @@ def choose(sizes: np.ndarray, largest: Shape, count: int) -> list[Shape]:
             inside = sizes[(sizes[:, 0] > below) & (sizes[:, 0] <= bound)]
             _, words, long = inside.max(axis=0).tolist()
             long = min(long, int(_MORE * np.quantile(inside[:, 2], _USUAL)))
-            shapes.insert(0, Shape(bound, words, largest.chars, long))
+            shapes.insert(0, largest._replace(tokens=bound, words=words, long=long))
         cost = sum(shapes[fit(size, shapes)].tokens for size in sizes.tolist())
         if cost * _WORTHWHILE < least:
             best, least = shapes, cost
@@ -371,6 +386,7 @@ class Batches:
         usual = np.quantile(self._widths[np.concatenate(self.index)], _SHORT)
         # A second call of the reader of characters pays off for a longer rest only.
         self._width = widest if widest < 2 * usual else int(usual)
+        self._widest = widest
         cut = [s.pieces.windows.size for s in sentences if s.pieces is not None]
         self._lengths = np.array(cut or [len(row) for row in labels])
         self.bounds = self._choose(num_shapes)
@@ -434,18 +450,12 @@ class Batches:
             for members in (drawn[places] for places in self.cut(drawn)):
                 shape = self.shapes[fit(self.size(members), self.bounds)]
                 words, index = self.rows_of(members, shape)
-                chars = spell([self.words[i] for i in words], shape.chars, shape.words)
+                chars, long = spell_apart([self.words[i] for i in words], shape)
                 here = [self.sentences[i] for i in members]
                 batch = pad(here, shape.tokens, len(index))
-                if shape.long:
-                    rows = self.long_rows(words, shape)
-                    spelled = [self.words[i] for i in words[rows[rows < len(words)]]]
-                    longest = int(self._widths.max())
-                    long = LongWords(rows, spell(spelled, longest, len(rows)))
-                    batch = batch._replace(long=long)
+                batch = batch._replace(chars=chars, char_index=index, long=long)
                 labels = [self.labels[i] for i in members]
-                labels = pad_labels(labels, shape.tokens, len(index))
-                yield batch._replace(chars=chars, char_index=index), labels
+                yield batch, pad_labels(labels, shape.tokens, len(index))
 
     @property
     def num_batches(self) -> int:
@@ -527,7 +537,7 @@ class Batches:
         draws = (drawn for epoch in itertools.count() for drawn in self.draw(0, epoch))
         draws = itertools.islice(draws, min(_SAMPLE, 4 * self.num_batches))
         sample = [self.size(drawn[rows]) for drawn in draws for rows in self.cut(drawn)]
-        largest = Shape(tokens, words, self._width, long)
+        largest = Shape(tokens, words, self._width, long, self._widest)
         shapes = choose(np.array(sample), largest, count)
         return [
             s._replace(words=self._multiple(s.words), long=self._multiple(s.long))

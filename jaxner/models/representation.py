@@ -418,15 +418,21 @@ class Representation(nn.Module):
 
     def _read_characters(self, sentence: Sentence, train: bool):
         """Returns character features, reading each distinct word once if it can."""
+        chars, long = sentence.chars, sentence.long
         # With dropout and no key of the batch, each token reads a copy of its row.
         is_drawn = train and getattr(self.chars, "dropout", 0)
-        if is_drawn and not self.has_rng("chars"):
-            return self.chars(sentence.chars[sentence.char_index], train=True)
-        features = self.chars(sentence.chars, train=train)
-        if sentence.long is not None:
-            rows, chars = sentence.long
-            long = self.chars(chars, train=train)
-            features = features.at[rows].set(long, mode="drop")
+        is_drawn = is_drawn and not self.has_rng("chars")
+        is_whole = is_drawn or getattr(self.chars, "length", None)
+        if long is not None and is_whole:
+            missing = long.chars.shape[1] - chars.shape[1]
+            chars = jnp.pad(chars, ((0, 0), (0, missing)))
+            chars, long = chars.at[long.rows].set(long.chars, mode="drop"), None
+        if is_drawn:
+            return self.chars(chars[sentence.char_index], train=True)
+        features = self.chars(chars, train=train)
+        if long is not None:
+            apart = self.chars(long.chars, train=train)
+            features = features.at[long.rows].set(apart, mode="drop")
         return features[sentence.char_index]
 
     def _blank(self, sentence: Sentence) -> Sentence:

@@ -169,10 +169,11 @@ def contents(batches, number=0):
         assert not labels[~mask].any()
         assert not chars[index[~mask]].any()
         np.testing.assert_array_equal(words[mask] + 1_000_000, labels[mask])
-        sizes = *chars.shape, 0 if long is None else len(long.rows)
-        assert (words.shape[1], *sizes) in batches.shapes
+        sizes = 0 if long is None else len(long.rows), batches.shapes[0].longest
+        assert (words.shape[1], *chars.shape, *sizes) in batches.shapes
         if long is not None:  # past the end: padding
             longest = long.chars.shape[1]
+            assert longest == batches.shapes[0].longest
             chars = np.pad(chars, ((0, 0), (0, longest - chars.shape[1])))
             is_real = long.rows < len(chars)
             assert not long.chars[~is_real].any()
