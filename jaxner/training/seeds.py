@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.stats
 
 from jaxner.evaluation import report
 from jaxner.training import cluster
@@ -75,7 +74,9 @@ def summarise(results: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
 def _interval(values: list[float]) -> list[float]:
     if len(set(values)) == 1:  # which SciPy refuses
         return values[:1] * 2
-    drawn = scipy.stats.bootstrap(
+    from scipy import stats  # imported here, because it takes a while
+
+    drawn = stats.bootstrap(
         (values,),
         np.mean,
         n_resamples=10_000,
