@@ -1,6 +1,6 @@
 """The fence: what the library did before it was rebuilt, it does after.
 
-The golden files are made by `tests/golden/make_fence.py`, from the library of that day.
+The golden files were made by `make_fence.py` of 6c7bfba, from the library of that day.
 A change that breaks one of these tests breaks a promise to users: saved runs load and
 answer the same, every system of the tables has the same weights and the same losses,
 and no public name, command or option is lost. The fast tests take a few; whoever
@@ -13,8 +13,6 @@ import random
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import jaxner
 from jaxner import tagging
@@ -123,21 +121,6 @@ def test_alone_batched_padded_and_shuffled_labels_are_equal(name, texts, tmp_pat
     ids = np.asarray(jax.jit(jaxner.tag)(tagger, batch))
     for row, labels in zip(ids, together, strict=True):
         assert tagger.vocabulary.decode(row[: len(labels)].tolist()) == labels
-
-
-@settings(max_examples=20)
-@given(data=st.data())
-def test_a_flipped_byte_is_found(data, tmp_path_factory):
-    run = fence.unpack("grn", tmp_path_factory.mktemp("flipped") / "run")
-    arrays = [p for p in run.rglob("d/*") if p.is_file() and p.stat().st_size]
-    names = [run / "vocabulary.json", *sorted(arrays)]
-    file = data.draw(st.sampled_from(names))
-    content = bytearray(file.read_bytes())
-    place = data.draw(st.integers(0, len(content) - 1))
-    content[place] ^= 1 << data.draw(st.integers(0, 7))
-    file.write_bytes(content)
-    with pytest.raises((ValueError, OSError)):
-        jaxner.load(run)
 
 
 # --- Doors ----------------------------------------------------------------------------
