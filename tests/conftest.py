@@ -21,7 +21,8 @@ if version("jaxlib").startswith("0.10."):  # later ones end at an unknown flag
 os.environ.setdefault("XLA_FLAGS", " ".join(_FLAGS))
 
 # The same small programs are compiled by many tests and scripts: compile them once. So
-# the commands, too, keep nothing in the user's own cache folder.
+# the commands, too, keep nothing in the user's own cache folder. A command called with
+# --cache=off would end this for the whole process.
 _CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -12,8 +12,9 @@ from typing import Annotated, Literal
 
 import jax
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
-from jaxner import cache, cli, fields
+from jaxner import cache, cli, fields, load
 from jaxner.commands import Folder, Output
 from tests.training.runs import write_vectors
 
@@ -247,7 +248,7 @@ def test_what_cannot_be_is_a_line_and_leaves_no_run(
 ):
     write_vectors(tmp_path, dim=100)
     arguments = line.replace("CORPUS", str(corpus)).replace("HERE", str(tmp_path))
-    place = f" --workdir={tmp_path / 'run'} --cache=off"
+    place = f" --workdir={tmp_path / 'run'}"
     with pytest.raises(SystemExit) as ended:
         cli.run((arguments + place * line.startswith("train")).split())
     told = capsys.readouterr().err
@@ -269,7 +270,7 @@ def test_a_bug_keeps_its_traceback_and_the_users_error_can_have_one(monkeypatch)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals of this kind")
 def test_nobody_reads_the_output():
-    command = [sys.executable, "-m", "jaxner", "options", "grn", "--cache=off"]
+    command = [sys.executable, "-m", "jaxner", "options", "grn"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
     )
@@ -317,6 +318,7 @@ def as_before(monkeypatch):
     yield monkeypatch
     for name, value in before.items():
         jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
 
 def test_the_cache_is_where_the_system_keeps_caches(as_before, tmp_path):
@@ -328,7 +330,7 @@ def test_the_cache_is_where_the_system_keeps_caches(as_before, tmp_path):
     assert cache.folder() == tmp_path / "local" / "jaxner"
 
 
-def test_a_choice_goes_before_the_variable_of_jax(as_before, tmp_path):
+def test_a_choice_goes_before_the_variable_of_jax(as_before, finished, tmp_path):
     as_before.setenv("XDG_CACHE_HOME", str(tmp_path))
     as_before.setenv("JAX_COMPILATION_CACHE_DIR", "given")
     before = jax.config.jax_compilation_cache_dir
@@ -336,11 +338,12 @@ def test_a_choice_goes_before_the_variable_of_jax(as_before, tmp_path):
     assert jax.config.jax_compilation_cache_dir == before
     as_before.delenv("JAX_COMPILATION_CACHE_DIR")
     jax.config.update("jax_compilation_cache_dir", None)
-    cache.use(None)
+    load(finished)  # as a command does
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "jaxner")
     cache.use(str(tmp_path / "mine"))
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "mine")
-    assert (tmp_path / "mine").is_dir()
+    jax.jit(lambda x: 3 * x - 1)(1.0)  # after programs that went to another folder
+    assert any((tmp_path / "mine").iterdir())
     cache.use("off")
     assert not jax.config.jax_enable_compilation_cache
     (tmp_path / "file").touch()

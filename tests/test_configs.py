@@ -4,6 +4,7 @@
 """
 
 import functools
+import json
 import re
 import string
 
@@ -27,7 +28,7 @@ SMALL_BERT = {
 
 
 def shapes_of(config):
-    """Shapes of the weights; the whole run of the system can be built."""
+    """Shapes of the weights; the whole run can be built, and its model described."""
     tx = optimizers.build(config.optimizer.to_dict(), 10, 5)
     Objective.of(config.objective.to_dict())
     frozen = config.data.train_words is False
@@ -42,6 +43,8 @@ def shapes_of(config):
         char_types=(0,) * 30,
         **config.model.to_dict(),
     )
+    description = json.dumps(models.describe(model, models.MODULES))
+    assert models.restore(json.loads(description), models.MODULES) == model
     params = shapes_of_model(model)
     assert jax.eval_shape(tx.init, params)
     return params

@@ -125,22 +125,6 @@ def test_decodings_equal_enumeration(name, temperature, request):
     assert labels == decode(most)
 
 
-def test_draws_come_as_often_as_they_are_probable(crf):
-    sentence = jaxner.encode(crf, SENTENCES[2])
-    labellings, chances, _ = enumerated(crf, SENTENCES[2])
-    draw = functools.partial(jaxner.tag, crf, sentence, decoding="sampled")
-    drawn = jax.jit(jax.vmap(lambda key: draw(key=key)))(
-        jax.random.split(jax.random.key(2), 4000)
-    )
-    shares = {
-        tuple(y): n / 4000
-        for y, n in zip(*np.unique(drawn, axis=0, return_counts=True), strict=True)
-    }
-    for y, chance in zip(labellings, chances, strict=True):
-        error = 4.5 * np.sqrt(chance * (1 - chance) / 4000) + 1e-3
-        assert abs(shares.get(y, 0.0) - chance) < error
-
-
 @pytest.mark.parametrize("decoding", DECODINGS)
 def test_batch_mates_padding_and_jit_change_nothing(crf, decoding):
     key = jax.random.key(3)

@@ -70,6 +70,6 @@ def test_no_command_replaces_what_it_reads(
     kept = [names[name].read_bytes() for name in ("file", "json", "dev")]
     command = [argument.format(**names) for argument in arguments]
     with pytest.raises(SystemExit):
-        __main__.main([*command, "--cache=off"])
+        __main__.main(command)
     assert "Expected two files" in capsys.readouterr().err
     assert [names[name].read_bytes() for name in ("file", "json", "dev")] == kept

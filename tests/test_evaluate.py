@@ -81,6 +81,6 @@ def test_types_that_training_never_saw_are_missed_not_fatal(
 )
 def test_wrong_input_says_what_is_wrong(arguments, word, finished, capsys):
     with pytest.raises(SystemExit) as ended:
-        cli.run(["evaluate", *arguments.format(run=finished).split(), "--cache=off"])
+        cli.run(["evaluate", *arguments.format(run=finished).split()])
     assert ended.value.code in (1, 2)
     assert word in capsys.readouterr().err

@@ -35,7 +35,7 @@ def shown(finished, corpus, tmp_path, monkeypatch, capsys):
 
     def run(*arguments):
         with pytest.raises(SystemExit):
-            cli.run([*arguments, "--cache=off"])
+            cli.run([*arguments])
         return capsys.readouterr().err.strip()
 
     return run

@@ -1,7 +1,6 @@
 """Users' own modules and training loops: they train, save and load."""
 
 import dataclasses
-import importlib
 import json
 import runpy
 from pathlib import Path
@@ -128,23 +127,6 @@ def test_actors_of_ray_tag_a_data_set(finished, tmp_path):
     assert [" ".join(row["tokens"]) for row in rows] == lines
     expected = jaxner.tag(jaxner.load(finished), [line.split() for line in lines])
     assert [row["labels"] for row in rows] == expected
-
-
-CONFIGS = [
-    "grn:sample", "idcnn:sample,crf", "idcnn:sample,document,noshare", "lan:sample",
-    "uanet:sample", "seq2seq:sample", "cross_bilstm:sample", "parallel_rnn:sample",
-    "cnn_bilstm_crf:sample,attention", "ncrfpp:sample,chars=intnet",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("config", CONFIGS)
-def test_every_model_of_a_config_can_be_described(config):
-    name, _, arg = config.partition(":")
-    options = importlib.import_module(f"configs.{name}").get_config(arg).model.to_dict()
-    vocabulary, _ = jaxner.build_vocabulary(TEXT, ["LOC"], documents="document" in arg)
-    model = jaxner.build(vocabulary, **options)
-    text = json.dumps(models.describe(model, models.MODULES))
-    assert models.restore(json.loads(text), models.MODULES) == model
 
 
 def test_a_description_of_another_library_is_refused():

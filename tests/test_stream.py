@@ -281,7 +281,7 @@ def test_other_weights_are_another_tagger(params):
 
 def tag(workdir, source, output, *options):
     arguments = ["--workdir", workdir, "--input", source, "--output", output]
-    program.main(["tag", *map(str, [*arguments, *options]), "--cache=off"])
+    program.main(["tag", *map(str, [*arguments, *options])])
 
 
 def test_the_command_labels_as_tag_does(finished, params, tmp_path):

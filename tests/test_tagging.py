@@ -2,20 +2,16 @@
 
 import dataclasses
 import functools
-import os
 import shutil
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxner
 from jaxner import models, tagging
-from jaxner.data import corpora, schemes
+from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 
@@ -84,21 +80,6 @@ def test_under_jit_and_vmap(params, sentences):
     np.testing.assert_array_equal(twice[1], expected)
 
 
-def test_over_a_sharded_batch_and_shard_map(params, sentences):
-    mesh = Mesh(np.array(jax.devices()[:2]), ("data",))
-    batch = jaxner.encode(params, sentences[:8])
-    expected = jaxner.tag(params, batch)
-    sharded = jax.device_put(batch, NamedSharding(mesh, PartitionSpec("data")))
-    np.testing.assert_array_equal(jax.jit(jaxner.tag)(params, sharded), expected)
-    spread = jax.shard_map(
-        jaxner.tag,
-        mesh=mesh,
-        in_specs=(PartitionSpec(), PartitionSpec("data")),
-        out_specs=PartitionSpec("data"),
-    )
-    np.testing.assert_array_equal(jax.jit(spread)(params, batch), expected)
-
-
 def test_loading_twice_traces_once(params, finished):
     """A second load is equal and compiles nothing again."""
     again = jaxner.load(finished)
@@ -113,17 +94,6 @@ def test_loading_twice_traces_once(params, finished):
     run(params, batch)
     run(again, batch)
     assert len(traces) == 1
-
-
-def test_constrained_output_is_well_formed(params, sentences):
-    # Random weights, so that there is something to constrain.
-    keys = iter(jax.random.split(jax.random.key(0), 100))
-    wild = jax.tree.map(lambda leaf: jax.random.normal(next(keys), leaf.shape), params)
-    ill_formed = 0
-    for constrained in (False, True):
-        rows = jaxner.tag(wild, sentences, constrained=constrained)
-        ill_formed = sum(len(schemes.violations(row, "BIOES")) for row in rows)
-        assert bool(ill_formed) is not constrained
 
 
 TEXTS = ["Milan beat Ajax.", "Rain fell in Rome."]
@@ -164,23 +134,6 @@ def test_loading_writes_and_removes_nothing(finished, tmp_path):
     before = sorted(run.rglob("*"))
     jaxner.load(run)
     assert sorted(run.rglob("*")) == before
-
-
-CACHED = """
-import sys, jax, jaxner
-jax.jit(lambda x: x + 1)(1.0)  # a program that is compiled before there is a folder
-jaxner.tag(jaxner.load(sys.argv[1]), ["Rome", "fell"])
-"""
-
-
-@pytest.mark.slow
-def test_python_keeps_compiled_programs_as_commands_do(finished, tmp_path):
-    names = "JAX_COMPILATION_CACHE_DIR", "XDG_CACHE_HOME"
-    environment = {k: v for k, v in os.environ.items() if k not in names}
-    environment |= {"XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", CACHED, str(finished)]
-    subprocess.run(command, env=environment, check=True)
-    assert any((tmp_path / "jaxner").iterdir())
 
 
 # --- Batches -------------------------------------------------------------------------

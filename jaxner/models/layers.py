@@ -221,7 +221,7 @@ def convolve(
 
 @functools.partial(jax.jit, static_argnums=2)  # traced once for all layers of a shape
 def _by_target(x, kernel, dilation):
-    """Convolves in the form of the program's target, perhaps not the default backend."""
+    """Convolves in the form for the target, which may not be the default backend."""
 
     def tiles(x, kernel):
         return _by_tiles(x, kernel, dilation)

@@ -101,9 +101,6 @@ def test_what_is_swept_is_what_is_tagged(dev, documents, head, options):
         assert not sure.probabilities[:, -1].any()
 
 
-# --- The command -------------------------------------------------------------------
-
-
 # --- Drafts -----------------------------------------------------------------------
 
 

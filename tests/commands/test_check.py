@@ -21,7 +21,7 @@ def check(capsys):
     def run(*arguments):
         status = 0
         try:
-            cli.run(["check", *map(str, arguments), "--cache=off"])
+            cli.run(["check", *map(str, arguments)])
         except SystemExit as end:
             status = end.code
         return status, "".join(capsys.readouterr())

@@ -18,7 +18,7 @@ def source(tmp_path):
 
 
 def run(*arguments):
-    program.main(["convert", *map(str, arguments), "--cache=off"])
+    program.main(["convert", *map(str, arguments)])
 
 
 def test_formats_and_schemes(source, tmp_path, capsys):

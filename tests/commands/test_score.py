@@ -31,7 +31,7 @@ def files(tmp_path):
 
 
 def run(*arguments):
-    cli.main([*map(str, arguments), "--cache", "off"])
+    cli.main([*map(str, arguments)])
 
 
 def test_score(files, capsys):

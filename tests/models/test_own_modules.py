@@ -8,6 +8,8 @@ import pytest
 from flax import linen as nn
 
 import jaxner
+from jaxner import configuration
+from jaxner.training import schema
 from jaxner.types import Potentials
 
 VOCABULARY, _ = jaxner.build_vocabulary([["Rome", "fell"]], ["LOC"])  # 5 labels
@@ -74,10 +76,16 @@ def package(tmp_path, monkeypatch):
         """
 import flax.linen as nn
 import jax.numpy as jnp
+from jaxner.fields import Size
 from jaxner.types import Potentials
 
 class Twice(nn.Module):
-    size: int = 4
+    '''An encoder.
+
+    Attributes:
+        size: Features of the output.
+    '''
+    size: Size = 4
 
     @nn.compact
     def __call__(self, x, mask, *, train):
@@ -121,6 +129,19 @@ def test_modules_outside_the_package_have_a_place_as_their_name_and_sizes(packag
             build(encoder={"name": name})
     with pytest.raises(ValueError, match="scael"):
         build(head={"name": f"{package}:Scores", "scael": 1})
+
+
+def test_an_encoder_of_ones_own_takes_part_in_every_config(package):
+    for more, section in (("", "encoder"), ("+bilstm", "encoder.first")):
+        config = configuration.load(f"grn:sample,encoder={package}:Twice{more}")
+        configuration.override(config, f"model.{section}.size", "5")
+        schema.check(config.to_dict())
+        encoder = jaxner.build(VOCABULARY, **config.model.to_dict()).encoder
+        assert (encoder.first if more else encoder).size == 5
+    page = configuration.describe(f"grn:sample,encoder={package}:Twice")
+    assert "Features of the output" in page
+    with pytest.raises(ValueError, match="cannot be imported"):
+        configuration.load(f"grn:sample,encoder={package}:Other")
 
 
 def test_label_ids_outside_the_label_set_are_refused():

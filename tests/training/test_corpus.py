@@ -11,7 +11,7 @@ import pytest
 from jaxner import models
 from jaxner.data import batching
 from jaxner.training import cluster, objectives, optimizers, step
-from jaxner.training.corpus import Corpus, character_rows, take
+from jaxner.training.corpus import Corpus, character_rows
 from jaxner.training.objectives import Objective
 from tests.marks import slow
 from tests.sentences import spelled
@@ -190,34 +190,6 @@ def test_devices_take_the_steps_of_one(blocks, parts):
     devices = {len(a.sharding.device_set) for a in jax.tree.leaves(trainer.state)}
     assert devices == {2}
     assert_close(trainer.train(), Trainer(CNN, blocks, parts=parts).train())
-
-
-# --- What a block has -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("chars", [CNN, NOISY, None])
-def test_a_block_has_the_sentences_it_names(chars):
-    sentences, labels = text()
-    corpus = Trainer(chars, blocks=2).corpus
-    for blocks, _ in corpus.epoch([SEED], 0):
-        for size, block in blocks:
-            block = jax.tree.map(lambda array: array[0], block)
-            batch, ids = jax.tree.map(np.asarray, take(corpus.arrays, block, size))
-            for k, row in enumerate(block.rows):
-                length = len(labels[row]) if row < 23 else 0
-                assert batch.mask[k].tolist() == [
-                    i < length for i in range(ids.shape[1])
-                ]
-                assert not ids[k, length:].any()
-                if not length:
-                    continue
-                sentence = sentences[row]
-                np.testing.assert_array_equal(batch.words[k, :length], sentence.words)
-                np.testing.assert_array_equal(ids[k, :length], labels[row])
-                if chars is not None:
-                    spelt = batch.chars[batch.char_index[k, :length]]
-                    right = sentence.chars[sentence.char_index][:, : spelt.shape[1]]
-                    np.testing.assert_array_equal(spelt[:, : right.shape[1]], right)
 
 
 def test_each_token_has_a_mask_of_characters_of_its_own():

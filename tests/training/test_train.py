@@ -370,7 +370,7 @@ def test_a_diverging_run_ends_with_a_line_and_a_status(corpus, tmp_path, capsys)
     rates = {"optimizer.clip_norm": 1e30, "optimizer.learning_rate": 1e30}
     options = flags(corpus, tmp_path / "run", num_epochs=2, **rates)
     with pytest.raises(SystemExit) as end:
-        cli.run(["train", "--config=grn", *options, "--cache=off"])
+        cli.run(["train", "--config=grn", *options])
     told = capsys.readouterr().err
     assert (end.value.code, told.count("\n")) == (1, 1)
     assert "learning_rate" in told
