@@ -20,6 +20,7 @@ from reproduce.plan import Cell, Job, Plan, Published
 from reproduce.queue import ROOT, Queue, train
 from reproduce.results import Results
 from tests import tiny
+from tests.test_configs import shapes_of
 
 KNOWN, PLAN = Published.load(), Plan.load()
 CELLS = KNOWN.cells
@@ -38,6 +39,7 @@ def test_all_configs_have_their_cells():
 @pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.id)
 def test_a_cell_is_complete_and_its_overrides_are_options(cell):
     config = configuration.load(cell.config)
+    assert shapes_of(config)
     assert config.data.name == cell.id.rpartition("/")[2] in corpora.CORPORA
     assert (cell.figure == "accuracy") == (config.data.scheme == "tags")
     assert cell.note or (cell.verified and cell.source and cell.published)

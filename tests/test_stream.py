@@ -186,14 +186,6 @@ def test_a_run_goes_on_where_it_was_killed(stub, tmp_path, name, call):
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_shards_share_the_records(stub, tmp_path):
-    for i in range(3):
-        go(stub, tmp_path / str(i), shard=(i, 3))
-    assert [texts(tmp_path / str(i)) for i in range(3)] == [
-        EXPECTED[i::3] for i in range(3)
-    ]
-
-
 def test_documents_stay_together(stub, tmp_path, monkeypatch):
     vocabulary, _ = jaxner.build_vocabulary([["line"]], ["X"], documents=True)
     object.__setattr__(stub, "vocabulary", vocabulary)

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, IOE1, IOE2
@@ -88,16 +88,6 @@ def test_conlleval_counts_the_same(scheme):
     gold, predicted = random_corpus(scheme)
     expected = conlleval(gold, predicted, bioes=scheme == "BIOES")
     assert score(gold, predicted).by_type == expected
-
-
-@given(SENTENCES)
-@settings(max_examples=50)
-def test_short_sentences_are_counted_as_by_both(predicted):
-    gold = [labels[::-1] for labels in predicted]
-    ours = score(gold, predicted, scheme="BIOES")
-    theirs = score(gold, predicted, rule="seqeval", scheme="BIOES")
-    assert ours.by_type == conlleval(gold, predicted, bioes=True)
-    assert ours.to_dict() == theirs.to_dict()
 
 
 def test_we_see_a_break_between_e_and_b_that_the_program_does_not():

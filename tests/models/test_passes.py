@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from jaxner import inference, models
-from jaxner.types import WordVectors
 from tests.marks import slow
 from tests.models import draws
 from tests.sentences import spelled
@@ -189,18 +188,6 @@ def tables(weights):
             params["representation"]["words"]["trained"],
             frozen["representation"]["words"]["vectors"],
         )
-
-
-def test_vectors_are_filled_into_both_representations():
-    weights = models.init(refining(), jax.random.key(0))
-    trained, frozen = np.random.default_rng(0).normal(size=(2, 2, 6)).astype(np.float32)
-    vectors = WordVectors(np.array([3, 5]), trained, frozen, 1.0, 1.0)
-    pairs = zip(
-        tables(weights), tables(models.with_vectors(weights, vectors)), strict=True
-    )
-    for (drawn, _), (table, rest) in pairs:
-        np.testing.assert_array_equal(table, drawn.at[vectors.rows].set(trained))
-        np.testing.assert_array_equal(rest, frozen)
 
 
 @pytest.mark.parametrize("num_trained", [9, 2])

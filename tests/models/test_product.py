@@ -35,13 +35,11 @@ def chain(first, then):
 
 ENCODERS = {
     "grn": {"name": "grn", "hidden_dim": DIM},
-    "grn without relation": {"name": "grn", "hidden_dim": DIM, "relation": "none"},
     "idcnn": IDCNN,
     "bilstm": LSTM,
     "parallel": {**LSTM, "hidden_dim": 1, "num_units": 2, **NOISE},
     "baseline": {**LSTM, "num_layers": 2, "cross": False, "dropout_scope": "batch"},
     "attention": chain(LSTM, ATTENTION),
-    "projection": chain(LSTM, {"name": "projection", "hidden_dim": DIM}),
     "idcnn, attention": chain(IDCNN, ATTENTION),
     "transformer": {"name": "transformer", "num_heads": 2, "head_dim": 2},
     "lan": {"name": "lan", "hidden_dim": 2, "num_layers": 2, "num_heads": 2},

@@ -89,17 +89,6 @@ def potentials_of(model, weights):
     return jax.jit(lambda b: jax.vmap(emissions_of, in_axes=(batch_axes(b),))(b))
 
 
-def test_training_begins_with_the_weights_of_the_folder(bert, short):
-    _, model = build(bert_config(short, bert))
-    drawn = models.init(model, jax.random.key(0))
-    filled = pretrained.fill(drawn, bert, model.representation.bert.encoder)
-    encoder = filled["params"]["representation"]["bert"]["encoder"]
-    jax.tree.map(np.testing.assert_array_equal, encoder, pretrained.read(bert))
-    jax.tree.map(
-        np.testing.assert_array_equal, filled["params"]["head"], drawn["params"]["head"]
-    )
-
-
 def build(config):
     options = config.data.to_dict()
     split = training_corpus.load_split(options, "train")
