@@ -17,7 +17,6 @@ import jax
 import numpy as np
 
 import jaxner
-import train
 
 GOLDEN = Path(__file__).with_name("golden")
 RUNS = GOLDEN / "saved"
@@ -178,12 +177,6 @@ def small(system, corpus, inputs, changes=None):
     return config
 
 
-def trained(config, folder):
-    """Trains a run in a folder, as `python train.py --config … --workdir …` does."""
-    train.main_run(config, folder)
-    return folder
-
-
 def losses(folder):
     """Returns the loss of each epoch of a run."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
@@ -277,11 +270,6 @@ def same(value, golden, relative=1e-4, absolute=1e-5):
 
 
 # --- Doors ----------------------------------------------------------------------------
-
-
-def public_names():
-    """Returns the public names of `jaxner`."""
-    return sorted(jaxner.__all__)
 
 
 def options_of(command):

@@ -56,26 +56,6 @@ def some_sentences(count, seed=0):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-@pytest.mark.parametrize("head", [SOFTMAX, CRF])
-def test_no_word_is_a_separator(head, constrained):
-    params = tagger(head, seed=1)
-    wishes = np.zeros(len(params.vocabulary.label_names), np.float32)
-    wishes[-1] = 1e6  # the model would have every word be a separator
-    weights = params.weights["params"]["head"]
-    weights["emissions"]["bias"] = jnp.asarray(wishes)
-    if head["name"] == "crf":
-        weights["transitions"] = jnp.tile(wishes, (len(wishes), 1))
-    sentences = some_sentences(6)
-    for numbers in ([0, 0, 0, 0, 0, 0], None):
-        labels = jaxner.tag(
-            params, sentences, documents=numbers, constrained=constrained
-        )
-        assert [len(row) for row in labels] == [len(s) for s in sentences]
-        assert {label for row in labels for label in row} <= {"O", "B-A", "I-A"}
-        assert not (constrained and any(schemes.violations(y, "BIO") for y in labels))
-
-
-@pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("head", [SOFTMAX, CRF, CHAIN])
 def test_labels_are_the_best_of_all(head, constrained):
     """Compares with all labellings of a document whose separators have their label."""

@@ -1,21 +1,10 @@
-"""Data settings of a run: its files, what looks wrong in them, and words."""
+"""Data settings of a run: its files, and what looks wrong in them."""
 
-import jax
-import numpy as np
 import pytest
 
-import jaxner
-import train
-from jaxner import models
 from jaxner.data import corpora
 from jaxner.training import corpus as training_corpus
 from tests import tiny
-from tests.training.runs import sentences
-
-DIM = 8
-
-
-# --- Files ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -30,7 +19,7 @@ def options(folder, **changes):
 def load(folder, **changes):
     """The warnings that a run prints, and its data."""
     lines, data = [], options(folder, **changes)
-    data = training_corpus.load_data(data, word_dim=DIM, log=lines.append)
+    data = training_corpus.load_data(data, word_dim=8, log=lines.append)
     return [line for line in lines if line.startswith("WARNING")], data
 
 
@@ -56,31 +45,3 @@ def test_dev_is_taken_from_train(folder):
     assert record["first_lines"] == [e.line for e in data.dev.examples]
     again = training_corpus.load_split(options(folder, split_dev=0.2), "dev")
     assert again.examples == data.dev.examples
-
-
-# --- Words that are not trained -------------------------------------------------------
-
-
-def test_words_that_are_not_trained_come_back_as_they_were(corpus, tmp_path):
-    words = sorted({token for s in sentences(corpus, "train") for token in s})[::2]
-    rows = np.random.default_rng(0).normal(size=(len(words), DIM)).astype(np.float32)
-    vectors = dict(zip(words, rows, strict=True))
-    lines = [f"{w} {' '.join(map(str, row.tolist()))}" for w, row in vectors.items()]
-    (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = tiny.config(corpus, num_epochs=1)
-    config.data.vectors = str(tmp_path / "vectors.txt")
-    config.data.update({"min_vector_match": 0.3, "train_words": False})
-    train.main_run(config, tmp_path / "run")
-    tagger = jaxner.load(tmp_path / "run")
-    vocabulary = tagger.vocabulary
-    assert vocabulary.num_trained == 2  # padding and the unknown word
-    frozen = tagger.weights["frozen"]["representation"]["words"]["vectors"]
-    expected = np.stack([vectors[word] for word in vocabulary.words[2:]])
-    np.testing.assert_array_equal(frozen, expected)
-    drawn, trained = (
-        np.asarray(weights["params"]["representation"]["words"]["trained"])
-        for weights in (models.init(tagger.model, jax.random.key(0)), tagger.weights)
-    )
-    assert trained.shape == (2, DIM)
-    assert (trained[0] == drawn[0]).all()
-    assert (trained[1] != drawn[1]).all()
