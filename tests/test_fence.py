@@ -2,9 +2,10 @@
 
 The golden files were made by `make_fence.py` of 6c7bfba, from the library of that day.
 A change that breaks one of these tests breaks a promise to users: saved runs load and
-answer the same, every system of the tables has the same weights and the same losses,
-and no public name, command or option is lost. The fast tests take a few; whoever
-changes models, training or inference runs all: `pytest -m "slow or not slow"`.
+answer the same, the systems of the tables have the same weights and the same losses,
+and no public name, command or option is lost. Of systems that differ only in rates and
+in numbers of layers, blocks or units, one stands for all. The fast tests take a few;
+whoever changes models, training or inference runs all: `pytest -m "slow or not slow"`.
 """
 
 import json

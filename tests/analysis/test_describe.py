@@ -25,8 +25,7 @@ def dev(corpus):
     "how",
     [
         {"decoding": "max_marginal"},
-        *slow({}, {"constrained": True}, {"decoding": "independent"}),
-        *slow({"decoding": "sampled"}),
+        *slow({}, {"decoding": "sampled"}),
     ],
 )
 def test_labels_are_those_of_tag_with_their_probabilities(how, params, dev):
