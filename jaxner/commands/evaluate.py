@@ -59,7 +59,7 @@ def evaluate(
     taggers, the command reports accuracy; rule and chunks do not apply.
 
     `--report` writes a page with errors, groups, calibration and a look inside
-    the model, and the same as .json and .csv; several runs appear side by side.
+    the model, and the same as .json; several runs appear side by side.
 
     `--decoding` selects how labels are chosen: `constrained`, `independent`
     (each token's best label by its own scores), `max_marginal` (each token's
@@ -81,7 +81,7 @@ def evaluate(
         reading: How to read the sentences; default: as the run.
         output: File to write tokens, gold and predicted labels to.
         json: File to write the scores to, as JSON.
-        report: File to write the report to: .html, also .json and .csv.
+        report: File to write the report to: .html, also .json.
         rule: How ill-formed labels are read; default: the run's rule.
         constrained: Return only well-formed labels; default: the run's choice.
         decoding: How labels are chosen.

@@ -94,7 +94,7 @@ def score(
         file: File whose last two columns are gold and predicted label.
         scoring: How to read and count them.
         json: File to write all figures to, as JSON.
-        report: File to write the report to: .html, also .json and .csv.
+        report: File to write the report to: .html, also .json.
     """
     from jaxner.evaluation import page, stats
     from jaxner.evaluation import report as tables

@@ -1,4 +1,4 @@
-"""Writes a report as one HTML file, and the same content as JSON and CSV.
+"""Writes a report as one HTML file, and the same content as JSON.
 
 The page loads no other files and runs no scripts. Everything that comes from a text or
 a run is escaped. The templates are in `templates/`.
@@ -51,7 +51,7 @@ def check(path: str | os.PathLike[str], *paths: str | os.PathLike[str] | None) -
 
 
 def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
-    """Writes a report: the page, and beside it the same content as JSON and CSV.
+    """Writes a report: the page, and beside it the same content as JSON.
 
     `content` has `title`, `runs` (each with `name` and what `report.describe` returned)
     and `comparisons`.
@@ -62,18 +62,17 @@ def write(path: str | os.PathLike[str], content: Value) -> list[Path]:
         >>> run = {"name": "mine", **report.describe(labels, rounds=5)}
         >>> path = Path(tempfile.mkdtemp(), "report.html")
         >>> [file.name for file in write(path, {"title": "Mine", "runs": [run]})]
-        ['report.html', 'report.json', 'report.csv']
+        ['report.html', 'report.json']
     """
     as_json = json.dumps(content, indent=1, ensure_ascii=False)
-    texts = html(content), as_json, report.lines(content)
     files = _files(path)
-    for file, text in zip(files, texts, strict=True):
-        file.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
+    for file, text in zip(files, (html(content), as_json), strict=True):
+        file.write_text(text.removesuffix("\n") + "\n", "utf-8")
     return files
 
 
 def _files(path: str | os.PathLike[str]) -> list[Path]:
-    return [Path(path), *(Path(path).with_suffix(x) for x in (".json", ".csv"))]
+    return [Path(path), Path(path).with_suffix(".json")]
 
 
 def html(content: Value) -> str:

@@ -1,17 +1,15 @@
 """One dictionary of JSON values for each prediction, and its tables.
 
 The labels may come from a tagger of this library or from another program: `describe`
-sees only tokens, labels and, if known, probabilities. Tables on the terminal and on the
-page, the JSON and the CSV file all come from the dictionary that it returns. Figures
-are in percent, None where undefined.
+sees only tokens, labels and, if known, probabilities. The tables on the terminal, the
+page and the JSON come from the dictionary that it returns. Figures are in percent, None
+where undefined.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, pairwise
@@ -343,40 +341,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
-
-
-def lines(report: Value) -> str:
-    """Returns all figures of a report as CSV: run, table, row, column, value."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(("run", "table", "row", "column", "value"))
-    for run in report["runs"]:
-        for table in [name for name in run if name in _TABLES]:
-            for *path, value in _leaves(run[table]):
-                name = ": ".join([table, *path[:-2]])
-                cells = ["", *path][-2:]
-                writer.writerow((run["name"], name, *cells, value))
-    for pair in report.get("comparisons", ()):
-        name = f"{pair['first']} against {pair['second']}"
-        for cells in _leaves(pair["figures"]):
-            writer.writerow((name, "comparison", *cells))
-    return file.getvalue()
-
-
-_TABLES = {"figures", "types", "by_rule", "groups", "errors", "confusion", "learning"}
-_TABLES |= {"calibration", "calibration_before", "speed"}
-
-
-def _leaves(value: Any) -> Iterator[list[Any]]:
-    """Yields the path to each value of nested dicts, and the value."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        rows = [x for x in value if isinstance(x, dict)]
-        value = {next(iter(row.values())): row for row in rows}
-    if not isinstance(value, dict):
-        yield [value]
-        return
-    for key, item in value.items():
-        yield from ([key, *path] for path in _leaves(item))
 
 
 # --- Tables ---------------------------------------------------------------------------
