@@ -313,9 +313,13 @@ def columns(file: File) -> Iterator[Example]:
     hint = hint if line.startswith("#") else ""
     layout = _DOCUMENT_LINE, split, len(cells), places, comments, hint
     for document, rows in _sentences(file, lines, *layout):
-        numbers, cells = zip(*rows, strict=True)
-        words, labels = (tuple(row[place] for row in cells) for place in places)
-        yield Example(words, labels, document, numbers)
+        yield _example(document, rows, *places)
+
+
+def _example(document: int, rows: Sequence[Row], token: int, label: int) -> Example:
+    numbers, cells = zip(*rows, strict=True)
+    words, labels = (tuple(row[place] for row in cells) for place in (token, label))
+    return Example(words, labels, document, numbers)
 
 
 def _check_order(file: File, start: int, names: Sequence[tuple[int, str]]) -> None:
@@ -339,7 +343,7 @@ def conllu(file: File) -> Iterator[Example]:
     lines = file.lines()
     has_entities = any(_NER.search(line) for line in lines if line[:1].isdigit())
     default = MISC if has_entities and not file.options.tags else UPOS
-    token, label = places = _places(file, 10, 1, default)
+    _, label = places = _places(file, 10, 1, default)
     if label == MISC and not has_entities:
         return file.fail(1, "expected labels in MISC, as in NER=B-PER, got none")
 
@@ -352,16 +356,15 @@ def conllu(file: File) -> Iterator[Example]:
             )
             continue
         _check_order(file, 1, [(number, row[0]) for number, row in words])
-        numbers, cells = zip(*words, strict=True)
-        labels = [row[label] for row in cells]
+        example = _example(document, words, *places)
         if label == MISC:
-            entities = [_NER.search(f"|{misc}") for misc in labels]
-            labels = [entity[1] if entity else "O" for entity in entities]
-        for number, kind in zip(numbers, labels, strict=True):
+            entities = [_NER.search(f"|{misc}") for misc in example.labels]
+            labels = tuple(entity[1] if entity else "O" for entity in entities)
+            example = dataclasses.replace(example, labels=labels)
+        for number, kind in zip(example.lines, example.labels, strict=True):
             if kind == "_":
                 file.fail(number, "expected a label, got _; UPOS is label_column 3")
-        forms = tuple(row[token] for row in cells)
-        yield Example(forms, tuple(labels), document, numbers)
+        yield example
 
 
 def conll2012(file: File) -> Iterator[Example]:
@@ -377,21 +380,17 @@ def conll2012(file: File) -> Iterator[Example]:
 
     bound = re.compile("(#begin)|#end")
     for document, rows in _sentences(file, lines, bound, _at_blanks, -width):
-        numbers, cells = zip(*rows, strict=True)
         _check_order(file, 0, [(number, row[2]) for number, row in rows])
-        labels = [row[label] for row in cells]
+        example = _example(document, rows, _WORD, label)
         if label == _ENTITIES:
-            labels = _unbracketed(file, numbers, labels)
-        yield Example(
-            tuple(row[_WORD] for row in cells), tuple(labels), document, numbers
-        )
+            labels = tuple(_unbracketed(file, example))
+            example = dataclasses.replace(example, labels=labels)
+        yield example
 
 
-def _unbracketed(
-    file: File, numbers: Sequence[int], cells: Sequence[str]
-) -> Iterator[str]:
+def _unbracketed(file: File, example: Example) -> Iterator[str]:
     kind = ""  # of the entity that is open
-    for number, cell in zip(numbers, cells, strict=True):
+    for number, cell in zip(example.lines, example.labels, strict=True):
         match = _BRACKETS.fullmatch(cell)
         begins, ends = match.groups("") if match else ("", "")
         if not match or (begins and kind) or (ends and not begins + kind):
@@ -401,7 +400,7 @@ def _unbracketed(
         yield f"{'B' if begins else 'I'}-{kind}" if kind else "O"
         kind = "" if ends else kind
     if kind:
-        file.fail(numbers[-1], f"the sentence ends within the entity {kind!r}")
+        file.fail(example.lines[-1], f"the sentence ends within the entity {kind!r}")
 
 
 def table(file: File) -> Iterator[Example]:
@@ -417,28 +416,23 @@ def table(file: File) -> Iterator[Example]:
         return next((names.index(name) for name in known if name in names), None)
 
     width = len(names)
-    token, label = places = _places(file, width, column(TOKEN), column(LABEL), 1)
+    places = _places(file, width, column(TOKEN), column(LABEL), 1)
     documents = column(_DOCUMENT)
     last = {place: "" for place in (column(_SENTENCE), documents) if place is not None}
     document = 0
     never = re.compile("(?!)")
     for _, rows in _sentences(file, ["", *lines], never, _at_tabs, width, places):
-        words: list[tuple[int, str, str]] = []
+        words: list[Row] = []
         for number, cells in rows:
             new = {place: cells[place] for place in last if cells[place].strip(" ")}
             changed = [place for place in new if new[place] != last[place]]
             if words and changed:
-                yield _example(document, words)
+                yield _example(document, words, *places)
                 words = []
             last |= new
             document += documents in changed
-            words.append((number, cells[token], cells[label]))
-        yield _example(document, words)
-
-
-def _example(document: int, words: Sequence[tuple[int, str, str]]) -> Example:
-    numbers, forms, labels = zip(*words, strict=True)
-    return Example(forms, labels, document, numbers)
+            words.append((number, cells))
+        yield _example(document, words, *places)
 
 
 # Formats of texts and spans
