@@ -87,15 +87,24 @@ def html(content: Value) -> str:
     )
     environment.filters |= {"number": report.number, "fixed": report.fixed}
     environment.globals |= {"report": report, "tiles": _tiles, "cells": _cells}
+    environment.globals |= {"learning": _learning, "loss": _loss, "bars": _bars}
+    environment.globals |= {"reliability": _reliability, "picture": _picture}
     environment.globals["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
     runs = [_OPTIONAL | run for run in content["runs"]]
+    by_type = {run["name"]: run["scores"]["by_type"] for run in runs}
+    is_few = len({kind for rows in by_type.values() for kind in rows}) <= 12
+    groups = {"By type": by_type} if is_few else {}
+    for part in runs[0]["groups"]:
+        groups[part] = {run["name"]: run["groups"].get(part, {}) for run in runs}
     return environment.get_template("page.html.j2").render(
         title=content["title"],
         comparisons=content.get("comparisons", ()),
         runs=runs,
         version=jaxner_version(),
-        drawings=[_drawn(run) for run in runs],
-        overlaid=_overlaid(runs) if len(runs) > 1 else {},
+        groups=groups,
+        tokens={
+            x["name"]: x["calibration"]["tokens"] for x in runs if x["calibration"]
+        },
     )
 
 
@@ -120,60 +129,37 @@ def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = ""
     return report.table(named, keys, note, heads=heads)
 
 
-def _drawn(run: Value) -> Value:
-    """Draws the available parts of one run."""
-    drawn: Value = {"learning": None, "loss": None}
-    drawn["pictures"] = [_picture(x) for x in run["pictures"]]
-    sides = {"before": run["calibration_before"], "after": run["calibration"]}
-    drawn["calibration"] = {x: _reliability(side) for x, side in sides.items() if side}
-    if run["learning"]:
-        drawn["learning"] = _learning({"dev": run})
-        losses = {"loss": [(x["epoch"], x.get("loss")) for x in run["learning"]]}
-        drawn["loss"] = _safe(drawings.curves(losses, "epoch", "loss"))
-    drawn["groups"] = {name: _bars({"F1": x}) for name, x in run["groups"].items()}
-    return drawn
+# --- Drawings, which the templates call for -------------------------------------------
 
 
-def _overlaid(runs: Sequence[Value]) -> Value:
-    """Draws the figures of several runs side by side."""
-    named = {run["name"]: run for run in runs}
-    drawn: Value = {"learning": None, "types": None}
-    tokens = {x: run["calibration"].get("tokens") for x, run in named.items()}
-    drawn["calibration"] = _reliability({x: y for x, y in tokens.items() if y})
-    if any(run["learning"] for run in runs):
-        drawn["learning"] = _learning(named)
-    by_type = {name: run["scores"]["by_type"] for name, run in named.items()}
-    if len({kind for rows in by_type.values() for kind in rows}) <= 12:
-        drawn["types"] = _bars(by_type)
-    drawn["groups"] = {
-        part: _bars({x: run["groups"].get(part, {}) for x, run in named.items()})
-        for part in runs[0]["groups"]
-    }
-    return drawn
-
-
-def _learning(runs: Mapping[str, Value]) -> Any:
+def _learning(runs: Sequence[Value]) -> str:
     """Draws the dev figure of each epoch, where it is defined."""
     lines = {}
-    for name, run in runs.items():
+    for run in runs:
         key = f"dev_{report.main_figure(run).lower()}"
-        lines[name] = [(epoch["epoch"], epoch.get(key)) for epoch in run["learning"]]
-    best = {name: run["best_epoch"] for name, run in runs.items()}
-    figure = report.main_figure(next(iter(runs.values())))
-    return _safe(drawings.curves(lines, "epoch", f"dev {figure} (%)", best=best))
+        points = [(epoch["epoch"], epoch.get(key)) for epoch in run["learning"]]
+        lines[run["name"]] = points
+    best = {run["name"]: run["best_epoch"] for run in runs}
+    figure = report.main_figure(runs[0])
+    return drawings.curves(lines, "epoch", f"dev {figure} (%)", best=best)
 
 
-def _bars(rows: Mapping[str, Mapping[str, Value]]) -> Any:
+def _loss(run: Value) -> str:
+    losses = [(epoch["epoch"], epoch.get("loss")) for epoch in run["learning"]]
+    return drawings.curves({"loss": losses}, "epoch", "loss")
+
+
+def _bars(rows: Mapping[str, Mapping[str, Value]]) -> str:
     """Draws the F1 of each group, for each name."""
     groups = list(dict.fromkeys(group for each in rows.values() for group in each))
     values = {
         name: [each[x]["f1"] if x in each else None for x in groups]
         for name, each in rows.items()
     }
-    return _safe(drawings.bars(groups, values, "F1 (%)"))
+    return drawings.bars(groups, values, "F1 (%)")
 
 
-def _reliability(sides: Mapping[str, Value]) -> Any:
+def _reliability(sides: Mapping[str, Value]) -> str:
     """Draws confidence and accuracy of the bins with enough predictions."""
     lines = {}
     for name, side in sides.items():
@@ -182,20 +168,11 @@ def _reliability(sides: Mapping[str, Value]) -> Any:
         points = zip(bins["confidence"], bins["accuracy"], bins["counts"], strict=True)
         lines[name] = [(x, y) for x, y, n in points if n and n >= enough]
     across, up = "predicted probability", "share that is right"
-    return _safe(drawings.curves(lines, across, up, diagonal=True)) if lines else None
+    return drawings.curves(lines, across, up, diagonal=True)
 
 
-def _picture(picture: Value) -> Value:
+def _picture(picture: Value) -> str:
     if picture["kind"] == "heat maps":
         names = ("maps", "rows", "columns", "label")
-        drawn = drawings.heat_maps(*(picture[name] for name in names))
-    else:
-        drawn = drawings.curves(*(picture[name] for name in ("lines", "across", "up")))
-    return picture | {"drawing": _safe(drawn)}
-
-
-def _safe(drawing: str) -> Any:
-    """Marks a drawing as safe HTML: matplotlib has already escaped its text."""
-    import markupsafe
-
-    return markupsafe.Markup(drawing)
+        return drawings.heat_maps(*(picture[name] for name in names))
+    return drawings.curves(*(picture[name] for name in ("lines", "across", "up")))
