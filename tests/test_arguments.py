@@ -187,12 +187,14 @@ def test_a_model_takes_weights_sentences_and_keys(params):
 def test_batches_are_made_of_sentences_and_their_labels():
     wrong = {
         "sentences": (3, "x", [3], WORDS),
-        "labels": (None, 3, [], [["O"]], [["B-LOC", "O"]]),  # the last breaks BIOES
+        # Of the last two, one breaks BIOES, and the other has an unknown type.
+        "labels": (None, 3, [], [["O"]], [["B-LOC", "O"]], [["S-PER", "O"]]),
         "batch_size": (None, 0, "x", 1.5, NAN),
         **{"num_shapes": ("x",), "documents": ("x",)},
     }
     right = {"sentences": [WORDS], "labels": [["O", "O"]], "batch_size": 2}
     fail_by(jaxner.Batches.of, wrong, vocabulary=VOCABULARY, **right)
+    fails(jaxner.Batches.of, VOCABULARY, [], [], batch_size=2)
 
 
 def test_what_is_no_option_is_not_checked():

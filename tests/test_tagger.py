@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models, runs, tagger
+from jaxner import models, runs
 from jaxner.errors import DamagedFileError
 
 TOKENS = ["Rome", "beat", "Milan", "in", "1996", "."]
@@ -79,19 +79,6 @@ def test_a_tagger_answers_by_methods(params):
         params, [TOKENS], constrained=True
     )
     assert params.entities(text) == jaxner.entities(params, text)
-
-
-def test_members_of_an_ensemble_keep_their_temperatures(params):
-    warm = dataclasses.replace(params, temperature=2.0)
-    pair = tagger.ensemble([params, warm])
-    assert pair.temperature.tolist() == [1, 2]
-    assert [float(pair.member(i).temperature) for i in (0, 1)] == [1, 2]
-    each = [jaxner.marginals(member, TOKENS) for member in (params, warm)]
-    mean = jaxner.marginals(pair, TOKENS)
-    np.testing.assert_allclose(mean, np.mean(each, axis=0), atol=1e-6)
-    for wrong in ([], [params, "runs/grn"], "runs/grn"):
-        with pytest.raises((TypeError, ValueError)):
-            tagger.ensemble(wrong)
 
 
 def test_a_saved_tagger_is_loaded_as_it_was(params, tmp_path):

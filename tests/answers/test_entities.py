@@ -230,6 +230,9 @@ def test_wrong_options_are_refused(params, pair):
     for kind, text, options in refused:
         with pytest.raises(kind):
             jaxner.entities(params, text, **options)
+    for wrong in ([], [params, "runs/grn"], "runs/grn"):
+        with pytest.raises((TypeError, ValueError)):
+            ensemble(wrong)
     with pytest.raises(ValueError, match=r"member\(0\)"):
         jaxner.entities(pair, "Rome fell", num_samples=3)
     with pytest.raises(ValueError, match=r"member\(0\)"):

@@ -3,14 +3,12 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxner.data import batching
 from jaxner.data.batching import Batches, Shape
-from jaxner.data.vocabulary import build, length, spell
-from jaxner.errors import InputError
+from jaxner.data.vocabulary import length, spell
 from jaxner.types import Caps, Pieces, Sentence
 from tests.sentences import spelled
 
@@ -255,12 +253,3 @@ def test_order_is_a_function_of_seed_and_epoch():
     assert order(5, 2) == np.random.default_rng((5, 2)).permutation(12).tolist()
     assert order(5, 2, skip=2) == order(5, 2)[8:]
     assert order(5, 1) != order(5, 2) != order(4, 2)
-
-
-def test_wrong_corpora_are_refused():
-    vocabulary, _ = build([["Rome"]], ["LOC"])
-    with pytest.raises(InputError):
-        make([])
-    for labels in ([["O"], ["O"]], [["O", "O"]], [["I-LOC"]], [["S-PER"]]):
-        with pytest.raises(InputError):
-            Batches.of(vocabulary, [["Rome"]], labels, batch_size=1)

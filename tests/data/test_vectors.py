@@ -213,23 +213,3 @@ def test_other_files_are_refused(tmp_path):
             vectors.read_contextual(tmp_path / name, TEXT)
     with pytest.raises(InputError, match="sentence 2: expected vectors of 1 token, g"):
         vectors.write_contextual(tmp_path / "a.npz", [arrays()[0]] * 3, TEXT)
-
-
-def test_vectors_must_fit_sentence_and_tagger(tmp_path):
-    tokens = ["a", "b"]
-    assert vectors.fitting(np.zeros((3, 2, 5)), tokens, (3, 5)).shape == (2, 3, 5)
-    assert vectors.fitting(None, tokens, None) is None
-    vectors.write_contextual(tmp_path / "dev.npz", arrays(3), TEXT)
-    lazy = vectors.read_contextual(tmp_path / "dev.npz", TEXT)[0]
-    assert vectors.fitting(lazy, TEXT[0], (3, 4)) is lazy
-    for array, sizes in (
-        (None, (3, 5)),
-        (np.zeros((2, 5)), None),
-        (np.zeros((2, 5)), (3, 5)),
-        (np.zeros((3, 5)), (1, 5)),
-        (np.full((2, 5), np.inf), (1, 5)),
-        (lazy, (2, 4)),
-        (lazy, (3, 5)),
-    ):
-        with pytest.raises(InputError):
-            vectors.fitting(array, tokens, sizes)

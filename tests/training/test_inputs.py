@@ -174,7 +174,7 @@ def test_files_are_scored_with_their_own_vectors(
 def test_vectors_that_do_not_suit_the_sentences(vector_run, params):
     tagger = jaxner.load(vector_run)
     right = np.zeros((3, 2, 5))
-    for vectors in (None, right[:, :1], right[:2]):
+    for vectors in (None, right[:, :1], right[:2], right[0], right + np.inf):
         with pytest.raises(ValueError, match=r"vectors|layers"):
             jaxner.tag(tagger, ["a", "b"], vectors=vectors)
     with pytest.raises(ValueError, match="one array of vectors per sentence"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import inference, models, tagger, tagging
+from jaxner import tagger
 from jaxner.checkpoints import Checkpoints
 from jaxner.data import corpora, schemes
 from jaxner.runs import Workdir
@@ -144,32 +144,21 @@ def dev(corpus):
 
 
 def test_an_ensemble_averages_the_marginals_of_its_members(together, dev):
+    """`test_entities` compares mixtures with enumeration, temperatures included."""
     folder, _ = together
     pair = jaxner.load(folder, seed="all")
-    assert len(pair) == 2
     members = [jaxner.load(folder, seed=seed) for seed in (3, 4)]
     for number, member in enumerate(members):
         assert jaxner.tag(pair.member(number), dev) == jaxner.tag(member, dev)
-    sentences = jaxner.encode(pair, dev)
-
-    @jax.jit
-    def marginals(tagger, sentence):
-        potentials = models.apply(tagger.model, tagger.weights, sentence)
-        return inference.marginals(potentials, sentence.mask)
-
-    each = [jax.vmap(marginals, (None, 0))(member, sentences) for member in members]
-    mean = np.mean(each, axis=0)
-    scores = jax.vmap(tagging.predict, (None, 0))(pair, sentences).potentials
-    chances = jax.nn.softmax(scores.emissions, axis=-1)
-    np.testing.assert_allclose(
-        np.where(sentences.mask[..., None], chances, 0), mean, atol=1e-5
-    )
-    expected = np.where(sentences.mask, mean.argmax(axis=-1), 0)
-    np.testing.assert_array_equal(jax.jit(jaxner.tag)(pair, sentences), expected)
-    labels = jaxner.tag(pair, dev)
-    names = pair.vocabulary.label_names
-    for row, row_labels in zip(expected, labels, strict=True):
-        assert [names[i] for i in row[: len(row_labels)]] == row_labels
+    each = zip(*(jaxner.marginals(member, dev) for member in members), strict=True)
+    means = [np.mean(rows, axis=0) for rows in each]
+    for ours, mean in zip(jaxner.marginals(pair, dev), means, strict=True):
+        np.testing.assert_allclose(ours, mean, atol=1e-5)
+    decode = pair.vocabulary.decode
+    expected = [decode(mean.argmax(axis=1).tolist()) for mean in means]
+    assert jaxner.tag(pair, dev) == expected
+    ids = jax.jit(jaxner.tag)(pair, jaxner.encode(pair, dev)).tolist()
+    assert [decode(r[: len(x)]) for r, x in zip(ids, expected, strict=True)] == expected
     for row_labels in jaxner.tag(pair, dev, constrained=True):
         assert not schemes.violations(row_labels, "BIOES")
 
