@@ -5,11 +5,13 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import jaxner
 import train
 from jaxner import inference
+from jaxner.training import optimizers
 from jaxner.types import FORBIDDEN, Potentials
 from tests import fence
 from tests.marks import slow
@@ -56,6 +58,23 @@ def test_a_chain_has_the_answers_of_the_scan(length, float64, accelerator, monke
             by_scan = answers_of(p, mask)
         for ours, theirs in zip(*map(jax.tree.leaves, (by_tree, by_scan)), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
+
+
+def test_a_gradient_is_clipped_by_one_sum(accelerator):
+    grads = {
+        "a": {"w": jnp.ones((2, 3))},
+        "b": {"w": 3 * jnp.ones(2), "u": jnp.ones(())},
+    }
+    for limit, scale in ((2.5, 0.5), (10.0, 1.0)):
+        clipped, _ = optimizers.clip_to(limit).update(grads, optax.EmptyState())
+        for ours, theirs in zip(*map(jax.tree.leaves, (clipped, grads)), strict=True):
+            np.testing.assert_allclose(ours, scale * theirs, rtol=1e-6)
+    norms = optimizers.part_norms(grads, ("a", "b"))
+    assert {k: round(float(v) ** 2, 4) for k, v in norms.items()} == {
+        "a": 6.0,
+        "b": 19.0,
+        "rest": 0.0,
+    }
 
 
 def test_a_long_chain_stays_exact_in_float32(accelerator):

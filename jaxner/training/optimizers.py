@@ -205,7 +205,7 @@ def _build(items: tuple[tuple[str, Any], ...], steps_per_epoch: int, num_epochs)
         raise ValueError(
             "optimizer.clip='parts' needs optimizer.parts and optimizer.clip_norm"
         )
-    clip = optax.clip_by_global_norm(clip_norm) if clip_norm else optax.identity()
+    clip = clip_to(clip_norm) if clip_norm else optax.identity()
 
     def of_part(section, options):
         tx = _single(section, options, steps_per_epoch, num_epochs)
@@ -278,6 +278,32 @@ def by_layer(decay: float, frozen: int) -> list[optax.GradientTransformation]:
     return [optax.stateless(update)]
 
 
+def norm(tree: Any) -> jax.Array:
+    """Returns the Euclidean norm of a tree; one sum on an accelerator, not one each."""
+
+    def whole(leaves):
+        rows = [jnp.ravel(leaf) for leaf in leaves]
+        return jnp.linalg.norm(jnp.concatenate([jnp.zeros(0), *rows]))
+
+    leaves = jax.tree.leaves(tree)
+    return jax.lax.platform_dependent(leaves, cpu=optax.tree.norm, default=whole)
+
+
+def clip_to(limit: float) -> optax.GradientTransformation:
+    """Returns `optax.clip_by_global_norm` by our `norm`."""
+
+    def update(updates, params=None):
+        del params
+        size = norm(updates)
+
+        def clip(leaf):
+            return jnp.where(size < limit, leaf, leaf / size.astype(leaf.dtype) * limit)
+
+        return jax.tree.map(clip, updates)
+
+    return optax.stateless(update)
+
+
 def part_of_each(params: Any, paths: Sequence[str]) -> Any:
     """Returns the part of every parameter: the longest path above it, or `REST`.
 
@@ -306,6 +332,6 @@ def part_norms(grads: Any, paths: Sequence[str]) -> dict[str, jax.Array]:
     labels = jax.tree.leaves(part_of_each(grads, paths))
     pairs = list(zip(jax.tree.leaves(grads), labels, strict=True))
     return {
-        path: optax.tree.norm([leaf for leaf, part in pairs if part == path])
+        path: norm([leaf for leaf, part in pairs if part == path])
         for path in (*paths, REST)
     }
