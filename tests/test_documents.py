@@ -1,6 +1,5 @@
 """Taggers of documents: labels, training, and initial weights."""
 
-import dataclasses
 import itertools
 
 import jax
@@ -15,7 +14,6 @@ from jaxner.data import batching, corpora, formats, schemes
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
 from jaxner.runs import Workdir
-from jaxner.training import corpus as training_corpus
 from tests import tiny
 from tests.models import draws
 
@@ -171,38 +169,6 @@ def test_a_run_on_documents(evaluated, tmp_path):
     )
     written = [list(e.labels) for e in examples]
     assert written == [schemes.convert(row, "BIO") for row in labels]
-
-
-def test_what_fits_is_taken_from_another_run():
-    """From a tagger of sentences to one of documents, which has one label more."""
-    old, new, told = tagger(CRF, 1, reads_documents=False), tagger(CRF, 2), []
-    names = ("O", "I-A", "B-A")  # as many labels, but others
-
-    def start(weights=old.weights, at=new, **changes):
-        vocabulary = dataclasses.replace(old.vocabulary, **changes)
-        source = weights, vocabulary
-        return training_corpus.start_from(
-            source, at.weights, at.vocabulary, told.append
-        )
-
-    other = tagger(CRF, 3, reads_documents=False)
-    for taken, head in (
-        (start(), new),
-        (start(at=other, label_names=names), other),
-        (start(at=other), old),
-    ):
-        params = {**old.weights["params"], "head": head.weights["params"]["head"]}
-        right = {"params": params, "frozen": old.weights["frozen"]}
-        jax.tree.map(np.testing.assert_array_equal, dict(taken), right)
-    assert "params/head/transitions" in told[0]
-    assert "params/encoder" not in told[0]
-    assert told[2].endswith("none")
-    start({**old.weights, "frozen": {}})  # lacks a collection: no harm
-    with pytest.raises(InputError, match="has other words or characters"):
-        start(words=("<pad>", "<unk>", "z"))
-    wrong = jax.tree.map(lambda leaf: leaf[None], old.weights)
-    with pytest.raises(InputError, match="No weights of the run"):
-        start(wrong)
 
 
 def test_batches_of_ones_own_are_documents():

@@ -37,7 +37,6 @@ from jaxner.models.model import represent as represent
 from jaxner.models.model import sample as sample
 from jaxner.models.model import sentence_key as sentence_key
 from jaxner.models.model import standardise_words as standardise_words
-from jaxner.models.model import transfer as transfer
 from jaxner.models.model import with_vectors as with_vectors
 from jaxner.models.representation import (
     Capitalisation,

@@ -273,20 +273,6 @@ def standardise_words(weights: Weights) -> Weights:
     return map_named(divide, weights)
 
 
-def transfer(weights: Weights, source: Weights) -> tuple[Weights, list[str]]:
-    """Returns weights, those of a source that fit filled in, and the other names."""
-    old, drawn = named(source), []
-
-    def take(name, leaf):
-        candidate = old.get(name)
-        if candidate is not None and candidate.shape == leaf.shape:
-            return candidate
-        drawn.append(name)
-        return leaf
-
-    return map_named(take, weights), drawn
-
-
 def character_readers(model: Model) -> list[Any]:
     """Returns the modules of a model that read characters."""
     refined = getattr(model.refinement, "representation", None)

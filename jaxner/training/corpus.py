@@ -36,9 +36,9 @@ from jaxner.data.vocabulary import UNKNOWN, Vocabulary, build, length, spell
 from jaxner.errors import InputError
 from jaxner.models import pretrained
 from jaxner.runs import Workdir
-from jaxner.training import environment
+from jaxner.training import environment, transfer
 from jaxner.training.cluster import ALONE, Placement
-from jaxner.types import LongWords, Pieces, Sentence, Weights, WordVectors
+from jaxner.types import LongWords, Pieces, Sentence, WordVectors
 from jaxner.wording import counted
 
 if TYPE_CHECKING:
@@ -180,13 +180,21 @@ class Data(NamedTuple):
     vectors: WordVectors | None
     sentences: list[Sentence]
     labels: list[np.ndarray]
+    train: Split
     dev: Split
-    words: frozenset[str]
     record: dict[str, Any]
 
 
-def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> Data:
+def load_data(
+    options: Mapping[str, Any],
+    *,
+    word_dim: int | None,
+    log: Log,
+    old: Vocabulary | None = None,
+) -> Data:
     """Returns the data of a run; `word_dim` is the length of the model's word vectors.
+
+    `old` is the vocabulary of a run that this one learns on from.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -217,7 +225,7 @@ def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> 
             line += f"; skipped {counted(vectors.malformed, 'malformed row')} and "
             line += counted(vectors.duplicates, "repeated word")
         log("\n  ".join([line, *vectors.notes]))
-    vocabulary, aligned = build_vocabulary(options, train, vectors, log)
+    vocabulary, aligned = build_vocabulary(options, train, vectors, log, old)
     log_unknown_types(dev, vocabulary, log)
     sentences, labels = encode_split(train, vocabulary)
 
@@ -236,7 +244,7 @@ def load_data(options: Mapping[str, Any], *, word_dim: int | None, log: Log) -> 
             "seed": options["split_seed"],
             "first_lines": lines,
         }
-    return Data(vocabulary, aligned, sentences, labels, dev, train.words(), record)
+    return Data(vocabulary, aligned, sentences, labels, train, dev, record)
 
 
 def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
@@ -251,11 +259,16 @@ def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
 
 
 def build_vocabulary(
-    options: Mapping[str, Any], train: Split, vectors: Vectors | None, log: Log
+    options: Mapping[str, Any],
+    train: Split,
+    vectors: Vectors | None,
+    log: Log,
+    old: Vocabulary | None = None,
 ) -> tuple[Vocabulary, WordVectors | None]:
     """Returns the vocabulary of the training split, and its word vectors.
 
-    It also has the sizes of precomputed vectors, and an encoder's pieces.
+    It also has the sizes of precomputed vectors, an encoder's pieces, and what `old`
+    has.
 
     Raises:
         FileNotFoundError, ImportError, InputError: Every word would be unknown; vectors
@@ -272,7 +285,7 @@ def build_vocabulary(
         least = without
     vocabulary, aligned = build(
         [example.tokens for example in train.examples],
-        train.types(),
+        _all_types(train, old, log),
         scheme=options["scheme"],
         vectors=vectors,
         documents=options["unit"] == "document",
@@ -318,7 +331,20 @@ def build_vocabulary(
         vocabulary = dataclasses.replace(
             vocabulary, pieces=cut, encoder_sizes=attributes
         )
+    if old is not None:
+        vocabulary, aligned = transfer.extend(vocabulary, aligned, old, log)
     return vocabulary, aligned
+
+
+def _all_types(train: Split, old: Vocabulary | None, log: Log) -> list[str]:
+    """Returns the types of the training split, and those of an old vocabulary."""
+    types, known = train.types(), [] if old is None else transfer.types_of(old)
+    if known and not {*types} & {*known}:
+        log(
+            f"WARNING  {train.path} has the types {', '.join(types)}, the run in "
+            f"--config.init_from {', '.join(known)}: if some mean the same, rename them"
+        )
+    return sorted({*types, *known})
 
 
 def encode_split(
@@ -349,36 +375,6 @@ def encode_split(
     return batching.joined(numbers, sentences, labels, separator)
 
 
-def start_from(
-    trained: tuple[Weights, Vocabulary],
-    weights: Weights,
-    vocabulary: Vocabulary,
-    log: Log,
-) -> Weights:
-    """Returns weights copied from a trained run where names and shapes agree.
-
-    Heads keep their drawn weights if the labels differ. The optimizer starts fresh; in
-    the code of Strubell et al. (2017) it continues.
-    """
-    source, old = trained
-    known = ("words", "chars", "pieces")
-    if any(getattr(old, name) != getattr(vocabulary, name) for name in known):
-        raise InputError(
-            f"The run in --config.init_from has other words or characters ({old!r}) "
-            f"than this run ({vocabulary!r}), so its weights do not fit. Train it on "
-            "the same data, with the same vectors and look-up rules."
-        )
-    if old.label_names != vocabulary.label_names:
-        params = {k: v for k, v in source["params"].items() if "head" not in k}
-        source = {**source, "params": params}
-    merged, names = models.transfer(weights, source)
-    drawn = [name for name in names if name.startswith("params/")]
-    if len(drawn) == len(jax.tree.leaves(weights["params"])):
-        raise InputError("No weights of the run in --config.init_from fit this model")
-    log(f"Started from trained weights; freshly drawn: {', '.join(drawn) or 'none'}")
-    return merged
-
-
 # --- On the devices -------------------------------------------------------------------
 
 
@@ -391,12 +387,21 @@ class Arrays(NamedTuple):
         tokens: First token of each sentence, and their number. The last sentence, which
             pads blocks, has none.
         windows: The same of windows of word pieces.
+        kept: What `transfer.kept` returned, for a run that learns on.
     """
 
     text: Sentence
     labels: Int[AnyArray, " N"]
     tokens: Int[AnyArray, "2 S"]
     windows: Int[AnyArray, "2 S"] | None = None
+    kept: Float[AnyArray, "N L"] | None = None
+
+
+class Gold(NamedTuple):
+    """Label ids of a block, and what an old tagger says of its tokens."""
+
+    labels: Int[AnyArray, "B T"]
+    kept: Float[AnyArray, "B T L"]
 
 
 class Block(NamedTuple):
@@ -426,10 +431,11 @@ class Size(NamedTuple):
     pieces: batching.PieceShape | None = None
 
 
-def take(
-    arrays: Arrays, block: Block, size: Size
-) -> tuple[Sentence, Int[Array, "B T"]]:
-    """Returns the padded sentences of a block and their labels; works under `jit`."""
+def take(arrays: Arrays, block: Block, size: Size) -> tuple[Sentence, Any]:
+    """Returns the padded sentences of a block and their labels; works under `jit`.
+
+    The labels are `[B, T]`, or `Gold` if the arrays have `kept`.
+    """
     text = arrays.text
     places, mask = _spread(arrays.tokens, block.rows, size.shape.tokens)
     batch = Sentence(
@@ -456,7 +462,10 @@ def take(
             jnp.where(positions < 0, -1, moved),
         )
         batch = batch._replace(pieces=cut)
-    return batch, _at(arrays.labels, places, mask)
+    labels = _at(arrays.labels, places, mask)
+    if arrays.kept is None:
+        return batch, labels
+    return batch, Gold(labels, _at(arrays.kept, places, mask))
 
 
 def _ranges(counts: Iterable[int]) -> np.ndarray:
@@ -483,7 +492,8 @@ class Corpus:
     """The training text on the devices, and its batches; its sentences are not padded.
 
     `vectors_on_device` None puts precomputed vectors there if they need at most a
-    quarter of an accelerator's memory. `options` are those of `Batches`.
+    quarter of an accelerator's memory. `kept` is that of `Arrays`, by sentence.
+    `options` are those of `Batches`.
 
     Attributes:
         sizes: Padded sizes of blocks, ascending.
@@ -496,6 +506,7 @@ class Corpus:
         model: models.Model,
         *,
         vectors_on_device: bool | None = None,
+        kept: Sequence[np.ndarray] | None = None,
         place: Placement = ALONE,
         **options: Any,
     ):
@@ -517,6 +528,7 @@ class Corpus:
             np.concatenate(labels).astype(np.int32),
             _ranges(map(len, labels)),
             _ranges(len(p.windows) for p in cut) if cut else None,
+            None if kept is None else np.concatenate(kept),
         )
         self.arrays = place.everywhere(jax.tree.map(jnp.asarray, arrays))
         self.sizes = []

@@ -20,7 +20,14 @@ from jaxner.arguments import check_mapping
 from jaxner.errors import InputError
 from jaxner.fields import OneOf, Weight, check_fields
 from jaxner.models import Keys
-from jaxner.types import AnyPotentials, Potentials, Sentence, Weights, batch_axes
+from jaxner.types import (
+    FORBIDDEN,
+    AnyPotentials,
+    Potentials,
+    Sentence,
+    Weights,
+    batch_axes,
+)
 
 REDUCTIONS = ("sentence", "token", "sum")
 """How a batch's losses combine: mean over sentences, mean over tokens, or sum."""
@@ -46,6 +53,11 @@ class Objective:
         dropout_penalty_form: One of `DROPOUT_PENALTIES`.
         orthogonality: Weight of `orthogonality`; 0 for none.
         orthogonality_form: One of `ORTHOGONALITY_FORMS`.
+        retain: Weight of the cross-entropy to the labels of the run in `init_from`, at
+            each token (Monaikul et al., AAAI 2021); 0 for none.
+        partial: Whether O in the data may be any type that only that run knows.
+        hidden_labels: Labels of these types.
+        new_labels: Labels that only this run knows.
     """
 
     reduction: Annotated[str, OneOf(REDUCTIONS)] = "sentence"
@@ -54,6 +66,10 @@ class Objective:
     dropout_penalty_form: Annotated[str, OneOf(DROPOUT_PENALTIES)] = "strubell"
     orthogonality: Weight = 0.0
     orthogonality_form: Annotated[str, OneOf(ORTHOGONALITY_FORMS)] = "pairs"
+    retain: Weight = 0.0
+    partial: bool = False
+    hidden_labels: Annotated[tuple[int, ...], fields.DERIVED] = ()
+    new_labels: Annotated[tuple[int, ...], fields.DERIVED] = ()
 
     def __post_init__(self):
         check_fields(self)
@@ -70,11 +86,41 @@ class Objective:
 
 
 def negative_log_likelihood(
-    potentials: AnyPotentials, labels: Int[Array, " T"], mask: Bool[Array, " T"]
+    potentials: AnyPotentials,
+    labels: Int[Array, " T"],
+    mask: Bool[Array, " T"],
+    hidden: tuple[int, ...] = (),
 ) -> Float[Array, ""]:
-    """Returns -log p(labels | sentence), in nats; 0 for a sentence without tokens."""
-    gold = inference.score(potentials, labels, mask)
-    return inference.log_partition(potentials, mask) - gold
+    """Returns -log p(labels | sentence), in nats; 0 for a sentence without tokens.
+
+    With `hidden`, label 0 (O) stands for itself or one of these, and p is the sum over
+    all labellings that agree.
+    """
+    total = inference.log_partition(potentials, mask)
+    if not hidden or not isinstance(potentials, Potentials):
+        return total - inference.score(potentials, labels, mask)
+    emissions = potentials.emissions
+    may_be = jnp.zeros(emissions.shape[1], bool).at[jnp.array((0, *hidden))].set(True)
+    own = jax.nn.one_hot(labels, emissions.shape[1], dtype=bool)
+    agrees = jnp.where((labels == 0)[:, None], may_be[None], own)
+    allowed = potentials._replace(emissions=jnp.where(agrees, emissions, FORBIDDEN))
+    return total - inference.log_partition(allowed, mask)
+
+
+def forgetting(
+    potentials: AnyPotentials,
+    kept: Float[Array, "T L"],
+    mask: Bool[Array, " T"],
+    new: tuple[int, ...],
+) -> Float[Array, ""]:
+    """Returns the cross-entropy of marginals to those of an old tagger, in nats.
+
+    Labels that are `new` count as label 0 (O), as the old tagger would say.
+    """
+    chances = inference.marginals(potentials, mask)
+    folded = chances.at[:, 0].add(chances[:, jnp.array(new, int)].sum(axis=1))
+    logs = jnp.log(jnp.maximum(folded, jnp.finfo(folded.dtype).tiny))
+    return -jnp.sum(jnp.where(mask, jnp.sum(kept * logs, axis=1), 0.0))
 
 
 def dropout_gap(
@@ -199,7 +245,7 @@ def sentence_loss(
     model: models.Model,
     weights: Weights,
     batch: Sentence,
-    labels: Int[Array, "B T"],
+    labels: Any,
     rows: Int[Array, " B"],
     key: Array | None,
     objective: Objective,
@@ -207,7 +253,8 @@ def sentence_loss(
 ) -> Float[Array, ""]:
     """Returns the terms that are sums over sentences, for a batch or a part of it.
 
-    `rows`, the index of each sentence in its batch, determines its dropout masks.
+    `labels` are `[B, T]`, perhaps with what an old tagger says, `[B, T, L]`. `rows`,
+    the index of each sentence in its batch, determines its dropout masks.
     """
     losses, gaps = _sentence_terms(model, weights, batch, labels, rows, key, objective)
     size = {"sum": 1, "token": sizes.tokens, "sentence": sizes.sentences}
@@ -230,9 +277,14 @@ def _sentence_terms(model, weights, batch, labels, rows, key, objective):
 
     def terms(weights, sentence, labels, keys):
         stages, _ = models.apply_stages(model, weights, sentence, keys)
+        ids, kept = labels if isinstance(labels, tuple) else (labels, None)
+        hidden, mask = objective.hidden_labels, sentence.mask
         loss = over_stages(
-            lambda p: negative_log_likelihood(p, labels, sentence.mask), stages
+            lambda p: negative_log_likelihood(p, ids, mask, hidden), stages
         )
+        if kept is not None:
+            old = forgetting(stages[-1], kept, mask, objective.new_labels)
+            loss += objective.retain * old
         if not objective.dropout_penalty or keys is None:
             return loss, jnp.zeros(())
         # Both passes see the same words.

@@ -230,7 +230,9 @@ def _combined(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     )
     for part, option in (("vectors", "contextual"), ("bert", "pretrained")):
         has_part, has_file = parts.get(part) is not None, bool(data.get(option))
-        yield f"model.representation.{part} needs data.{option}", has_part > has_file
+        learns_on = part == "bert" and bool(config.get("init_from"))
+        is_there = has_file or learns_on  # from the old run
+        yield f"model.representation.{part} needs data.{option}", has_part > is_there
         yield f"data.{option} needs model.representation.{part}", has_file > has_part
     encoders = list(options.encoder_sections("", model["encoder"]))
     yield (
@@ -244,12 +246,17 @@ def _combined(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             and not any(hasattr(each.module, "forget_bias") for each in encoders)
         ),
     )
+    for option in ("retain", "partial"):
+        is_wrong = objective.get(option) and not config.get("init_from")
+        yield f"objective.{option} needs init_from", is_wrong
     # Its scores of labels depend on earlier labels.
     drafts = model.get("mc_dropout") or {}
     for option, is_set in (
         ("model.refinement", model.get("refinement") is not None),
         ("model.mc_dropout.num_samples", drafts.get("num_samples")),
         ("objective.dropout_penalty", objective.get("dropout_penalty")),
+        ("objective.retain", objective.get("retain")),
+        ("objective.partial", objective.get("partial")),
         ("data.unit=document", data["unit"] == "document"),
     ):
         yield (

@@ -64,7 +64,7 @@ def loss_and_gradient(
     params: Any,
     frozen: Any,
     batch: Sentence,
-    labels: Int[Array, "B T"],
+    labels: Any,
     rows: Int[Array, " B"],
     key: Array,
 ):

@@ -32,6 +32,7 @@ from jaxner.training import (
     seeds,
     signals,
     step,
+    transfer,
 )
 from jaxner.training import corpus as corpora
 from jaxner.wording import counted
@@ -110,19 +111,37 @@ def train(
         environment.check_same_config(folder, each.to_dict())
     words = config.model.representation.words
     with monitor.waiting(console, "Reading the data"):
+        old, before = None, None
+        if config.init_from:
+            is_begun = top.is_begun()  # then the vocabulary has what the old one has
+            if config.objective.retain or not is_begun:
+                old = tagging.load(config.init_from)
+            before = top.vocabulary() if old is None else old.vocabulary
         data = corpora.load_data(
-            config.data.to_dict(), word_dim=words and words.dim, log=console.print
+            config.data.to_dict(),
+            word_dim=words and words.dim,
+            log=console.print,
+            old=before,
         )
     environment.check_same_data(top, data.record, data.vocabulary)
     names = corpora.splits_to_score(config.data.to_dict(), console.print)
     rule = config.evaluation.rule
-    task = Task(config.data.scheme, rule=rule, known_words=data.words)
+    task = Task(config.data.scheme, rule=rule, known_words=data.train.words())
 
     # --- Model, batches, optimizer and state
     with monitor.waiting(console, "Building the model"):
         place = cluster.placement(config.num_devices, len(configs))
         model = tagger.build(data.vocabulary, **config.model.to_dict())
-        drawn = [initial_weights(each, data, model, top) for each in configs]
+        source = None if top.is_begun() else old
+        drawn = [initial_weights(each, data, model, source) for each in configs]
+        objective = objectives.Objective.of(config.objective.to_dict())
+        kept = None
+        if before is not None:
+            ids = np.concatenate(data.labels)
+            objective = transfer.with_types(objective, data.vocabulary, before, ids)
+        if old is not None and objective.retain:
+            text = [example.tokens for example in data.train.examples]
+            kept = transfer.kept(old, text, data.vocabulary)
         # Drawn vectors add to the deviation by which vectors are divided.
         is_shared = is_single or not config.data.standardise_vectors
         frozen = [weights["frozen"] for weights in drawn]
@@ -137,6 +156,7 @@ def train(
             num_shapes=config.data.num_shapes,
             pool=config.pool,
             vectors_on_device=config.data.vectors_on_device,
+            kept=kept,
             place=place,
         )
         steps = corpus.batches.num_batches
@@ -144,10 +164,11 @@ def train(
         recipe = step.Recipe(
             model,
             optimizers.build(optimizer, steps, config.num_epochs),
-            objectives.Objective.of(config.objective.to_dict()),
+            objective,
             objectives.Sizes(config.batch_size, corpus.batches.mean_tokens),
             tuple(optimizer.get("parts") or ()),
         )
+        hidden = [data.vocabulary.label_names[i] for i in objective.hidden_labels]
         state = _begin([weights["params"] for weights in drawn], recipe)
         keys = [jax.random.fold_in(jax.random.key(c.seed), 1) for c in configs]
     size = sum(leaf.size for leaf in jax.tree.leaves(drawn[0]["params"]))
@@ -235,7 +256,8 @@ def train(
                         weights = {"params": place.restart(state.params, i)}
                         weights["frozen"] = place.everywhere(frozen[i])
                         taggers.append(Tagger(weights, model, data.vocabulary))
-                    scores = [_score(each, data.dev, config, task) for each in taggers]
+                    how = config, task, hidden
+                    scores = [_score(each, data.dev, *how) for each in taggers]
             if scores:
                 epoch += 1
                 sums = jax.tree.map(np.asarray, state.sums)
@@ -279,30 +301,29 @@ def train(
     # --- The only place that opens the test split
     del state, take_step, corpus
     return [
-        final_scores(each, folder, names, task, place)
+        final_scores(each, folder, names, task, place, hidden)
         for each, folder in zip(configs, folders, strict=True)
     ]
 
 
 def initial_weights(
-    config: Any, data: corpora.Data, model: models.Model, top: Workdir
+    config: Any, data: corpora.Data, model: models.Model, old: Tagger | None
 ) -> Any:
     """Returns the weights of a config before its first step.
 
-    Those of `init_from` are read only for a run that has no checkpoint in `top`.
+    `old` is the tagger of `init_from`, if its weights are to be taken.
     """
     weights = models.init(model, jax.random.key(config.seed))
     if data.vectors is not None:
         weights = models.with_vectors(weights, data.vectors)
         if config.data.standardise_vectors:
             weights = models.standardise_words(weights)
-    if config.data.pretrained:
+    if config.data.pretrained and old is None:
         encoder = model.representation.bert.encoder  # pyright: ignore[reportAttributeAccessIssue]
         weights = pretrained.fill(weights, config.data.pretrained, encoder)
-    if config.init_from and not top.is_begun():
-        trained = tagging.load(config.init_from)
-        source = trained.weights, trained.vocabulary
-        weights = corpora.start_from(source, weights, data.vocabulary, console.print)
+    if old is not None:
+        build = functools.partial(tagger.build, **config.model.to_dict())
+        weights = transfer.start(old, weights, data.vocabulary, build, console.print)
     return weights
 
 
@@ -317,9 +338,12 @@ def _begin(params: Sequence[Any], recipe: step.Recipe) -> step.State:
     return jax.vmap(begin)(_stacked(params))
 
 
-def _score(params: Tagger, dev: Any, config: Any, task: Task) -> Any:
+def _score(
+    params: Tagger, dev: Any, config: Any, task: Task, hidden: Sequence[str]
+) -> Any:
     constrained = config.evaluation.constrained
     gold, predicted = tagging.label_split(params, dev, constrained=constrained)
+    predicted = transfer.without(predicted, hidden)
     return task.score([example.tokens for example in dev.examples], gold, predicted)
 
 
@@ -430,6 +454,7 @@ def final_scores(
     names: Sequence[str],
     task: Task,
     place: cluster.Placement,
+    hidden: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Scores splits with a run's best checkpoint; writes and returns `result.json`.
 
@@ -447,6 +472,7 @@ def final_scores(
         constrained = config.evaluation.constrained
         with monitor.waiting(console, f"Scoring {name}"):
             labels = tagging.label_split(params, split, constrained=constrained)
+            labels = labels[0], transfer.without(labels[1], hidden)
         tokens = [example.tokens for example in split.examples]
         scores = task.score(tokens, *labels, rule="seqeval")
         about: dict[str, Any] = {"sha256": split.sha256, "notes": split.notes}

@@ -1,0 +1,232 @@
+"""Learning on: a run that starts from the weights of another, on other data.
+
+The new vocabulary has everything that the old one has, and what is new in the data.
+Rows of weights follow their words, characters and labels; rows of new ones are drawn.
+Old types of entities are kept by two terms of the loss, see `Objective`.
+
+Shape letters: `T` tokens, `L` labels of the new tagger.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxner import models
+from jaxner.answers import probabilities
+from jaxner.data import schemes
+from jaxner.data.vocabulary import SEPARATOR, Vocabulary
+from jaxner.errors import InputError
+from jaxner.models.model import map_named, named
+from jaxner.tagger import Tagger
+from jaxner.training.objectives import Objective
+from jaxner.types import Weights, WordVectors
+from jaxner.wording import counted
+
+Log = Callable[[str], object]
+_SPECIAL = 2  # padding and the unknown come first, among words and characters
+_WORDS = "/words/trained", "/words/vectors"
+
+
+def types_of(vocabulary: Vocabulary) -> list[str]:
+    """Returns the types of entities, or the tags, of a vocabulary."""
+    names = [name for name in vocabulary.label_names if name != SEPARATOR]
+    if vocabulary.scheme == schemes.TAGS:
+        return names
+    return sorted({schemes.parse(name)[1] for name in names if name != "O"})
+
+
+def extend(
+    vocabulary: Vocabulary,
+    vectors: WordVectors | None,
+    old: Vocabulary,
+    log: Log,
+) -> tuple[Vocabulary, WordVectors | None]:
+    """Returns a vocabulary, and its vectors, with what it lacks of an old one.
+
+    Words that only the old one has join the frozen ones, since no gradient reaches
+    them. `vocabulary` has the old types already; without pieces, it gets the old ones.
+
+    Raises:
+        InputError: The old one has another scheme, or other pieces.
+    """
+    if old.scheme != vocabulary.scheme:
+        raise InputError(
+            f"The run in --config.init_from has {old.scheme} labels, this one "
+            f"{vocabulary.scheme}: set --config.data.scheme={old.scheme}"
+        )
+    if vocabulary.pieces is None and old.pieces is not None:
+        sizes = old.encoder_sizes
+        vocabulary = dataclasses.replace(vocabulary, pieces=old.pieces)
+        vocabulary = dataclasses.replace(vocabulary, encoder_sizes=sizes)
+    if vocabulary.pieces != old.pieces:
+        raise InputError(
+            "The run in --config.init_from has another pretrained encoder: leave "
+            "--config.data.pretrained out"
+        )
+    known = {*vocabulary.words}
+    missing = [word for word in old.words[_SPECIAL:] if word not in known]
+    unknown = {*vocabulary.words} - {*old.words}
+    chars = [char for char in vocabulary.chars if char not in {*old.chars}]
+    types = sorted({*types_of(vocabulary)} - {*types_of(old)})
+    log(
+        f"New beside the run in --config.init_from: {counted(len(unknown), 'word')}, "
+        f"{counted(len(chars), 'character')}, types {', '.join(types) or 'none'}"
+    )
+    if vectors is not None:
+        rows = np.zeros((len(missing), vectors.frozen.shape[1]), np.float32)
+        vectors = vectors._replace(frozen=np.concatenate([vectors.frozen, rows]))
+    changes: Any = {
+        "words": (*vocabulary.words, *missing),
+        "chars": (*old.chars, *chars),
+    }
+    return dataclasses.replace(vocabulary, **changes), vectors
+
+
+def start(
+    old: Tagger,
+    weights: Weights,
+    vocabulary: Vocabulary,
+    build: Callable[[Vocabulary], Any],
+    log: Log,
+) -> Weights:
+    """Returns drawn weights with those of an old tagger in their places.
+
+    `build` makes the model of a vocabulary. The optimizer starts fresh; in the code of
+    Strubell et al. (2017) it continues.
+
+    Raises:
+        InputError: No weights of the old tagger fit.
+    """
+    sources, drawn = named(old.weights), []
+    kinds = _kinds(build, vocabulary)
+    places = {
+        "chars": _places(vocabulary.chars, old.vocabulary.chars),
+        "labels": _places(vocabulary.label_names, old.vocabulary.label_names),
+    }
+    words = _places(vocabulary.words, old.vocabulary.words)
+    count = vocabulary.num_trained
+
+    def take(name: str, leaf: Any) -> Any:
+        source, kind = sources.get(name), kinds.get(name, {})
+        rows = {axis: places[k] for axis, k in kind.items()}
+        if name.endswith(_WORDS):
+            # A word may have moved between the trained and the frozen ones.
+            place, _, table = name.partition("/")[2].rpartition("/")
+            tables = (f"params/{place}/trained", f"frozen/{place}/vectors")
+            both = [sources[table] for table in tables if table in sources]
+            source = np.concatenate(both) if both else None
+            rows = {0: words[:count] if table == "trained" else words[count:]}
+        if source is None or not _fits(leaf.shape, source.shape, rows):
+            drawn.append(name)
+            return leaf
+        if not rows:
+            return source
+        indices = [np.arange(size) for size in leaf.shape]
+        for axis, index in rows.items():
+            indices[axis] = index
+        there = np.ix_(*(np.flatnonzero(row >= 0) for row in indices))
+        filled = np.array(leaf)
+        filled[there] = np.asarray(source)[np.ix_(*(row[row >= 0] for row in indices))]
+        return jnp.asarray(filled)
+
+    merged = map_named(take, weights)
+    drawn = [name for name in drawn if name.startswith("params/")]
+    if len(drawn) == len(jax.tree.leaves(weights["params"])):
+        raise InputError("No weights of the run in --config.init_from fit this model")
+    log(f"Started from trained weights; freshly drawn: {', '.join(drawn) or 'none'}")
+    return merged
+
+
+def _places(new: Sequence[str], old: Sequence[str]) -> np.ndarray:
+    """Returns where each new name is among the old ones, or -1."""
+    index = {name: i for i, name in enumerate(old)}
+    return np.array([index.get(name, -1) for name in new], int)
+
+
+def _fits(new: tuple[int, ...], old: tuple[int, ...], rows: Any) -> bool:
+    sizes = zip(new, old, strict=len(new) == len(old))
+    same = all(a == b for axis, (a, b) in enumerate(sizes) if axis not in rows)
+    return len(new) == len(old) and same
+
+
+def _kinds(build: Callable[[Vocabulary], Any], vocabulary: Vocabulary):
+    """Returns which axes of which weights have a row for each label or character.
+
+    They are those that grow with one more.
+    """
+
+    def shapes(vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
+        start = functools.partial(models.init, build(vocabulary))
+        weights = named(jax.eval_shape(start, jax.random.key(0)))
+        return {name: leaf.shape for name, leaf in weights.items()}
+
+    names, chars = vocabulary.label_names, vocabulary.chars
+    first, rest = names[:1], names[1:]
+    larger = {
+        "labels": dataclasses.replace(vocabulary, label_names=(*first, "\0", *rest)),
+        "chars": dataclasses.replace(vocabulary, chars=(*chars, "\0")),
+    }
+    plain, kinds = shapes(vocabulary), {}
+    for kind, grown in larger.items():
+        for name, shape in shapes(grown).items():
+            pairs = enumerate(zip(plain[name], shape, strict=True))
+            axes = {axis: kind for axis, (a, b) in pairs if a != b}
+            kinds[name] = kinds.get(name, {}) | axes
+    return kinds
+
+
+# --- Old types ------------------------------------------------------------------------
+
+
+def with_types(
+    objective: Objective, vocabulary: Vocabulary, old: Vocabulary, ids: np.ndarray
+) -> Objective:
+    """Returns an objective that knows which types are new, and which the data lack.
+
+    `ids` are the label ids of the training data.
+    """
+    if not (objective.retain or objective.partial):
+        return objective
+    if vocabulary.scheme == schemes.TAGS or vocabulary.reads_documents:
+        raise InputError(
+            "--config.objective.retain and .partial are for entities in sentences"
+        )
+    names = vocabulary.label_names
+    labelled = {schemes.parse(names[i])[1] for i in np.unique(ids) if names[i] != "O"}
+    known = {*types_of(old)}
+    types = [None if name == "O" else schemes.parse(name)[1] for name in names]
+    numbered = [(i, kind) for i, kind in enumerate(types) if kind is not None]
+    hidden = [i for i, kind in numbered if kind not in labelled and objective.partial]
+    new = [i for i, kind in numbered if kind not in known]
+    return dataclasses.replace(
+        objective, hidden_labels=tuple(hidden), new_labels=tuple(new)
+    )
+
+
+def kept(
+    old: Tagger, sentences: Sequence[Sequence[str]], vocabulary: Vocabulary
+) -> list[np.ndarray]:
+    """Returns the old tagger's probabilities of the new tagger's labels, [T, L] each.
+
+    Labels that it does not know have none.
+    """
+    places = _places(old.vocabulary.label_names, vocabulary.label_names)
+    rows = []
+    for chances in probabilities.marginals(old, sentences):
+        row = np.zeros((len(chances), len(vocabulary.label_names)), np.float32)
+        row[:, places] = chances
+        rows.append(row)
+    return rows
+
+
+def without(labels: Sequence[Sequence[str]], hidden: Sequence[str]) -> list[list[str]]:
+    """Returns labels with O in the place of those that the data do not mark."""
+    names = {*hidden}
+    return [["O" if label in names else label for label in row] for row in labels]

@@ -1,0 +1,272 @@
+"""Learning on: rows follow their names, and old types are kept."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner import inference, models
+from jaxner.data import corpora, formats
+from jaxner.errors import InputError
+from jaxner.models.model import named
+from jaxner.tagger import Tagger
+from jaxner.training import objectives, train, transfer
+from jaxner.training.objectives import Objective
+from tests import tiny
+from tests.inference import enumeration
+from tests.models import draws
+
+ENCODER = {"name": "bilstm", "hidden_dim": 3}
+WORDS = {"dim": 4}
+
+
+def tagger(text, types, seed=0, documents=False, **parts):
+    """A tagger of random weights."""
+    vocabulary, _ = jaxner.build_vocabulary(
+        text, types, scheme="BIO", documents=documents
+    )
+    build = builder(**parts)
+    model = build(vocabulary)
+    return Tagger(draws.weights_of(model, seed=seed), model, vocabulary), build
+
+
+def builder(head="crf", encoder=ENCODER, **parts):
+    chars = {"name": "cnn", "dim": 3, "num_filters": 3}
+    representation = {"words": WORDS, "chars": chars}
+    options = {"representation": representation, "encoder": encoder} | parts
+    return functools.partial(jaxner.build, head={"name": head}, **options)
+
+
+PAIRS = {
+    "crf": {},
+    "softmax": {"head": "softmax"},
+    "seq2seq": {"head": "seq2seq"},
+    "lan": {"head": "scores", "encoder": {"name": "lan", "num_layers": 1}},
+    "uanet": {
+        "head": "softmax",
+        "refinement": {"num_layers": 1, "num_heads": 2, "head_dim": 4, "label_dim": 5},
+    },
+}
+
+
+@pytest.mark.parametrize("system", PAIRS)
+def test_rows_follow_words_characters_and_labels(system):
+    """A word that was trained may be frozen now, and the other way round."""
+    old, _ = tagger([["Rome", "fell", "so"]], ["LOC", "PER"], **PAIRS[system])
+    drawn, build = tagger(
+        [["Rome", "rose", "é"]], ["LOC", "ORG", "PER"], 1, **PAIRS[system]
+    )
+    told = []
+    vocabulary, _ = transfer.extend(drawn.vocabulary, None, old.vocabulary, told.append)
+    assert vocabulary.words[-2:] == ("fell", "so")
+    assert vocabulary.num_trained == 5
+    assert set(vocabulary.chars) == {*old.vocabulary.chars, *drawn.vocabulary.chars}
+    assert "2 words, 2 characters, types ORG" in told[0]
+    model = build(vocabulary)
+    weights = draws.weights_of(model, seed=2)
+    new = transfer.start(old, weights, vocabulary, build, told.append)
+    assert told[1].endswith("freshly drawn: none")
+    # The old tagger's answers to old words, but for the labels that are new.
+    tokens, names = ["so", "Rome", "fell"], old.vocabulary.label_names
+    moved = Tagger(new, model, vocabulary)
+    if system in ("crf", "softmax"):
+        columns = np.array([vocabulary.label_names.index(name) for name in names])
+        scores = [
+            models.apply(t.model, t.weights, t.vocabulary.encode(tokens))
+            for t in (old, moved)
+        ]
+        cut = [(slice(None), columns), np.ix_(columns, columns), columns, columns]
+        for before, after, index in zip(*scores, cut, strict=True):
+            if before is not None:
+                draws.close(after[index], before)
+    before, after, fresh = map(named, (old.weights, new, weights))
+    for name, leaf in after.items():
+        assert leaf.shape == fresh[name].shape
+        # Every old number is somewhere; what is not old was drawn.
+        numbers = np.concatenate(
+            [x.ravel() for n, x in before.items() if same(n, name)]
+        )
+        known = np.isin(leaf, numbers)
+        assert np.array_equal(leaf[~known], fresh[name][~known]), name
+        assert known.any(), name
+        if "words" not in name and before[name].shape == leaf.shape:
+            assert known.all(), name
+
+
+def same(left, right):
+    """Whether words may have moved between two tables."""
+    return left == right or ("/words/" in left and "/words/" in right)
+
+
+def test_what_does_not_fit_is_told_or_refused():
+    old, _ = tagger([["Rome"]], ["LOC"])
+    new, build = tagger(
+        [["Rome"]], ["LOC"], 1, encoder={"name": "bilstm", "hidden_dim": 5}
+    )
+    told = []
+    merged = transfer.start(old, new.weights, new.vocabulary, build, told.append)
+    assert "params/encoder" in told[0]
+    assert "words" not in told[0]
+    words = [
+        weights["params"]["representation"]["words"]["trained"]
+        for weights in (merged, old.weights)
+    ]
+    assert np.array_equal(*words)
+    wrong = jax.tree.map(lambda leaf: leaf[None], old.weights)
+    with pytest.raises(InputError, match="No weights of the run"):
+        transfer.start(
+            Tagger(wrong, old.model, old.vocabulary),
+            new.weights,
+            new.vocabulary,
+            build,
+            print,
+        )
+    for changes, message in (
+        ({"scheme": "BIOES"}, "has BIOES labels"),
+        ({"scheme": "BIO", "pieces": object()}, "another pretrained encoder"),
+    ):
+        other = dataclasses.replace(old.vocabulary, **changes)
+        pieces = dataclasses.replace(new.vocabulary, pieces="others")
+        with pytest.raises(InputError, match=message):
+            transfer.extend(pieces, None, other, print)
+
+
+def test_a_tagger_of_sentences_begins_one_of_documents():
+    """The separator's row is drawn."""
+    old, _ = tagger([["Rome"]], ["LOC"])
+    new, build = tagger([["Rome"]], ["LOC"], 1, documents=True)
+    merged = transfer.start(old, new.weights, new.vocabulary, build, print)
+    bias = [
+        t["params"]["head"]["emissions"]["bias"]
+        for t in (merged, old.weights, new.weights)
+    ]
+    assert np.array_equal(bias[0], [*bias[1], bias[2][-1]])
+
+
+# --- Terms of the loss ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["chain", "independent"])
+def test_o_may_be_any_hidden_label(kind):
+    potentials = enumeration.build(kind, "BIO", 3, dtype=np.float32)
+    size = potentials.emissions.shape[1]
+    labels, hidden = jnp.array([0, 2, 0]), (1, 3)
+    mask = jnp.ones(3, bool)
+    labellings, scores = enumeration.enumerate_scores(potentials, 3)
+    agrees = [
+        all(
+            a == b or (b == 0 and a in hidden) for a, b in zip(row, labels, strict=True)
+        )
+        for row in np.asarray(labellings)
+    ]
+    expected = enumeration.log_sum_exp(scores) - enumeration.log_sum_exp(
+        scores[np.array(agrees)]
+    )
+    loss = objectives.negative_log_likelihood(potentials, labels, mask, hidden)
+    assert size > 3
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+def test_forgetting_is_least_for_the_old_marginals():
+    rng = np.random.default_rng(0)
+    emissions = jnp.asarray(rng.normal(size=(4, 3)), jnp.float32)
+    mask = jnp.array([True, True, True, False])
+    old = inference.marginals(models.model.Potentials(emissions), mask)
+    kept = jnp.concatenate([old, jnp.zeros((4, 1))], axis=1)
+
+    def loss(scores):
+        return objectives.forgetting(models.model.Potentials(scores), kept, mask, (3,))
+
+    # A fourth label that takes its share from O alone changes nothing.
+    part = jnp.log(jnp.array([0.7, 0.3]))
+    shared = jnp.stack(
+        [emissions[:, 0] + part[0], *emissions.T[1:], emissions[:, 0] + part[1]], axis=1
+    )
+    entropy = -jnp.sum(jnp.where(mask[:, None], old * jnp.log(old), 0))
+    np.testing.assert_allclose(loss(shared), entropy, rtol=1e-5)
+    np.testing.assert_allclose(jax.grad(loss)(shared)[:, :3], 0, atol=1e-6)
+    assert loss(shared + rng.normal(size=(4, 4))) > entropy + 0.01
+
+
+# --- Runs -----------------------------------------------------------------------------
+
+
+def only(folder, source, kinds):
+    """A corpus in which only some types are labelled."""
+    folder.mkdir()
+    for split in ("train", "dev"):
+        rows = [
+            [
+                (t, x if x[2:] in kinds else "O")
+                for t, x in zip(e.tokens, e.labels, strict=True)
+            ]
+            for e in corpora.load(None, split, directory=source).examples
+        ]
+        formats.write_columns(folder / f"{split}.conll", rows)
+    return folder
+
+
+def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
+    """From data in which only the new ones are labelled; then it resumes."""
+    corpus = tiny.write_corpus(tmp_path / "all")
+    split = corpora.load(None, "train", directory=corpus)
+    examples = [(e.tokens, e.labels) for e in split.examples]
+
+    def f1_of(folder):
+        counts = jaxner.evaluate(jaxner.load(folder), examples).by_type
+        return {name: counts[name].f1 or 0 for name in ("PER", "LOC", "ORG")}
+
+    first = tiny.config(only(tmp_path / "first", corpus, {"PER", "LOC"}), 30)
+    train.main_run(first, tmp_path / "old")
+    files = {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")}
+    second = tiny.config(only(tmp_path / "second", corpus, {"ORG"}), 30)
+    second.init_from = str(tmp_path / "old")
+    ends = {}
+    for name, weight in {"kept": 1.0, "lost": 0.0}.items():
+        second.objective.update({"retain": weight, "partial": weight > 0})
+        train.main_run(second, tmp_path / name)
+        ends[name] = f1_of(tmp_path / name)
+    before = f1_of(tmp_path / "old")
+    assert before["ORG"] == 0
+    for kind in ("PER", "LOC"):
+        assert ends["lost"][kind] < 0.5 * before[kind]
+        assert ends["kept"][kind] > 0.5 * before[kind]
+    assert ends["kept"]["ORG"] > 0.4
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")} == files
+    second.num_epochs = 31
+    train.main_run(second, tmp_path / "lost")
+
+
+def test_types_that_are_spelt_otherwise_are_told(capsys, tmp_path):
+    corpus = tiny.write_corpus(tmp_path / "all", sentences=4)
+    config = tiny.config(corpus, 1)
+    vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["person"], scheme="BIOES")
+    lines = []
+    train.corpora.load_data(
+        config.data.to_dict(), word_dim=8, log=lines.append, old=vocabulary
+    )
+    assert any("if some mean the same" in line for line in lines)
+
+
+def test_objectives_that_need_an_old_run(tmp_path):
+    corpus = tiny.write_corpus(tmp_path / "all", sentences=4)
+    config = tiny.config(corpus, 1)
+    config.objective.retain = 1.0
+    with pytest.raises(InputError, match=r"objective\.retain needs init_from"):
+        train.main_run(config, tmp_path / "run")
+    vocabulary, _ = jaxner.build_vocabulary([["Rome"]], ["LOC", "PER"], scheme="BIO")
+    old, _ = jaxner.build_vocabulary([["Rome"]], ["LOC"], scheme="BIO")
+    objective = transfer.with_types(
+        Objective(retain=1.0, partial=True), vocabulary, old, np.array([0, 3])
+    )
+    names = vocabulary.label_names
+    assert {names[i] for i in objective.hidden_labels} == {"B-LOC", "I-LOC"}
+    assert {names[i] for i in objective.new_labels} == {"B-PER", "I-PER"}
+    documents = dataclasses.replace(vocabulary, label_names=(*names, "<sep>"))
+    assert (
+        transfer.with_types(Objective(), documents, old, np.array([0])) == Objective()
+    )
