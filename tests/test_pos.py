@@ -136,4 +136,4 @@ def test_a_single_tag_is_suspected_and_unknown_ones_are_told(tmp_path):
     (tmp_path / "train.txt").write_text("a X\nb Y\n\n", encoding="utf-8")
     data = training_corpus.load_data(options, word_dim=8, log=told.append)
     assert "dev has tags that train lacks, which the tagger will miss: W, Z" in told
-    assert data.words == {"a", "b"}
+    assert data.train.words() == {"a", "b"}

@@ -18,6 +18,7 @@ from jaxner import runs
 from jaxner.data.corpora import Split
 from jaxner.data.vocabulary import Vocabulary
 from jaxner.runs import Workdir
+from jaxner.training import schema
 
 # A run may get more epochs; nothing else in its config may change.
 _MAY_CHANGE = ("num_epochs", "patience", "tensorboard", "num_devices")
@@ -32,7 +33,13 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     if not file.exists():
         return
     saved = folder.read_json("config.json")
-    old, new = _flat(saved), _flat(json.loads(json.dumps(config)))
+    # An option that is newer than the run has its default there.
+    newer = {
+        f"{section.path}.{name}".lstrip("."): field.default
+        for section in schema.sections(config)
+        for name, field in section.fields.items()
+    }
+    old, new = newer | _flat(saved), _flat(json.loads(json.dumps(config)))
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now\n"
         for name in sorted(old.keys() | new.keys())
