@@ -38,7 +38,6 @@ def text(count=23, seed=0):
 
 
 CNN = {"name": "cnn", "dim": 4, "num_filters": 3}
-LSTM = {"name": "lstm", "dim": 4, "hidden_dim": 3}
 NOISY = {**CNN, "dropout": 0.5}
 PLAIN = Objective()
 SMALL = "projection", "softmax"  # what a step does with its batch is the same with any
@@ -150,7 +149,7 @@ def assert_close(state, expected):
 
 @pytest.mark.parametrize(
     ("blocks", "chars", "parts"),
-    [(2, CNN, SMALL), *slow((3, CNN, LARGE), (1, LSTM, SMALL), (3, None, SMALL))],
+    [(2, CNN, SMALL), *slow((3, CNN, LARGE), (3, None, SMALL))],
 )
 def test_blocks_of_a_batch_update_as_the_whole_batch(blocks, chars, parts):
     trainer = Trainer(chars, blocks, momentum=0.9, parts=parts)
