@@ -86,7 +86,7 @@ def html(content: Value) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"number": report.number, "fixed": report.fixed}
-    environment.globals |= {"report": report, "tiles": _tiles, "cells": _cells}
+    environment.globals |= {"report": report, "tiles": _TILES, "cells": _cells}
     environment.globals |= {"learning": _learning, "loss": _loss, "bars": _bars}
     environment.globals |= {"reliability": _reliability, "picture": _picture}
     environment.globals["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
@@ -106,19 +106,6 @@ def html(content: Value) -> str:
             x["name"]: x["calibration"]["tokens"] for x in runs if x["calibration"]
         },
     )
-
-
-def _tiles(run: Value) -> list[tuple[str, str, str]]:
-    """Returns the headline figures of a run: name, value and bounds."""
-    return [
-        (
-            x.replace("f1", "F1"),
-            report.fixed(y["value"]),
-            report.interval(y["low"], y["high"]),
-        )
-        for x, y in run["figures"].items()
-        if x in _TILES
-    ]
 
 
 def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = ""):

@@ -1,18 +1,10 @@
 """Scores of entities and of tags: spans by the rules of the papers' scorers.
 
 A rule is a function from the labels of a sentence to its spans. The rules agree on
-well-formed labels but differ on ill-formed ones, so every score names its rule and the
-number of ill-formed predictions.
-
-conlleval   every chunk: the scorer of the CoNLL shared tasks, seqeval's default mode
-strict      only well-formed spans (Li et al., 2020; seqeval's strict mode)
-idcnn       as conlleval, but a predicted span never counts as correct if an I or L of
-            another type follows directly (Strubell et al., 2017)
-ncrfpp      from a B to the next E, whatever is between; the types of I and E are
-            ignored (NCRF++, and UANet of Gui et al., 2020)
-
-Tags, such as parts of speech, are spans of one token each. All scores are functions of
-counts: correct, predicted and gold spans of each sentence and type.
+well-formed labels but differ on ill-formed ones (`docs/evaluation.md` says how), so
+every score names its rule and the number of ill-formed predictions. Tags, such as parts
+of speech, are spans of one token each. All scores are functions of counts: correct,
+predicted and gold spans of each sentence and type.
 
 Source: conlleval.pl; seqeval 1.2.2; `src/eval_f1.py` of iesl/dilated-cnn-ner,
 `utils/metric.py` of jiesutd/NCRFpp.
@@ -85,7 +77,8 @@ def _step(before: str, label: str, scheme: str) -> list[bool]:
 def idcnn(labels: Sequence[str]) -> list[Span]:
     """Returns the spans that the program of Strubell et al. reads.
 
-    It turns L into I and U into B, so only an O, a start or another type ends a span.
+    It turns L into I and U into B, so only an O, a start or another type ends a span. A
+    span directly before an I or L of another type never counts as correct.
     """
     merged = [_MERGED[label[0]] + label[1:] for label in labels]
     after = [*merged[1:], "O"]
@@ -99,7 +92,7 @@ _MERGED = {"O": "O", "B": "B", "I": "I", "E": "I", "L": "I", "S": "B", "U": "B"}
 
 
 def ncrfpp(labels: Sequence[str]) -> list[Span]:
-    """Returns the spans that NCRF++ reads: only B, S and E matter."""
+    """Returns the spans that NCRF++ reads, from B to the next E, and each S."""
     prefixes = [_RESPELT.get(label[0], label[0]) for label in labels]
     marks = [i for i, prefix in enumerate(prefixes) if prefix in "BSE"]
     spans = []

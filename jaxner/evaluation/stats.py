@@ -62,25 +62,30 @@ class Tally:
         """Part and whole of each sentence and ratio, `[S, F, 2]`."""
         return np.stack([*self.ratios.values()], axis=1).astype(np.float64)
 
-    def figures(self, totals: np.ndarray) -> dict[str, Any]:
-        """Returns figures by name, `[...]`, of counts `[..., F, 2]`; nan: undefined."""
+    @property
+    def names(self) -> list[str]:
+        """The names of the figures, in order."""
+        return [*self.ratios, *(("macro f1", "weighted f1") if self.types else ())]
+
+    def figures(self, totals: np.ndarray) -> np.ndarray:
+        """Returns the figures, `[..., F]`, of summed counts; nan where undefined."""
         part, whole = np.moveaxis(totals, -1, 0)
-        shares = np.moveaxis(_share(part, whole), -1, 0)
-        figures = dict(zip(self.ratios, shares, strict=True))
-        if self.types:
-            names = [*self.ratios]
-            f1 = np.stack([figures[f"f1 {kind}"] for kind in self.types], -1)
-            gold = whole[..., [names.index(f"recall {kind}") for kind in self.types]]
-            for name, weight in (("macro f1", ~np.isnan(f1)), ("weighted f1", gold)):
-                sums = (np.nan_to_num(f1) * weight).sum(-1)
-                figures[name] = _share(sums, weight.sum(-1))
-        return figures
+        shares = _share(part, whole)
+        if not self.types:
+            return shares
+        f1 = shares[..., [self.names.index(f"f1 {kind}") for kind in self.types]]
+        gold = whole[..., [self.names.index(f"recall {kind}") for kind in self.types]]
+        means = [
+            _share((np.nan_to_num(f1) * weight).sum(-1), weight.sum(-1))
+            for weight in (~np.isnan(f1), gold)
+        ]
+        return np.concatenate([shares, np.stack(means, axis=-1)], axis=-1)
 
     @property
     def of_all(self) -> dict[str, float | None]:
         """The figures over all sentences, by name; None where undefined."""
-        figures = self.figures(self.counts.sum(0))
-        return {name: _defined(x) for name, x in figures.items()}
+        figures = map(_defined, self.figures(self.counts.sum(0)))
+        return dict(zip(self.names, figures, strict=True))
 
     def only(self, names: Sequence[str]) -> Tally:
         """Returns a tally of some of the ratios."""
@@ -200,11 +205,8 @@ def bootstrap(
     _check(rounds, level)
     draws = _draws(len(counted.counts), rounds, seed)
     totals = np.concatenate([np.tensordot(x, counted.counts, 1) for x in draws])
-    drawn = counted.figures(totals)
-    return {
-        name: Interval(value, *_bounds(drawn[name], level))
-        for name, value in counted.of_all.items()
-    }
+    columns = zip(counted.of_all.items(), counted.figures(totals).T, strict=True)
+    return {name: Interval(x, *_bounds(drawn, level)) for (name, x), drawn in columns}
 
 
 def _check(rounds: int, level: float) -> None:
@@ -296,10 +298,7 @@ def compare(
     _check_same(runs)
     common = [x for x in runs[0].ratios if all(x in run.ratios for run in runs)]
     sides = [[run.only(common) for run in side] for side in (first, second)]
-    names = [*sides[0][0].of_all]
-    values = [
-        np.stack([_row(run, run.counts.sum(0)) for run in side]) for side in sides
-    ]
+    values = [np.stack([x.figures(x.counts.sum(0)) for x in side]) for side in sides]
     means = [side.mean(0) for side in values]
     drawn = _resampled(sides, rounds, seed)
     if len(runs) == 2:
@@ -307,7 +306,7 @@ def compare(
     else:
         moved = _exchanged(np.concatenate(values), len(first), rounds, seed)
     differences = {}
-    for i, name in enumerate(names):
+    for i, name in enumerate(sides[0][0].names):
         gap = means[0][i] - means[1][i]
         cells = [_defined(x) for x in (means[0][i], means[1][i], gap)]
         cells += [*_bounds(drawn[:, i], level)]
@@ -351,11 +350,6 @@ def _check_same(runs: Sequence[Tally]) -> None:
                     )
 
 
-def _row(counted: Tally, totals: np.ndarray) -> np.ndarray:
-    """Returns the figures in order, `[..., F]`."""
-    return np.stack([*counted.figures(totals).values()], axis=-1)
-
-
 def _resampled(sides: Sequence[list[Tally]], rounds: int, seed: int) -> np.ndarray:
     """Returns differences for resampled sentences and runs, `[R, F]`."""
     generator = np.random.default_rng((seed, 1))
@@ -363,7 +357,7 @@ def _resampled(sides: Sequence[list[Tally]], rounds: int, seed: int) -> np.ndarr
     for drawn in _draws(len(sides[0][0].counts), rounds, seed):
         means = []
         for side in sides:
-            runs = np.stack([_row(x, np.tensordot(drawn, x.counts, 1)) for x in side])
+            runs = np.stack([x.figures(np.tensordot(drawn, x.counts, 1)) for x in side])
             rows = generator.integers(len(side), size=(len(side), len(drawn)))
             means.append(runs[rows, np.arange(len(drawn))].mean(0))
         differences.append(means[0] - means[1])
@@ -378,8 +372,8 @@ def _swapped(first: Tally, second: Tally, rounds: int, seed: int) -> np.ndarray:
     for count in _chunks(rounds, len(gap), 2 * _AT_ONCE):
         swaps = generator.integers(2, size=(count, len(gap))).astype(np.float64)
         moved = np.tensordot(swaps, gap, 1)
-        changed = _row(first, first.counts.sum(0) + moved)
-        differences.append(changed - _row(second, second.counts.sum(0) - moved))
+        changed = first.figures(first.counts.sum(0) + moved)
+        differences.append(changed - second.figures(second.counts.sum(0) - moved))
     return np.concatenate(differences)
 
 
