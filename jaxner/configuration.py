@@ -69,8 +69,10 @@ def options(**arguments: Any) -> Callable[[Callable], Callable]:
                 arg[switch] |= arg.head == switch
             config = _base(arg.dataset)
             set_up(config, arg)
-            if arg.dataset == "files":
-                _for_own_data(config)
+            if arg.dataset == "files":  # what papers decide by their corpora
+                config.data.vectors = None
+                config.num_epochs = min(config.num_epochs, 100)
+                config.patience = config.patience or 10
             _replace_parts(config.model, arg)
             return _complete(config)
 
@@ -110,13 +112,6 @@ def _base(dataset: str) -> Any:
     sections |= {name: {} for name in names}
     # Values of several types may follow: a run checks them all before it begins.
     return _complete(ConfigDict(sections, type_safe=False))
-
-
-def _for_own_data(config: Any) -> None:
-    """Sets what the paper's corpora decide otherwise: no vectors, and when to stop."""
-    config.data.vectors = None
-    config.num_epochs = min(config.num_epochs, 100)
-    config.patience = config.patience or 10
 
 
 def _complete(config: Any) -> Any:

@@ -96,8 +96,9 @@ def records(
         try:
             source: Any = [_decoded(data, options.encoding, max_line) for data in raw]
             if format == "conll":
-                document += _is_mark(raw[0])
-                pieces = _columns(source, line, options)
+                is_mark = _is_mark(raw[0])
+                document += is_mark
+                pieces = [] if is_mark else _columns(source, line, options)
             elif format == "text":
                 source = source[0]
                 pieces = formats.pieces(source, options)
@@ -170,10 +171,8 @@ def _decoded(data: bytes, encoding: str, most: int) -> str:
 
 
 def _columns(lines: Sequence[str], first: int, options: Options) -> list[Piece]:
-    """Returns the tokens of a sentence in columns; none in a mark or comments."""
+    """Returns the tokens of a sentence in columns; none in comments."""
     column, tokens = options.token_column or 0, []
-    if lines[0][:11].rstrip(" \t") == DOCSTART:
-        return []
     for number, line in enumerate(lines, first):
         if not tokens and options.comments and line.startswith(options.comments):
             continue

@@ -160,12 +160,9 @@ def _inside(params: Tagger, split: Split, prediction: Prediction) -> Value:
             [part, *(100 * (counts[x].recall or 0.0) for x in labels)]
             for part, counts in parts.items()
         ]
-        title, note = (
-            "Chunk recall with one part of the attention",
-            "All other parts are zeroed; percent. Li et al. (2020).",
-        )
-        columns = ["part kept", *labels]
-        tables.append({"title": title, "note": note, "columns": columns, "rows": rows})
+        recall: Value = {"title": "Chunk recall with one part of the attention"}
+        recall["note"] = "All other parts are zeroed; percent. Li et al. (2020)."
+        tables.append(recall | {"columns": ["part kept", *labels], "rows": rows})
     return {"pictures": pictures, "tables": tables}
 
 

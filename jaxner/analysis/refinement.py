@@ -151,16 +151,12 @@ def _detected(gold: Labels, labels: Labels, entropy: Any) -> calibration.Detecti
 def panels(swept: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str]]:
     """Returns the lines over Γ and over M, and the label of each x-axis."""
     names = {"draft": "draft", "refinement": "refined", "mixed by Γ": "score"}
-    over_samples = {
-        name: [(float(p.samples), getattr(p, key)) for p in swept.by_samples]
-        for name, key in names.items()
-    }
+    over_samples, over_thresholds = (
+        {x: [(float(getattr(p, of)), getattr(p, names[x])) for p in y] for x in names}
+        for of, y in (("samples", swept.by_samples), ("threshold", swept.by_threshold))
+    )
     if not swept.by_threshold:
         return [({"draft": over_samples["draft"]}, "passes M")]
-    over_thresholds = {
-        name: [(p.threshold, getattr(p, key)) for p in swept.by_threshold]
-        for name, key in names.items()
-    }
     return [(over_thresholds, "threshold Γ (nats)"), (over_samples, "passes M")]
 
 

@@ -178,8 +178,11 @@ def describe(
         name: {group: counts.to_dict() for group, counts in groups.items()}
         for name, groups in _groups(prediction)
     }
-    if prediction.entity_certainty is not None:
-        rows = sorted(_probable(prediction), key=lambda row: row[0])
+    if (chances := prediction.entity_certainty) is not None:
+        keys: list[Any] = [x.predicted and (x.sentence, *x.predicted) for x in pairs]
+        known = zip(keys, pairs, strict=True)
+        rows = [(chances[key], pair) for key, pair in known if key in chances]
+        rows.sort(key=lambda row: row[0])
         mistakes = [row for row in rows[::-1] if row[1].kind]
         hits = [row for row in rows if not row[1].kind]
         run["confident_mistakes"] = _examples(prediction, mistakes, _RANKED)
@@ -214,16 +217,6 @@ def _groups(prediction: Prediction) -> Iterator[tuple[str, dict[str, Counts]]]:
         yield "Times the same string is an entity in training", by_frequency
         by_word = errors.by_group(pairs, WORD_CLASSES, least_known)
         yield "Least known word of the entity", by_word
-
-
-def _probable(prediction: Prediction) -> list[tuple[float, Pair]]:
-    """Returns the predicted entities whose probability is known."""
-    chances = prediction.entity_certainty or {}
-    return [
-        (chances[pair.sentence, *pair.predicted], pair)
-        for pair in prediction.pairs
-        if pair.predicted and (pair.sentence, *pair.predicted) in chances
-    ]
 
 
 def calibrated(prediction: Prediction) -> dict[str, Calibration]:
