@@ -16,6 +16,7 @@ from jaxner import models
 from jaxner import tagger as tagger_module
 from jaxner.analysis import describe
 from jaxner.data import corpora
+from jaxner.errors import InputError
 from tests.models import draws
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -166,3 +167,19 @@ def test_the_loss_of_no_tokens_is_zero():
     labels = np.zeros(batch.mask.shape, np.int32)
     key = jax.random.key(0)
     assert jaxner.loss(tagger.model, tagger.weights, batch, labels, key) == 0
+
+
+def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypatch):
+    pytest.importorskip("safetensors")
+    pytest.importorskip("tokenizers")
+    monkeypatch.chdir(EXAMPLES.parent)
+    tagger = example("own_pretrained")(str(tmp_path))
+    encoder = tagger.model.representation.bert.encoder
+    assert (encoder.vocab_size, encoder.hidden_size) == (8, 16)
+    weights = tagger.weights["params"]["representation"]["bert"]["encoder"]
+    drawn = np.random.default_rng(0).normal(size=(8, 16))
+    np.testing.assert_allclose(weights["vectors"]["embedding"], drawn, atol=0.01)
+    # Without it, the folder's model is unknown.
+    options = {"workdir": tmp_path / "b", "data.pretrained": tmp_path / "static"}
+    with pytest.raises(InputError, match="has a model_type of .* got 'static'"):
+        jaxner.train("encoder", [(["Rome"], ["B-LOC"])] * 20, **options)
