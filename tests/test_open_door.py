@@ -181,5 +181,5 @@ def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypa
     np.testing.assert_allclose(weights["vectors"]["embedding"], drawn, atol=0.01)
     # Without it, the folder's model is unknown.
     options = {"workdir": tmp_path / "b", "data.pretrained": tmp_path / "static"}
-    with pytest.raises(InputError, match="has a model_type of .* got 'static'"):
+    with pytest.raises(InputError, match=r"has a model_type of .* got 'static'"):
         jaxner.train("encoder", [(["Rome"], ["B-LOC"])] * 20, **options)
