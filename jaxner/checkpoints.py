@@ -52,8 +52,13 @@ class Checkpoints:
         self._waited = 0.0
         if read_only and not path.is_dir():
             raise MissingFileError(path, "holds no checkpoint")
-        steps = [int(entry.name) for entry in path.glob("*") if entry.name.isdigit()]
-        self.step: int | None = max(steps, default=None)
+        # A copied folder may lack a part of the newest one.
+        steps = [
+            ((entry / _COMMITTED).is_file(), int(entry.name))
+            for entry in path.glob("*")
+            if entry.name.isdigit()
+        ]
+        self.step: int | None = max(steps, default=(False, None))[1]
         if not read_only:
             self._keep_newest()
 

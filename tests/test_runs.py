@@ -319,3 +319,11 @@ def test_restarts_are_chosen_by_their_seed(run, tmp_path):
             jaxner.load(folder, seed=seed)
     with pytest.raises(ValueError, match="no restarts"):
         jaxner.load(run, seed=0)
+
+
+def test_a_half_copied_checkpoint_costs_none_before_it(tmp_path):
+    with Checkpoints(tmp_path / "latest") as series:
+        series.save(1, {"x": np.zeros(1)}, {})
+    (tmp_path / "latest" / "2" / "arrays").mkdir(parents=True)
+    assert Checkpoints(tmp_path / "latest").step == 1
+    assert [entry.name for entry in (tmp_path / "latest").iterdir()] == ["1"]

@@ -383,7 +383,9 @@ class Batches:
         self.batch_size, self.rows = batch_size, -(-batch_size // num_blocks)
         self._widths = np.array([length(word) for word in self.words])
         widest = int(self._widths.max(initial=1))
-        usual = np.quantile(self._widths[np.concatenate(self.index)], _SHORT)
+        usual = np.quantile(
+            self._widths[np.append(0, np.concatenate(self.index))], _SHORT
+        )
         # A second call of the reader of characters pays off for a longer rest only.
         self._width = widest if widest < 2 * usual else int(usual)
         self._widest = widest

@@ -345,8 +345,8 @@ def lstm_scan(
     """Returns the outputs h of one LSTM cell over one sentence, and the last carry.
 
     `gates` is what the input adds to the gates before their activations, `M` = 4 N.
-    Where `mask` is False, the cell keeps its carry and returns zero; tokens have no
-    padding between them. `state_mask`, a draw without gradient, multiplies the state
+    Where `mask` is False, the cell keeps its carry and returns zero; padding is before
+    or behind all tokens. `state_mask`, a draw without gradient, multiplies the state
     that enters each step, but neither memory nor output (Gal and Ghahramani, "A
     Theoretically Grounded Application of Dropout in Recurrent Neural Networks", NIPS
     2016). The cell is Hochreiter and Schmidhuber's (1997) with the forget gate of Gers,
@@ -384,9 +384,11 @@ def _tangents(unroll, primals, tangents):
     d_carry, d_gates, d_kernel, _, _ = tangents
     end, (outputs, saved) = _steps(carry, gates, kernel, mask, state_mask, unroll)
     size = kernel.shape[0]
+    # Outputs are zero under padding, which comes first in a backward direction.
+    kept = jnp.where(mask[:-1, None], outputs[:-1], carry.state)
     before = (
         [carry.memory[None], saved[:-1, 4 * size :]],
-        [carry.state[None], outputs[:-1]],
+        [carry.state[None], kept],
     )
     memories, states = (jnp.concatenate(parts)[: len(mask)] for parts in before)
     if state_mask is not None:

@@ -476,3 +476,17 @@ def test_each_rate_acts_in_training_alone(model, dims, rate, is_noisy):
     np.testing.assert_array_equal(output(noisy, None), plain)
     sides = np.split(output(noisy, KEY) != plain, len(is_noisy), axis=1)
     assert [bool(side.any()) for side in sides] == is_noisy
+
+
+def test_padding_changes_no_gradient_of_a_carry():
+    """LAN's upper layers begin with a state, and padding comes first backwards."""
+    model = LabelAttention(num_labels=4, hidden_dim=4, num_layers=3, num_heads=2)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 5)), jnp.float32)
+    weights = weights_of(model, x, jnp.ones(4, bool))
+
+    def loss(weights, padding):
+        padded = jnp.pad(x, ((0, padding), (0, 0)))
+        mask = jnp.arange(len(padded)) < len(x)
+        return (model.apply(weights, padded, mask, train=False)[0] ** 2).sum()
+
+    close(jax.grad(loss)(weights, 2), jax.grad(loss)(weights, 0), 1e-4)
