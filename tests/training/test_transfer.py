@@ -11,6 +11,7 @@ import pytest
 import jaxner
 from jaxner import inference, models
 from jaxner.data import corpora, formats
+from jaxner.data.pieces import word_pieces
 from jaxner.errors import InputError
 from jaxner.models.model import named
 from jaxner.tagger import Tagger
@@ -102,6 +103,11 @@ def same(left, right):
     return left == right or ("/words/" in left and "/words/" in right)
 
 
+def pieces_of(letter):
+    pytest.importorskip("tokenizers")
+    return word_pieces(["[UNK]", "[CLS]", "[SEP]", letter])
+
+
 def test_what_does_not_fit_is_told_or_refused():
     old, _ = tagger([["Rome"]], ["LOC"])
     new, build = tagger(
@@ -127,10 +133,10 @@ def test_what_does_not_fit_is_told_or_refused():
         )
     for changes, message in (
         ({"scheme": "BIOES"}, "has BIOES labels"),
-        ({"scheme": "BIO", "pieces": object()}, "another pretrained encoder"),
+        ({"pieces": pieces_of("a")}, "another pretrained encoder"),
     ):
         other = dataclasses.replace(old.vocabulary, **changes)
-        pieces = dataclasses.replace(new.vocabulary, pieces="others")
+        pieces = dataclasses.replace(new.vocabulary, pieces=pieces_of("b"))
         with pytest.raises(InputError, match=message):
             transfer.extend(pieces, None, other, print)
 
@@ -235,7 +241,7 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
     for kind in ("PER", "LOC"):
         assert ends["lost"][kind] < 0.5 * before[kind]
         assert ends["kept"][kind] > 0.5 * before[kind]
-    assert ends["kept"]["ORG"] > 0.4
+    assert ends["kept"]["ORG"] > 0.15  # of 21 entities
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "old").rglob("*")} == files
     second.num_epochs = 31
     train.main_run(second, tmp_path / "lost")
