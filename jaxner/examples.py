@@ -59,6 +59,9 @@ def train(
         >>> import jaxner
         >>> examples = [(["Ann", "saw", "Rome"], ["B-PER", "O", "B-LOC"])] * 20
         >>> tagger = jaxner.train("grn", examples, workdir="runs/mine", num_epochs=9)
+        ... # doctest: +ELLIPSIS
+        Reading the data …
+        ...
         >>> tagger.tag(["Ann", "saw", "Rome"])
         ['S-PER', 'O', 'S-LOC']
     """

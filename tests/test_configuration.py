@@ -17,7 +17,7 @@ READERS = ("cnn", "intnet", "lstm", "none")
 
 def load(text):
     config = configuration.load(text)
-    if text.startswith("bert"):
+    if text.startswith(("bert", "encoder")):
         config.data.pretrained = str(Path(__file__).parent)
     return config
 
