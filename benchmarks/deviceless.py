@@ -187,8 +187,8 @@ def programs(text: str, batch: int, types: list[str], changes: dict[str, Any]):
         sentences, labels = batching.joined(numbers, sentences, labels, 0)
 
     def tag(tagger, batch):
-        one = functools.partial(tagging.choose, tagger)
-        return jax.vmap(one, (tagging.batch_axes(batch),))(batch)
+        choose = functools.partial(tagging.choose, tagger)
+        return jax.vmap(choose, (tagging.batch_axes(batch),))(batch)
 
     rows, options = len(sentences), config.to_dict()
     text_on_device = corpus.Corpus(

@@ -61,8 +61,8 @@ def main(folder: str) -> jaxner.Tagger:
         (["Rome", "fell"], ["B-LOC", "O"]),
         (["rebuilt", "Rome"], ["O", "B-LOC"]),
     ] * 10
-    own = "examples.own_pretrained:StaticVectors"
-    options = {"model.representation.bert.encoder": own, "num_epochs": 3}
+    place = "examples.own_pretrained:StaticVectors"
+    options = {"model.representation.bert.encoder": place, "num_epochs": 3}
     options |= {"data.pretrained": pretrained, "data.num_shapes": 1}
     return jaxner.train("encoder", examples, workdir=Path(folder) / "run", **options)
 

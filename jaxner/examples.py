@@ -78,8 +78,8 @@ def train(
     else:
         splits = dict(data) if isinstance(data, Mapping) else {"train": data}
         splits |= {"dev": splits.pop("validation", None) or splits.get("dev")}
-        given = {"dev": dev, "test": test}
-        splits |= {split: rows for split, rows in given.items() if rows is not None}
+        more = {"dev": dev, "test": test}
+        splits |= {split: rows for split, rows in more.items() if rows is not None}
         values.data.dir = str(folder / "data")
         for split, rows in splits.items():
             if rows is not None:

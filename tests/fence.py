@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 import jaxner
+from tests.golden import make_encoders
 
 GOLDEN = Path(__file__).with_name("golden")
 RUNS = GOLDEN / "saved"
@@ -58,7 +59,6 @@ def write_corpus(folder, sizes, document=3):
 
 def write_inputs(corpus, folder, dim):
     """Writes what configs read beside the corpus: vectors, ELMo's vectors, a BERT."""
-    from safetensors.numpy import save_file
 
     from jaxner.data.vectors import write_contextual
 
@@ -78,27 +78,12 @@ def write_inputs(corpus, folder, dim):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters]
     pieces += [f"##{letter}" for letter in letters]
     sizes = {"vocab_size": len(pieces), "max_position_embeddings": BERT_LENGTH}
-    config = BASE_OF_BERT | sizes | {"num_hidden_layers": 1}
-    bert = folder / "bert"
-    bert.mkdir()
+    sizes |= {"model_type": "bert", "type_vocab_size": 2, "num_hidden_layers": 1}
+    config = make_encoders.SMALL | sizes
+    weights = make_encoders.tensors(shapes_of_bert(config), scale=0.6)
+    bert = make_encoders.write(folder / "bert", config, weights)
     (bert / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
-    (bert / "config.json").write_text(json.dumps(config))
-    save_file(tensors_of_bert(config), bert / "model.safetensors")
     return folder
-
-
-BASE_OF_BERT = {
-    "model_type": "bert",
-    "vocab_size": 30,
-    "hidden_size": 12,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 3,
-    "intermediate_size": 20,
-    "max_position_embeddings": 16,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-}
 
 
 def shapes_of_bert(config):
@@ -130,16 +115,6 @@ def shapes_of_bert(config):
         sizes |= dense(f"{layer}.output.dense", wide, size)
         sizes |= norm(f"{layer}.output.LayerNorm")
     return sizes
-
-
-def tensors_of_bert(config):
-    """Weights of a small BERT that no random generator draws."""
-    made = {}
-    for n, (name, shape) in enumerate(shapes_of_bert(config).items()):
-        values = np.sin(1.3 * np.arange(np.prod(shape)) + 0.7 * n).reshape(shape)
-        is_scale = name.endswith("LayerNorm.weight")
-        made[name] = (1 + 0.2 * values if is_scale else 0.6 * values).astype(np.float32)
-    return made
 
 
 # --- Training -------------------------------------------------------------------------

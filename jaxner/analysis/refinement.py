@@ -151,12 +151,17 @@ def _detected(gold: Labels, labels: Labels, entropy: Any) -> calibration.Detecti
 def panels(swept: Sweep) -> list[tuple[dict[str, list[tuple[float, float]]], str]]:
     """Returns the lines over Γ and over M, and the label of each x-axis."""
     names = {"draft": "draft", "refinement": "refined", "mixed by Γ": "score"}
-    over_samples, over_thresholds = (
-        {x: [(float(getattr(p, of)), getattr(p, names[x])) for p in y] for x in names}
-        for of, y in (("samples", swept.by_samples), ("threshold", swept.by_threshold))
-    )
+
+    def lines(points: Sequence[Point], varied: str):
+        return {
+            name: [(float(getattr(p, varied)), getattr(p, figure)) for p in points]
+            for name, figure in names.items()
+        }
+
+    over_samples = lines(swept.by_samples, "samples")
     if not swept.by_threshold:
         return [({"draft": over_samples["draft"]}, "passes M")]
+    over_thresholds = lines(swept.by_threshold, "threshold")
     return [(over_thresholds, "threshold Γ (nats)"), (over_samples, "passes M")]
 
 

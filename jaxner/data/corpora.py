@@ -78,7 +78,7 @@ class Split:
         names = {label for example in self.examples for label in example.labels}
         if self.scheme == schemes.TAGS:
             return tuple(sorted(names))
-        return tuple(sorted({schemes.parse(name)[1] for name in names - {"O"}}))
+        return schemes.types_of(names)
 
     def words(self) -> frozenset[str]:
         """Returns the distinct tokens."""

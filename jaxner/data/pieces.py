@@ -82,7 +82,7 @@ class PieceTokenizer:
         """The ids that begin and end a window."""
         whole = self._tokenizer.encode(["a"], is_pretokenized=True)
         places = [i for i, word in enumerate(whole.word_ids) if word is not None]
-        first, last = (places[0], places[-1]) if places else (len(whole), -1)
+        first, last = (places[0], places[-1]) if places else (len(whole), len(whole))
         return whole.ids[:first], whole.ids[last + 1 :]
 
     def split(self, tokens: Sequence[str]) -> list[list[int]]:

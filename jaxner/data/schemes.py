@@ -240,6 +240,11 @@ class LabelTypes(NamedTuple):
     goes_on: np.ndarray
 
 
+def types_of(labels: Iterable[str]) -> tuple[str, ...]:
+    """Returns the types of labels, sorted."""
+    return tuple(sorted({parse(label)[1] for label in {*labels}} - {""}))
+
+
 def label_types(label_names: Sequence[str]) -> LabelTypes:
     """Returns the span types of labels in any scheme, well-formed or not.
 
@@ -247,7 +252,7 @@ def label_types(label_names: Sequence[str]) -> LabelTypes:
     span. It ends before the first label that does not continue it.
     """
     kinds = {name: parse(name)[1] for name in label_names}
-    names = tuple(sorted({*kinds.values()} - {""}))
+    names = types_of(label_names)
     types = [names.index(kinds[a]) if kinds[a] else -1 for a in label_names]
     goes_on = [
         # Two adjacent labels of one type form one span or two.

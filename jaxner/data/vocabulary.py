@@ -191,6 +191,12 @@ class Vocabulary:
         return {}  # a text has few distinct tokens, each looked up once
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """The types of entities, or the tags."""
+        names = self.label_names[: -1 if self.reads_documents else None]
+        return names if self.scheme == schemes.TAGS else schemes.types_of(names)
+
+    @property
     def reads_documents(self) -> bool:
         """Whether the tagger reads documents with separators, not single sentences."""
         return self.label_names[-1] == SEPARATOR

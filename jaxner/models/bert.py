@@ -221,8 +221,8 @@ class _Layer(nn.Module):
         q, k, v = (split(f(x)) for f in (query, key, value))
         if distances is not None:
             # Content by position, and position by content (He et al., 2021, eq. 4).
+            # Without dropout on the distances, a batch computes their keys once.
             table, index = distances
-            table = layers.dropout(self.sizes.dropout, table, self.train)
             near = jnp.einsum("smd,pmd->msp", q, split(key(table)))
             far = jnp.einsum("smd,pmd->msp", k, split(query(table)))
             near = jnp.take_along_axis(near, index[None], axis=2)
@@ -238,7 +238,7 @@ def attend(
     q: Float[Array, "S m d"],
     k: Float[Array, "S m d"],
     v: Float[Array, "S m d"],
-    mask: Bool[Array, "*S S"],
+    mask: Bool[Array, "#S S"],
     bias: Float[Array, "m S S"] | None,
     rate: float,
     train: bool,
@@ -309,6 +309,17 @@ class ModernBERT(_Pretrained):
     local_theta: Positive = 10_000.0
     embedding_dropout: Rate = 0.0
 
+    def check(self) -> None:
+        """Raises ValueError if the layers have no kind each that is known."""
+        super().check()
+        if len(self.layer_types) != self.num_hidden_layers or (
+            {*self.layer_types} - {"full_attention", "sliding_attention"}
+        ):
+            raise ValueError(
+                "layer_types must be full_attention or sliding_attention for each of "
+                f"num_hidden_layers={self.num_hidden_layers}, got {self.layer_types}"
+            )
+
     @nn.compact
     def __call__(
         self, ids: Int[Array, " S"], mask: Bool[Array, " S"], *, train: bool
@@ -320,27 +331,19 @@ class ModernBERT(_Pretrained):
         is_global = np.array([kind == "full_attention" for kind in self.layer_types])
         by_layer = np.arange(self.num_hidden_layers), is_global
         dim = self.hidden_size // self.num_attention_heads
-        waves = [
-            _rotation(len(ids), dim, t) for t in (self.local_theta, self.global_theta)
-        ]
+        thetas = self.local_theta, self.global_theta
+        waves = np.stack([_rotation(len(ids), dim, theta) for theta in thetas])
         near = np.abs(_distances(len(ids))) <= self.local_attention // 2
-        x = self._stack(
-            _PreNormLayer,
-            x,
-            mask,
-            near,
-            np.stack(waves),
-            by_layer=by_layer,
-            train=train,
-        )
+        inputs = x, mask, near, waves
+        x = self._stack(_PreNormLayer, *inputs, by_layer=by_layer, train=train)
         x = layers.norm(self.layer_norm_eps, "final_norm", bias=False)(x)
         return jnp.where(mask[:, None], x, 0.0)
 
 
 def _rotation(length: int, dim: int, theta: float) -> np.ndarray:
-    """Returns cosines and sines of the angle of each position and pair, [2, S, d/2]."""
+    """Returns cosines and sines of each position's angles, [2, S, 1, d/2]."""
     rates = theta ** -(np.arange(0, dim, 2) / dim)
-    angles = np.arange(length)[:, None] * rates
+    angles = np.arange(length)[:, None, None] * rates
     return np.stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
 
 
@@ -363,9 +366,7 @@ class _PreNormLayer(nn.Module):
         # The embeddings are normalised already.
         y = jnp.where(number == 0, x, normed("attention_norm", x))
         y = dense("qkv", 3 * size, y).reshape(len(x), 3, sizes.num_heads, -1)
-        cosine, sine = jnp.asarray(waves)[is_global.astype(int)][:, :, None].astype(
-            x.dtype
-        )
+        cosine, sine = jnp.asarray(waves, x.dtype)[is_global.astype(int)]
 
         def turn(x):
             first, second = jnp.split(x, 2, axis=2)

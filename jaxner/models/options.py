@@ -76,7 +76,7 @@ class Part(NamedTuple):
 def parts() -> dict[str, Part]:
     """Returns the parts of a model, by name."""
     rate = Field(Rate | None, None, "Rate of the encoder; None: by its config.json.")
-    own = Field(str | None, None, "Your encoder, package.module:Class; None: by it.")
+    place = Field(str | None, None, "Your encoder, package.module:Class, if any.")
     switch = Field(
         bool, True, "Whether the refinement has its own word and character features."
     )
@@ -86,7 +86,9 @@ def parts() -> dict[str, Part]:
         "caps": Part(Capitalisation),
         "vectors": Part(Vectors),
         "chars": Part(models.CHARACTERS, "cnn"),
-        "bert": Part(WordPieces, more={"encoder": own, **dict.fromkeys(_RATES, rate)}),
+        "bert": Part(
+            WordPieces, more={"encoder": place, **dict.fromkeys(_RATES, rate)}
+        ),
     }
     streams = {"own_representation": switch, **fields.of(TwoStream)}
     return {
@@ -308,9 +310,9 @@ def _module(path: str, values: Any, part: Part, sizes: Mapping[str, Any]) -> Any
         rates = {_RATES[name]: options.pop(name, None) for name in _RATES}
         rates = {name: x for name, x in rates.items() if x is not None}
         values = {**sizes["encoder"], **rates}
-        if own := options.pop("encoder", None):
-            kind_of_own, _ = kind_of(f"{path}.encoder", own, {})
-            encoder = _make(kind_of_own, f"{path}.encoder", {}, values)
+        if place := options.pop("encoder", None):
+            module, _ = kind_of(f"{path}.encoder", place, {})
+            encoder = _make(module, f"{path}.encoder", {}, values)
         else:
             encoder = pretrained.make(values)
         sizes = {**sizes, "encoder": encoder}

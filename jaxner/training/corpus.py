@@ -249,11 +249,8 @@ def load_data(
 
 def log_unknown_types(split: Split, vocabulary: Vocabulary, log: Log) -> None:
     """Logs types of entities, or tags, of a split that do not occur in training."""
-    names, noun = set(vocabulary.label_names), "tags"
-    if vocabulary.scheme != schemes.TAGS:
-        # Separators of documents have a label without a type.
-        names, noun = {name.partition("-")[2] for name in names}, "types"
-    if unseen := sorted({*split.types()} - names):
+    noun = "tags" if vocabulary.scheme == schemes.TAGS else "types"
+    if unseen := sorted({*split.types()} - {*vocabulary.types}):
         name, listed = split.split or split.name, ", ".join(unseen)
         log(f"{name} has {noun} that train lacks, which the tagger will miss: {listed}")
 
@@ -338,7 +335,7 @@ def build_vocabulary(
 
 def _all_types(train: Split, old: Vocabulary | None, log: Log) -> list[str]:
     """Returns the types of the training split, and those of an old vocabulary."""
-    types, known = train.types(), [] if old is None else transfer.types_of(old)
+    types, known = train.types(), () if old is None else old.types
     if known and not {*types} & {*known}:
         log(
             f"WARNING  {train.path} has the types {', '.join(types)}, the run in "

@@ -33,13 +33,14 @@ def check_same_config(folder: Workdir, config: dict[str, Any]) -> None:
     if not file.exists():
         return
     saved = folder.read_json("config.json")
-    # An option that is newer than the run has its default there.
-    newer = {
+    # An option that one of them lacks, such as one newer than the run, has its default.
+    defaults = {
         f"{section.path}.{name}".lstrip("."): field.default
         for section in schema.sections(config)
         for name, field in section.fields.items()
     }
-    old, new = newer | _flat(saved), _flat(json.loads(json.dumps(config)))
+    now = json.loads(json.dumps(config))
+    old, new = defaults | _flat(saved), defaults | _flat(now)
     different = [
         f"  {name}: {old.get(name)!r} there, {new.get(name)!r} now\n"
         for name in sorted(old.keys() | new.keys())

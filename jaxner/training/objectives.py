@@ -101,8 +101,8 @@ def negative_log_likelihood(
         return total - inference.score(potentials, labels, mask)
     emissions = potentials.emissions
     may_be = jnp.zeros(emissions.shape[1], bool).at[jnp.array((0, *hidden))].set(True)
-    own = jax.nn.one_hot(labels, emissions.shape[1], dtype=bool)
-    agrees = jnp.where((labels == 0)[:, None], may_be[None], own)
+    is_gold = jax.nn.one_hot(labels, emissions.shape[1], dtype=bool)
+    agrees = jnp.where((labels == 0)[:, None], may_be[None], is_gold)
     allowed = potentials._replace(emissions=jnp.where(agrees, emissions, FORBIDDEN))
     return total - inference.log_partition(allowed, mask)
 

@@ -21,7 +21,7 @@ import numpy as np
 from jaxner import models
 from jaxner.answers import probabilities
 from jaxner.data import schemes
-from jaxner.data.vocabulary import SEPARATOR, Vocabulary
+from jaxner.data.vocabulary import Vocabulary
 from jaxner.errors import InputError
 from jaxner.models.model import map_named, named
 from jaxner.tagger import Tagger
@@ -30,16 +30,7 @@ from jaxner.types import Weights, WordVectors
 from jaxner.wording import counted
 
 Log = Callable[[str], object]
-_SPECIAL = 2  # padding and the unknown come first, among words and characters
 _WORDS = "/words/trained", "/words/vectors"
-
-
-def types_of(vocabulary: Vocabulary) -> list[str]:
-    """Returns the types of entities, or the tags, of a vocabulary."""
-    names = [name for name in vocabulary.label_names if name != SEPARATOR]
-    if vocabulary.scheme == schemes.TAGS:
-        return names
-    return sorted({schemes.parse(name)[1] for name in names if name != "O"})
 
 
 def extend(
@@ -62,21 +53,25 @@ def extend(
             f"{vocabulary.scheme}: set --config.data.scheme={old.scheme}"
         )
     if vocabulary.pieces is None and old.pieces is not None:
-        sizes = old.encoder_sizes
-        vocabulary = dataclasses.replace(vocabulary, pieces=old.pieces)
-        vocabulary = dataclasses.replace(vocabulary, encoder_sizes=sizes)
+        vocabulary = dataclasses.replace(
+            vocabulary, pieces=old.pieces, encoder_sizes=old.encoder_sizes
+        )
     if vocabulary.pieces != old.pieces:
         raise InputError(
             "The run in --config.init_from has another pretrained encoder: leave "
             "--config.data.pretrained out"
         )
-    known = {*vocabulary.words}
-    missing = [word for word in old.words[_SPECIAL:] if word not in known]
-    unknown = {*vocabulary.words} - {*old.words}
-    chars = [char for char in vocabulary.chars if char not in {*old.chars}]
-    types = sorted({*types_of(vocabulary)} - {*types_of(old)})
+    missing = _without(old.words, vocabulary.words)
+    words, chars, types = (
+        _without(new, known)
+        for new, known in (
+            (vocabulary.words, old.words),
+            (vocabulary.chars, old.chars),
+            (vocabulary.types, old.types),
+        )
+    )
     log(
-        f"New beside the run in --config.init_from: {counted(len(unknown), 'word')}, "
+        f"New beside the run in --config.init_from: {counted(len(words), 'word')}, "
         f"{counted(len(chars), 'character')}, types {', '.join(types) or 'none'}"
     )
     if vectors is not None:
@@ -144,6 +139,11 @@ def start(
     return merged
 
 
+def _without(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    old = {*known}
+    return [name for name in names if name not in old]
+
+
 def _places(new: Sequence[str], old: Sequence[str]) -> np.ndarray:
     """Returns where each new name is among the old ones, or -1."""
     index = {name: i for i, name in enumerate(old)}
@@ -199,14 +199,15 @@ def with_types(
             "--config.objective.retain and .partial are for entities in sentences"
         )
     names = vocabulary.label_names
-    labelled = {schemes.parse(names[i])[1] for i in np.unique(ids) if names[i] != "O"}
-    known = {*types_of(old)}
-    types = [None if name == "O" else schemes.parse(name)[1] for name in names]
-    numbered = [(i, kind) for i, kind in enumerate(types) if kind is not None]
-    hidden = [i for i, kind in numbered if kind not in labelled and objective.partial]
-    new = [i for i, kind in numbered if kind not in known]
+    labelled = schemes.types_of(names[i] for i in np.unique(ids))
+
+    def others(known: Sequence[str]) -> tuple[int, ...]:
+        kinds = [schemes.parse(name)[1] for name in names]
+        return tuple(i for i, kind in enumerate(kinds) if kind and kind not in known)
+
+    hidden = others(labelled) if objective.partial else ()
     return dataclasses.replace(
-        objective, hidden_labels=tuple(hidden), new_labels=tuple(new)
+        objective, hidden_labels=hidden, new_labels=others(old.types)
     )
 
 

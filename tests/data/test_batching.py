@@ -220,7 +220,7 @@ def test_a_batch_is_a_draw_from_sentences_of_all_lengths():
 
 
 def test_a_pool_has_batches_of_similar_lengths_in_any_order():
-    batches = make([*range(1, 41)] * 5, batch_size=10, pool=10)
+    batches = make([*range(1, 41)] * 5, batch_size=10, pool=20)
     drawn = list(batches.draw(0, 0))
     lengths = [[len(batches.labels[i]) for i in members] for members in drawn]
     assert max(max(row) - min(row) for row in lengths) <= 8  # 40 of 10 lots

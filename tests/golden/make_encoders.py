@@ -50,13 +50,15 @@ IDS = 4 + np.arange(3 * 14).reshape(3, 14) * 7 % 25
 MASK = np.arange(14) < np.array(LENGTHS)[:, None]
 
 
-def tensors(shapes):
+def tensors(shapes, scale=0.3):
     """Weights that no random generator draws."""
     made = {}
     for n, (name, shape) in enumerate(shapes.items()):
         values = np.sin(1.3 * np.arange(np.prod(shape)) + 0.7 * n).reshape(shape)
         is_scale = len(shape) == 1 and name.endswith("weight")
-        made[name] = (1 + 0.2 * values if is_scale else 0.3 * values).astype(np.float32)
+        made[name] = (1 + 0.2 * values if is_scale else scale * values).astype(
+            np.float32
+        )
     return made
 
 

@@ -80,6 +80,12 @@ def test_a_trained_bert_needs_its_folder_no_more(bert, short, tmp_path, monkeypa
     assert list(map(len, labels)) == list(map(len, text))
     record = Workdir(tmp_path).read_json("environment.json")["data"]
     assert "pretrained model.safetensors" in record
+    # Nor does a run that learns on, and resumes.
+    config = bert_config(short, None)
+    config.init_from, config.data.pretrained = str(tmp_path), None
+    for config.num_epochs in (1, 2):
+        train.main_run(config, tmp_path / "on")
+    assert jaxner.load(tmp_path / "on").vocabulary.pieces == params.vocabulary.pieces
 
 
 def potentials_of(model, weights):

@@ -14,6 +14,7 @@ from jaxner.data import corpora, formats
 from jaxner.data.pieces import word_pieces
 from jaxner.errors import InputError
 from jaxner.models.model import named
+from jaxner.runs import Workdir
 from jaxner.tagger import Tagger
 from jaxner.training import objectives, train, transfer
 from jaxner.training.objectives import Objective
@@ -236,6 +237,9 @@ def test_old_types_stay_while_new_ones_are_learnt(tmp_path):
         second.objective.update({"retain": weight, "partial": weight > 0})
         train.main_run(second, tmp_path / name)
         ends[name] = f1_of(tmp_path / name)
+    # The run's own scores leave out what its data do not label.
+    result = Workdir(tmp_path / "kept").read_json("result.json")
+    assert [*result["dev"]["by_type"]] == ["ORG"]
     before = f1_of(tmp_path / "old")
     assert before["ORG"] == 0
     for kind in ("PER", "LOC"):
