@@ -15,9 +15,12 @@ import jaxner
 from jaxner import models
 from jaxner import tagger as tagger_module
 from jaxner.analysis import describe
-from jaxner.data import corpora
+from jaxner.data import corpora, vectors
 from jaxner.errors import InputError
+from jaxner.models import pretrained
+from tests.golden import make_encoders
 from tests.models import draws
+from tests.models.test_bert import CASES, write
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXT = [["Rome", "fell", "in", "Rome"], ["Yes"]]
@@ -183,3 +186,24 @@ def test_a_pretrained_encoder_of_ones_own_is_tuned_and_loaded(tmp_path, monkeypa
     options = {"workdir": tmp_path / "b", "data.pretrained": tmp_path / "static"}
     with pytest.raises(InputError, match=r"has a model_type of .* got 'static'"):
         jaxner.train("encoder", [(["Rome"], ["B-LOC"])] * 20, **options)
+
+
+def test_frozen_vectors_of_an_encoder_are_written_for_each_split(tmp_path):
+    pytest.importorskip("safetensors")
+    pytest.importorskip("tokenizers")
+    case = next(c for c in CASES if c["config"]["model_type"] == "bert")
+    tensors = make_encoders.tensors(case["shapes"])
+    folder = write(tmp_path, case["config"], tensors)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "rome", "fell"]
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+    for split in corpora.SPLITS:
+        (tmp_path / f"{split}.conll").write_text("Rome B-LOC\nfell O\n\nYes O\n")
+    example("frozen_vectors")(str(folder), str(tmp_path / "out"), str(tmp_path))
+    texts = [["Rome", "fell"], ["Yes"]]
+    written = vectors.read_contextual(tmp_path / "out/dev.npz", texts)
+    assert written.sizes == (1, case["config"]["hidden_size"])
+    model = pretrained.make(pretrained.sizes(folder))
+    weights = {"params": pretrained.read(folder)}
+    ids = jnp.array([2, 4, 5, 3])
+    states = model.apply(weights, ids, ids > 0, train=False)
+    np.testing.assert_allclose(written[0], states[1:3, None], atol=1e-6)
