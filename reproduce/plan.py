@@ -105,13 +105,12 @@ class Plan(NamedTuple):
     stand_ins: Sequence[Mapping[str, Any]]
     settings: Sequence[Mapping[str, Any]]
     groups: Sequence[Mapping[str, Any]]
-    devices: Mapping[str, Mapping[str, Any]]
 
     @classmethod
     def load(cls, path: Path = HERE / "plan.toml") -> Plan:
         """Returns the plan of a file."""
         content = tomllib.loads(path.read_text("utf-8"))
-        names = ("stand_in", "setting", "group", "device")
+        names = ("stand_in", "setting", "group")
         return cls(*(content[name] for name in names))  # pyright: ignore
 
     def jobs(self, cells: Mapping[str, Cell], seeds: int | None = None) -> list[Job]:

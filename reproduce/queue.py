@@ -85,9 +85,7 @@ class Queue:
         """Returns the overrides of a cell's config on this machine."""
         config = configuration.load(cell.config)
         has = functools.partial(_is_there, corpora.find_vectors)
-        changed = self.plan.overrides(cell, config.data.vectors, has)
-        device = self.plan.devices.get(self.device or "", {})
-        return changed | device.get("overrides", {})
+        return self.plan.overrides(cell, config.data.vectors, has)
 
     def state(self, job: Job) -> tuple[str, str]:
         """Returns a job's state, and what it lacks, waits for, or why it failed."""

@@ -46,12 +46,15 @@ def readme(published: Published, lines: Sequence[Line]) -> str:
 
 
 def systems(published: Published, lines: Sequence[Line]) -> str:
-    """Returns the tables of all systems, one for each paper."""
-    return "\n".join(
-        f"## {about['paper']}\n\n"
-        + _markdown(COLUMNS, [_row(x, lines)[:5] for x in published.of_table(table)])
-        for table, about in published.tables.items()
-    )
+    """Returns the systems that ran on CoNLL-2003 with one file of vectors, by F1."""
+    rows = []
+    for cell in published.cells.values():
+        mine = [line for line in finished(cell, lines) if line["vectors"]]
+        if mine and cell.figure == "f1" and cell.id.endswith("/conll2003"):
+            test, dev = (summary(mine, CONLLEVAL, split) for split in ("test", "dev"))
+            rows.append([cell.system, cell.paper, _config(cell), test, dev])
+    rows.sort(key=lambda row: row[3], reverse=True)
+    return _markdown(("system", "paper", "config", "test", "dev"), rows)
 
 
 def inserted(text: str, table: str) -> str:
@@ -65,7 +68,7 @@ def inserted(text: str, table: str) -> str:
 
 def report(published: Published, lines: Sequence[Line], known: dict[str, float]) -> str:
     """Returns a table and the verdicts on the claims of each paper; see `verdict`."""
-    more = ("conlleval", "strict", "dev", "epochs", "rule", "source")
+    more = ("conlleval", "strict", "dev", "vectors", "epochs", "rule", "source")
     claims = ("better", "worse", "source", "difference", "runs", "p", "verdict")
     parts = [_HEAD]
     for table, about in published.tables.items():
@@ -81,6 +84,10 @@ def report(published: Published, lines: Sequence[Line], known: dict[str, float])
         ]
         parts.append("Orders that the paper claims:\n\n" + _markdown(claims, rows))
     return "\n".join(parts)
+
+
+def _config(cell: Cell) -> str:
+    return f"`{cell.config.replace(':', '.py:', 1)}`"
 
 
 def published_figure(cell: Cell) -> str:
@@ -125,17 +132,24 @@ def _row(cell: Cell, lines: Sequence[Line]) -> list[str]:
         epochs += f", patience {last['patience']}" if last["patience"] else ""
     return [
         cell.system,
-        f"`{cell.config.replace(':', '.py:', 1)}`",
+        _config(cell),
         published_figure(cell),
         summary(mine, cell.rule),
         difference,
         summary(mine, CONLLEVAL) if is_apart else "",
         summary(strict, STRICT) if cell.rule != STRICT else "",
         summary(mine, cell.rule, "dev"),
+        ", ".join({_vectors(line): None for line in mine}),
         epochs,
         cell.rule,
         cell.source,
     ]
+
+
+def _vectors(line: Line) -> str:
+    changed = line["overrides"]
+    names = (changed.get(name) for name in ("data.vectors", "data.pretrained"))
+    return next((name.removesuffix(".txt") for name in names if name), "the paper's")
 
 
 def _notes(published: Published, table: str, lines: Sequence[Line]) -> list[str]:

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 import jaxner
+from reproduce.plan import Published
 from tests.golden import make_encoders
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -128,10 +129,9 @@ def config_of(system):
 
 
 def systems():
-    """Returns the configs of the systems table in `docs/systems.md`."""
-    page = Path(__file__).parents[1] / "docs" / "systems.md"
-    rows = re.findall(r"^\|.*\| `(\w+\.py:[^`]+)` \|", page.read_text("utf-8"), re.M)
-    return list(dict.fromkeys(rows))
+    """Returns the configs of the papers' systems."""
+    cells = Published.load().cells.values()
+    return list(dict.fromkeys(cell.config.replace(":", ".py:", 1) for cell in cells))
 
 
 def small(system, corpus, inputs, changes=None):

@@ -138,7 +138,7 @@ class Fake:
 def queue_of(folder, trainer, **options):
     said = []
     place = Results(folder / "results"), folder / "runs"
-    plan = Plan([], [], [], {})
+    plan = Plan([], [], [])
     return Queue(plan, *place, log=said.append, train=trainer, **options), said
 
 
@@ -294,7 +294,7 @@ def test_the_report_has_rules_epochs_settings_and_failures():
     ]
     text = tables.report(KNOWN, lines, {})
     assert row_of(text, "ncrfpp.py:conll2003,crf")[3:] == [
-        *("90.50 (1)", "−0.71", "90.40 (1)", "90.60 (1)", "94.50 (1)"),
+        *("90.50 (1)", "−0.71", "90.40 (1)", "90.60 (1)", "94.50 (1)", "other"),
         *("7 of 22; at most 100, patience 15", "ncrfpp", "Table 3"),
     ]
     row = row_of(text, "ncrfpp.py:wsj")
@@ -321,6 +321,19 @@ def judged(better, worse, compared=()):
         for seed, test in enumerate(side)
     ]
     return tables.verdict(CLAIM, KNOWN, lines, dict(compared))[3:]
+
+
+def test_systems_under_equal_vectors_are_sorted_by_f1():
+    f1 = {"idcnn": 88.0, "conlleval": 90.0}, {"conlleval": 91.0}
+    names = "idcnn/conll2003", "lan/conll2003", "bert/conll2003", "grn/ontonotes5"
+    lines = [
+        line_of(name, test=test, dev={"conlleval": 93.0}, vectors=vectors)
+        for name, test, vectors in zip(names, f1 * 2, "aa a", strict=True)
+    ]
+    lines[2]["vectors"] = None
+    head, _, *rows = tables.systems(KNOWN, lines).splitlines()
+    assert head == "| system | paper | config | test | dev |"
+    assert [row.split(" | ")[3] for row in rows] == ["91.00 (1)", "90.00 (1)"]
 
 
 def test_verdicts_by_runs():
