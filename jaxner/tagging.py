@@ -302,7 +302,7 @@ def _batches(
     sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
     platform = devices.platform_of(weights)
     most, fills = _TOKENS.get(platform, 1 << 12) // passes, platform != "cpu"
-    for (tokens, chars), count, rows in _plan(sizes, most, parts, fills):
+    for (tokens, chars), count, rows in plan(sizes, most, parts, fills):
         here = [sentences[i] for i in rows]
         words, long, longest = count * tokens + 1, 0, chars
         if words > _FEW_WORDS and not fills:
@@ -324,15 +324,20 @@ def _count_long(sentences: Sequence[Sentence]) -> int:
     return sum(int(np.count_nonzero(s.chars[:, at])) for s in sentences)
 
 
-def _plan(
-    sizes: Sequence[tuple[int, int]], most: int, parts: int = 1, fills: bool = False
+def plan(
+    sizes: Sequence[tuple[int, int]],
+    most: int,
+    parts: int = 1,
+    fills: bool = False,
+    doublings: int = 1,
 ) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
     """Yields the padded size, the number of rows and the sentences of each batch.
 
     `sizes` are tokens, and characters of the longest word. `most` is the maximum number
     of positions in a batch of several sentences, on each of `parts` devices. A batch
     has as many rows as there are sentences of its size; or, if it `fills`, as there are
-    in all: on accelerators, where compiling and launching cost more than padding.
+    in all: on accelerators, where compiling and launching cost more than padding. Rows
+    are powers of 2, 4, …: with more `doublings` from one to the next, fewer programs.
     """
     least = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
     rounded = [round_up(tokens, max(chars, least)) for tokens, chars in sizes]
@@ -341,10 +346,11 @@ def _plan(
     while order:
         tokens, chars = rounded[order[-1]]
         share = max(1, min(most, _CHARS // chars) // tokens)
-        most_rows = parts * (1 << (share.bit_length() - 1))
+        most_rows = parts << ((share.bit_length() - 1) // doublings * doublings)
         shorter = bisect.bisect_left(order, keys[order[-1]], key=keys.__getitem__)
         count = len(sizes) if fills else len(order) - shorter
-        count = min(most_rows, _next_power(count))
+        bits = max(count - 1, 0).bit_length()
+        count = min(most_rows, 1 << (-(-bits // doublings) * doublings))
         rows = [order.pop()]
         while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
             rows.append(order.pop())

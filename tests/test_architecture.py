@@ -14,7 +14,7 @@ ORDER = (
     *("devices", "arguments", "data", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "stream", "training", "configuration", "families", "examples"),
-    *("analysis", "commands", "cli", "__main__", "__init__"),
+    *("analysis", "serving", "commands", "cli", "__main__", "__init__"),
 )
 HOST = {"types", "errors", "fields", "data", "evaluation", "runs", "disk"}
 HOST |= {"terminal", "arguments", "wording"}

@@ -78,13 +78,14 @@ def maps(
     params: Tagger, tokens: Sequence[str], *, vectors: Any = None
 ) -> dict[str, np.ndarray]:
     """Returns the maps of a sentence: "relations" `[T, T]`, "attention" `[M, T, T]`."""
-    arrays = _maps(params, tagging.encode_one(params, tokens, vectors))
+    arrays = compute_maps(params, tagging.encode_one(params, tokens, vectors))
     size = len(tokens)
     return {name: np.asarray(x)[..., :size, :size] for name, x in arrays.items()}
 
 
 @jax.jit
-def _maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
+def compute_maps(params: Tagger, sentence: Sentence) -> dict[str, Any]:
+    """Computes the maps of one encoded sentence, with its padding; see `maps`."""
     out = models.apply_stages(params.model, params.weights, sentence)[1]
     arrays = {name: out[name] for name in ("attention",) if name in out}
     if "relation_from" in out:

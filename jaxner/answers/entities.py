@@ -218,7 +218,7 @@ def entities(
         answers = find(text_or_tokens, documents=documents, vectors=vectors)
         answers = [answers] if is_one else answers
         texts = [" ".join(words) for words in sentences]
-        placed = [[_joined(words)] for words in sentences]
+        placed = [[joined(words)] for words in sentences]
     lists, rest, types = [], iter(answers), types_of(params)
     for text, parts in zip(texts, placed, strict=True):
         mentions, before = [], 0
@@ -246,7 +246,7 @@ def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
     return list(text_or_tokens) if raw or has_space else None
 
 
-def _joined(words: Sequence[str]) -> list[Token]:
+def joined(words: Sequence[str]) -> list[Token]:
     """Returns the tokens of words that single spaces separate."""
     placed, start = [], 0
     for word in words:

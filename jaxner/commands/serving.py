@@ -1,0 +1,59 @@
+"""`jaxner serve`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+from typing import Annotated, Any
+
+from jaxner import fields
+from jaxner.commands import Folder
+from jaxner.errors import optional
+from jaxner.serving import Limits
+
+
+def serve(
+    *,
+    workdir: Folder,
+    host: str = "127.0.0.1",
+    port: Annotated[int, fields.Range(least=0, most=65535)] = 8000,
+    limits: Limits,
+) -> None:
+    """Serves a tagger over HTTP, with a page to try it at /.
+
+        jaxner serve --workdir runs/grn --port 8000
+        curl localhost:8000/v1/entities -d '{"texts": "Ms Preston left Lakeside."}'
+
+    The programs of all shapes are compiled first: minutes once, then they
+    come from the cache. SIGTERM answers the open requests and ends. If the
+    environment has JAXNER_API_KEY, clients send Authorization: Bearer KEY.
+
+    Args:
+        workdir: Folder of the run.
+        host: Address to listen at; 0.0.0.0 for other machines.
+        port: Port to listen at; 0 for a free one.
+        limits: What the service accepts.
+    """
+    for module in ("starlette", "uvicorn", "prometheus_client"):
+        optional(module, "jaxner serve")
+    import uvicorn
+
+    from jaxner import tagger
+    from jaxner.serving.programs import Programs
+    from jaxner.serving.service import Service
+
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    for name in ("jaxner.serve", "uvicorn.error"):
+        logging.getLogger(name).setLevel(logging.INFO)
+    listening = socket.create_server((host, port), backlog=1024)
+    model = Programs(tagger.load(workdir), limits.max_tokens, limits.batch_tokens)
+    service = Service(model, limits, os.environ.get("JAXNER_API_KEY"))
+    place = f"http://{host}:{listening.getsockname()[1]}"
+    print(f"Serving at {place}, ready once all programs are compiled", flush=True)
+    # uvicorn raises a signal again that ended it: then the process ends with 0.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    config: Any = {"log_config": None, "access_log": False, "server_header": False}
+    uvicorn.Server(uvicorn.Config(service.app, **config)).run([listening])

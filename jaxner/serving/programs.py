@@ -1,0 +1,191 @@
+"""The programs of a service, all compiled before the first request.
+
+Shape letters: `B` jobs, `T` tokens, `N` labellings, `M` heads.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxner import devices, models, tagging
+from jaxner.analysis import inside
+from jaxner.answers import entities, probabilities
+from jaxner.answers.entities import EntityArrays
+from jaxner.data import batching
+from jaxner.data.vocabulary import MAX_CHARACTERS
+from jaxner.errors import InputError
+from jaxner.tagger import Ensemble, Tagger
+from jaxner.types import Sentence, batch_axes
+
+LABELLINGS = 10
+"""Labellings that a deep program finds: the maximum of `n_best`."""
+_PASSES = 8  # with dropout, for uncertainty
+# Padded tokens of a batch. On a CPU, larger batches are no faster, and need programs.
+_TOKENS = {"cpu": 1 << 8, "gpu": 1 << 14, "tpu": 1 << 14}
+
+
+class Job(NamedTuple):
+    """An encoded sentence or document; a deep job asks for more than entities."""
+
+    encoded: Sentence
+    is_deep: bool = False
+
+
+class Programs:
+    """Answers jobs in batches of few shapes.
+
+    Args:
+        tagger: The tagger; one that reads precomputed vectors is an InputError.
+        max_tokens: Maximum tokens of a job.
+        batch_tokens: Maximum padded tokens of a batch; 0 for the device's.
+
+    Attributes:
+        counts: Batches, tokens, and padded tokens so far, and programs that had to be
+            compiled for a request (by taggers of word pieces alone).
+        is_over: True ends `compile` early.
+    """
+
+    def __init__(self, tagger: Tagger, max_tokens: int = 256, batch_tokens: int = 0):
+        if tagger.vocabulary.vector_sizes is not None:
+            raise InputError("A tagger with precomputed vectors cannot tag new text.")
+        self.labels, self.types = tagger.labels, entities.types_of(tagger)
+        self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
+        self.reads_documents = tagger.vocabulary.reads_documents
+        self.counts = dict.fromkeys(("batches", "tokens", "padded", "late"), 0)
+        self.is_over = False
+        platform = devices.platform_of(tagger.weights)
+        self.budget = batch_tokens or _TOKENS.get(platform, 1 << 10)
+        self._tagger, self._most, self._fills = tagger, max_tokens, platform != "cpu"
+        self._reads_characters = bool(models.character_readers(tagger.model))
+        self._programs: dict[Any, Any] = {}
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> Sentence:
+        """Returns one encoded sentence, or the sentences of one document."""
+        encoded = [self._tagger.vocabulary.encode(tokens) for tokens in sentences]
+        if not self._reads_characters:
+            encoded = [*map(batching.without_characters, encoded)]
+        return batching.join(encoded) if self.reads_documents else encoded[0]
+
+    def cost(self, job: Job) -> int:
+        """Returns the padded tokens of a job."""
+        return tagging.round_up(*_size(job))[0]
+
+    def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
+        most = self.budget // (_PASSES if is_deep else 1)
+        return tagging.plan(sizes, most, fills=self._fills, doublings=2)
+
+    def shapes(self) -> list[tuple[bool, tuple[int, int], int]]:
+        """Returns whether a program is deep, its padded size and its rows, for all."""
+        kinds = [(False, MAX_CHARACTERS)] * self._reads_characters
+        kinds += [(False, 24 if self._reads_characters else 1)]
+        kinds += [(True, MAX_CHARACTERS)] * self.has_chances
+        copies = [1 << i for i in range(self.budget.bit_length())]
+        found = set()
+        for is_deep, chars in kinds:
+            lengths = range(1, self._most + 1)
+            for size in {tagging.round_up(n, chars) for n in lengths}:
+                for number in copies:
+                    batches = self._plan([size] * number, is_deep)
+                    found |= {(is_deep, padded, rows) for padded, rows, _ in batches}
+        return sorted(found)
+
+    def compile(self) -> None:
+        """Compiles all programs, on all cores."""
+
+        def compile_one(shape: tuple[bool, tuple[int, int], int]) -> None:
+            is_deep, size, count = shape
+            if not self.is_over:
+                text = self.encode([["a"] * (size[0] - 2)])
+                self._program(_padded([text], size, count), is_deep)
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(compile_one, self.shapes()))
+        self.counts["late"] = 0
+
+    def _program(self, batch: Sentence, is_deep: bool) -> Any:
+        key = (is_deep, *(leaf.shape for leaf in jax.tree.leaves(batch)))
+        if key not in self._programs:
+            lowered = _answer.lower(self._tagger, batch, is_deep)
+            self._programs[key] = lowered.compile()
+            self.counts["late"] += 1
+        return self._programs[key]
+
+    def __call__(self, jobs: Sequence[Job]) -> list[Any]:
+        """Returns the arrays of each job's answer, padded; see `_answer`."""
+        answers: list[Any] = [None] * len(jobs)
+        for is_deep in (False, True):
+            of = [i for i, job in enumerate(jobs) if job.is_deep == is_deep]
+            for size, count, rows in self._plan([_size(jobs[i]) for i in of], is_deep):
+                here = [jobs[of[row]].encoded for row in rows]
+                batch = _padded(here, size, count)
+                arrays = self._program(batch, is_deep)(self._tagger, batch)
+                arrays = devices.fetch(arrays)
+                for number, row in enumerate(rows):
+                    answers[of[row]] = jax.tree.map(lambda a, n=number: a[n], arrays)
+                self.counts["batches"] += 1
+                self.counts["tokens"] += sum(len(s.words) for s in here)
+                self.counts["padded"] += size[0] * count
+        return answers
+
+    def cut(self, arrays: Any, sentences: Sequence[Any]) -> Iterator[Any]:
+        """Yields the arrays of each sentence of a job, without padding."""
+        first = int(self.reads_documents)  # after a separator
+        for sentence in sentences:
+            at = slice(first, first + len(sentence))
+            part = jax.tree.map(lambda array, at=at: array[at], arrays)
+            for name in part.keys() & {"relations", "attention"}:
+                part[name] = part[name][:, at]
+            for name in part.keys() & {"best", "n_best"} if self.has_chances else ():
+                part[name] = part[name]._replace(end=part[name].end - first)
+            yield part
+            first += len(sentence) + 1
+
+
+def _size(job: Job) -> tuple[int, int]:
+    """Returns tokens, and characters of the longest word; deep jobs have one width."""
+    chars = MAX_CHARACTERS if job.is_deep else job.encoded.chars.shape[1]
+    return len(job.encoded.words), chars
+
+
+def _padded(sentences: Sequence[Sentence], size: tuple[int, int], count: int) -> Any:
+    shape = batching.Shape(size[0], count * size[0] + 1, size[1])
+    return batching.pad(sentences, shape, count)
+
+
+@functools.partial(jax.jit, static_argnames="is_deep")
+def _answer(tagger: Tagger, batch: Sentence, is_deep: bool) -> dict[str, Any]:
+    """Computes the answer about a batch, by name; all arrays are `[B, T, …]`.
+
+    `best`, an `EntityArrays`, has labels alone for an autoregressive head. Deep: also
+    `n_best` `[B, T, N]`, `chances` of these labellings, the same at each token,
+    `uncertainty`, `relations` `[B, T, T]`, `attention` `[B, T, T, M]`, where a tagger
+    has them.
+    """
+    if isinstance(tagger.model.head, models.Seq2seqHead):
+        nothing: Any = [None] * (len(EntityArrays._fields) - 1)
+        return {"best": EntityArrays(tagging.tag(tagger, batch), *nothing)}
+    answer: dict[str, Any] = {"best": entities.arrays(tagger, batch)}
+    if not is_deep:
+        return answer
+    answer["n_best"] = entities.arrays(tagger, batch, n_best=LABELLINGS)
+    if not tagger.vocabulary.reads_documents:
+        chances = probabilities.n_best(tagger, batch, LABELLINGS).probability[:, None]
+        shape = answer["n_best"].labels.shape
+        answer["chances"] = jnp.broadcast_to(chances, shape)
+    if not isinstance(tagger, Ensemble):
+        key = jax.random.key(0)
+        passes = probabilities.uncertainty(tagger, batch, key, _PASSES)._asdict()
+        names = ("entropy", "mutual_information", "vote_share")
+        answer["uncertainty"] = {name: passes[name] for name in names}
+        each = jax.vmap(inside.compute_maps, in_axes=(None, batch_axes(batch)))
+        answer |= each(tagger, batch)
+        if "attention" in answer:
+            answer["attention"] = jnp.moveaxis(answer["attention"], 1, -1)
+    return answer

@@ -1,0 +1,358 @@
+"""The service: requests in JSON, waiting requests in batches, and refusals.
+
+Nothing of a text is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import hmac
+import itertools
+import json
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import numpy as np
+import prometheus_client as prometheus
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from jaxner import fields, tagging
+from jaxner.answers.entities import joined, read_spans
+from jaxner.data import tokens
+from jaxner.data.tokens import Token
+from jaxner.serving import Limits
+from jaxner.serving.programs import LABELLINGS, Job
+
+log = logging.getLogger("jaxner.serve")
+
+_STEP = 1e-3  # seconds that each sentence of a request stands behind the one before
+
+
+class Refusal(Exception):  # noqa: N818
+    """A request is not answered: its status, and the reason that the client gets."""
+
+    def __init__(self, status: int, reason: str):
+        super().__init__(status, reason)
+        self.status, self.reason = status, reason
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A request: texts, the tokens of the sentences of each, and options."""
+
+    texts: list[str]
+    sentences: list[list[list[Token]]]
+    min_probability: fields.Share = 0.0
+    n_best: Annotated[int, fields.Range(least=1, most=LABELLINGS)] = 1
+    uncertainty: bool = False
+    maps: bool = False
+
+
+def read(body: bytes, limits: Limits) -> Question:
+    """Returns the question of a request; `Refusal`: it cannot be answered."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refusal(400, "The body is no JSON in UTF-8.") from None
+    if not isinstance(content, dict) or len({"texts", "tokens"} & {*content}) != 1:
+        raise Refusal(422, 'Expected an object with either "texts" or "tokens".')
+    options = {k: v for k, v in content.items() if k not in ("texts", "tokens")}
+    known = fields.of(Question)
+    try:
+        for name, value in options.items():
+            fields.check_word("field", name, known)
+            fields.check(name, value, known[name].hint)
+        if "tokens" in content:
+            words, _ = tagging.sentences_of(content["tokens"])
+            texts = [" ".join(sentence) for sentence in words]
+            made = [[joined(sentence)] for sentence in words]
+        else:
+            texts = content["texts"]
+            texts = [texts] if isinstance(texts, str) else texts
+            if not isinstance(texts, list) or {*map(type, texts)} - {str}:
+                raise TypeError("Expected texts as a string or a list of strings.")
+            made = [tokens.read(text) for text in texts]
+    except (TypeError, ValueError) as error:
+        raise Refusal(422, str(error)) from None
+    most = limits.max_sentences
+    if max(len(made), sum(map(len, made))) > most:
+        raise Refusal(422, f"Expected at most {most} sentences in a request.")
+    return Question(texts, made, **options)
+
+
+def tag(
+    model: Any, question: Question, text: str, sentences: Any, answers: Any
+) -> dict[str, Any]:
+    """Returns the result of `/v1/tag` for a text: its tokens and what is asked."""
+
+    def named(ids: Any) -> list[str]:
+        return [model.labels[i] for i in ids.tolist()]
+
+    results = []
+    for words, arrays in zip(sentences, answers, strict=True):
+        best, n = arrays["best"], question.n_best
+        result: dict[str, Any] = {"tokens": [token.text for token in words]}
+        result["offsets"] = [[token.start, token.end] for token in words]
+        result["labels"] = named(best.labels)
+        if model.has_chances:
+            result["probabilities"] = _rounded(best.label_probability)
+        if n > 1 and words and "chances" in arrays:
+            rows = zip(
+                arrays["n_best"].labels.T[:n], arrays["chances"][0], strict=False
+            )
+            result["labellings"] = [
+                {"labels": named(ids), "probability": _rounded(chance)}
+                for ids, chance in rows
+                if chance > 0
+            ]
+        if question.uncertainty and "uncertainty" in arrays:
+            values = arrays["uncertainty"].items()
+            result["uncertainty"] = {name: _rounded(each) for name, each in values}
+        for name in {"relations", "attention"} & arrays.keys() if question.maps else ():
+            result[name] = _rounded(arrays[name])
+        results.append(result)
+    return {"sentences": results}
+
+
+def entities(
+    model: Any, question: Question, text: str, sentences: Any, answers: Any
+) -> dict[str, Any]:
+    """Returns the result of `/v1/entities` for a text, as `jaxner.entities` does."""
+    if not (model.types.names and model.has_chances):
+        raise Refusal(422, "This tagger has no entities with probabilities.")
+    found, before, n = [], 0, question.n_best
+    for words, arrays in zip(sentences, answers, strict=True):
+        best = arrays["best"]
+        if n > 1:
+            best = type(best)(*(array[:, :n] for array in arrays["n_best"]))
+        for (start, end, kind), chance in sorted(read_spans(model.types, best).items()):
+            if chance < question.min_probability:
+                continue
+            first, last = words[start].start, words[end - 1].end
+            entity: dict[str, Any] = {"text": text[first:last], "type": kind}
+            entity |= {"start": start + before, "end": end + before}
+            entity |= {"start_char": first, "end_char": last}
+            entity["probability"] = _rounded(chance)
+            if question.uncertainty and "uncertainty" in arrays:
+                # That of the least certain token.
+                worst = {"vote_share": np.min}
+                values = arrays["uncertainty"].items()
+                entity["uncertainty"] = {
+                    name: _rounded(worst.get(name, np.max)(each[start:end]))
+                    for name, each in values
+                }
+            found.append(entity)
+        before += len(words)
+    return {"entities": found}
+
+
+def _rounded(values: Any) -> Any:
+    return np.asarray(values, np.float64).round(6).tolist()
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    # Lone surrogates in a text are no UTF-8: they stay escaped.
+    body = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    headers = {"retry-after": "1"} if status in (429, 503) else {}
+    return Response(body, status, headers, "application/json")
+
+
+class Service:
+    """The application around a model.
+
+    Args:
+        model: Encodes, computes and names; see `jaxner.serving.programs.Programs`.
+        limits: What the service accepts.
+        key: The key that clients must send; None: no key.
+    """
+
+    def __init__(self, model: Any, limits: Limits, key: str | None = None):
+        self._model, self._limits, self._counts = model, limits, model.counts
+        self._counts["open"] = 0
+        self._key = None if key is None else f"Bearer {key}".encode()
+        self._metrics = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self._metrics)
+        about = "jaxner_request_seconds", "Seconds of requests", ("path", "status")
+        self._seconds = prometheus.Histogram(*about, registry=self._metrics)
+        for name in self._counts:
+            about = f"jaxner_{name}", f"{name.title()}; see the documentation"
+            gauge = prometheus.Gauge(*about, registry=self._metrics)
+            gauge.set_function(functools.partial(self._counts.__getitem__, name))
+        posts = {"/v1/tag": tag, "/v1/entities": entities}
+        routes = [
+            *(
+                Route(path, self._handler(path, f), methods=["POST"])
+                for path, f in posts.items()
+            ),
+            *(
+                Route(f"/{f.__name__}", f)
+                for f in (self.health, self.ready, self.metrics)
+            ),
+            Mount("/", StaticFiles(packages=[("jaxner.serving", "page")], html=True)),
+        ]
+
+        async def refuse(request: Request, error: Any) -> Response:
+            return _json({"error": error.detail}, error.status_code)
+
+        handlers: Any = {HTTPException: refuse}
+        self.app = Starlette(
+            routes=routes, lifespan=self._lifespan, exception_handlers=handlers
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
+        self._waiting: Any = asyncio.PriorityQueue()
+        self._numbers = itertools.count()  # of jobs, in the order of arrival
+        running = asyncio.ensure_future(self._run())
+        self._compiled = asyncio.ensure_future(asyncio.to_thread(self._model.compile))
+        yield
+        self._model.is_over = True  # compiling a program cannot be cancelled
+        await self._compiled
+        running.cancel()
+
+    async def _run(self) -> None:
+        """Gives waiting jobs to the model in batches, until cancelled."""
+        model, loop = self._model, asyncio.get_running_loop()
+        with ThreadPoolExecutor(1) as thread:
+            while True:
+                taken = [await self._waiting.get()]
+                cost = model.cost(taken[0][2])
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.batch_ms / 1e3):
+                        while cost < model.budget:
+                            taken.append(await self._waiting.get())
+                            cost += model.cost(taken[-1][2])
+                # Where the future is done, the request's time was over.
+                taken = [each for each in taken if not each[3].done()]
+                jobs = [job for _, _, job, _ in taken]
+                answers: Any = itertools.repeat(None)
+                failure = None
+                try:
+                    answers = await loop.run_in_executor(thread, model, jobs)
+                except Exception as error:
+                    failure = error
+                for (*_, future), answer in zip(taken, answers, strict=False):
+                    if not future.done() and failure:
+                        future.set_exception(failure)
+                    elif not future.done():
+                        future.set_result(answer)
+
+    def _handler(self, path: str, write: Callable) -> Callable:
+        """Returns a handler that measures, logs, and refuses in JSON."""
+
+        async def handler(request: Request) -> Response:
+            start = time.perf_counter()
+            try:
+                response = await self._answer(request, write)
+            except Refusal as refusal:
+                response = _json({"error": refusal.reason}, refusal.status)
+            except ClientDisconnect:
+                response = Response(status_code=499)
+            except Exception as error:
+                # Its message may have the text.
+                frames = "".join(traceback.format_tb(error.__traceback__))
+                log.error("%s in %s\n%s", type(error).__name__, path, frames)
+                response = _json({"error": "Internal error; see the log."}, 500)
+            seconds, status = time.perf_counter() - start, response.status_code
+            self._seconds.labels(path, str(status)).observe(seconds)
+            log.info("%s %d %.1f ms", path, status, 1e3 * seconds)
+            return response
+
+        return handler
+
+    async def _answer(self, request: Request, write: Callable) -> Response:
+        sent = request.headers.get("authorization", "").encode("latin-1")
+        if self._key is not None and not hmac.compare_digest(sent, self._key):
+            raise Refusal(401, "Expected the header Authorization: Bearer KEY.")
+        if not self._is_ready():
+            raise Refusal(503, "Not ready: compiling.")
+        if self._counts["open"] >= self._limits.max_requests:
+            raise Refusal(429, "Too many requests at a time.")
+        self._counts["open"] += 1
+        try:
+            async with asyncio.timeout(self._limits.max_seconds):
+                body = await self._body(request)
+                question = await asyncio.to_thread(read, body, self._limits)
+                answers = await self._compute(question)
+        except TimeoutError:
+            most = f"{self._limits.max_seconds:g} seconds"
+            raise Refusal(503, f"No answer within {most}.") from None
+        finally:
+            self._counts["open"] -= 1
+        each = zip(question.texts, question.sentences, answers, strict=True)
+        results = [write(self._model, question, *one) for one in each]
+        return _json({"results": results, "truncated": False})
+
+    async def _body(self, request: Request) -> bytes:
+        most, body = self._limits.max_bytes, b""
+        too_long = Refusal(413, f"Expected at most {most} bytes.")
+        if int(request.headers.get("content-length", 0)) > most:
+            raise too_long
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise too_long
+        return body
+
+    async def _compute(self, question: Question) -> list[list[Any]]:
+        """Returns the arrays of each sentence of each text."""
+        model, most = self._model, self._limits.max_tokens
+        is_deep = question.n_best > 1 or question.uncertainty or question.maps
+        if is_deep and not model.has_chances:
+            raise Refusal(
+                422, "This tagger has no probabilities: ask for labels alone."
+            )
+        groups = [
+            (number, group)
+            for number, text in enumerate(question.sentences)
+            for group in ([text] * bool(text) if model.reads_documents else zip(text))
+        ]
+        jobs = [
+            Job(model.encode([[token.text for token in s] for s in group]), is_deep)
+            for _, group in groups
+        ]
+        if any(len(job.encoded.words) > most for job in jobs):
+            unit = "document" if model.reads_documents else "sentence"
+            raise Refusal(422, f"Expected at most {most} tokens in a {unit}.")
+        turn, futures = time.monotonic(), [asyncio.Future() for _ in jobs]
+        for i, (job, future) in enumerate(zip(jobs, futures, strict=True)):
+            item = turn + i * _STEP, next(self._numbers), job, future
+            self._waiting.put_nowait(item)
+        answers: list[list[Any]] = [[] for _ in question.texts]
+        for (number, group), arrays in zip(
+            groups, await asyncio.gather(*futures), strict=True
+        ):
+            answers[number] += model.cut(arrays, group)
+        return answers
+
+    def _is_ready(self) -> bool:
+        """Returns whether all is compiled; raises what went wrong."""
+        return self._compiled.done() and self._compiled.result() is None
+
+    async def health(self, request: Request) -> Response:
+        """Answers that the process runs."""
+        return _json({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Answers with what the tagger knows, once all is compiled."""
+        if not self._is_ready():
+            return _json({"error": "Not ready: compiling."}, 503)
+        known = {"labels": self._model.labels, "types": self._model.types.names}
+        return _json({**known, "limits": dataclasses.asdict(self._limits)})
+
+    async def metrics(self, request: Request) -> Response:
+        """Answers with the metrics of Prometheus."""
+        text = prometheus.generate_latest(self._metrics)
+        return Response(text, media_type=prometheus.CONTENT_TYPE_LATEST)

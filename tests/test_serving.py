@@ -1,0 +1,416 @@
+"""The service: answers, batches, refusals, its end, and the page in a browser."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import types
+
+import jax
+import numpy as np
+import pytest
+
+import jaxner
+from jaxner.answers.entities import EntityArrays
+from tests import fence
+
+httpx = pytest.importorskip("httpx")
+testclient = pytest.importorskip("starlette.testclient")
+from jaxner.serving import Limits  # noqa: E402
+from jaxner.serving.programs import Job, Programs  # noqa: E402
+from jaxner.serving.service import Service  # noqa: E402
+
+TEXT = "Rome beat Milan. Mr. Preston left Lakeside."
+SENTENCES = [["Rome", "beat", "Milan", "."], [], ["Mr.", "Preston", "fell"]]
+SMALL = Limits(1 << 10, 8, 16, 4, 5.0, 32)
+
+
+def client_of(model, limits=SMALL, key=None):
+    client = testclient.TestClient(Service(model, limits, key).app)
+    return client
+
+
+def until_ready(client):
+    while client.get("/ready").status_code == 503:
+        time.sleep(0.02)
+    return client
+
+
+@pytest.fixture(scope="module")
+def programs(params):
+    return Programs(params, SMALL.max_tokens, SMALL.batch_tokens)
+
+
+@pytest.fixture(scope="module")
+def client(programs):
+    with client_of(programs) as made:
+        yield until_ready(made)
+
+
+def ask(client, path, **body):
+    answer = client.post(f"/v1/{path}", json=body)
+    assert answer.status_code == 200, answer.text
+    content = answer.json()
+    assert content["truncated"] is False
+    return content["results"]
+
+
+# --- Answers --------------------------------------------------------------------------
+
+
+def test_labels_are_those_of_tag(client, params):
+    results = ask(client, "tag", tokens=SENTENCES)
+    assert [s["labels"] for r in results for s in r["sentences"]] == [
+        *jaxner.tag(params, SENTENCES)
+    ]
+    (whole,) = ask(client, "tag", texts=TEXT)
+    for sentence in whole["sentences"]:
+        cut = [TEXT[start:end] for start, end in sentence["offsets"]]
+        assert cut == sentence["tokens"]
+
+
+@pytest.mark.parametrize("n_best", [1, 4])
+def test_entities_are_those_of_the_library(client, params, n_best):
+    for name, text in (("texts", [TEXT, ""]), ("tokens", SENTENCES)):
+        results = ask(client, "entities", **{name: text}, n_best=n_best)
+        expected = jaxner.entities(params, text, n_best=n_best)
+        for result, entities in zip(results, expected, strict=True):
+            records = [entity._asdict() for entity in entities]
+            assert [{**e, "probability": 0} for e in result["entities"]] == [
+                {**e, "probability": 0} for e in records
+            ]
+            for entity, record in zip(result["entities"], records, strict=True):
+                assert entity["probability"] == pytest.approx(
+                    record["probability"], abs=1e-5
+                )
+    assert ask(client, "entities", texts=TEXT, min_probability=1) == [{"entities": []}]
+
+
+def test_deep_answers_are_those_of_the_library(client, params):
+    tokens = SENTENCES[0]
+    options = {"n_best": 3, "uncertainty": True, "maps": True}
+    (result,) = ask(client, "tag", tokens=tokens, **options)
+    (sentence,) = result["sentences"]
+    best = jaxner.n_best(params, tokens, 3)
+    assert [x["labels"] for x in sentence["labellings"]] == [x.labels for x in best]
+    passes = jaxner.uncertainty(params, tokens, jax.random.key(0), 8)
+    for name, values in sentence["uncertainty"].items():
+        np.testing.assert_allclose(values, getattr(passes, name), atol=1e-5)
+    relations = jaxner.relations(params, tokens)
+    np.testing.assert_allclose(sentence["relations"], relations, atol=1e-5)
+    (result,) = ask(client, "entities", tokens=tokens, uncertainty=True)
+    for entity in result["entities"]:
+        span = slice(entity["start"], entity["end"])
+        worst = entity["uncertainty"]
+        assert worst["entropy"] == pytest.approx(max(passes.entropy[span]), abs=1e-5)
+
+
+def test_requests_compile_nothing(client, programs):
+    rng = random.Random(0)
+    words = ["Rome", "beat", "A" * 30, "in", "é" * 400]
+    jobs = []
+    for _ in range(60):
+        tokens = rng.choices(words[:2] * 9 + words, k=rng.randint(1, 16))
+        jobs.append(Job(programs.encode([tokens]), rng.random() < 0.1))
+    programs(jobs)
+    assert programs.counts["late"] == 0
+    assert 0 < programs.counts["tokens"] < programs.counts["padded"]
+
+
+def test_a_tagger_of_documents_reads_each_text_as_one():
+    vocabulary, _ = jaxner.build_vocabulary([[*TEXT.split()]], ["LOC"], documents=True)
+    parts = {"representation": {"words": {"dim": 4}}, "head": {"name": "crf"}}
+    encoder = {"name": "bilstm", "hidden_dim": 4}
+    model = jaxner.build(vocabulary, encoder=encoder, **parts)
+    tagger = jaxner.Tagger(jaxner.init(model, jax.random.key(0)), model, vocabulary)
+    text = "Rome fell. It rose."  # with separators, nine tokens
+    with client_of(Programs(tagger, 9, 9)) as client:
+        (result,) = ask(until_ready(client), "entities", texts=text)
+        expected = jaxner.entities(tagger, text)
+        places = [(e["start_char"], e["end_char"]) for e in result["entities"]]
+        assert places == [(e.start_char, e.end_char) for e in expected]
+        assert places
+
+
+def test_a_tagger_without_probabilities_gives_labels(tmp_path):
+    tagger = jaxner.load(fence.unpack("seq2seq", tmp_path))
+    with client_of(Programs(tagger, 8, 8)) as client:
+        (result,) = ask(until_ready(client), "tag", tokens=["Rome", "fell"])
+        assert result["sentences"][0]["labels"] == tagger.tag(["Rome", "fell"])
+        for path, more in (("entities", {}), ("tag", {"n_best": 2})):
+            answer = client.post(f"/v1/{path}", json={"tokens": ["Rome"], **more})
+            assert answer.status_code == 422
+
+
+# --- Refusals -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, b'{"texts": "Ro'),
+        (400, b"[" * 1000),
+        (400, b'"\xff"'),
+        (422, b"{}"),
+        (422, b'{"texts": "a", "tokens": ["a"]}'),
+        (422, b'{"texts": [1]}'),
+        (422, b'{"tokens": "Rome"}'),
+        (422, b'{"tokens": [["a"], "b"]}'),
+        (422, b'{"tokens": ["New York"]}'),
+        (422, b'{"texts": "a", "n_best": 11}'),
+        (422, b'{"texts": "a", "min_probability": NaN}'),
+        (422, b'{"texts": "a", "truncate": true}'),
+        (422, json.dumps({"texts": ["a"] * 9}).encode()),
+        (422, json.dumps({"texts": "a " * 17}).encode()),
+        (413, b'{"texts": "%s"}' % (b"a" * 1024)),
+    ],
+)
+def test_refusals_have_a_status_and_a_reason(client, status, body):
+    for path in ("/v1/tag", "/v1/entities"):
+        for content in (body, iter([body])):  # with and without a length
+            answer = client.post(path, content=content)
+            assert (answer.status_code, [*answer.json()]) == (status, ["error"])
+
+
+class Slow:
+    """A model that says what it got, and takes its time."""
+
+    labels, has_chances, reads_documents, budget = ("O",), True, False, 8
+    types = types.SimpleNamespace(names=())
+
+    def __init__(self, seconds=0.05):
+        self.seconds, self.batches = seconds, []
+        self.counts = dict.fromkeys(("batches", "tokens", "padded", "late"), 0)
+
+    def compile(self):
+        time.sleep(self.seconds)
+
+    def encode(self, sentences):
+        return types.SimpleNamespace(words=sentences[0])
+
+    def cost(self, job):
+        return len(job.encoded.words)
+
+    def __call__(self, jobs):
+        self.batches.append([job.encoded.words for job in jobs])
+        time.sleep(self.seconds)
+        if any("crash" in job.encoded.words for job in jobs):
+            raise RuntimeError(str(jobs))
+        return [len(job.encoded.words) for job in jobs]
+
+    def cut(self, count, sentences):
+        ids = np.zeros(count, int)
+        yield {"best": EntityArrays(ids, ids, *[None] * 4)}
+
+
+async def together(service, bodies, seconds=0.0):
+    """Returns the answers to requests that come one after another."""
+    transport = httpx.ASGITransport(service.app)
+    async with (
+        service.app.router.lifespan_context(service.app),
+        httpx.AsyncClient(transport=transport, base_url="http://test") as client,
+    ):
+        while (await client.get("/ready")).status_code == 503:
+            await asyncio.sleep(0.01)
+        tasks = []
+        for body in bodies:
+            tasks.append(asyncio.ensure_future(client.post("/v1/tag", json=body)))
+            await asyncio.sleep(seconds)
+        return await asyncio.gather(*tasks)
+
+
+def test_waiting_requests_share_batches_and_keep_their_answers():
+    model = Slow()
+    bodies = [{"tokens": [["w"] * (1 + i % 5)] * 2} for i in range(20)]
+    answers = asyncio.run(together(Service(model, Limits()), bodies))
+    for body, answer in zip(bodies, answers, strict=True):
+        sentences = [s for r in answer.json()["results"] for s in r["sentences"]]
+        assert [s["tokens"] for s in sentences] == body["tokens"]
+        assert all(len(s["labels"]) == len(s["tokens"]) for s in sentences)
+    assert sum(map(len, model.batches)) == 40
+    assert len(model.batches) < 30
+    # Each is as large as the budget allows: the last sentence of a batch reaches it.
+    assert all(sum(map(len, batch[:-1])) < model.budget for batch in model.batches)
+
+
+def test_a_small_request_overtakes_a_large_one():
+    model = Slow(0.02)
+    bodies = [{"tokens": [["large"] * 4] * 100}, {"tokens": ["small"]}]
+    asyncio.run(together(Service(model, Limits()), bodies, seconds=0.03))
+    order = [sentence[0] for batch in model.batches for sentence in batch]
+    assert order.index("small") < 60
+
+
+def test_time_and_the_number_of_requests_are_limited():
+    limits = Limits(max_requests=2, max_seconds=0.2)
+    bodies = [{"texts": "a"}] * 3
+    answers = asyncio.run(together(Service(Slow(0.5), limits), bodies))
+    assert [answer.status_code for answer in answers] == [503, 503, 429]
+    assert all("retry-after" in answer.headers for answer in answers)
+
+
+def test_errors_are_logged_without_texts(caplog):
+    caplog.set_level(logging.DEBUG)
+    with client_of(Slow()) as client:
+        assert client.post("/v1/tag", json={"texts": "crash"}).status_code == 503
+        until_ready(client)
+        answer = client.post("/v1/tag", json={"texts": "crash"})
+        assert answer.status_code == 500
+        assert ask(client, "tag", texts="goes on")
+    assert "RuntimeError in /v1/tag" in caplog.text
+    assert not any(word in caplog.text for word in ("crash", "goes on"))
+
+
+def test_a_key_is_asked_for():
+    with client_of(Slow(), key="säsam") as client:
+        until_ready(client)
+        for sent, status in (("", 401), ("Bearer nein", 401), ("Bearer säsam", 200)):
+            headers = {"authorization": sent.encode()}
+            answer = client.post("/v1/tag", json={"texts": "a"}, headers=headers)
+            assert answer.status_code == status
+
+
+def test_pages_and_metrics(client):
+    described = client.get("/openapi.json").json()
+    routes = {r.path for r in client.app.routes if r.path} | {"/"}
+    assert set(described["paths"]) | {"/"} == routes
+    for path in ("/", "/script.js", "/style.css", "/health", "/ready"):
+        assert client.get(path).status_code == 200
+        assert "http" not in client.get(path).text.replace("http-equiv", "")
+    ask(client, "tag", texts="Rome")
+    text = client.get("/metrics").text
+    assert 'jaxner_request_seconds_count{path="/v1/tag",status="200"}' in text
+    assert "jaxner_open 0.0" in text
+    assert client.get("/nothing").json() == {"error": "Not Found"}
+
+
+# --- A process and a browser ----------------------------------------------------------
+
+
+@pytest.fixture
+def process(finished):
+    """A process that serves a tiny run, and its address."""
+    command = [sys.executable, "-m", "jaxner", "serve", "--workdir", str(finished)]
+    command += ["--port=0", "--max-tokens=16", "--batch-tokens=32"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as started:
+        assert started.stdout is not None
+        url = started.stdout.readline().split()[2].rstrip(",")
+        with httpx.Client(base_url=url) as client:
+            until_ready(client)
+        yield started, url
+        started.kill()
+
+
+@pytest.mark.slow
+def test_sigterm_answers_what_was_taken(process):
+    server, url = process
+    answered = []
+
+    def ask_on(word):
+        limits = httpx.Limits(max_keepalive_connections=0)
+        with (
+            httpx.Client(limits=limits) as client,
+            contextlib.suppress(httpx.TransportError),
+        ):
+            while True:
+                tokens = [word] * random.randint(1, 16)
+                answer = client.post(f"{url}/v1/tag", json={"tokens": tokens})
+                answered.append(answer.json()["results"][0]["sentences"][0])
+                assert answered[-1]["tokens"] == tokens
+
+    threads = [threading.Thread(target=ask_on, args=(w,)) for w in "abcdefgh"]
+    for thread in threads:
+        thread.start()
+    while len(answered) < 30:
+        time.sleep(0.01)
+    server.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join()
+    _, log = server.communicate()
+    assert server.returncode == 0
+    assert len(answered) == log.count("/v1/tag 200")
+    assert all(len(each["labels"]) == len(each["tokens"]) for each in answered)
+
+
+FLAGS = "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync"
+FLAGS += " disable-background-networking disable-component-update"
+
+
+@pytest.fixture
+def browser(tmp_path):
+    """Sends a command of WebDriver to a headless Chromium, and returns the answer."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs chromium and chromedriver")
+    flags = [f"--{flag}" for flag in FLAGS.split()] + [f"--user-data-dir={tmp_path}"]
+    wanted = {"goog:chromeOptions": {"args": flags}}
+    command = ["chromedriver", "--port=0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        line = next(line for line in driver.stdout if "started" in line)
+        url = f"http://127.0.0.1:{line.split()[-1].rstrip('.')}/session"
+        with httpx.Client(timeout=60) as client:
+
+            def send(path, **content):
+                answer = client.post(f"{url}{path}", json=content).json()["value"]
+                assert not (isinstance(answer, dict) and "error" in answer), answer
+                return answer
+
+            body = {"alwaysMatch": wanted}
+            url += "/" + send("", capabilities=body)["sessionId"]
+            yield send
+            client.delete(url)
+        driver.terminate()
+
+
+@pytest.mark.slow
+def test_the_page_works_by_keyboard_and_by_mouse(process, browser):
+    _, url = process
+    script = "return document.querySelector(arguments[0]).innerText"
+
+    def seen(place, text):
+        for _ in range(100):
+            shown = browser("/execute/sync", script=script, args=[place])
+            if text in shown:
+                return shown
+            time.sleep(0.1)
+        raise AssertionError(f"{text!r} is not in {shown!r}")
+
+    def press(keys):
+        keys = keys.translate({0x21E5: 0xE004, 0x2192: 0xE014, 0x21B5: 0xE007})
+        script = "return document.activeElement"
+        (element,) = browser("/execute/sync", script=script, args=[]).values()
+        browser(f"/element/{element}/value", text=keys)
+
+    browser("/url", url=url)
+    seen("#status", "Ready")
+    for keys in ("⇥", "Rome 🙂 beat <b>Milan</b>.", "⇥", "↵"):
+        press(keys)
+    assert "🙂 beat <b>" in seen("#words", "Milan")
+    for keys in ("⇥", "⇥", "⇥", "⇥", "⇥", "→", "→", "↵"):
+        press(keys)
+    shown = seen("#detail", "relates to")
+    assert shown.startswith("beat")
+    assert "Uncertainty" in shown
+    assert "labellings" in shown
+    for place in ("#examples button", ".word"):
+        found = browser("/element", using="css selector", value=place)
+        (element,) = found.values()
+        browser(f"/element/{element}/click")
+        seen("#words", "Preston")
+    assert seen("#detail", "relates to").startswith("Ms.")
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    command = "Emulation.setDeviceMetricsOverride"
+    browser("/goog/cdp/execute", cmd=command, params=size)
+    script = """return [document.documentElement.scrollWidth,
+        performance.getEntriesByType("resource").map(entry => entry.name)]"""
+    width, fetched = browser("/execute/sync", script=script, args=[])
+    assert width <= 400
+    assert all(name.startswith((url, "data:")) for name in fetched)
