@@ -21,7 +21,7 @@ strings, or encoded arrays under your own `jax.jit`, `jax.vmap` or mesh:
     init, apply, loss, Batches
 
 `jaxner.inference` holds CRF inference for your own scores. The commands are listed by
-`python -m jaxner --help`.
+`jaxner --help`.
 """
 
 # Each name is imported when it is first asked for, so that commands begin at once.

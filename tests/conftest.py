@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import shutil
 import signal
 import threading
 from importlib.metadata import version
@@ -136,15 +137,30 @@ def corpus(tmp_path_factory):
     return tiny.write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
+def _trained(name, make_config, corpus, factory):
+    """Returns the folder of a finished run, which one of the test processes trains."""
+    import filelock
+
+    import train
+
+    folder = factory.mktemp("runs") / name
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        train.main_run(make_config(corpus), folder)
+        return folder
+    shared = factory.getbasetemp().parent / "trained" / name
+    shared.parent.mkdir(exist_ok=True)
+    with filelock.FileLock(shared.with_suffix(".lock")):
+        if not (shared / "result.json").exists():
+            train.main_run(make_config(corpus), shared)
+    return shutil.copytree(shared, folder)  # tests may write into their own
+
+
 @pytest.fixture(scope="session")
 def finished(corpus, tmp_path_factory):
     """The folder of a finished tiny run."""
-    import train
     from tests import tiny
 
-    folder = tmp_path_factory.mktemp("runs") / "finished"
-    train.main_run(tiny.config(corpus), folder)
-    return folder
+    return _trained("finished", tiny.config, corpus, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -158,23 +174,17 @@ def params(finished):
 @pytest.fixture(scope="session")
 def attending(corpus, tmp_path_factory):
     """The folder of a finished tiny run whose encoder ends in self-attention."""
-    import train
     from tests import tiny
 
-    folder = tmp_path_factory.mktemp("runs") / "attending"
-    train.main_run(tiny.attending_config(corpus), folder)
-    return folder
+    return _trained("attending", tiny.attending_config, corpus, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def refining(corpus, tmp_path_factory):
     """The folder of a finished tiny run of UANet."""
-    import train
     from tests import tiny
 
-    folder = tmp_path_factory.mktemp("runs") / "refining"
-    train.main_run(tiny.uanet_config(corpus), folder)
-    return folder
+    return _trained("refining", tiny.uanet_config, corpus, tmp_path_factory)
 
 
 @pytest.fixture

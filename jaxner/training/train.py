@@ -490,6 +490,6 @@ def final_scores(
     main = result[names[0]][task.main_figure] or 0.0
     console.print(
         f"Best: epoch {result['best_epoch']}, dev {task.main_figure} {main:.2f}. "
-        f"Next: python -m jaxner evaluate --workdir {folder.path}"
+        f"Next: jaxner evaluate --workdir {folder.path}"
     )
     return result
