@@ -314,7 +314,7 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
         )
         of_labels = jnp.take_along_axis(tokens, labels[:, None], axis=1)[:, 0]
         starts, ends, kinds = inference.entity_bounds(labels, mask, spans)
-        widths = ends - jnp.arange(len(mask), dtype=jnp.int32)
+        widths = ends - jnp.arange(mask.shape[0], dtype=jnp.int32)
         # Rounding errors may exceed 1.
         chances = jnp.minimum(chances, 1.0)
         answer = EntityArrays(labels, of_labels, starts, widths, kinds, chances)

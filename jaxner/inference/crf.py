@@ -37,7 +37,7 @@ class Constraints(NamedTuple):
 
 def is_chain(potentials: Potentials) -> bool:
     """Returns whether labels depend on each other; not where there is no token."""
-    return potentials.transitions is not None and len(potentials.emissions) > 0
+    return potentials.transitions is not None and potentials.emissions.shape[0] > 0
 
 
 def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
@@ -48,6 +48,13 @@ def chain(potentials: Potentials) -> tuple[Array, Array, Array, Array]:
         transitions = jnp.zeros((size, size), emissions.dtype)
         start = end = transitions[0]
     return emissions, transitions, start, end
+
+
+def _for_target(scan: Any, by_tree: Any, potentials: Any, mask: Any) -> Any:
+    """Calls a kernel in the form for the target; a tree needs a known length."""
+    if not isinstance(mask.shape[0], int):  # symbolic, in `jax.export`
+        return scan(potentials, mask)
+    return jax.lax.platform_dependent(potentials, mask, cpu=scan, default=by_tree)
 
 
 def varying(tree: Any, *like: Array) -> Any:
@@ -195,9 +202,8 @@ def log_partition(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
     """
     if not is_chain(potentials):
         return jnp.sum(logsumexp(potentials.emissions, axis=-1), where=mask)
-    inputs = varying(potentials, potentials.emissions, mask), mask
-    scan, default = _log_partition, tree.log_partition
-    return jax.lax.platform_dependent(*inputs, cpu=scan, default=default)
+    potentials = varying(potentials, potentials.emissions, mask)
+    return _for_target(_log_partition, tree.log_partition, potentials, mask)
 
 
 def marginals(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
@@ -208,8 +214,7 @@ def marginals(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
     def scan(potentials, mask):
         return expected(potentials, forward(potentials, mask)[0], mask).emissions
 
-    inputs = potentials, mask
-    return jax.lax.platform_dependent(*inputs, cpu=scan, default=tree.marginals)
+    return _for_target(scan, tree.marginals, potentials, mask)
 
 
 def labelling_entropy(potentials: Potentials, mask: Mask) -> Float[Array, ""]:
@@ -248,9 +253,7 @@ def viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
     if not is_chain(potentials):
         best = jnp.argmax(potentials.emissions, axis=-1)
         return jnp.where(mask, best.astype(jnp.int32), 0)
-    inputs = potentials, mask
-    scan, default = _viterbi, tree.viterbi
-    return jax.lax.platform_dependent(*inputs, cpu=scan, default=default)
+    return _for_target(_viterbi, tree.viterbi, potentials, mask)
 
 
 def _viterbi(potentials: Potentials, mask: Mask) -> Int[Array, " T"]:
@@ -304,7 +307,7 @@ def n_best(
     if n < 1:
         raise ValueError(f"The number of labellings must be at least 1, got {n}")
     emissions, transitions, start, end = chain(potentials)
-    if not len(mask):
+    if not mask.shape[0]:
         return jnp.zeros((n, 0), jnp.int32), jnp.full(n, -jnp.inf).at[0].set(0.0)
     size = emissions.shape[-1]
     same = jnp.arange(size * n, dtype=jnp.int32)
@@ -348,7 +351,7 @@ def sample(potentials: Potentials, mask: Mask, key: Key[Array, ""]) -> Int[Array
         token_key = jax.random.fold_in(key, t)
         return jax.random.gumbel(token_key, emissions.shape[1:], emissions.dtype)
 
-    noise = jax.vmap(gumbel)(jnp.arange(len(mask)))
+    noise = jax.vmap(gumbel)(jnp.arange(mask.shape[0]))
     if not is_chain(potentials):
         return viterbi(Potentials(emissions + noise), mask)
     alphas, _ = forward(potentials, mask)

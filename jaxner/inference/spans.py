@@ -52,7 +52,7 @@ def _alphas(potentials: Potentials, mask: Mask) -> Float[Array, "T L"]:
 
 def _next(array: Array) -> Array:
     """Returns the row of the next token; zero or False at the last."""
-    return jnp.concatenate([array, jnp.zeros_like(array[:1])])[-len(array) :]
+    return jnp.concatenate([array, jnp.zeros_like(array[:1])])[-array.shape[0] :]
 
 
 def _scan(
@@ -103,8 +103,8 @@ def _read(labels: Int[Array, " T"], mask: Mask, spans: LabelSpans):
     """Returns the type of each token's span, if it continues, and if it begins."""
     types = jnp.where(mask, spans.types[labels], -1)
     follows = spans.goes_on[labels[:-1], labels[1:]] & mask[1:]
-    begins = (types >= 0) & ~jnp.append(False, follows)[: len(mask)]
-    return types, jnp.append(follows, False)[: len(mask)], begins
+    begins = (types >= 0) & ~jnp.append(False, follows)[: mask.shape[0]]
+    return types, jnp.append(follows, False)[: mask.shape[0]], begins
 
 
 def entity_bounds(labels: Int[Array, " T"], mask: Mask, label_spans: LabelSpans):
@@ -114,7 +114,7 @@ def entity_bounds(labels: Int[Array, " T"], mask: Mask, label_spans: LabelSpans)
     (else 0), and its type (else -1).
     """
     types, goes_on, begins = _read(labels, mask, label_spans)
-    places = jnp.arange(1, len(mask) + 1, dtype=jnp.int32)
+    places = jnp.arange(1, mask.shape[0] + 1, dtype=jnp.int32)
     last = jnp.where(goes_on, jnp.iinfo(jnp.int32).max, places)
     ends = jax.lax.cummin(last, reverse=True)
     return begins, jnp.where(begins, ends, 0), jnp.where(begins, types, -1)
@@ -146,7 +146,7 @@ def entity_probabilities(
     fits = label_spans.types[None] == types[:, None]
     by_end = jnp.sum(ending, axis=1, where=fits)
     _, ends, _ = entity_bounds(labels, mask, label_spans)
-    return jnp.where(begins, by_end[ends - 1], 0.0) if len(mask) else by_end
+    return jnp.where(begins, by_end[ends - 1], 0.0) if mask.shape[0] else by_end
 
 
 def span_probabilities(
@@ -161,7 +161,7 @@ def span_probabilities(
     overlap. A span that does not fit the sentence has the probability 0.
     """
     start, end, types = given.T
-    place = jnp.arange(len(mask))[:, None]
+    place = jnp.arange(mask.shape[0])[:, None]
     flags = place == start[None], (start[None] < place) & (place < end[None])
     ending = _scan(potentials, mask, label_spans, _in_place, flags, len(given))
     exists = (start >= 0) & (start < end) & (end <= jnp.sum(mask)) & (types >= 0)
@@ -201,7 +201,7 @@ def span_table(
     is_type = label_spans.types[:, None] == jnp.arange(num_types)[None]
     by_end = jnp.dot(ending, is_type.astype(ending.dtype), precision=HIGHEST)
     width = jnp.arange(max_width)
-    last = jnp.arange(len(mask))[:, None] + width[None]
+    last = jnp.arange(mask.shape[0])[:, None] + width[None]
     return by_end.at[last, width[None]].get(mode="fill", fill_value=0.0)
 
 

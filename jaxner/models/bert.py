@@ -137,7 +137,7 @@ class BERT(_Pretrained):
         bias = None
         if count := self.relative_attention_num_buckets:
             table = layers.embed(count, self.num_attention_heads, _draw, "distances")
-            bias = jnp.moveaxis(table(_buckets(len(ids), count)), 2, 0)
+            bias = jnp.moveaxis(table(_buckets(ids.shape[0], count)), 2, 0)
         x = self._stack(_Layer, x, mask, bias, None, train=train)
         return jnp.where(mask[:, None], x, 0.0)
 
@@ -149,7 +149,7 @@ class BERT(_Pretrained):
             return layers.embed(size, dim, _draw, name)(ids)
 
         # A batch may be padded beyond the last position; no result depends on it.
-        places = jnp.minimum(jnp.arange(len(ids)), self.length - 1)
+        places = jnp.minimum(jnp.arange(ids.shape[0]), self.length - 1)
         x = look_up("words", self.vocab_size, ids) + look_up(
             "positions", self.max_position_embeddings, places + self.first_position
         )
@@ -184,7 +184,7 @@ class DeBERTa(_Pretrained):
         table = self.param("distances", _draw, size)
         table = layers.norm(self.layer_norm_eps, "distance_norm")(table)
         most = self.max_position_embeddings
-        index = _log_buckets(len(ids), self.position_buckets, most)
+        index = _log_buckets(ids.shape[0], self.position_buckets, most)
         x = self._stack(_Layer, x, mask, None, (table, index), train=train)
         return jnp.where(mask[:, None], x, 0.0)
 
@@ -216,7 +216,7 @@ class _Layer(nn.Module):
         )
 
         def split(x):
-            return x.reshape(len(x), self.sizes.num_heads, -1)
+            return x.reshape(x.shape[0], self.sizes.num_heads, -1)
 
         q, k, v = (split(f(x)) for f in (query, key, value))
         if distances is not None:
@@ -244,7 +244,7 @@ def attend(
     train: bool,
 ) -> Float[Array, "S H"]:
     """Returns softmax(q kᵀ / √d + bias) v over the pieces of a mask, heads in a row."""
-    mask = jnp.broadcast_to(mask, (len(q), len(k)))
+    mask = jnp.broadcast_to(mask, (q.shape[0], k.shape[0]))
     if rate and train:  # of which `dot_product_attention` knows nothing
         scores = jnp.einsum("tmd,smd->mts", q, k) / q.shape[2] ** 0.5
         scores = scores if bias is None else scores + bias
@@ -257,38 +257,41 @@ def attend(
         contexts = jax.nn.dot_product_attention(
             q[None], k[None], v[None], biases, mask[None, None]
         )[0]
-    return contexts.reshape(len(q), -1)
+    return contexts.reshape(q.shape[0], -1)
 
 
-def _distances(length: int) -> np.ndarray:
+def _distances(length: Any) -> Int[Array, "S S"]:
     """Returns j - i for each pair of positions."""
-    return np.arange(length)[None] - np.arange(length)[:, None]
+    places = jnp.arange(length)
+    return places[None] - places[:, None]
 
 
-def _buckets(length: int, count: int) -> np.ndarray:
+def _buckets(length: Any, count: int) -> Int[Array, "S S"]:
     """Returns T5's bucket of the distance of each pair: half of them to either side.
 
     Half of these hold a distance each; the others grow geometrically.
     """
-    away, half = _distances(length), count // 2
+    away, half = np.arange(-_FAR, _FAR + 1), count // 2
     exact, size = half // 2, np.abs(away)
     steps = np.log(np.maximum(size, 1) / exact) / np.log(_FAR / exact) * (half - exact)
     far = np.minimum(exact + steps.astype(np.int32), half - 1)
-    return np.where(away > 0, half, 0) + np.where(size < exact, size, far)
+    buckets = np.where(away > 0, half, 0) + np.where(size < exact, size, far)
+    return jnp.asarray(buckets)[jnp.clip(_distances(length), -_FAR, _FAR) + _FAR]
 
 
-def _log_buckets(length: int, count: int, most: int) -> np.ndarray:
+def _log_buckets(length: Any, count: int, most: int) -> Int[Array, "S S"]:
     """Returns DeBERTa's bucket of i - j for each pair, from 0 to 2 · count - 1.
 
     Half of the distances to either side are exact; the others grow geometrically up to
     `most`.
     """
-    away, half = -_distances(length), count // 2
+    away, half = np.arange(-most, most + 1), count // 2
     size = np.maximum(np.abs(away), half).astype(np.float32)
     steps = np.log(size / half) / np.log(np.float32((most - 1) / half)) * (half - 1)
     far = np.sign(away) * (half + np.ceil(steps).astype(np.int32))
     near = np.abs(away) <= half
-    return np.clip(np.where(near, away, far) + count, 0, 2 * count - 1)
+    buckets = np.clip(np.where(near, away, far) + count, 0, 2 * count - 1)
+    return jnp.asarray(buckets)[jnp.clip(-_distances(length), -most, most) + most]
 
 
 class ModernBERT(_Pretrained):
@@ -332,8 +335,11 @@ class ModernBERT(_Pretrained):
         by_layer = np.arange(self.num_hidden_layers), is_global
         dim = self.hidden_size // self.num_attention_heads
         thetas = self.local_theta, self.global_theta
-        waves = np.stack([_rotation(len(ids), dim, theta) for theta in thetas])
-        near = np.abs(_distances(len(ids))) <= self.local_attention // 2
+        length = ids.shape[0]
+        most = length if isinstance(length, int) else self.max_position_embeddings
+        waves = jnp.stack([_rotation(most, dim, theta) for theta in thetas])
+        waves = waves[:, :, jnp.arange(length)]
+        near = jnp.abs(_distances(length)) <= self.local_attention // 2
         inputs = x, mask, near, waves
         x = self._stack(_PreNormLayer, *inputs, by_layer=by_layer, train=train)
         x = layers.norm(self.layer_norm_eps, "final_norm", bias=False)(x)
@@ -365,7 +371,7 @@ class _PreNormLayer(nn.Module):
 
         # The embeddings are normalised already.
         y = jnp.where(number == 0, x, normed("attention_norm", x))
-        y = dense("qkv", 3 * size, y).reshape(len(x), 3, sizes.num_heads, -1)
+        y = dense("qkv", 3 * size, y).reshape(x.shape[0], 3, sizes.num_heads, -1)
         cosine, sine = jnp.asarray(waves, x.dtype)[is_global.astype(int)]
 
         def turn(x):

@@ -93,7 +93,7 @@ class BiLSTM(nn.Module):
         x = drop(self.output_dropout, x)
         if self.pool == "mean":
             x = jnp.mean(x, axis=2, keepdims=True)
-        return x.reshape(len(mask), 2 * x.shape[2] * size), {}
+        return x.reshape(mask.shape[0], 2 * x.shape[2] * size), {}
 
 
 class Chain(nn.Module):
@@ -181,6 +181,12 @@ class Projection(nn.Module):
 # Up to WHOLE tokens, all scores of a sentence are in memory at once, which is faster;
 # longer sentences hold the scores of BLOCK queries at a time.
 WHOLE, BLOCK = 512, 256
+
+
+def is_short(length: Any) -> bool:
+    """Returns whether all scores are computed at once; always if it is symbolic."""
+    return not isinstance(length, int) or length <= WHOLE
+
 
 # A kernel [D, m, d] holds the paper's W^1 to W^m, each drawn as a separate D × d
 # matrix. Drawn as one D × m·d matrix, their values would be smaller.
@@ -272,7 +278,7 @@ class SelfAttention(nn.Module):
 
         # In a long sentence, only heat maps use all weights at once.
         weights = jnp.where(mask[None, :, None], attend(queries), 0.0)
-        if len(x) <= WHOLE:
+        if is_short(x.shape[0]):
             contexts = jnp.einsum("mts,msk->tmk", weights, values)
         else:
             contexts = by_blocks(gather, queries, BLOCK)
@@ -281,6 +287,6 @@ class SelfAttention(nn.Module):
             heads = [name in self.keep or "context" in self.keep for name in names]
             contexts = jnp.where(jnp.array(heads)[None, :, None], contexts, 0.0)
             x = x if "hidden" in self.keep else jnp.zeros_like(x)
-        contexts = contexts.reshape(len(x), self.num_heads * head_dim)
+        contexts = contexts.reshape(x.shape[0], self.num_heads * head_dim)
         features = jnp.concatenate([x, contexts], axis=1)
         return jnp.where(mask[:, None], features, 0.0), {"attention": weights}

@@ -78,7 +78,7 @@ class LabelAttention(nn.Module):
             weights = layers.Cells(*sizes, name=f"lstm{layer}")(x.shape[1])
             states, end = layers.bilstm(x[:, None, None], mask, *weights, carry=first)
             first = end if first is None else first
-            features = states.reshape(len(mask), shape[1])
+            features = states.reshape(mask.shape[0], shape[1])
             features = layers.dropout(self.dropout, features, train)
             if layer < self.num_layers:
                 name = f"attention{layer}"
@@ -91,7 +91,9 @@ class LabelAttention(nn.Module):
 
     def _project(self, x, name, num_heads):
         linear = layers.dense(x.shape[1], self.kernel_initializer, name)
-        return nn.relu(linear(x)).reshape(len(x), num_heads, x.shape[1] // num_heads)
+        return nn.relu(linear(x)).reshape(
+            x.shape[0], num_heads, x.shape[1] // num_heads
+        )
 
     def _scores(self, features, labels, name, num_heads) -> Float[Array, "m T L"]:
         """Returns the scaled products of queries and keys."""
@@ -108,4 +110,4 @@ class LabelAttention(nn.Module):
         dropped = layers.dropout(self.weight_dropout, by_token, train)
         values = self._project(labels, f"{name}_value", self.num_heads)
         answers = jnp.einsum("tml,lmk->tmk", dropped, values)
-        return answers.reshape(len(answers), features.shape[1]), weights
+        return answers.reshape(answers.shape[0], features.shape[1]), weights

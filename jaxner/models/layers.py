@@ -390,7 +390,7 @@ def _tangents(unroll, primals, tangents):
         [carry.memory[None], saved[:-1, 4 * size :]],
         [carry.state[None], kept],
     )
-    memories, states = (jnp.concatenate(parts)[: len(mask)] for parts in before)
+    memories, states = (jnp.concatenate(parts)[: mask.shape[0]] for parts in before)
     if state_mask is not None:
         states = states * state_mask[None]
     # The kernel's tangent enters before the loop, so its gradient is one product after
@@ -468,7 +468,8 @@ def bilstm(
         gates = jnp.concatenate([gates[:, 0], gates[::-1, 1]], axis=1)
         masks = jnp.repeat(jnp.stack([mask, mask[::-1]], axis=1), units, axis=1)
         cells = jax.tree.map(jnp.concatenate, (carry, kernel, state_mask))
-        scan = functools.partial(lstm_scan, unroll=8)
+        is_known = isinstance(mask.shape[0], int)  # only such a scan can be unrolled
+        scan = functools.partial(lstm_scan, unroll=8 if is_known else 1)
         run: Any = jax.vmap(scan, (0, 1, 0, 1, 0), (1, 0))
         outputs, end = run(cells[0], gates, cells[1], masks, cells[2])
         outputs = jnp.moveaxis(outputs.reshape(-1, 2, units, size), 1, 0)

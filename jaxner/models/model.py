@@ -318,7 +318,7 @@ def apply(
 
 def sentence_key(key: Array, sentence: Sentence) -> Array:
     """Returns the key of a sentence, derived from its words, whatever the padding."""
-    positions = jnp.arange(len(sentence.words), dtype=jnp.uint32)
+    positions = jnp.arange(sentence.words.shape[0], dtype=jnp.uint32)
     # An order-dependent hash of the words; 2654435761 is Knuth's multiplier.
     mixed = (sentence.words.astype(jnp.uint32) + 1) * (2 * positions + 1)
     mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(2654435761)

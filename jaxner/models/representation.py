@@ -214,8 +214,8 @@ class CharacterCNN(nn.Module):
     def __call__(self, chars: Characters, *, train: bool) -> Features:
         """Returns the features of each word; zero for a word without characters."""
         if self.length is not None:
-            room = max(self.length - chars.shape[1], 0)
-            chars = jnp.pad(chars[:, : self.length], ((0, 0), (0, room)))
+            padding = (0, 0), (0, self.length)
+            chars = jnp.pad(chars, padding)[:, : self.length]
         present = (chars > 0)[:, :, None]
         x = _vectors_of(self, chars, train)
         if self.length is None:
@@ -436,7 +436,7 @@ class Representation(nn.Module):
         return features[sentence.char_index]
 
     def _blank(self, sentence: Sentence) -> Sentence:
-        length = len(sentence.words)
+        length = sentence.words.shape[0]
         if self.vectors is not None:
             shape = (length, self.vectors.num_layers, self.vectors.dim)
             sentence = sentence._replace(vectors=jnp.zeros(shape))

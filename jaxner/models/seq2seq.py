@@ -89,7 +89,7 @@ class Seq2seqHead(nn.Module):
             words = x @ kernel[: x.shape[1]] + param("fusion_bias", state)[None]
             output = param("output_kernel", state, labels), param("bias", labels)
             return (words, kernel[x.shape[1] :], *output)
-        words = jnp.broadcast_to(param("bias", labels)[None], (len(x), labels))
+        words = jnp.broadcast_to(param("bias", labels)[None], (x.shape[0], labels))
         if self.fusion == "joint":
             words = words + x @ param("word_kernel", x.shape[1], labels)
         return words, param("state_kernel", state, labels), None, None

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxner.fields import Depth, EvenSize, OneOf, Positive, Rate, Real, Size
 from jaxner.models import layers
-from jaxner.models.bilstm import BLOCK, WHOLE, by_blocks
+from jaxner.models.bilstm import BLOCK, by_blocks, is_short
 from jaxner.models.layers import Encoded, Features, Mask
 from jaxner.types import FORBIDDEN, Potentials
 
@@ -120,10 +120,10 @@ class RelativeAttention(_Attentive):
         )
         rate = self.attention_dropout
         key = self.make_rng("dropout") if train and rate else None
-        length = len(mask)
+        length = mask.shape[0]
         # Blocks of queries from token 0, n, 2 n, … see distances from -n, -2 n, ….
-        rows = length if length <= WHOLE else BLOCK
-        furthest = rows * -(-length // max(rows, 1))
+        rows = length if is_short(length) else BLOCK
+        furthest = length if is_short(length) else rows * -(-length // rows)
         # Does not depend on the sentence, so `vmap` computes it once for a batch.
         # Not in bfloat16, which cannot tell 257 from 258.
         exact = jnp.promote_types(queries.dtype, jnp.float32)
@@ -143,7 +143,7 @@ class RelativeAttention(_Attentive):
                 weights = layers.drop_rows(weights, key, rate, start)
             return jnp.einsum("tsm,msk->tmk", weights, v)
 
-        contexts = gather(0, q) if length <= WHOLE else by_blocks(gather, q, rows)
+        contexts = gather(0, q) if is_short(length) else by_blocks(gather, q, rows)
         contexts = contexts.reshape(length, self.num_heads * self.head_dim)
         return jnp.where(mask[:, None], contexts, 0.0)
 

@@ -291,8 +291,8 @@ def test_blocks_of_queries_equal_the_whole(
 
     expected = run(weights, inputs)
     jax.clear_caches()
-    for name in ("WHOLE", "BLOCK"):
-        monkeypatch.setattr(module, name, 4)
+    monkeypatch.setattr(attention, "WHOLE", 4)
+    monkeypatch.setattr(module, "BLOCK", 4)
     close(run(weights, inputs), expected, 1e-4)
 
 
