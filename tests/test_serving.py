@@ -1,15 +1,12 @@
 """The service: answers, batches, refusals, its end, and the page in a browser."""
 
 import asyncio
-import contextlib
+import itertools
 import json
 import logging
 import random
 import shutil
-import signal
 import subprocess
-import sys
-import threading
 import time
 import types
 
@@ -18,6 +15,7 @@ import numpy as np
 import pytest
 
 import jaxner
+from benchmarks import serving as benchmark
 from jaxner.answers.entities import EntityArrays
 from tests import fence
 
@@ -33,8 +31,7 @@ SMALL = Limits(1 << 10, 8, 16, 4, 5.0, 32)
 
 
 def client_of(model, limits=SMALL, key=None):
-    client = testclient.TestClient(Service(model, limits, key).app)
-    return client
+    return testclient.TestClient(Service(model, limits, key).app)
 
 
 def until_ready(client):
@@ -65,15 +62,19 @@ def ask(client, path, **body):
 # --- Answers --------------------------------------------------------------------------
 
 
-def test_labels_are_those_of_tag(client, params):
-    results = ask(client, "tag", tokens=SENTENCES)
-    assert [s["labels"] for r in results for s in r["sentences"]] == [
-        *jaxner.tag(params, SENTENCES)
-    ]
-    (whole,) = ask(client, "tag", texts=TEXT)
-    for sentence in whole["sentences"]:
-        cut = [TEXT[start:end] for start, end in sentence["offsets"]]
-        assert cut == sentence["tokens"]
+def test_labels_are_those_of_the_library(client, params):
+    options = {"n_best": 3, "uncertainty": True, "maps": True}
+    results = ask(client, "tag", tokens=SENTENCES, **options)
+    labels = [s["labels"] for result in results for s in result["sentences"]]
+    assert labels == jaxner.tag(params, SENTENCES)
+    tokens, (sentence,) = SENTENCES[0], results[0]["sentences"]
+    best = [each.labels for each in jaxner.n_best(params, tokens, 3)]
+    assert [each["labels"] for each in sentence["labellings"]] == best
+    passes = jaxner.uncertainty(params, tokens, jax.random.key(0), 8)
+    for name, values in sentence["uncertainty"].items():
+        np.testing.assert_allclose(values, getattr(passes, name), atol=1e-5)
+    relations = jaxner.relations(params, tokens)
+    np.testing.assert_allclose(sentence["relations"], relations, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_best", [1, 4])
@@ -81,51 +82,24 @@ def test_entities_are_those_of_the_library(client, params, n_best):
     for name, text in (("texts", [TEXT, ""]), ("tokens", SENTENCES)):
         results = ask(client, "entities", **{name: text}, n_best=n_best)
         expected = jaxner.entities(params, text, n_best=n_best)
-        for result, entities in zip(results, expected, strict=True):
-            records = [entity._asdict() for entity in entities]
-            assert [{**e, "probability": 0} for e in result["entities"]] == [
-                {**e, "probability": 0} for e in records
-            ]
+        for result, records in zip(results, expected, strict=True):
             for entity, record in zip(result["entities"], records, strict=True):
-                assert entity["probability"] == pytest.approx(
-                    record["probability"], abs=1e-5
-                )
+                chance = pytest.approx(record.probability, abs=1e-5)
+                assert entity == record._replace(probability=chance)._asdict()
     assert ask(client, "entities", texts=TEXT, min_probability=1) == [{"entities": []}]
-
-
-def test_deep_answers_are_those_of_the_library(client, params):
-    tokens = SENTENCES[0]
-    options = {"n_best": 3, "uncertainty": True, "maps": True}
-    (result,) = ask(client, "tag", tokens=tokens, **options)
-    (sentence,) = result["sentences"]
-    best = jaxner.n_best(params, tokens, 3)
-    assert [x["labels"] for x in sentence["labellings"]] == [x.labels for x in best]
-    passes = jaxner.uncertainty(params, tokens, jax.random.key(0), 8)
-    for name, values in sentence["uncertainty"].items():
-        np.testing.assert_allclose(values, getattr(passes, name), atol=1e-5)
-    relations = jaxner.relations(params, tokens)
-    np.testing.assert_allclose(sentence["relations"], relations, atol=1e-5)
-    (result,) = ask(client, "entities", tokens=tokens, uncertainty=True)
-    for entity in result["entities"]:
-        span = slice(entity["start"], entity["end"])
-        worst = entity["uncertainty"]
-        assert worst["entropy"] == pytest.approx(max(passes.entropy[span]), abs=1e-5)
 
 
 def test_requests_compile_nothing(client, programs):
     rng = random.Random(0)
-    words = ["Rome", "beat", "A" * 30, "in", "é" * 400]
-    jobs = []
-    for _ in range(60):
-        tokens = rng.choices(words[:2] * 9 + words, k=rng.randint(1, 16))
-        jobs.append(Job(programs.encode([tokens]), rng.random() < 0.1))
-    programs(jobs)
+    words = ["Rome", "beat"] * 9 + ["A" * 30, "é" * 400]
+    texts = [rng.choices(words, k=rng.randint(1, 16)) for _ in range(60)]
+    programs([Job(programs.encode([text]), rng.random() < 0.1) for text in texts])
     assert programs.counts["late"] == 0
     assert 0 < programs.counts["tokens"] < programs.counts["padded"]
 
 
 def test_a_tagger_of_documents_reads_each_text_as_one():
-    vocabulary, _ = jaxner.build_vocabulary([[*TEXT.split()]], ["LOC"], documents=True)
+    vocabulary, _ = jaxner.build_vocabulary([TEXT.split()], ["LOC"], documents=True)
     parts = {"representation": {"words": {"dim": 4}}, "head": {"name": "crf"}}
     encoder = {"name": "bilstm", "hidden_dim": 4}
     model = jaxner.build(vocabulary, encoder=encoder, **parts)
@@ -133,10 +107,9 @@ def test_a_tagger_of_documents_reads_each_text_as_one():
     text = "Rome fell. It rose."  # with separators, nine tokens
     with client_of(Programs(tagger, 9, 9)) as client:
         (result,) = ask(until_ready(client), "entities", texts=text)
-        expected = jaxner.entities(tagger, text)
-        places = [(e["start_char"], e["end_char"]) for e in result["entities"]]
-        assert places == [(e.start_char, e.end_char) for e in expected]
-        assert places
+    places = [(e["start_char"], e["end_char"]) for e in result["entities"]]
+    expected = jaxner.entities(tagger, text)
+    assert places == [(e.start_char, e.end_char) for e in expected] != []
 
 
 def test_a_tagger_without_probabilities_gives_labels(tmp_path):
@@ -151,31 +124,24 @@ def test_a_tagger_without_probabilities_gives_labels(tmp_path):
 
 # --- Refusals -------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (400, b'{"texts": "Ro'),
-        (400, b"[" * 1000),
-        (400, b'"\xff"'),
-        (422, b"{}"),
-        (422, b'{"texts": "a", "tokens": ["a"]}'),
-        (422, b'{"texts": [1]}'),
-        (422, b'{"tokens": "Rome"}'),
-        (422, b'{"tokens": [["a"], "b"]}'),
-        (422, b'{"tokens": ["New York"]}'),
-        (422, b'{"texts": "a", "n_best": 11}'),
-        (422, b'{"texts": "a", "min_probability": NaN}'),
-        (422, b'{"texts": "a", "truncate": true}'),
-        (422, json.dumps({"texts": ["a"] * 9}).encode()),
-        (422, json.dumps({"texts": "a " * 17}).encode()),
-        (413, b'{"texts": "%s"}' % (b"a" * 1024)),
+REFUSED = {
+    400: ['{"texts": "Ro', "[" * 1000],
+    413: [json.dumps({"texts": "a" * 1024})],
+    422: [
+        *("{}", '{"texts": "a", "tokens": ["a"]}', '{"texts": [1]}'),
+        *('{"tokens": "Rome"}', '{"tokens": [["a"], "b"]}', '{"tokens": ["a b"]}'),
+        *('{"texts": "a", "n_best": 11}', '{"texts": "a", "min_probability": NaN}'),
+        *('{"texts": "a", "truncate": true}', '{"texts": "a", "maps": 1}'),
+        *(json.dumps({"texts": text}) for text in (["a"] * 9, "a " * 17)),
     ],
-)
-def test_refusals_have_a_status_and_a_reason(client, status, body):
-    for path in ("/v1/tag", "/v1/entities"):
-        for content in (body, iter([body])):  # with and without a length
-            answer = client.post(path, content=content)
+}
+
+
+@pytest.mark.parametrize("status", REFUSED)
+def test_refusals_have_a_status_and_a_reason(client, status):
+    for path, body in itertools.product(("tag", "entities"), REFUSED[status]):
+        for content in (body, iter([body.encode()])):  # with and without a length
+            answer = client.post(f"/v1/{path}", content=content)
             assert (answer.status_code, [*answer.json()]) == (status, ["error"])
 
 
@@ -294,50 +260,24 @@ def test_pages_and_metrics(client):
 # --- A process and a browser ----------------------------------------------------------
 
 
-@pytest.fixture
-def process(finished):
-    """A process that serves a tiny run, and its address."""
-    command = [sys.executable, "-m", "jaxner", "serve", "--workdir", str(finished)]
-    command += ["--port=0", "--max-tokens=16", "--batch-tokens=32"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as started:
-        assert started.stdout is not None
-        url = started.stdout.readline().split()[2].rstrip(",")
-        with httpx.Client(base_url=url) as client:
-            until_ready(client)
-        yield started, url
-        started.kill()
-
-
 @pytest.mark.slow
-def test_sigterm_answers_what_was_taken(process):
-    server, url = process
-    answered = []
+def test_under_load_nothing_is_lost_and_sigterm_answers_what_was_taken(
+    finished, tmp_path
+):
+    command = ["--quick", "--workdir", str(finished), "--soak=500"]
+    benchmark.main([*command, "--json", str(tmp_path / "rows")])
+    tables = json.loads((tmp_path / "rows").read_text())
+    (row,) = tables["soak, with SIGTERM at the end"]
+    assert [row[name] for name in ("exit", "lost", "wrong")] == [0, 0, 0]
+    assert {"good 200", "cut 0", "bad 400", "huge 413", "many 422"} < row.keys()
 
-    def ask_on(word):
-        limits = httpx.Limits(max_keepalive_connections=0)
-        with (
-            httpx.Client(limits=limits) as client,
-            contextlib.suppress(httpx.TransportError),
-        ):
-            while True:
-                tokens = [word] * random.randint(1, 16)
-                answer = client.post(f"{url}/v1/tag", json={"tokens": tokens})
-                answered.append(answer.json()["results"][0]["sentences"][0])
-                assert answered[-1]["tokens"] == tokens
 
-    threads = [threading.Thread(target=ask_on, args=(w,)) for w in "abcdefgh"]
-    for thread in threads:
-        thread.start()
-    while len(answered) < 30:
-        time.sleep(0.01)
-    server.send_signal(signal.SIGTERM)
-    for thread in threads:
-        thread.join()
-    _, log = server.communicate()
-    assert server.returncode == 0
-    assert len(answered) == log.count("/v1/tag 200")
-    assert all(len(each["labels"]) == len(each["tokens"]) for each in answered)
+@pytest.fixture
+def url(finished):
+    """The address of a process that serves a tiny run."""
+    command = ["jaxner", "serve", "--port=0", "--workdir", str(finished)]
+    with benchmark.serves(*command, "--max-tokens=16") as started:
+        yield f"http://127.0.0.1:{started.port}/"
 
 
 FLAGS = "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync"
@@ -371,8 +311,7 @@ def browser(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_page_works_by_keyboard_and_by_mouse(process, browser):
-    _, url = process
+def test_the_page_works_by_keyboard_and_by_mouse(url, browser):
     script = "return document.querySelector(arguments[0]).innerText"
 
     def seen(place, text):

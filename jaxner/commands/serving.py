@@ -38,22 +38,28 @@ def serve(
     """
     for module in ("starlette", "uvicorn", "prometheus_client"):
         optional(module, "jaxner serve")
-    import uvicorn
-
     from jaxner import tagger
     from jaxner.serving.programs import Programs
+
+    model = Programs(tagger.load(workdir), limits.max_tokens, limits.batch_tokens)
+    run(model, limits, host, port)
+
+
+def run(model: Any, limits: Limits, host: str, port: int) -> None:
+    """Serves a model until a signal ends it."""
+    import uvicorn
+
     from jaxner.serving.service import Service
 
     logging.basicConfig(format="%(asctime)s %(message)s")
     for name in ("jaxner.serve", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)
     listening = socket.create_server((host, port), backlog=1024)
-    model = Programs(tagger.load(workdir), limits.max_tokens, limits.batch_tokens)
-    service = Service(model, limits, os.environ.get("JAXNER_API_KEY"))
     place = f"http://{host}:{listening.getsockname()[1]}"
     print(f"Serving at {place}, ready once all programs are compiled", flush=True)
-    # uvicorn raises a signal again that ended it: then the process ends with 0.
+    # uvicorn raises the signal that ended it again: then the process ends with 0.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
+    service = Service(model, limits, os.environ.get("JAXNER_API_KEY"))
     config: Any = {"log_config": None, "access_log": False, "server_header": False}
     uvicorn.Server(uvicorn.Config(service.app, **config)).run([listening])

@@ -81,23 +81,19 @@ class Programs:
         most = self.budget // (_PASSES if is_deep else 1)
         return tagging.plan(sizes, most, fills=self._fills, doublings=2)
 
-    def shapes(self) -> list[tuple[bool, tuple[int, int], int]]:
-        """Returns whether a program is deep, its padded size and its rows, for all."""
-        kinds = [(False, MAX_CHARACTERS)] * self._reads_characters
-        kinds += [(False, 24 if self._reads_characters else 1)]
+    def compile(self) -> None:
+        """Compiles the programs of all shapes, on all cores."""
+        kinds = [(False, 24 if self._reads_characters else 1)]
+        kinds += [(False, MAX_CHARACTERS)] * self._reads_characters
         kinds += [(True, MAX_CHARACTERS)] * self.has_chances
         copies = [1 << i for i in range(self.budget.bit_length())]
-        found = set()
+        shapes = set()
         for is_deep, chars in kinds:
             lengths = range(1, self._most + 1)
             for size in {tagging.round_up(n, chars) for n in lengths}:
                 for number in copies:
                     batches = self._plan([size] * number, is_deep)
-                    found |= {(is_deep, padded, rows) for padded, rows, _ in batches}
-        return sorted(found)
-
-    def compile(self) -> None:
-        """Compiles all programs, on all cores."""
+                    shapes |= {(is_deep, padded, rows) for padded, rows, _ in batches}
 
         def compile_one(shape: tuple[bool, tuple[int, int], int]) -> None:
             is_deep, size, count = shape
@@ -106,7 +102,7 @@ class Programs:
                 self._program(_padded([text], size, count), is_deep)
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(compile_one, self.shapes()))
+            list(pool.map(compile_one, sorted(shapes)))
         self.counts["late"] = 0
 
     def _program(self, batch: Sentence, is_deep: bool) -> Any:

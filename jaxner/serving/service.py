@@ -234,20 +234,20 @@ class Service:
                         while cost < model.budget:
                             taken.append(await self._waiting.get())
                             cost += model.cost(taken[-1][2])
-                # Where the future is done, the request's time was over.
+                # Where the future is done, the request's time is over.
                 taken = [each for each in taken if not each[3].done()]
                 jobs = [job for _, _, job, _ in taken]
-                answers: Any = itertools.repeat(None)
-                failure = None
+                answers: Any
                 try:
                     answers = await loop.run_in_executor(thread, model, jobs)
                 except Exception as error:
-                    failure = error
-                for (*_, future), answer in zip(taken, answers, strict=False):
-                    if not future.done() and failure:
-                        future.set_exception(failure)
-                    elif not future.done():
-                        future.set_result(answer)
+                    answers = [error] * len(jobs)
+                for (*_, future), answer in zip(taken, answers, strict=True):
+                    is_error = isinstance(answer, Exception)
+                    if not future.done():
+                        (future.set_exception if is_error else future.set_result)(
+                            answer
+                        )
 
     def _handler(self, path: str, write: Callable) -> Callable:
         """Returns a handler that measures, logs, and refuses in JSON."""
