@@ -208,8 +208,11 @@ def _mapped(function: Callable[..., Any], params: Tagger, arrays: Sentence, key)
 
 @functools.partial(jax.jit, static_argnames=("function", "options"))
 def _batch(params, batch, key, *, function, options):
-    compute = functools.partial(function, params, key=key, **dict(options))
-    return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
+    def whole(params, batch, key):
+        compute = functools.partial(function, params, key=key, **dict(options))
+        return jax.vmap(compute, in_axes=(batch_axes(batch),))(batch)
+
+    return models.automatic(whole, params, batch, key)  # the sentences share words
 
 
 def _is_encoded(sentences: Any) -> bool:

@@ -291,8 +291,9 @@ def n_best(
 ) -> tuple[Int[Array, "N T"], Float[Array, " N"]]:
     """Returns the n best labellings and their scores, in nats, best first; n is static.
 
-    The first is that of `viterbi`. If fewer than n are not forbidden, the others have
-    score -inf and label 0 everywhere. Time is O(T·n·L² log(n·L)), memory O(T·n·L).
+    The first is that of `viterbi`, or scores the same. If fewer than n are not
+    forbidden, the others have score -inf and label 0 everywhere. Time is
+    O(T·n·L² log(n·L)), memory O(T·n·L).
     Method: Seshadri and Sundberg, "List Viterbi decoding algorithms with applications",
     IEEE Trans. Communications 42, 1994: the parallel algorithm.
 

@@ -291,3 +291,7 @@ def test_labels_losses_and_gradients_are_the_same_on_all_axes(encoder, head):
     if encoder == "grn":  # dropout draws the same masks
         key = jax.random.key(0)
         draws.close(answers(tagger, "explicit", key), answers(tagger, key=key), 1e-4)
+        texts = [["Rome", "fell", "in", "May"], ["Rome"], ["Ajax", "fell"]]
+        labels = jaxner.tag(tagger, texts)
+        for kind in ("explicit", "auto"):  # strings share their words on all devices
+            assert jaxner.tag(on_axes(kind, tagger)[0], texts) == labels
