@@ -75,7 +75,7 @@ class Programs:
 
     def cost(self, job: Job) -> int:
         """Returns the padded tokens of a job."""
-        return tagging.round_up(*_size(job))[0]
+        return _size(job)[0]
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
         most = self.budget // (_PASSES if is_deep else 1)
@@ -90,7 +90,7 @@ class Programs:
         shapes = set()
         for is_deep, chars in kinds:
             lengths = range(1, self._most + 1)
-            for size in {tagging.round_up(n, chars) for n in lengths}:
+            for size in {_rounded(length, chars) for length in lengths}:
                 for number in copies:
                     batches = self._plan([size] * number, is_deep)
                     shapes |= {(is_deep, padded, rows) for padded, rows, _ in batches}
@@ -145,9 +145,15 @@ class Programs:
 
 
 def _size(job: Job) -> tuple[int, int]:
-    """Returns tokens, and characters of the longest word; deep jobs have one width."""
+    """Returns padded tokens, and characters of a word; deep jobs have one width."""
     chars = MAX_CHARACTERS if job.is_deep else job.encoded.chars.shape[1]
-    return len(job.encoded.words), chars
+    return _rounded(len(job.encoded.words), chars)
+
+
+def _rounded(tokens: int, chars: int) -> tuple[int, int]:
+    """Returns sizes rounded up; those of rare jobs further, for fewer programs."""
+    tokens, width = tagging.round_up(tokens, chars)
+    return 1 << (tokens - 1).bit_length() if width > 24 else tokens, width
 
 
 def _padded(sentences: Sequence[Sentence], size: tuple[int, int], count: int) -> Any:

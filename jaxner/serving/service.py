@@ -243,11 +243,12 @@ class Service:
                 except Exception as error:
                     answers = [error] * len(jobs)
                 for (*_, future), answer in zip(taken, answers, strict=True):
-                    is_error = isinstance(answer, Exception)
-                    if not future.done():
-                        (future.set_exception if is_error else future.set_result)(
-                            answer
-                        )
+                    if future.done():
+                        continue
+                    if isinstance(answer, Exception):
+                        future.set_exception(answer)
+                    else:
+                        future.set_result(answer)
 
     def _handler(self, path: str, write: Callable) -> Callable:
         """Returns a handler that measures, logs, and refuses in JSON."""
@@ -285,14 +286,22 @@ class Service:
             async with asyncio.timeout(self._limits.max_seconds):
                 body = await self._body(request)
                 question = await asyncio.to_thread(read, body, self._limits)
-                answers = await self._compute(question)
+                groups = await asyncio.to_thread(self._jobs, question)
+                turn, futures = time.monotonic(), [asyncio.Future() for _ in groups]
+                for i, (_, _, job) in enumerate(groups):
+                    item = turn + i * _STEP, next(self._numbers), job, futures[i]
+                    self._waiting.put_nowait(item)
+                arrays = await asyncio.gather(*futures)
         except TimeoutError:
             most = f"{self._limits.max_seconds:g} seconds"
             raise Refusal(503, f"No answer within {most}.") from None
         finally:
             self._counts["open"] -= 1
-        each = zip(question.texts, question.sentences, answers, strict=True)
-        results = [write(self._model, question, *one) for one in each]
+        answers: list[list[Any]] = [[] for _ in question.texts]
+        for (number, group, _), each in zip(groups, arrays, strict=True):
+            answers[number] += self._model.cut(each, group)
+        parts = zip(question.texts, question.sentences, answers, strict=True)
+        results = [write(self._model, question, *part) for part in parts]
         return _json({"results": results, "truncated": False})
 
     async def _body(self, request: Request) -> bytes:
@@ -306,36 +315,21 @@ class Service:
                 raise too_long
         return body
 
-    async def _compute(self, question: Question) -> list[list[Any]]:
-        """Returns the arrays of each sentence of each text."""
+    def _jobs(self, question: Question) -> list[tuple[int, Any, Job]]:
+        """Returns the number of the text, the sentences and the job of each job."""
         model, most = self._model, self._limits.max_tokens
         is_deep = question.n_best > 1 or question.uncertainty or question.maps
         if is_deep and not model.has_chances:
-            raise Refusal(
-                422, "This tagger has no probabilities: ask for labels alone."
-            )
-        groups = [
-            (number, group)
-            for number, text in enumerate(question.sentences)
-            for group in ([text] * bool(text) if model.reads_documents else zip(text))
-        ]
-        jobs = [
-            Job(model.encode([[token.text for token in s] for s in group]), is_deep)
-            for _, group in groups
-        ]
-        if any(len(job.encoded.words) > most for job in jobs):
-            unit = "document" if model.reads_documents else "sentence"
-            raise Refusal(422, f"Expected at most {most} tokens in a {unit}.")
-        turn, futures = time.monotonic(), [asyncio.Future() for _ in jobs]
-        for i, (job, future) in enumerate(zip(jobs, futures, strict=True)):
-            item = turn + i * _STEP, next(self._numbers), job, future
-            self._waiting.put_nowait(item)
-        answers: list[list[Any]] = [[] for _ in question.texts]
-        for (number, group), arrays in zip(
-            groups, await asyncio.gather(*futures), strict=True
-        ):
-            answers[number] += model.cut(arrays, group)
-        return answers
+            raise Refusal(422, "This tagger has no probabilities: ask for labels only.")
+        jobs = []
+        for number, text in enumerate(question.sentences):
+            for group in [text] * bool(text) if model.reads_documents else zip(text):
+                encoded = model.encode([[token.text for token in s] for s in group])
+                if len(encoded.words) > most:
+                    unit = "document" if model.reads_documents else "sentence"
+                    raise Refusal(422, f"Expected at most {most} tokens in a {unit}.")
+                jobs.append((number, group, Job(encoded, is_deep)))
+        return jobs
 
     def _is_ready(self) -> bool:
         """Returns whether all is compiled; raises what went wrong."""
