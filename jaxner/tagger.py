@@ -82,6 +82,11 @@ class Tagger:
         """The labels that the tagger gives; the index is the id."""
         return tuple(self.vocabulary.label_names)
 
+    @property
+    def reads_characters(self) -> bool:
+        """Whether the model reads the characters of words."""
+        return bool(models.character_readers(self.model))
+
     def tag(self, tokens: Any, **options: Any) -> Any:
         """Returns the labels of tokens; see `jaxner.tag`."""
         import jaxner  # its functions stand above this module

@@ -11,7 +11,7 @@ MODULES = sorted((ROOT / "jaxner").rglob("*.py"))
 # Bottom first: a room may import itself and the rooms before it.
 ORDER = (
     *("types", "errors", "fields", "wording", "disk", "cache", "terminal"),
-    *("devices", "arguments", "data", "inference"),
+    *("devices", "arguments", "data", "driver", "inference"),
     *("models", "runs", "checkpoints", "evaluation", "tagger", "tagging"),
     *("answers", "stream", "training", "configuration", "families", "examples"),
     *("analysis", "serving", "commands", "cli", "__main__", "__init__"),

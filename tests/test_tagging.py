@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxner
-from jaxner import models, tagging
+from jaxner import driver, models, tagging
 from jaxner.data import corpora
 from jaxner.data import vocabulary as vocab
 from jaxner.errors import InputError
@@ -202,7 +202,7 @@ def test_an_accelerator_compiles_few_shapes():
         tokens = np.interp(rng.random(count), at, lengths).astype(int)
         chars = np.clip(rng.lognormal(2.18, 0.3, count), 1, 60).astype(int)
         sizes = [*zip(tokens.tolist(), chars.tolist(), strict=True)]
-        most = tagging._TOKENS["gpu" if fills else "cpu"]
+        most = driver._TOKENS["gpu" if fills else "cpu"]
         plan = [*tagging.plan(sizes, most, fills=fills)]
         assert sorted(i for *_, rows in plan for i in rows) == [*range(count)]
         assert all(sizes[i] <= size for size, _, rows in plan for i in rows)
@@ -214,8 +214,8 @@ def test_an_accelerator_compiles_few_shapes():
 
 
 def test_an_accelerator_tags_as_a_cpu(params, sentences, labels, monkeypatch):
-    monkeypatch.setattr(tagging.devices, "platform_of", lambda _: "gpu")
-    monkeypatch.setattr(tagging, "_TOKENS", {"gpu": 64})
+    monkeypatch.setattr(driver.devices, "platform_of", lambda _: "gpu")
+    monkeypatch.setattr(driver, "_TOKENS", {"gpu": 64})
     assert jaxner.tag(params, sentences) == labels
 
 
@@ -224,7 +224,7 @@ def test_a_very_long_word_takes_bounded_memory(params, sentences, batches):
     labels = jaxner.tag(params, text)
     most = vocab.MAX_CHARACTERS
     assert max(batch.chars.shape[1] for batch in batches) == most
-    assert max(batch.chars.size for batch in batches) <= tagging._CHARS
+    assert max(batch.chars.size for batch in batches) <= driver._CHARS
     # The others are not read beside it, and their labels are what they were.
     wide = [batch for batch in batches if batch.chars.shape[1] == most]
     assert sum(int(batch.mask.any(axis=1).sum()) for batch in wide) < 12

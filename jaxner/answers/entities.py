@@ -7,88 +7,31 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array
 
 from jaxner import fields, inference, tagging
+from jaxner.answers.mentions import Entity as Entity
+from jaxner.answers.mentions import EntityArrays as EntityArrays
+from jaxner.answers.mentions import in_texts, with_ends
+from jaxner.answers.mentions import joined as joined
+from jaxner.answers.mentions import read_spans as read_spans
+from jaxner.answers.mentions import types_of as types_of
 from jaxner.answers.probabilities import check_static, count_passes
 from jaxner.arguments import check_tagger
-from jaxner.data import schemes, tokens
+from jaxner.data import schemes
 from jaxner.data.corpora import Split
-from jaxner.data.schemes import LabelTypes, label_types
-from jaxner.data.tokens import Token, Tokenizer
+from jaxner.data.tokens import Tokenizer
 from jaxner.errors import InputError
 from jaxner.evaluation.report import Prediction, Training
 from jaxner.fields import Labellings, Passes, checked
 from jaxner.tagger import Ensemble, Tagger
 from jaxner.tagging import Decoding, Tokens
 from jaxner.types import Sentence
-
-
-class Entity(NamedTuple):
-    """An entity of a text.
-
-    Attributes:
-        text: The text of the entity, `text[start_char:end_char]`.
-        start, end: Index of its first token, and of its last plus one: in the sentence,
-            or in all tokens of a raw text.
-        start_char, end_char: Its first character, and its last plus one: in the raw
-            text; for tokens, in the tokens joined by single spaces.
-        type: Its type, such as "PER".
-        probability: Probability of exactly this entity, from 0 to 1: the sum over all
-            labellings of the sentence that contain it.
-    """
-
-    text: str
-    start: int
-    end: int
-    start_char: int
-    end_char: int
-    type: str
-    probability: float
-
-
-class EntityArrays(NamedTuple):
-    """The entities of encoded sentences, as arrays.
-
-    A batch adds a leading axis; several labellings add an axis `N` before `T`.
-
-    Attributes:
-        labels: Label ids; 0 under padding.
-        label_probability: Probability of each of these labels.
-        start: True at the first token of each entity, where the fields below are, too.
-        end: Last token plus one; 0 elsewhere.
-        type: Index of the type in `entity_types(tagger)`; -1 elsewhere.
-        probability: Probability of the entity; 0 elsewhere.
-
-    Example:
-        >>> import jaxner
-        >>> tagger = jaxner.load("runs/grn")
-        >>> batch = jaxner.encode(tagger, ["Rome", "fell"])
-        >>> arrays = jax.jit(jaxner.entities)(tagger, batch)
-        >>> arrays.probability.shape, arrays.start.dtype
-        ((2,), dtype('bool'))
-    """
-
-    labels: Int[Array, " T"]
-    label_probability: Float[Array, " T"]
-    start: Bool[Array, " T"]
-    end: Int[Array, " T"]
-    type: Int[Array, " T"]
-    probability: Float[Array, " T"]
-
-    def only(self, where: Any) -> EntityArrays:
-        """Returns only the entities whose first token is chosen."""
-        return self._replace(
-            start=where,
-            end=jnp.where(where, self.end, 0),
-            type=jnp.where(where, self.type, -1),
-            probability=jnp.where(where, self.probability, 0.0),
-        )
 
 
 def entity_types(params: Tagger) -> tuple[str, ...]:
@@ -108,14 +51,6 @@ def entity_types(params: Tagger) -> tuple[str, ...]:
             "no entities. See jaxner.tag and jaxner.marginals."
         )
     return types_of(params).names
-
-
-def types_of(params: Tagger) -> LabelTypes:
-    """Returns the span types of the tagger's labels; tags have none."""
-    names = tagging.outside_at_separators(params.vocabulary)
-    if params.vocabulary.scheme == schemes.TAGS:
-        names = ["O"] * len(names)  # tags are outside all spans
-    return label_types(names)
 
 
 @checked
@@ -196,63 +131,18 @@ def entities(
         if n_best > 1:
             answer = jax.tree.map(lambda array: jnp.moveaxis(array, -1, -2), answer)
         return answer.only(answer.start & (answer.probability >= min_probability))
-    texts = _texts(text_or_tokens, raw)
-    if texts is not None:
-        if documents is not None or vectors is not None:
-            raise TypeError("Raw text takes no documents and no vectors.")
-        is_one = isinstance(text_or_tokens, str)
-        chosen = tokens.resolve(tokenizer, tokeniser)
-        placed = [
-            tokens.read(text, chosen, split_sentences=split_sentences) for text in texts
-        ]
-        sentences = [[token.text for token in s] for text in placed for s in text]
-        documents = [i for i, text in enumerate(placed) for _ in text]
-        answers = find(sentences, documents=documents or None)
-    else:
-        if (tokenizer, tokeniser) != (None, None):
-            raise TypeError("Tokens need no tokenizer: give raw text, or leave it out.")
-        if isinstance(text_or_tokens, Split):
-            sentences, is_one = [list(e.tokens) for e in text_or_tokens.examples], False
-        else:
-            sentences, is_one = tagging.sentences_of(text_or_tokens)
-        answers = find(text_or_tokens, documents=documents, vectors=vectors)
-        answers = [answers] if is_one else answers
-        texts = [" ".join(words) for words in sentences]
-        placed = [[joined(words)] for words in sentences]
-    lists, rest, types = [], iter(answers), types_of(params)
-    for text, parts in zip(texts, placed, strict=True):
-        mentions, before = [], 0
-        for part in parts:
-            spans = sorted(read_spans(types, next(rest)).items())
-            for (start, end, kind), chance in spans:
-                if chance >= min_probability:
-                    first, last = part[start].start, part[end - 1].end
-                    place = (start + before, end + before, first, last)
-                    mentions.append(Entity(text[first:last], *place, kind, chance))
-            before += len(part)
-        lists.append(mentions)
-    return lists[0] if is_one else lists
-
-
-def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
-    """Returns raw texts, or None for tokens."""
-    if isinstance(text_or_tokens, str):
-        return [text_or_tokens]
-    is_list = isinstance(text_or_tokens, list | tuple)
-    is_text = is_list and all(isinstance(text, str) for text in text_or_tokens)
-    if raw and not is_text:
-        raise TypeError("Expected a text or a list of texts (raw=True).")
-    has_space = is_text and any(map(tagging.SEVERAL_WORDS.search, text_or_tokens))
-    return list(text_or_tokens) if raw or has_space else None
-
-
-def joined(words: Sequence[str]) -> list[Token]:
-    """Returns the tokens of words that single spaces separate."""
-    placed, start = [], 0
-    for word in words:
-        placed.append(Token(word, start, start + len(word)))
-        start += len(word) + 1
-    return placed
+    return in_texts(
+        find,
+        params,
+        text_or_tokens,
+        min_probability=min_probability,
+        raw=raw,
+        tokenizer=tokenizer,
+        tokeniser=tokeniser,
+        split_sentences=split_sentences,
+        documents=documents,
+        vectors=vectors,
+    )
 
 
 def arrays(
@@ -285,17 +175,8 @@ def arrays(
     )
     axis = -1 if n_best == 1 else -2
     if isinstance(answer, list):
-        return [_with_ends(each, axis) for each in answer]
-    return _with_ends(answer, axis)
-
-
-def _with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
-    """Replaces the widths of entities by their ends, once documents are split."""
-    library = np if isinstance(answer.start, np.ndarray) else jnp
-    positions = library.arange(answer.start.shape[axis], dtype=np.int32)
-    positions = positions[:, None] if axis == -2 else positions
-    ends = answer.end + library.broadcast_to(positions, answer.start.shape)
-    return answer._replace(end=library.where(answer.start, ends, 0))
+        return [with_ends(each, axis) for each in answer]
+    return with_ends(answer, axis)
 
 
 def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_best):
@@ -330,16 +211,6 @@ def _entities(params, sentence, *, key, num_samples, decoding, constrained, n_be
         return jax.vmap(of, out_axes=-1)(best, chances > 0)
     best, scores = inference.n_best(predicted.potentials, mask, n_best)
     return jax.vmap(of, out_axes=-1)(best, jnp.isfinite(scores))
-
-
-def read_spans(types: LabelTypes, answer: Any) -> dict[tuple[int, int, str], float]:
-    """Returns the probability of each (start, end, type) in one sentence's `arrays`."""
-    chances: dict[tuple[int, int, str], float] = {}
-    for where in np.argwhere(answer.start):
-        at = tuple(where)
-        span = (int(where[0]), int(answer.end[at]), types.names[answer.type[at]])
-        chances.setdefault(span, float(answer.probability[at]))
-    return chances
 
 
 def predict(

@@ -197,6 +197,11 @@ class Vocabulary:
         return names if self.scheme == schemes.TAGS else schemes.types_of(names)
 
     @property
+    def span_labels(self) -> list[str]:
+        """The label names, with `O` for separators."""
+        return ["O" if name == SEPARATOR else name for name in self.label_names]
+
+    @property
     def reads_documents(self) -> bool:
         """Whether the tagger reads documents with separators, not single sentences."""
         return self.label_names[-1] == SEPARATOR

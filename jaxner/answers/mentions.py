@@ -1,0 +1,184 @@
+"""The entities of texts and tokens, read from arrays; without models.
+
+Shape letters: `T` tokens, `N` labellings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxner.data import schemes, tokens
+from jaxner.data.corpora import Split
+from jaxner.data.schemes import LabelTypes, label_types
+from jaxner.data.tokens import Token, Tokenizer
+from jaxner.driver import SEVERAL_WORDS, sentences_of
+
+if TYPE_CHECKING:
+    from jax import Array
+    from jaxtyping import Bool, Float, Int
+
+
+class Entity(NamedTuple):
+    """An entity of a text.
+
+    Attributes:
+        text: The text of the entity, `text[start_char:end_char]`.
+        start, end: Index of its first token, and of its last plus one: in the sentence,
+            or in all tokens of a raw text.
+        start_char, end_char: Its first character, and its last plus one: in the raw
+            text; for tokens, in the tokens joined by single spaces.
+        type: Its type, such as "PER".
+        probability: Probability of exactly this entity, from 0 to 1: the sum over all
+            labellings of the sentence that contain it.
+    """
+
+    text: str
+    start: int
+    end: int
+    start_char: int
+    end_char: int
+    type: str
+    probability: float
+
+
+class EntityArrays(NamedTuple):
+    """The entities of encoded sentences, as arrays.
+
+    A batch adds a leading axis; several labellings add an axis `N` before `T`.
+
+    Attributes:
+        labels: Label ids; 0 under padding.
+        label_probability: Probability of each of these labels.
+        start: True at the first token of each entity, where the fields below are, too.
+        end: Last token plus one; 0 elsewhere.
+        type: Index of the type in `entity_types(tagger)`; -1 elsewhere.
+        probability: Probability of the entity; 0 elsewhere.
+
+    Example:
+        >>> import jax, jaxner
+        >>> tagger = jaxner.load("runs/grn")
+        >>> batch = jaxner.encode(tagger, ["Rome", "fell"])
+        >>> arrays = jax.jit(jaxner.entities)(tagger, batch)
+        >>> arrays.probability.shape, arrays.start.dtype
+        ((2,), dtype('bool'))
+    """
+
+    labels: Int[Array, " T"]
+    label_probability: Float[Array, " T"]
+    start: Bool[Array, " T"]
+    end: Int[Array, " T"]
+    type: Int[Array, " T"]
+    probability: Float[Array, " T"]
+
+    def only(self, where: Any) -> EntityArrays:
+        """Returns only the entities whose first token is chosen."""
+        return self._replace(
+            start=where,
+            end=jnp.where(where, self.end, 0),
+            type=jnp.where(where, self.type, -1),
+            probability=jnp.where(where, self.probability, 0.0),
+        )
+
+
+def types_of(params: Any) -> LabelTypes:
+    """Returns the span types of the tagger's labels; tags have none."""
+    names = params.vocabulary.span_labels
+    if params.vocabulary.scheme == schemes.TAGS:
+        names = ["O"] * len(names)  # tags are outside all spans
+    return label_types(names)
+
+
+def in_texts(
+    find: Callable[..., Any],
+    params: Any,
+    text_or_tokens: Any,
+    *,
+    min_probability: Any = 0.0,
+    raw: bool = False,
+    tokenizer: str | Tokenizer | None = None,
+    tokeniser: str | Tokenizer | None = None,
+    split_sentences: bool = True,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+) -> Any:
+    """Returns what `jaxner.entities` does; `find` maps tokens to `EntityArrays`."""
+    texts = _texts(text_or_tokens, raw)
+    if texts is not None:
+        if documents is not None or vectors is not None:
+            raise TypeError("Raw text takes no documents and no vectors.")
+        is_one = isinstance(text_or_tokens, str)
+        chosen = tokens.resolve(tokenizer, tokeniser)
+        placed = [
+            tokens.read(text, chosen, split_sentences=split_sentences) for text in texts
+        ]
+        sentences = [[token.text for token in s] for text in placed for s in text]
+        documents = [i for i, text in enumerate(placed) for _ in text]
+        answers = find(sentences, documents=documents or None)
+    else:
+        if (tokenizer, tokeniser) != (None, None):
+            raise TypeError("Tokens need no tokenizer: give raw text, or leave it out.")
+        if isinstance(text_or_tokens, Split):
+            sentences, is_one = [list(e.tokens) for e in text_or_tokens.examples], False
+        else:
+            sentences, is_one = sentences_of(text_or_tokens)
+        answers = find(text_or_tokens, documents=documents, vectors=vectors)
+        answers = [answers] if is_one else answers
+        texts = [" ".join(words) for words in sentences]
+        placed = [[joined(words)] for words in sentences]
+    lists, rest, types = [], iter(answers), types_of(params)
+    for text, parts in zip(texts, placed, strict=True):
+        mentions, before = [], 0
+        for part in parts:
+            spans = sorted(read_spans(types, next(rest)).items())
+            for (start, end, kind), chance in spans:
+                if chance >= min_probability:
+                    first, last = part[start].start, part[end - 1].end
+                    place = (start + before, end + before, first, last)
+                    mentions.append(Entity(text[first:last], *place, kind, chance))
+            before += len(part)
+        lists.append(mentions)
+    return lists[0] if is_one else lists
+
+
+def _texts(text_or_tokens: Any, raw: bool) -> list[str] | None:
+    """Returns raw texts, or None for tokens."""
+    if isinstance(text_or_tokens, str):
+        return [text_or_tokens]
+    is_list = isinstance(text_or_tokens, list | tuple)
+    is_text = is_list and all(isinstance(text, str) for text in text_or_tokens)
+    if raw and not is_text:
+        raise TypeError("Expected a text or a list of texts (raw=True).")
+    has_space = is_text and any(map(SEVERAL_WORDS.search, text_or_tokens))
+    return list(text_or_tokens) if raw or has_space else None
+
+
+def joined(words: Sequence[str]) -> list[Token]:
+    """Returns the tokens of words that single spaces separate."""
+    placed, start = [], 0
+    for word in words:
+        placed.append(Token(word, start, start + len(word)))
+        start += len(word) + 1
+    return placed
+
+
+def with_ends(answer: EntityArrays, axis: int) -> EntityArrays:
+    """Replaces the widths of entities by their ends, once documents are split."""
+    library = np if isinstance(answer.start, np.ndarray) else jnp
+    positions = library.arange(answer.start.shape[axis], dtype=np.int32)
+    positions = positions[:, None] if axis == -2 else positions
+    ends = answer.end + library.broadcast_to(positions, answer.start.shape)
+    return answer._replace(end=library.where(answer.start, ends, 0))
+
+
+def read_spans(types: LabelTypes, answer: Any) -> dict[tuple[int, int, str], float]:
+    """Returns the probability of each (start, end, type) in one sentence's `arrays`."""
+    chances: dict[tuple[int, int, str], float] = {}
+    for where in np.argwhere(answer.start):
+        at = tuple(where)
+        span = (int(where[0]), int(answer.end[at]), types.names[answer.type[at]])
+        chances.setdefault(span, float(answer.probability[at]))
+    return chances

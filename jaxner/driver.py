@@ -1,0 +1,241 @@
+"""Sentences of strings through a function of padded batches, and back; without models.
+
+Shape letters: `B` sentences, `T` tokens.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxner import devices
+from jaxner.arguments import check_documents, shown
+from jaxner.data import batching
+from jaxner.data.batching import Shape
+from jaxner.data.corpora import Split
+from jaxner.data.vocabulary import is_one_sentence
+from jaxner.errors import InputError
+from jaxner.types import Sentence
+
+# Maximum positions and characters in a batch of several sentences. On a CPU, larger
+# batches do not fit its caches and are slower.
+_TOKENS = {"cpu": 1 << 11, "gpu": 1 << 14, "tpu": 1 << 14}
+_CHARS = 1 << 17
+_FEW_WORDS = 1 << 8
+# Characters of short words, which most are, and of long words.
+_SHORT_WORD, _LONG_WORD = 12, 24
+_LONG_SHARE = 8  # a batch reads one in so many words apart
+# Maximum number of batches in flight: enough to keep a device busy without holding the
+# results of the whole text there.
+_PENDING = 16
+SEVERAL_WORDS = re.compile(r"\S[ \t\r\n]+\S")
+
+
+def sentences_of(tokens: Any) -> tuple[list[list[str]], bool]:
+    """Returns the sentences that a caller gave, and whether it was a single one."""
+    is_one = is_one_sentence(tokens)
+    sentences = [list(tokens)] if is_one else [list(sentence) for sentence in tokens]
+    for sentence in sentences:
+        for token in sentence:
+            # The first test is fast, and true of hardly any token.
+            if not token.isalnum() and SEVERAL_WORDS.search(token):
+                raise InputError(
+                    f"Expected tokens, got {token[:40]!r} with white space inside: for "
+                    "texts, call jaxner.entities; or split them into tokens."
+                )
+    return sentences, is_one
+
+
+def of_each(vectors: Any, is_one: bool) -> Any:
+    """Returns vectors as a list with those of each sentence."""
+    return [vectors] if is_one and vectors is not None else vectors
+
+
+def encoded(params: Any, sentences: Any, vectors: Any) -> list[Sentence]:
+    """Returns each sentence encoded separately, without padding."""
+    if vectors is None:
+        vectors = [None] * len(sentences)
+    if not hasattr(vectors, "__len__") or isinstance(vectors, (str, bytes, Mapping)):
+        raise TypeError(
+            "Expected vectors as an array for one sentence, or a list of arrays for "
+            f"several, got {shown(vectors)}."
+        )
+    if len(vectors) != len(sentences):
+        raise InputError(
+            f"Expected one array of vectors per sentence, {len(sentences)}, got "
+            f"{len(vectors)}."
+        )
+    return [*map(params.vocabulary.encode, sentences, vectors)]
+
+
+def _is_encoded(sentences: Any) -> bool:
+    first = next(iter(sentences), None) if isinstance(sentences, list | tuple) else None
+    return isinstance(first, Sentence)
+
+
+def over_batches(
+    compute: Callable[..., Any],
+    params: Any,
+    sentences: Any,
+    *,
+    documents: Sequence[Hashable] | None = None,
+    vectors: Any = None,
+    passes: int = 0,
+    labels: Sequence[np.ndarray] | None = None,
+) -> Any:
+    """Returns for each sentence the results `[T, …]` of a function of batches.
+
+    As `tagging.over`, but `compute` maps a batch, whose sentences share their distinct
+    words, to a tree of arrays `[B, T, …]`. With the label ids of each sentence, it gets
+    them as a second argument, `[B, T]`, 0 under padding; separators have the last one.
+    `params` is a tagger or an exported one.
+    """
+    is_one = False
+    if isinstance(sentences, Split):
+        numbers = [example.document for example in sentences.examples]
+        documents = numbers if documents is None and any(numbers) else documents
+        vectors = sentences.vectors
+        sentences = [list(example.tokens) for example in sentences.examples]
+    rows = sentences
+    if not _is_encoded(sentences):
+        sentences, is_one = sentences_of(sentences)
+        rows = encoded(params, sentences, of_each(vectors, is_one))
+    check_documents(documents, len(rows))
+    if not params.reads_characters:
+        rows = [batching.without_characters(sentence) for sentence in rows]
+    if not params.vocabulary.reads_documents:
+        results = _in_batches(compute, params.weights, rows, passes, labels)
+        return results[0] if is_one else results
+    members = batching.groups(range(len(rows)) if documents is None else documents)
+    joined = [batching.join([rows[i] for i in group]) for group in members]
+    if labels is not None:
+        last = len(params.vocabulary.label_names) - 1
+        labels = [batching.join_labels([labels[i] for i in g], last) for g in members]
+    results: list[Any] = [None] * len(rows)
+    trees = _in_batches(compute, params.weights, joined, passes, labels)
+    for group, whole, tree in zip(members, joined, trees, strict=True):
+        lengths = [len(rows[i].words) for i in group]
+        places = batching.split(np.arange(len(whole.words)), lengths)
+        for i, place in zip(group, places, strict=True):
+            results[i] = jax.tree.map(lambda array, at=place: array[at], tree)
+    return results[0] if is_one else results
+
+
+def _in_batches(
+    compute: Callable[..., Any],
+    weights: Any,
+    sentences: Sequence[Sentence],
+    passes: int,
+    labels: Sequence[np.ndarray] | None,
+) -> list[Any]:
+    """Returns the results for each sentence; up to `_PENDING` batches are in flight."""
+    results: list[Any] = [None] * len(sentences)
+    pending: collections.deque[tuple[list[int], Any]] = collections.deque()
+
+    def fetch() -> None:
+        rows, arrays = pending.popleft()
+        arrays = devices.fetch(arrays)
+        for row, i in enumerate(rows):
+            n = len(sentences[i].words)
+            results[i] = jax.tree.map(lambda a, r=row, n=n: a[r][:n], arrays)
+
+    for rows, batch in _batches(sentences, weights, max(passes, 1)):
+        more: list[Any] = []
+        if labels is not None:
+            count, length = batch.words.shape
+            more = [batching.pad_labels([labels[i] for i in rows], length, count)]
+        pending.append((rows, compute(batch, *more)))
+        if len(pending) == _PENDING:
+            fetch()
+    while pending:
+        fetch()
+    return results
+
+
+def _batches(
+    sentences: Sequence[Sentence], weights: Any, passes: int
+) -> Iterator[tuple[list[int], Sentence]]:
+    """Yields the indices of the sentences in each batch, and the batch."""
+    mesh = devices.mesh_of(weights)
+    parts = 1 if mesh is None else mesh.size
+    near = None if mesh is None else devices.own_parts(mesh)
+    sizes = [(len(s.words), s.chars.shape[1]) for s in sentences]
+    platform = devices.platform_of(weights)
+    most, fills = _TOKENS.get(platform, 1 << 12) // passes, platform != "cpu"
+    for (tokens, chars), count, rows in plan(sizes, most, parts, fills):
+        here = [sentences[i] for i in rows]
+        words, long, longest = count * tokens + 1, 0, chars
+        if words > _FEW_WORDS and not fills:
+            # In large batches, half of the tokens are padding or repeated words.
+            if sum(len(s.chars) for s in here) <= words // 2:
+                words //= 2
+            if chars == _LONG_WORD and _count_long(here) <= words // _LONG_SHARE:
+                chars, long = _SHORT_WORD, words // _LONG_SHARE
+        count, words, long = (-(-n // parts) * parts for n in (count, words, long))
+        here = batching.without_far_vectors(here, count, parts, near)
+        shape = Shape(tokens, words, chars, long, longest)
+        batch = batching.pad(here, shape, count)
+        yield rows, batch if mesh is None else devices.split(batch, mesh)
+
+
+def _count_long(sentences: Sequence[Sentence]) -> int:
+    """Returns how many words are longer than a short one, at most."""
+    at = slice(_SHORT_WORD, _SHORT_WORD + 1)
+    return sum(int(np.count_nonzero(s.chars[:, at])) for s in sentences)
+
+
+def plan(
+    sizes: Sequence[tuple[int, int]],
+    most: int,
+    parts: int = 1,
+    fills: bool = False,
+    doublings: int = 1,
+) -> Iterator[tuple[tuple[int, int], int, list[int]]]:
+    """Yields the padded size, the number of rows and the sentences of each batch.
+
+    `sizes` are tokens, and characters of the longest word. `most` is the maximum number
+    of positions in a batch of several sentences, on each of `parts` devices. A batch
+    has as many rows as there are sentences of its size; or, if it `fills`, as there are
+    in all: on accelerators, where compiling and launching cost more than padding. Rows
+    are powers of 2, 4, …: with more `doublings` from one to the next, fewer programs.
+    """
+    least = min(2, max((chars for _, chars in sizes), default=1))  # 1: none are read
+    rounded = [round_up(tokens, max(chars, least)) for tokens, chars in sizes]
+    keys = [(chars, tokens) for tokens, chars in rounded]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    while order:
+        tokens, chars = rounded[order[-1]]
+        share = max(1, min(most, _CHARS // chars) // tokens)
+        most_rows = parts << ((share.bit_length() - 1) // doublings * doublings)
+        shorter = bisect.bisect_left(order, keys[order[-1]], key=keys.__getitem__)
+        count = len(sizes) if fills else len(order) - shorter
+        bits = max(count - 1, 0).bit_length()
+        count = min(most_rows, 1 << (-(-bits // doublings) * doublings))
+        rows = [order.pop()]
+        while order and len(rows) < count and rounded[order[-1]][0] <= tokens:
+            rows.append(order.pop())
+        yield (tokens, chars), count, rows
+
+
+def round_up(tokens: int, chars: int) -> tuple[int, int]:
+    """Returns sizes rounded up, so that sentences share few compiled programs.
+
+    Tokens: 8, 16, 24, 32, 48, 64, …. Characters: 24; for rare words, 128, 256, …, and
+    at least 32 tokens; or 1 if the model reads no characters.
+    """
+    least = 8 if chars <= _LONG_WORD else 32
+    padded = max(least, _next_power(tokens))
+    if padded > max(16, least) and tokens <= 3 * padded // 4:
+        padded = 3 * padded // 4
+    width = _LONG_WORD if chars <= _LONG_WORD else max(128, _next_power(chars))
+    return padded, width if chars > 1 else 1
+
+
+def _next_power(count: int) -> int:
+    return 1 << max(count - 1, 0).bit_length()
