@@ -122,6 +122,15 @@ def test_a_tagger_without_probabilities_gives_labels(tmp_path):
             assert answer.status_code == 422
 
 
+def test_attention_is_that_of_the_library(tmp_path):
+    tagger, tokens = jaxner.load(fence.unpack("att_bilstm", tmp_path)), ["Rome", "fell"]
+    programs = Programs(tagger, 8, 8)
+    job = Job(programs.encode([tokens]), is_deep=True)
+    (arrays,) = programs.cut(programs([job])[0], [tokens])
+    heads = np.moveaxis(arrays["attention"], -1, 0)
+    np.testing.assert_allclose(heads, jaxner.attention(tagger, tokens), atol=1e-6)
+
+
 # --- Refusals -------------------------------------------------------------------------
 
 REFUSED = {

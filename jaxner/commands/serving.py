@@ -51,7 +51,7 @@ def run(model: Any, limits: Limits, host: str, port: int) -> None:
 
     from jaxner.serving.service import Service
 
-    logging.basicConfig(format="%(asctime)s %(message)s")
+    logging.basicConfig(format="%(asctime)s %(message)s", force=True)
     for name in ("jaxner.serve", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)
     listening = socket.create_server((host, port), backlog=1024)

@@ -59,7 +59,9 @@ async function tag() {
     const count = found.entities.length;
     say(`${count} ${count === 1 ? "entity" : "entities"} in ${Math.round(performance.now() - start)} ms`);
   } catch (error) {
-    if (number === request) say(error.message, true);
+    if (number !== request) return;
+    say(error.message, true);
+    $("answer").hidden = $("detail").hidden = true;
   }
 }
 
