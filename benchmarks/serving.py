@@ -33,7 +33,7 @@ import numpy as np
 
 from benchmarks import measure, peers
 from benchmarks.measure import CONLL_TYPES
-from jaxner.answers.entities import EntityArrays
+from jaxner.answers.mentions import EntityArrays
 from jaxner.commands import serving
 from jaxner.serving import Limits
 

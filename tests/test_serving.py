@@ -16,7 +16,7 @@ import pytest
 
 import jaxner
 from benchmarks import serving as benchmark
-from jaxner.answers.entities import EntityArrays
+from jaxner.answers.mentions import EntityArrays
 from tests import fence
 
 httpx = pytest.importorskip("httpx")

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxner import devices, models, tagging
+from jaxner import devices, driver, models, tagging
 from jaxner.analysis import inside
 from jaxner.answers import entities, probabilities
-from jaxner.answers.entities import EntityArrays
+from jaxner.answers.mentions import EntityArrays, types_of
 from jaxner.data import batching
 from jaxner.data.vocabulary import MAX_CHARACTERS
 from jaxner.errors import InputError
@@ -55,7 +55,7 @@ class Programs:
     def __init__(self, tagger: Tagger, max_tokens: int = 256, batch_tokens: int = 0):
         if tagger.vocabulary.vector_sizes is not None:
             raise InputError("A tagger with precomputed vectors cannot tag new text.")
-        self.labels, self.types = tagger.labels, entities.types_of(tagger)
+        self.labels, self.types = tagger.labels, types_of(tagger)
         self.has_chances = not isinstance(tagger.model.head, models.Seq2seqHead)
         self.reads_documents = tagger.vocabulary.reads_documents
         self.counts = dict.fromkeys(("batches", "tokens", "padded", "late"), 0)
@@ -63,7 +63,7 @@ class Programs:
         platform = devices.platform_of(tagger.weights)
         self.budget = batch_tokens or _TOKENS.get(platform, 1 << 10)
         self._tagger, self._most, self._fills = tagger, max_tokens, platform != "cpu"
-        self._reads_characters = bool(models.character_readers(tagger.model))
+        self._reads_characters = tagger.reads_characters
         self._programs: dict[Any, Any] = {}
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> Sentence:
@@ -79,7 +79,7 @@ class Programs:
 
     def _plan(self, sizes: Sequence[tuple[int, int]], is_deep: bool) -> Iterator[Any]:
         most = self.budget // (_PASSES if is_deep else 1)
-        return tagging.plan(sizes, most, fills=self._fills, doublings=2)
+        return driver.plan(sizes, most, fills=self._fills, doublings=2)
 
     def compile(self) -> None:
         """Compiles the programs of all shapes, on all cores."""
@@ -152,7 +152,7 @@ def _size(job: Job) -> tuple[int, int]:
 
 def _rounded(tokens: int, chars: int) -> tuple[int, int]:
     """Returns sizes rounded up; those of rare jobs further, for fewer programs."""
-    tokens, width = tagging.round_up(tokens, chars)
+    tokens, width = driver.round_up(tokens, chars)
     return 1 << (tokens - 1).bit_length() if width > 24 else tokens, width
 
 

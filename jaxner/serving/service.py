@@ -28,8 +28,8 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from jaxner import fields, tagging
-from jaxner.answers.entities import joined, read_spans
+from jaxner import driver, fields
+from jaxner.answers.mentions import joined, read_spans
 from jaxner.data import tokens
 from jaxner.data.tokens import Token
 from jaxner.serving import Limits
@@ -75,7 +75,7 @@ def read(body: bytes, limits: Limits) -> Question:
             fields.check_word("field", name, known)
             fields.check(name, value, known[name].hint)
         if "tokens" in content:
-            words, _ = tagging.sentences_of(content["tokens"])
+            words, _ = driver.sentences_of(content["tokens"])
             texts = [" ".join(sentence) for sentence in words]
             made = [[joined(sentence)] for sentence in words]
         else:
